@@ -1,0 +1,100 @@
+// An agent: what operators describe, and what the loop runs.
+
+import { z } from "zod";
+import type { AppError } from "./errors.ts";
+import type { Hook } from "./hook.ts";
+import type { AssistantMessage, ToolCall } from "./message.ts";
+import { type Model, ModelSettings, type StopReason, type SystemBlock } from "./model.ts";
+import type { Tool } from "./tool.ts";
+
+const SINGLE = z.string().regex(/^[a-z0-9_-]+:.+$/, "must be provider:model, for example openai:gpt-5");
+
+/** A model in its map form; the short form is the string `provider:model`. */
+export const ModelConfig = ModelSettings.extend({
+  provider: z.string().min(1),
+  model: z.string().min(1),
+  base_url: z.url().optional(),
+  api_key: z.string().min(1).optional().describe("Better not in the file itself: use api_key_env."),
+  api_key_env: z.string().min(1).optional().describe("The environment variable that holds the key."),
+}).strict();
+export type ModelConfig = z.infer<typeof ModelConfig>;
+
+export const ModelSpec = z.union([
+  SINGLE,
+  ModelConfig.extend({
+    fallback: z
+      .array(z.union([SINGLE, ModelConfig]))
+      .optional()
+      .describe("Asked in turn while the one before stays unavailable."),
+  }),
+]);
+export type ModelSpec = z.infer<typeof ModelSpec>;
+
+const Paths = z.strictObject({ paths: z.array(z.string().min(1)).min(1) });
+
+/**
+ * What an operator says of an agent. `backend` and `hooks` belong to the rooms that implement them: their
+ * schemas are added where the configuration is read.
+ */
+export const AgentFields = z.strictObject({
+  description: z.string().optional(),
+  model: ModelSpec.optional(),
+  system_prompt: z
+    .union([
+      z.string(),
+      z.strictObject({ file: z.string().min(1) }),
+      z.array(z.strictObject({ id: z.string().min(1), text: z.string().min(1) })).min(1),
+    ])
+    .optional()
+    .describe("A text, a list of blocks, or `file:` with a path beside this file."),
+  context_window: z.int().min(1000).default(128_000).describe("In tokens."),
+  max_iterations: z.int().min(0).default(25).describe("Model calls in one run; 0 = no limit."),
+  tools: z.array(z.string().min(1)).default([]).describe("Names and globs."),
+  skills: Paths.extend({
+    include: z.array(z.string()).default([]),
+    exclude: z.array(z.string()).default([]),
+  }).optional(),
+  memory: Paths.optional(),
+});
+
+/** An agent as the configuration names it, complete and checked. */
+export interface AgentDefinition extends z.output<typeof AgentFields> {
+  readonly name: string;
+  readonly model: ModelSpec;
+  readonly system: readonly SystemBlock[];
+  readonly backend?: BackendConfig;
+  /** Per hook: off, on, or on with options. What is not named follows the hook's own default. */
+  readonly hooks: Readonly<Record<string, boolean | Record<string, unknown>>>;
+}
+
+/** A backend as configured: `type` names who makes it, the rest is that type's own. */
+export interface BackendConfig {
+  readonly type: string;
+  /** Agents that name the same one share files. Default: the agent's name. */
+  readonly name?: string;
+  readonly [option: string]: unknown;
+}
+
+/** An agent ready to run, made for one run. */
+export interface Agent {
+  readonly name: string;
+  readonly model: Model;
+  readonly system: readonly SystemBlock[];
+  readonly tools: readonly Tool[];
+  /** In order, first outermost. */
+  readonly hooks: readonly Hook[];
+  /** Model calls in one run; 0 = no limit. */
+  readonly maxIterations: number;
+}
+
+/** How a run ended. Whatever it is, every tool call but the interrupted ones has its result. */
+export type Outcome =
+  | { readonly status: "success"; readonly stop_reason: StopReason; readonly message?: AssistantMessage }
+  | {
+      readonly status: "interrupted";
+      readonly stop_reason: "interrupt" | "tool_use";
+      readonly calls: readonly ToolCall[];
+    }
+  | { readonly status: "cancelled"; readonly stop_reason: "cancelled" }
+  | { readonly status: "error"; readonly stop_reason: "max_iterations" }
+  | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };

@@ -1,0 +1,88 @@
+// The port to where an agent's files and commands live. Every path is resolved by the backend, inside its
+// workspace: a path that leads out of it is refused (`backend_refused`), links included.
+
+import type { Stream } from "./stream.ts";
+
+export interface FileStat {
+  /** As the agent writes it: relative to the workspace, or absolute inside it. */
+  readonly path: string;
+  readonly type: "file" | "directory" | "symlink" | "other";
+  /** Bytes. */
+  readonly size: number;
+  /** ISO 8601. */
+  readonly modified_at: string;
+}
+
+export interface ExecOptions {
+  readonly signal: AbortSignal;
+  /** After this the command and everything it started is killed. */
+  readonly timeoutMs: number;
+}
+
+/** Output as it comes, decoded as UTF-8. */
+export interface ExecOutput {
+  readonly text: string;
+}
+
+export interface ExecResult {
+  /** Standard output and error, in the order they came; the middle is left out past the cap. */
+  readonly output: string;
+  /** Characters left out of `output`. */
+  readonly omitted: number;
+  /** Null when it was killed by a signal. */
+  readonly exitCode: number | null;
+  readonly signal?: string;
+  /** Why the command was ended by us. Absent when it ended by itself. */
+  readonly ended?: "timeout" | "cancelled" | "output-limit";
+}
+
+export interface GrepMatch {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  readonly text: string;
+}
+
+export interface Found<T> {
+  readonly matches: readonly T[];
+  /** True when there were more than the limit. */
+  readonly truncated: boolean;
+}
+
+export interface ByteRange {
+  /** First byte, from 0. */
+  readonly offset?: number;
+  readonly length?: number;
+}
+
+export interface Backend {
+  /** What kind it is, for status: `local`, `docker`. */
+  readonly type: string;
+  /** The workspace as the agent sees it; relative paths start here. */
+  readonly workdir: string;
+
+  /** Runs a command line in a shell, in the workspace. Yields output as it comes. Never throws for what the command does. */
+  exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput>;
+
+  /** Throws `not_found` for a missing path, `backend_refused` for one outside, for every method below. */
+  stat(path: string, signal: AbortSignal): Promise<FileStat>;
+  /** The bytes of a file, read as they are asked for. A folder is refused. */
+  read(path: string, range: ByteRange, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  /** Creates parent folders; the file appears whole or not at all. Returns bytes written. */
+  write(path: string, data: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
+  /** Replaces the first exact occurrence. Throws `invalid_request` when `oldText` is not in the file. */
+  edit(path: string, oldText: string, newText: string, signal: AbortSignal): Promise<void>;
+  /** A folder's own entries, by name. */
+  list(path: string, signal: AbortSignal): Promise<FileStat[]>;
+  /** Files below `path` whose path matches (`**`, `*`, `?`, `[…]`, `{a,b}`); a pattern without `/` is held against names. */
+  glob(pattern: string, path: string, signal: AbortSignal): Promise<Found<string>>;
+  /** Lines below `path` that match an RE2 expression, in files whose path matches `include`. */
+  grep(
+    pattern: string,
+    path: string,
+    include: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Found<GrepMatch>>;
+  /** Removes a file, or a folder with all that is in it. */
+  remove(path: string, signal: AbortSignal): Promise<void>;
+}

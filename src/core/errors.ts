@@ -1,0 +1,109 @@
+// One error for everything that is our side's fault or the caller's. The model's mistakes are tool results.
+// `http/errors.ts` gives every code its status; nothing in here knows about HTTP.
+
+/** The closed set of codes: the same on the wire, in a failed run and in the log. */
+export type ErrorCode =
+  // what the caller sent
+  | "invalid_request"
+  | "not_found"
+  | "method_not_allowed"
+  | "payload_too_large"
+  | "unsupported_media_type"
+  | "range_not_satisfiable"
+  // what does not fit the state of things
+  | "already_exists"
+  | "thread_busy"
+  | "queue_full"
+  | "run_not_active"
+  | "events_expired"
+  // what the model's provider answered
+  | "model_auth"
+  | "model_rejected"
+  | "model_rate_limited"
+  | "model_overloaded"
+  | "model_unreachable"
+  | "model_timeout"
+  | "context_overflow"
+  // what went wrong in a run
+  | "cancelled"
+  | "max_iterations"
+  | "run_aborted"
+  | "hook_failed"
+  | "crashed_too_often"
+  | "lease_lost"
+  // backends and the process itself
+  | "backend_failed"
+  | "backend_refused"
+  | "config_invalid"
+  | "unavailable"
+  | "shutting_down"
+  | "internal";
+
+/** The shape in which an error leaves: in problem+json, in the `error` event and in a failed run. */
+export interface ErrorInfo {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+
+  /**
+   * `message` says what was wrong, with the value, and what would be right. It reaches clients:
+   * no secret, no other tenant's id. `cause` stays in the log.
+   */
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "AppError";
+    this.code = code;
+    this.details = options.details;
+  }
+
+  /** What a client may know. */
+  toInfo(): ErrorInfo {
+    return {
+      code: this.code,
+      message: this.message,
+      ...(this.details === undefined ? {} : { details: this.details }),
+    };
+  }
+
+  /** The only normaliser: an unexpected throw becomes `internal`, its text stays in `cause`. */
+  static from(error: unknown): AppError {
+    if (error instanceof AppError) return error;
+    return new AppError("internal", "Something went wrong on the server.", { cause: error });
+  }
+}
+
+/** Throw this from any hook or tool to end the whole run, not only the call at hand. */
+export function abortRun(message: string, cause?: unknown): AppError {
+  return new AppError("run_aborted", message, { cause });
+}
+
+/** Errors that end the run wherever they are thrown; everything else a tool throws is the call's result. */
+export function endsTheRun(error: unknown): boolean {
+  return error instanceof AppError && (error.code === "run_aborted" || error.code === "lease_lost");
+}
+
+const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
+  "model_rate_limited",
+  "model_overloaded",
+  "model_unreachable",
+  "model_timeout",
+]);
+
+/** Whether the same request may succeed a little later. */
+export function isTransient(error: unknown): error is AppError {
+  return error instanceof AppError && TRANSIENT.has(error.code);
+}
+
+/** The text of anything thrown, for a tool's error result. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

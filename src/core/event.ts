@@ -1,0 +1,131 @@
+// Stream events: what a run says while it works. The wire and the inside alike.
+//
+// A delta carries nothing but `path` and `data`: what would repeat a thousand times is said once, by the
+// event that opens its bracket. Every other event is stamped with ids and time when it is written down.
+
+import { z } from "zod";
+import { Message, Usage } from "./message.ts";
+
+const stamp = {
+  run_id: z.string().optional(),
+  thread_id: z.string().optional(),
+  path: z.array(z.string()).optional().describe("Tool call ids from the root run down to the speaker."),
+  ts: z.iso.datetime().optional(),
+};
+
+const event = <N extends string, D extends z.ZodType>(name: N, data: D) =>
+  z.object({ event: z.literal(name), ...stamp, data });
+const named = <N extends string, D extends z.ZodType>(name: N, data: D) =>
+  z.object({ event: z.literal(name), name: z.string(), ...stamp, data });
+
+export const ErrorShape = z
+  .object({
+    code: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  })
+  .meta({ id: "Error" });
+
+/** How a run ended. `error` comes with `stop_reason: max_iterations`; every other failure is an `error` event. */
+export const DoneStatus = z.enum(["success", "interrupted", "cancelled", "error"]);
+
+const RunStart = event(
+  "run_start",
+  z.object({ agent: z.string(), model: z.string(), attempt: z.int().positive() }),
+);
+const RunResumed = event("run_resumed", z.object({ attempt: z.int().positive() }));
+const MessageDiscard = event("message_discard", z.object({ message_id: z.string() }));
+const ModelStart = named("on_chat_model_start", z.object({ message_id: z.string(), model: z.string() }));
+const ModelStream = z.object({
+  event: z.literal("on_chat_model_stream"),
+  path: stamp.path,
+  data: z.union([
+    z.object({ delta: z.string() }),
+    z.object({ reasoning_delta: z.string() }),
+    z.object({
+      tool_call: z.object({
+        index: z.int(),
+        id: z.string().optional(),
+        name: z.string().optional(),
+        args_delta: z.string(),
+      }),
+    }),
+  ]),
+});
+const ModelEnd = named(
+  "on_chat_model_end",
+  z.object({
+    message_id: z.string(),
+    stop_reason: z.string().optional(),
+    usage: Usage.optional(),
+    error: ErrorShape.optional(),
+  }),
+);
+const ToolStart = named(
+  "on_tool_start",
+  z.object({ call_id: z.string(), args: z.record(z.string(), z.unknown()) }),
+);
+const ToolProgress = named("on_tool_progress", z.object({ call_id: z.string(), output: z.string() }));
+const ToolEnd = named(
+  "on_tool_end",
+  z.object({
+    call_id: z.string(),
+    output: z.string().optional(),
+    error: z.string().optional(),
+    interrupted: z.literal(true).optional(),
+    duration_ms: z.number(),
+  }),
+);
+const OnMessage = event("on_message", z.object({ message: Message }));
+const OnState = event(
+  "on_state",
+  z.object({
+    key: z.string(),
+    value: z.unknown().optional(),
+    patch: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe("Merged into the value, key by key; null deletes."),
+  }),
+);
+const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));
+const ErrorEvent = event("error", ErrorShape);
+const Done = event(
+  "done",
+  z.object({
+    status: DoneStatus,
+    stop_reason: z.string(),
+    usage: Usage,
+    message_id: z.string().optional(),
+  }),
+);
+
+export const StreamEvent = z
+  .discriminatedUnion("event", [
+    RunStart,
+    RunResumed,
+    MessageDiscard,
+    ModelStart,
+    ModelStream,
+    ModelEnd,
+    ToolStart,
+    ToolProgress,
+    ToolEnd,
+    OnMessage,
+    OnState,
+    Warning,
+    ErrorEvent,
+    Done,
+  ])
+  .meta({ id: "StreamEvent" });
+export type StreamEvent = z.infer<typeof StreamEvent>;
+export type EventName = StreamEvent["event"];
+
+/** The last event of a run is one of these, and only the last. */
+export function isTerminal(event: EventName): boolean {
+  return event === "done" || event === "error";
+}
+
+export function warning(code: string, message: string): StreamEvent {
+  return { event: "warning", data: { code, message } };
+}

@@ -1,0 +1,59 @@
+// The grammar of a run's events, as a checker. It is a promise of the loop: every start has exactly one end
+// before the run ends, whatever happened; exactly one `done` or `error`, last.
+
+import { isTerminal, type StreamEvent } from "./event.ts";
+
+/** What is wrong with the events of one run, read from its first to its last; empty when they are well formed. */
+export function checkGrammar(events: readonly StreamEvent[]): string[] {
+  const faults: string[] = [];
+  const open = { models: new Map<string, string>(), tools: new Set<string>() };
+  const first = events[0];
+  if (first?.event !== "run_start") faults.push(`the first event is ${first?.event ?? "missing"}`);
+
+  events.forEach((event, index) => {
+    const fault = step(event, open);
+    if (fault) faults.push(`event ${index + 1} (${event.event}): ${fault}`);
+    if (event.event === "run_start" && index > 0 && !event.path) faults.push("run_start more than once");
+    if (isTerminal(event.event) && index < events.length - 1)
+      faults.push(`${event.event} is not the last event`);
+  });
+
+  const last = events.at(-1);
+  if (!last || !isTerminal(last.event)) faults.push("the run has no terminal event");
+  for (const id of open.models.values()) faults.push(`message ${id} was never ended`);
+  for (const id of open.tools) faults.push(`tool call ${id} was never ended`);
+  return faults;
+}
+
+interface Open {
+  /** The message that is open at a path. */
+  readonly models: Map<string, string>;
+  readonly tools: Set<string>;
+}
+
+function step(event: StreamEvent, open: Open): string | undefined {
+  const place = event.path?.join("/") ?? "";
+  switch (event.event) {
+    case "on_chat_model_start":
+      if (open.models.has(place)) return "a message is open already";
+      open.models.set(place, event.data.message_id);
+      return undefined;
+    case "on_chat_model_stream":
+      return open.models.has(place) ? undefined : "no message is open";
+    case "on_chat_model_end":
+    case "message_discard":
+      if (open.models.get(place) !== event.data.message_id) return `${event.data.message_id} is not open`;
+      open.models.delete(place);
+      return undefined;
+    case "on_tool_start":
+      if (open.tools.has(event.data.call_id)) return `${event.data.call_id} is open already`;
+      open.tools.add(event.data.call_id);
+      return undefined;
+    case "on_tool_progress":
+      return open.tools.has(event.data.call_id) ? undefined : `${event.data.call_id} is not open`;
+    case "on_tool_end":
+      return open.tools.delete(event.data.call_id) ? undefined : `${event.data.call_id} is not open`;
+    default:
+      return undefined;
+  }
+}

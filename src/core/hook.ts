@@ -1,0 +1,71 @@
+// Hooks: everything added around an agent. One list, composed as an onion, the first outermost.
+
+import type { z } from "zod";
+import type { AgentDefinition, Outcome } from "./agent.ts";
+import type { Backend } from "./backend.ts";
+import type { AssistantMessage, Message, ToolCall } from "./message.ts";
+import type { Completion, ModelRequest } from "./model.ts";
+import type { Run } from "./run.ts";
+import type { Eventually, Stream } from "./stream.ts";
+import type { Tool, ToolResult } from "./tool.ts";
+import type { TraceRecorder } from "./trace.ts";
+
+/** One execution of a tool. `tool` is absent when the model made the name up. */
+export interface ToolRequest {
+  readonly call: ToolCall;
+  readonly tool: Tool | undefined;
+  readonly signal: AbortSignal;
+}
+
+export type CallModel = (request: ModelRequest) => Stream<Completion>;
+export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
+
+/**
+ * Every member is optional. A hook is made anew for each run, so its closure is the run's own memory.
+ *
+ * | phase         | when                                  | order         | an error…                           |
+ * |---------------|---------------------------------------|---------------|-------------------------------------|
+ * | beforeAgent   | once, before the loop                 | in order      | fails the run                       |
+ * | modifyRequest | before each model call                | in order      | fails the run                       |
+ * | wrapModelCall | around each model call                | onion         | fails the run                       |
+ * | wrapToolCall  | around each tool call                 | onion         | is the call's result (`abortRun`: fails the run) |
+ * | onStop        | the model wants to stop               | first answer  | fails the run                       |
+ * | afterAgent    | always, once the run has its outcome  | reverse order | is a `warning`                      |
+ */
+export interface Hook {
+  readonly name: string;
+  beforeAgent?(run: Run): Eventually<void>;
+  /** Returns a new request; never edits the one it was given. */
+  modifyRequest?(request: ModelRequest, run: Run): ModelRequest | Promise<ModelRequest>;
+  wrapModelCall?(request: ModelRequest, next: CallModel, run: Run): Stream<Completion>;
+  /** Before `next`: allow, deny or rewrite. After it: read or change the result. */
+  wrapToolCall?(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
+  /** A message that keeps the model working, or nothing to let it stop. */
+  onStop?(message: AssistantMessage, run: Run): Message | undefined | Promise<Message | undefined>;
+  afterAgent?(outcome: Outcome, run: Run): void | Promise<void>;
+}
+
+/** What a hook may be built from. */
+export interface HookServices {
+  readonly agent: AgentDefinition;
+  readonly backend?: Backend;
+  readonly recorder?: TraceRecorder;
+}
+
+/** How a hook is known to the configuration. */
+export interface HookDefinition<S extends z.ZodType = z.ZodType> {
+  /** Its key under `hooks:` in agents.yaml. */
+  readonly name: string;
+  readonly options: S;
+  /** Whether an agent has it when its YAML says nothing. */
+  activeByDefault(agent: AgentDefinition): boolean;
+  create(options: z.output<S>, services: HookServices): Hook;
+}
+
+/** Keeps the type of the options inside the definition, so that definitions of all options share one list. */
+export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): HookDefinition {
+  return {
+    ...definition,
+    create: (options, services) => definition.create(options as z.output<S>, services),
+  };
+}

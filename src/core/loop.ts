@@ -1,0 +1,193 @@
+// The loop: asks the model, runs the tools it calls, and again, until the model is done.
+//
+// The thread's messages are the only state. What comes next is read off them: calls that nothing answers are
+// run; otherwise the model is asked. Resuming a run, after an approval or a crash, is calling this once more.
+// Nothing is saved in here: whoever drains the events writes each one down before taking the next.
+
+import type { Agent, Outcome } from "./agent.ts";
+import { compose } from "./compose.ts";
+import { dispatch, executeTool } from "./dispatch.ts";
+import { AppError, messageOf } from "./errors.ts";
+import { type StreamEvent, warning } from "./event.ts";
+import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
+import { type AssistantMessage, type Message, toolMessage } from "./message.ts";
+import { unanswered } from "./messages.ts";
+import type { Completion, ModelRequest } from "./model.ts";
+import { append, type LiveRun, liveRun, type RunInput, registerTool } from "./run.ts";
+import { isEmpty, speak } from "./speak.ts";
+import { type Stream, toStream } from "./stream.ts";
+import { failed, type ToolResult } from "./tool.ts";
+
+/**
+ * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every bracket closed, exactly
+ * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling threw.
+ */
+export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
+  const run = liveRun(input);
+  yield opening(agent, run);
+  const outcome = yield* attempt(agent, run, input);
+  if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome));
+  yield* afterAgent(agent, run, outcome);
+  yield closing(run, outcome);
+  return outcome;
+}
+
+async function* attempt(agent: Agent, run: LiveRun, input: RunInput): Stream<Outcome> {
+  try {
+    yield* receive(run, input);
+    for (const tool of agent.tools) registerTool(run, tool);
+    for (const hook of agent.hooks)
+      if (hook.beforeAgent) yield* blaming(hook, toStream(hook.beforeAgent(run)));
+    return yield* iterate(agent, run, input);
+  } catch (error) {
+    return outcomeOf(error, run.signal);
+  }
+}
+
+async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Outcome> {
+  const callModel = modelOnion(agent, run);
+  const callTool = toolOnion(agent, run, input.begun);
+  const limit = agent.maxIterations || Number.POSITIVE_INFINITY;
+
+  for (let iteration = 0; ; iteration++) {
+    const calls = unanswered(run.messages);
+    const waiting = calls.length > 0 ? yield* dispatch(calls, callTool, run) : [];
+    run.signal.throwIfAborted();
+    if (waiting.length > 0) return { status: "interrupted", stop_reason: "tool_use", calls: waiting };
+    if (input.interruptRequested()) return { status: "interrupted", stop_reason: "interrupt", calls: [] };
+    if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
+
+    yield* takeInbox(run, input);
+    const { message, stop_reason } = yield* callModel(await prepare(agent, run));
+    if (!isEmpty(message)) yield* append(run, message);
+    if (message.tool_calls) continue;
+
+    const goOn = (yield* takeInbox(run, input)) || (yield* askToGoOn(agent, message, run));
+    if (!goOn) return { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) };
+  }
+}
+
+/** The run's own messages join the thread, once. What they cut short is answered first. */
+async function* receive(run: LiveRun, { input }: RunInput): Stream<void> {
+  const news = unknownTo(run, input);
+  if (news.length > 0)
+    yield* answerOpenCalls(run, "Interrupted: a new message came before this call was run.");
+  yield* append(run, ...news);
+}
+
+/** Messages sent while the run works. Returns whether there were any. */
+async function* takeInbox(run: LiveRun, { inbox }: RunInput): Stream<boolean> {
+  const news = unknownTo(run, await inbox());
+  yield* append(run, ...news);
+  return news.length > 0;
+}
+
+async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun): Stream<boolean> {
+  for (const hook of agent.hooks) {
+    const nudge = await hook.onStop?.(message, run);
+    if (!nudge) continue;
+    yield* append(run, nudge);
+    return true;
+  }
+  return false;
+}
+
+async function prepare(agent: Agent, run: LiveRun): Promise<ModelRequest> {
+  const tools = [...run.tools.values()].map(({ name, description, parameters }) => ({
+    name,
+    description,
+    parameters,
+  }));
+  let request: ModelRequest = {
+    model: agent.model,
+    system: agent.system,
+    messages: [...run.messages],
+    tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    settings: run.settings,
+    signal: run.signal,
+  };
+  for (const hook of agent.hooks) request = (await hook.modifyRequest?.(request, run)) ?? request;
+  return request;
+}
+
+function modelOnion(agent: Agent, run: LiveRun): CallModel {
+  const layers = agent.hooks.map((hook) => hook.wrapModelCall?.bind(hook));
+  return compose<ModelRequest, Stream<Completion>, LiveRun>(layers, (request) => speak(request, run), run);
+}
+
+function toolOnion(agent: Agent, run: LiveRun, begun: ReadonlySet<string>): CallTool {
+  const layers = agent.hooks.map((hook) => hook.wrapToolCall?.bind(hook));
+  return compose<ToolRequest, Stream<ToolResult>, LiveRun>(
+    layers,
+    (request) => (mayRepeat(request, begun) ? executeTool(request, run) : toStream(OUTCOME_UNKNOWN)),
+    run,
+  );
+}
+
+const OUTCOME_UNKNOWN = failed(
+  "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.",
+);
+
+/** After a crash a call that had begun is run again only if a second time does no harm. */
+function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boolean {
+  return !begun.has(call.id) || Boolean(tool?.annotations.readOnly || tool?.annotations.idempotent);
+}
+
+/** Whatever ends a run, no call is left without a result. */
+async function* answerOpenCalls(run: LiveRun, reason: string): Stream<void> {
+  yield* append(run, ...unanswered(run.messages).map((call) => toolMessage(call, "", reason)));
+}
+
+async function* afterAgent(agent: Agent, run: LiveRun, outcome: Outcome): Stream<void> {
+  for (const hook of agent.hooks.toReversed()) {
+    try {
+      await hook.afterAgent?.(outcome, run);
+    } catch (error) {
+      yield warning("hook_failed", `Hook \`${hook.name}\` failed after the run: ${messageOf(error)}`);
+    }
+  }
+}
+
+/** What a hook throws of its own is reported under its name. */
+async function* blaming<T>(hook: Hook, work: Stream<T>): Stream<T> {
+  try {
+    return yield* work;
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError("hook_failed", `Hook \`${hook.name}\` failed: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** An abort is a cancellation, unless its reason says that the server itself had to stop. */
+function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
+  const cause: unknown = signal.aborted ? signal.reason : error;
+  if (signal.aborted && !(cause instanceof AppError && cause.code !== "cancelled"))
+    return { status: "cancelled", stop_reason: "cancelled" };
+  return { status: "error", stop_reason: "error", error: AppError.from(cause) };
+}
+
+function whyNotRun(outcome: Outcome): string {
+  return outcome.status === "cancelled"
+    ? "Cancelled before it was run."
+    : "Not run: the run ended before it.";
+}
+
+function unknownTo<M extends Message>(run: LiveRun, messages: readonly M[]): M[] {
+  const known = new Set(run.messages.map((message) => message.id));
+  return messages.filter((message) => !known.has(message.id));
+}
+
+function opening(agent: Agent, { attempt }: LiveRun): StreamEvent {
+  if (attempt > 1) return { event: "run_resumed", data: { attempt } };
+  return { event: "run_start", data: { agent: agent.name, model: agent.model.name, attempt } };
+}
+
+function closing(run: LiveRun, outcome: Outcome): StreamEvent {
+  if ("error" in outcome) return { event: "error", data: outcome.error.toInfo() };
+  const { status, stop_reason } = outcome;
+  const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;
+  return {
+    event: "done",
+    data: { status, stop_reason, usage: run.usage, ...(message_id ? { message_id } : {}) },
+  };
+}

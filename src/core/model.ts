@@ -1,0 +1,70 @@
+// The port to a language model: one method, always streaming.
+
+import { z } from "zod";
+import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
+import type { Stream } from "./stream.ts";
+import type { JsonSchema } from "./tool.ts";
+
+/** Why the model stopped speaking. */
+export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal";
+
+/**
+ * A piece of the system prompt. `static` never changes for an agent, `semi` changes rarely (skills, memory),
+ * `dynamic` may change at every call. Blocks are sent in that order, so that what comes first can be cached.
+ */
+export interface SystemBlock {
+  readonly id: string;
+  readonly text: string;
+  readonly cache: "static" | "semi" | "dynamic";
+}
+
+export interface ToolSchema {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+}
+
+export const ModelSettings = z.object({
+  temperature: z.number().min(0).max(2).optional(),
+  max_tokens: z.int().positive().optional(),
+  thinking: z.int().min(1024).optional().describe("Tokens the model may spend on thinking."),
+});
+export type ModelSettings = z.infer<typeof ModelSettings>;
+
+export interface ModelRequest {
+  /** The model to ask. A hook may pass another one to `next`. */
+  readonly model: Model;
+  readonly system: readonly SystemBlock[];
+  readonly messages: readonly Message[];
+  /** Sorted by name, so that the request's beginning is the same from turn to turn. */
+  readonly tools: readonly ToolSchema[];
+  readonly settings: ModelSettings;
+  readonly signal: AbortSignal;
+}
+
+export interface ModelReply {
+  readonly content: string;
+  readonly tool_calls: readonly ToolCall[];
+  readonly reasoning: readonly Reasoning[];
+  readonly stop_reason: StopReason;
+  readonly usage: Usage;
+}
+
+/** What comes back through the hooks: the reply as the message that the thread will hold. */
+export interface Completion {
+  readonly message: AssistantMessage;
+  readonly stop_reason: StopReason;
+}
+
+export interface Model {
+  /** `provider:model`, as configured; also what a message remembers as its author. */
+  readonly name: string;
+  /** Asked when this one stays unavailable. */
+  readonly fallback?: Model;
+  /**
+   * Yields nothing but `on_chat_model_stream` events; returns the finished reply.
+   * Throws `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts.
+   * Any history is acceptable: what a provider would refuse is repaired on the way.
+   */
+  stream(request: ModelRequest): Stream<ModelReply>;
+}

@@ -1,0 +1,109 @@
+// What hooks and tools know of the run they work for.
+
+import type { Backend } from "./backend.ts";
+import type { StreamEvent } from "./event.ts";
+import type { Owner } from "./ids.ts";
+import type { Message, Usage, UserMessage } from "./message.ts";
+import type { ModelSettings } from "./model.ts";
+import type { Stream } from "./stream.ts";
+import type { Tool } from "./tool.ts";
+
+export interface Run {
+  readonly id: string;
+  readonly threadId: string;
+  readonly owner: Owner;
+  /** 1, or more after a process died in the middle of this run. */
+  readonly attempt: number;
+  /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
+  readonly signal: AbortSignal;
+  /** The thread, whole, as it is now. Grows by `append` only. */
+  readonly messages: readonly Message[];
+  /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
+  readonly state: ReadonlyMap<string, unknown>;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly settings: ModelSettings;
+  /** Of all model calls of this run so far. */
+  readonly usage: Usage;
+  readonly backend?: Backend;
+}
+
+/** A run before it begins: what the loop is given. The caller owns every part. */
+export interface RunInput {
+  readonly id: string;
+  readonly threadId: string;
+  readonly owner: Owner;
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+  /** The thread so far, without `input`. */
+  readonly messages: readonly Message[];
+  readonly state: ReadonlyMap<string, unknown>;
+  readonly settings: ModelSettings;
+  readonly backend?: Backend;
+  /** The messages that the run was started with. Those the thread holds already are passed over. */
+  readonly input: readonly Message[];
+  /** Calls that an earlier attempt had begun and not finished. */
+  readonly begun: ReadonlySet<string>;
+  /** Messages sent to the run while it works. May return the same ones again. */
+  inbox(): Promise<readonly UserMessage[]>;
+  /** True once the run was asked to stop after the current step. */
+  interruptRequested(): boolean;
+}
+
+/** The loop's own copy of a run: the same object that hooks see, with the parts that grow. */
+export interface LiveRun extends Run {
+  readonly messages: Message[];
+  readonly state: Map<string, unknown>;
+  readonly tools: Map<string, Tool>;
+  usage: Usage;
+}
+
+export function liveRun(input: RunInput): LiveRun {
+  const { id, threadId, owner, attempt, signal, settings, backend } = input;
+  return {
+    ...{ id, threadId, owner, attempt, signal, settings },
+    messages: [...input.messages],
+    state: new Map(input.state),
+    tools: new Map(),
+    usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
+    ...(backend ? { backend } : {}),
+  };
+}
+
+/**
+ * Offers a tool to the model for this run. The first of a name wins: a later one is refused, so that
+ * nothing can shadow a tool that is there.
+ */
+export function registerTool(run: Run, tool: Tool): void {
+  if (run.tools.has(tool.name)) throw new Error(`Tool \`${tool.name}\` is registered already.`);
+  live(run).tools.set(tool.name, tool);
+}
+
+/** Adds messages to the thread. The event is the change: whoever drains the run writes both down as one. */
+export async function* append(run: Run, ...messages: readonly Message[]): Stream<void> {
+  for (const message of messages) {
+    live(run).messages.push(message);
+    yield { event: "on_message", data: { message } } satisfies StreamEvent;
+  }
+}
+
+/** Replaces one of the thread's values. */
+export async function* setState(run: Run, key: string, value: unknown): Stream<void> {
+  live(run).state.set(key, value);
+  yield { event: "on_state", data: { key, value } } satisfies StreamEvent;
+}
+
+/** Merges `patch` into one of the thread's values, key by key; `null` deletes a key. */
+export async function* patchState(run: Run, key: string, patch: Record<string, unknown>): Stream<void> {
+  live(run).state.set(key, merge(run.state.get(key), patch));
+  yield { event: "on_state", data: { key, patch } } satisfies StreamEvent;
+}
+
+/** The value of a slot after `patch`: the same rule for the run and for every store. */
+export function merge(value: unknown, patch: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const merged: Record<string, unknown> = { ...(value as Record<string, unknown> | undefined), ...patch };
+  for (const key of Object.keys(patch)) if (patch[key] === null) delete merged[key];
+  return merged;
+}
+
+// Every Run that exists was made by `liveRun`; only this file writes to one.
+const live = (run: Run) => run as LiveRun;

@@ -1,0 +1,42 @@
+// One model call between its brackets; the innermost layer of the onion.
+
+import { AppError } from "./errors.ts";
+import { newMessageId } from "./ids.ts";
+import { type AssistantMessage, addUsage } from "./message.ts";
+import { isBlank } from "./messages.ts";
+import type { Completion, ModelReply, ModelRequest } from "./model.ts";
+import type { LiveRun } from "./run.ts";
+import type { Stream } from "./stream.ts";
+
+/** A failed attempt is closed too, and leaves nothing in the thread. */
+export async function* speak(request: ModelRequest, run: LiveRun): Stream<Completion> {
+  const { model } = request;
+  const id = newMessageId();
+  yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, model: model.name } };
+  try {
+    const reply = yield* model.stream(request);
+    const { stop_reason, usage } = reply;
+    run.usage = addUsage(run.usage, usage);
+    yield { event: "on_chat_model_end", name: model.name, data: { message_id: id, stop_reason, usage } };
+    return { message: asMessage(id, model.name, reply), stop_reason };
+  } catch (error) {
+    const info = request.signal.aborted ? CANCELLED : AppError.from(error).toInfo();
+    yield { event: "on_chat_model_end", name: model.name, data: { message_id: id, error: info } };
+    throw error;
+  }
+}
+
+const CANCELLED = { code: "cancelled", message: "Cancelled before the model had finished." };
+
+function asMessage(id: string, model: string, reply: ModelReply): AssistantMessage {
+  const { content, tool_calls, reasoning, usage } = reply;
+  return {
+    ...{ id, created_at: new Date().toISOString(), role: "assistant", content },
+    ...(tool_calls.length > 0 ? { tool_calls: [...tool_calls] } : {}),
+    ...(reasoning.length > 0 ? { reasoning: [...reasoning] } : {}),
+    ...{ model, usage },
+  };
+}
+
+/** A provider may answer nothing at all; such a message would make the thread unacceptable to the next one. */
+export const isEmpty = (message: AssistantMessage) => isBlank(message.content) && !message.tool_calls;

@@ -1,0 +1,193 @@
+// The ports to what lasts: threads, runs and what runs said. All methods take the owner; a stranger's id is
+// simply not found. Every implementation passes the contract suites in test/contracts.
+
+import { z } from "zod";
+import { DoneStatus, ErrorShape, type EventName, type StreamEvent } from "./event.ts";
+import type { Owner } from "./ids.ts";
+import { Message, Usage, type UserMessage } from "./message.ts";
+import { ModelSettings } from "./model.ts";
+
+/** What the client may say of a thread or a run: small, flat, returned as it came. */
+export const Metadata = z
+  .record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()]))
+  .refine((value) => Object.keys(value).length <= 32, "must have at most 32 keys");
+
+export const Thread = z
+  .object({
+    id: z.string(),
+    agent: z.string().optional().describe("The agent of its newest run."),
+    title: z.string().optional(),
+    metadata: Metadata,
+    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("What its newest run is at."),
+    message_count: z.int(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Thread" });
+export type Thread = z.infer<typeof Thread>;
+export type ThreadStatus = Thread["status"];
+
+export const RunStatus = z.enum(["pending", "running", ...DoneStatus.options]);
+export type RunStatus = z.infer<typeof RunStatus>;
+
+export const isSettled = (status: RunStatus) => status !== "pending" && status !== "running";
+
+export const RunRecord = z
+  .object({
+    id: z.string(),
+    thread_id: z.string(),
+    agent: z.string(),
+    status: RunStatus,
+    attempt: z.int().describe("Grows when a process died and the run was taken over."),
+    stop_reason: z.string().optional(),
+    error: ErrorShape.optional(),
+    usage: Usage,
+    metadata: Metadata,
+    created_at: z.iso.datetime(),
+    ended_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: "Run" });
+export type RunRecord = z.infer<typeof RunRecord>;
+
+/** What a run was asked to do; kept with it so that any process can begin or go on with it. */
+export const RunRequest = z.object({
+  model: z.string().optional(),
+  settings: ModelSettings,
+  input: z.array(Message),
+});
+export type RunRequest = z.infer<typeof RunRequest>;
+
+/** The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is old. */
+export interface Lease {
+  readonly owner: Owner;
+  readonly thread_id: string;
+  readonly run_id: string;
+  /** Grows by one with every attempt. */
+  readonly epoch: number;
+}
+
+/** A run this process may now execute. */
+export interface Claim {
+  readonly lease: Lease;
+  readonly run: RunRecord;
+  readonly request: RunRequest;
+}
+
+export interface NewRun {
+  readonly id: string;
+  readonly thread_id: string;
+  readonly agent: string;
+  readonly request: RunRequest;
+  readonly metadata: z.infer<typeof Metadata>;
+  readonly idempotency_key?: string;
+}
+
+export type StartResult =
+  /** Accepted and claimed: execute it. */
+  | { readonly outcome: "claimed"; readonly claim: Claim }
+  /** Accepted; it waits for its thread. */
+  | { readonly outcome: "queued"; readonly run: RunRecord }
+  /** The idempotency key is that of this run. */
+  | { readonly outcome: "known"; readonly run: RunRecord };
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Give it back to get the next page; absent on the last one. */
+  readonly next_cursor?: string;
+}
+
+export interface ThreadQuery {
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly agent?: string;
+  readonly status?: ThreadStatus;
+  /** Part of the title, in any case. */
+  readonly q?: string;
+}
+
+export interface ThreadStore {
+  /** Throws `already_exists`. */
+  create(owner: Owner, thread: { id: string; title?: string; metadata: Thread["metadata"] }): Promise<Thread>;
+  get(owner: Owner, id: string): Promise<Thread | undefined>;
+  /** Newest change first. */
+  list(owner: Owner, query: ThreadQuery): Promise<Page<Thread>>;
+  update(
+    owner: Owner,
+    id: string,
+    change: { title?: string; metadata?: Thread["metadata"] },
+  ): Promise<Thread | undefined>;
+  /** With its runs and events. False when there is none; throws `thread_busy` while a run is active or waits. */
+  delete(owner: Owner, id: string): Promise<boolean>;
+  /** The messages, oldest first; a copy. `after` is a message id. */
+  messages(owner: Owner, id: string, window?: { after?: string; limit?: number }): Promise<Message[]>;
+  /** Forgets messages and state, keeps the thread. As `delete`, otherwise. */
+  clear(owner: Owner, id: string): Promise<boolean>;
+  state(owner: Owner, id: string): Promise<Record<string, unknown>>;
+}
+
+export interface RunStore {
+  /**
+   * Accepts a run in one step: creates the thread if there is none, and claims the run if the thread is free.
+   * A busy thread throws `thread_busy`, or keeps the run waiting when `queue` (full: `queue_full`); `front`
+   * puts it before the others.
+   */
+  start(owner: Owner, run: NewRun, whenBusy: "reject" | "queue" | "front"): Promise<StartResult>;
+  get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;
+  /** Newest first. */
+  list(owner: Owner, threadId: string, page: { limit: number; cursor?: string }): Promise<Page<RunRecord>>;
+  /** The run that is running on a thread. */
+  active(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
+  /** Takes the thread's next waiting run, if the thread is free. */
+  claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
+  /** Takes over every run whose process died, one attempt later, and every waiting run whose thread is free. */
+  claimAbandoned(): Promise<Claim[]>;
+  /** Asks a run to end. One that only waits is ended at once. Returns it as it is after that. */
+  requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
+  /** Leaves a message for a running run. False when it is not running. Throws `queue_full`. */
+  steer(owner: Owner, threadId: string, runId: string, message: UserMessage): Promise<boolean>;
+  /** The messages left for a run that are not in the thread yet. */
+  inbox(lease: Lease): Promise<UserMessage[]>;
+  /** Keeps the lease. Returns what the run was asked meanwhile. Throws `lease_lost`. */
+  renew(lease: Lease): Promise<{ stop?: StopMode }>;
+}
+export type StopMode = "cancel" | "interrupt";
+
+/** One event as it was written: what viewers get, now and later. */
+export interface LogEntry {
+  readonly epoch: number;
+  /** 1, 2, 3 … without a hole over all attempts of a run. */
+  readonly seq: number;
+  readonly event: EventName;
+  /** The StreamEvent, serialised once. */
+  readonly json: string;
+}
+
+export interface EventLog {
+  /**
+   * Writes events, in order, and what they mean, as one: `on_message` adds to the thread, `on_state` changes a
+   * slot, `done` and `error` settle the run, free its thread and end its log. Events with a `path` belong to
+   * another thread and change nothing. Resolves when written; only what is written is ever read.
+   * Throws `lease_lost` when the lease is old: then nothing was written.
+   */
+  append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
+  /**
+   * The entries after `after`, in batches, first those that are there, then live; ends after the terminal
+   * event or when `signal` aborts. Throws `events_expired` when entries after `after` are gone, or `after` is
+   * beyond the end.
+   */
+  read(
+    lease: Omit<Lease, "epoch">,
+    after: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly LogEntry[], void, void>;
+}
+
+/** All that lasts, opened and closed together. */
+export interface Stores {
+  readonly threads: ThreadStore;
+  readonly runs: RunStore;
+  readonly events: EventLog;
+  /** Throws `unavailable` when it cannot be reached. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}

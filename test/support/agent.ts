@@ -1,0 +1,80 @@
+// An agent with a scripted model, driven without a server: the loop, hooks and tools as they are.
+
+import type { Agent, Outcome } from "../../src/core/agent.ts";
+import type { Backend } from "../../src/core/backend.ts";
+import type { StreamEvent } from "../../src/core/event.ts";
+import type { Hook } from "../../src/core/hook.ts";
+import { newRunId, newThreadId } from "../../src/core/ids.ts";
+import { runAgent } from "../../src/core/loop.ts";
+import { type Message, userMessage } from "../../src/core/message.ts";
+import type { Model } from "../../src/core/model.ts";
+import { merge, type RunInput } from "../../src/core/run.ts";
+import type { Tool } from "../../src/core/tool.ts";
+import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import { drainRun } from "./drain.ts";
+
+export interface Play {
+  script?: readonly Turn[] | Script;
+  model?: Model;
+  tools?: readonly Tool[];
+  hooks?: readonly Hook[];
+  system?: Agent["system"];
+  maxIterations?: number;
+  /** The text of the user's message, or nothing for a resume. */
+  say?: string | null;
+  input?: Partial<RunInput>;
+  backend?: Backend;
+  onEvent?: (event: StreamEvent) => unknown;
+}
+
+export interface Played {
+  readonly events: StreamEvent[];
+  readonly outcome: Outcome;
+  /** The thread after the run, as whoever wrote the events down has it. */
+  readonly messages: Message[];
+  readonly state: Map<string, unknown>;
+}
+
+/** One run, from a thread that starts empty unless `input.messages` says otherwise. */
+export async function play(play: Play): Promise<Played> {
+  const messages: Message[] = [...(play.input?.messages ?? [])];
+  const state = new Map<string, unknown>(play.input?.state);
+  const agent: Agent = {
+    name: "test",
+    model: play.model ?? scriptedModel(play.script ?? [{ say: "ok" }]),
+    system: play.system ?? [],
+    tools: play.tools ?? [],
+    hooks: play.hooks ?? [],
+    maxIterations: play.maxIterations ?? 25,
+  };
+  const record = async (event: StreamEvent) => {
+    if (event.event === "on_message") messages.push(event.data.message);
+    if (event.event === "on_state")
+      state.set(
+        event.data.key,
+        event.data.patch ? merge(state.get(event.data.key), event.data.patch) : event.data.value,
+      );
+    await play.onEvent?.(event);
+  };
+  const { events, result } = await drainRun(runAgent(agent, runInput(play)), record);
+  return { events, outcome: result, messages, state };
+}
+
+function runInput({ say = "hello", input = {}, backend }: Play): RunInput {
+  return {
+    id: newRunId(),
+    threadId: newThreadId(),
+    owner: { tenant: "acme", user: "ada" },
+    attempt: 1,
+    signal: new AbortController().signal,
+    messages: [],
+    state: new Map(),
+    settings: {},
+    input: say === null ? [] : [userMessage(say)],
+    begun: new Set(),
+    inbox: async () => [],
+    interruptRequested: () => false,
+    ...(backend ? { backend } : {}),
+    ...input,
+  };
+}

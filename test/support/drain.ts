@@ -1,0 +1,39 @@
+// Reads a run to its end. Every test that does is a test of the grammar.
+
+import { expect } from "vitest";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import type { Stream } from "../../src/core/stream.ts";
+
+export async function drainRun<T>(
+  stream: Stream<T>,
+  onEvent: (event: StreamEvent) => unknown = () => {},
+): Promise<{ events: StreamEvent[]; result: T }> {
+  const events: StreamEvent[] = [];
+  for (;;) {
+    const item = await stream.next();
+    if (item.done) {
+      expect(checkGrammar(events)).toEqual([]);
+      return { events, result: item.value };
+    }
+    events.push(item.value);
+    await onEvent(item.value);
+  }
+}
+
+/** The data of every event of one kind. */
+export function dataOf<N extends StreamEvent["event"]>(
+  events: readonly StreamEvent[],
+  name: N,
+): Extract<StreamEvent, { event: N }>["data"][] {
+  return events.filter((event) => event.event === name).map((event) => event.data as never);
+}
+
+export const names = (events: readonly StreamEvent[]) => events.map((event) => event.event);
+
+/** The text that a viewer saw. */
+export function textSeen(events: readonly StreamEvent[]): string {
+  return dataOf(events, "on_chat_model_stream")
+    .map((data) => ("delta" in data ? data.delta : ""))
+    .join("");
+}
