@@ -1,6 +1,9 @@
 // The port to where an agent's files and commands live. Every path is resolved by the backend, inside its
 // workspace: a path that leads out of it is refused (`backend_refused`), links included.
 
+import { z } from "zod";
+import type { BackendConfig } from "./agent.ts";
+import type { Owner } from "./ids.ts";
 import type { Stream } from "./stream.ts";
 
 export interface FileStat {
@@ -85,4 +88,26 @@ export interface Backend {
   ): Promise<Found<GrepMatch>>;
   /** Removes a file, or a folder with all that is in it. */
   remove(path: string, signal: AbortSignal): Promise<void>;
+}
+
+export const BackendStatus = z
+  .object({
+    type: z.string(),
+    status: z.enum(["stopped", "starting", "running", "error"]),
+    workdir: z.string(),
+    error: z.string().optional(),
+  })
+  .meta({ id: "BackendStatus" });
+export type BackendStatus = z.infer<typeof BackendStatus>;
+
+/** Hands out backends: one for each owner and `config.name`, made on first use. Closed by the process. */
+export interface BackendPool {
+  /** Throws `backend_refused` when this owner may not have one, `backend_failed` when it cannot be made. */
+  get(owner: Owner, config: BackendConfig): Promise<Backend>;
+  /** Makes nothing. */
+  status(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
+  start(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
+  /** Ends what runs in it; its files stay. */
+  stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
+  close(): Promise<void>;
 }

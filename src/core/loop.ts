@@ -15,7 +15,7 @@ import { unanswered } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { append, type LiveRun, liveRun, type RunInput, registerTool } from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
-import { type Stream, toStream } from "./stream.ts";
+import { type Eventually, type Stream, toStream } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
 
 /**
@@ -36,8 +36,7 @@ async function* attempt(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
   try {
     yield* receive(run, input);
     for (const tool of agent.tools) registerTool(run, tool);
-    for (const hook of agent.hooks)
-      if (hook.beforeAgent) yield* blaming(hook, toStream(hook.beforeAgent(run)));
+    for (const hook of agent.hooks) yield* blaming(hook, () => hook.beforeAgent?.(run));
     return yield* iterate(agent, run, input);
   } catch (error) {
     return outcomeOf(error, run.signal);
@@ -58,7 +57,7 @@ async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
     if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
 
     yield* takeInbox(run, input);
-    const { message, stop_reason } = yield* callModel(await prepare(agent, run));
+    const { message, stop_reason } = yield* callModel(yield* prepare(agent, run));
     if (!isEmpty(message)) yield* append(run, message);
     if (message.tool_calls) continue;
 
@@ -84,7 +83,7 @@ async function* takeInbox(run: LiveRun, { inbox }: RunInput): Stream<boolean> {
 
 async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun): Stream<boolean> {
   for (const hook of agent.hooks) {
-    const nudge = await hook.onStop?.(message, run);
+    const nudge = yield* blaming(hook, () => hook.onStop?.(message, run));
     if (!nudge) continue;
     yield* append(run, nudge);
     return true;
@@ -92,7 +91,7 @@ async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun)
   return false;
 }
 
-async function prepare(agent: Agent, run: LiveRun): Promise<ModelRequest> {
+async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
   const tools = [...run.tools.values()].map(({ name, description, parameters }) => ({
     name,
     description,
@@ -106,7 +105,8 @@ async function prepare(agent: Agent, run: LiveRun): Promise<ModelRequest> {
     settings: run.settings,
     signal: run.signal,
   };
-  for (const hook of agent.hooks) request = (await hook.modifyRequest?.(request, run)) ?? request;
+  for (const hook of agent.hooks)
+    request = (yield* blaming(hook, () => hook.modifyRequest?.(request, run))) ?? request;
   return request;
 }
 
@@ -149,9 +149,9 @@ async function* afterAgent(agent: Agent, run: LiveRun, outcome: Outcome): Stream
 }
 
 /** What a hook throws of its own is reported under its name. */
-async function* blaming<T>(hook: Hook, work: Stream<T>): Stream<T> {
+async function* blaming<T>(hook: Hook, work: () => Eventually<T>): Stream<T> {
   try {
-    return yield* work;
+    return yield* toStream(work());
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError("hook_failed", `Hook \`${hook.name}\` failed: ${messageOf(error)}`, { cause: error });
