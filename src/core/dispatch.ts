@@ -43,9 +43,13 @@ export async function* dispatch(
     return undefined;
   };
 
-  const waiting = yield* interleave(calls.map(settle), MAX_PARALLEL_CALLS);
-  if (fatal.length > 0) throw fatal[0];
-  return waiting.filter((call) => call !== undefined);
+  try {
+    const waiting = yield* interleave(calls.map(settle), MAX_PARALLEL_CALLS);
+    if (fatal.length > 0) throw fatal[0];
+    return waiting.filter((call) => call !== undefined);
+  } finally {
+    batch.abort(); // for a consumer that left in the middle: what still runs ends now
+  }
 }
 
 /** The innermost layer: checks the arguments and runs the tool itself. */

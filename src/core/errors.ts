@@ -5,8 +5,8 @@
 export type ErrorCode =
   // what the caller sent
   | "invalid_request"
+  | "forbidden"
   | "not_found"
-  | "method_not_allowed"
   | "payload_too_large"
   | "unsupported_media_type"
   | "range_not_satisfiable"

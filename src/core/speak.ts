@@ -20,13 +20,20 @@ export async function* speak(request: ModelRequest, run: LiveRun): Stream<Comple
     yield { event: "on_chat_model_end", name: model.name, data: { message_id: id, stop_reason, usage } };
     return { message: asMessage(id, model.name, reply), stop_reason };
   } catch (error) {
-    const info = request.signal.aborted ? CANCELLED : AppError.from(error).toInfo();
-    yield { event: "on_chat_model_end", name: model.name, data: { message_id: id, error: info } };
+    const failure = request.signal.aborted ? reasonOf(request.signal) : AppError.from(error);
+    yield {
+      event: "on_chat_model_end",
+      name: model.name,
+      data: { message_id: id, error: failure.toInfo() },
+    };
     throw error;
   }
 }
 
-const CANCELLED = { code: "cancelled", message: "Cancelled before the model had finished." };
+const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
+
+/** An abort that says why (a timeout, a lost lease) is reported as that. */
+const reasonOf = ({ reason }: AbortSignal) => (reason instanceof AppError ? reason : CANCELLED);
 
 function asMessage(id: string, model: string, reply: ModelReply): AssistantMessage {
   const { content, tool_calls, reasoning, usage } = reply;

@@ -66,6 +66,9 @@ export interface Lease {
   readonly epoch: number;
 }
 
+/** Names a run. */
+export type RunKey = Omit<Lease, "epoch">;
+
 /** A run this process may now execute. */
 export interface Claim {
   readonly lease: Lease;
@@ -91,7 +94,7 @@ export type StartResult =
   | { readonly outcome: "known"; readonly run: RunRecord };
 
 export interface Page<T> {
-  readonly items: readonly T[];
+  readonly items: T[];
   /** Give it back to get the next page; absent on the last one. */
   readonly next_cursor?: string;
 }
@@ -170,13 +173,15 @@ export interface EventLog {
    * Throws `lease_lost` when the lease is old: then nothing was written.
    */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
+  /** The numbers of the first and the last entry that are still held; both 0 when there are none. */
+  bounds(run: RunKey): Promise<{ first: number; last: number }>;
   /**
    * The entries after `after`, in batches, first those that are there, then live; ends after the terminal
    * event or when `signal` aborts. Throws `events_expired` when entries after `after` are gone, or `after` is
    * beyond the end.
    */
   read(
-    lease: Omit<Lease, "epoch">,
+    run: RunKey,
     after: number,
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogEntry[], void, void>;

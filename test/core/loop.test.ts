@@ -390,18 +390,15 @@ describe("stopping", () => {
   });
 
   test("a consumer that stops reading in the middle of a tool leaves nothing running", async () => {
-    let released = false;
+    let ended: unknown;
     const holder = defineTool({
       name: "holder",
       description: "",
       parameters: z.object({}),
-      async *execute(_args, call) {
-        try {
-          for (;;)
-            yield { event: "on_tool_progress", name: "holder", data: { call_id: call.id, output: "." } };
-        } finally {
-          released = true;
-        }
+      async *execute(_args, call, run) {
+        run.signal.addEventListener("abort", () => (ended = "aborted"));
+        yield { event: "on_tool_progress", name: "holder", data: { call_id: call.id, output: "." } };
+        return new Promise<string>(() => {});
       },
     });
     const reading = play({
@@ -412,7 +409,7 @@ describe("stopping", () => {
       },
     });
     await expect(reading).rejects.toThrow("the viewer is gone");
-    await expect.poll(() => released).toBe(true);
+    expect(ended).toBe("aborted");
   });
 });
 

@@ -1,0 +1,49 @@
+// A run's events as a person at a terminal reads them.
+
+import { styleText } from "node:util";
+import type { StreamEvent } from "../core/event.ts";
+
+const PREVIEW = 200;
+const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
+
+/** The text to print for an event; empty for what a person need not see. */
+export function render(event: StreamEvent): string {
+  switch (event.event) {
+    case "on_chat_model_stream":
+      if ("delta" in event.data) return event.data.delta;
+      return "reasoning_delta" in event.data ? styleText("dim", event.data.reasoning_delta) : "";
+    case "on_chat_model_end":
+      return "\n";
+    case "on_tool_start":
+      return `${styleText("cyan", `→ ${event.name}`)} ${styleText("dim", short(JSON.stringify(event.data.args)))}\n`;
+    case "on_tool_progress":
+      return styleText("dim", event.data.output);
+    case "on_tool_end":
+      if (event.data.error !== undefined)
+        return styleText("red", `✗ ${event.name}: ${short(event.data.error)}\n`);
+      return styleText("green", `✓ ${event.name} (${Math.round(event.data.duration_ms)} ms)\n`);
+    case "on_state":
+      return event.data.key === "todos" ? todos(event.data.value) : "";
+    case "warning":
+      return styleText("yellow", `! ${event.data.message}\n`);
+    case "error":
+      return styleText("red", `✗ ${event.data.message} (${event.data.code})\n`);
+    case "done":
+      return event.data.status === "success"
+        ? ""
+        : styleText("yellow", `(${event.data.status}: ${event.data.stop_reason})\n`);
+    default:
+      return "";
+  }
+}
+
+function todos(value: unknown): string {
+  if (!Array.isArray(value) || value.length === 0) return "";
+  const lines = value.map(
+    ({ title, status }: { title: string; status: keyof typeof MARKS }) => `  ${MARKS[status]} ${title}`,
+  );
+  return `${styleText("magenta", lines.join("\n"))}\n`;
+}
+
+const short = (text: string) =>
+  (text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text).replaceAll("\n", "⏎");

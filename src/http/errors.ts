@@ -1,0 +1,89 @@
+// Errors as replies: RFC 9457 problem+json, with our code beside the status. The only place that knows both.
+
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { AppError, type ErrorCode } from "../core/errors.ts";
+
+const STATUS: Record<ErrorCode, number> = {
+  invalid_request: 400,
+  forbidden: 403,
+  not_found: 404,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  range_not_satisfiable: 416,
+  already_exists: 409,
+  thread_busy: 409,
+  queue_full: 429,
+  run_not_active: 409,
+  events_expired: 410,
+  model_auth: 502,
+  model_rejected: 502,
+  model_rate_limited: 503,
+  model_overloaded: 503,
+  model_unreachable: 502,
+  model_timeout: 504,
+  context_overflow: 502,
+  cancelled: 409,
+  max_iterations: 500,
+  run_aborted: 500,
+  hook_failed: 500,
+  crashed_too_often: 500,
+  lease_lost: 500,
+  backend_failed: 502,
+  backend_refused: 403,
+  config_invalid: 500,
+  unavailable: 503,
+  shutting_down: 503,
+  internal: 500,
+};
+
+/** What Fastify itself refuses, by its own codes. */
+const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: ["invalid_request", "The body is not valid JSON."],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ["invalid_request", "The body is empty; send a JSON object."],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    "unsupported_media_type",
+    "The body must be JSON: send `Content-Type: application/json`.",
+  ],
+  FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "The body is larger than this server takes."],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["invalid_request", "The body is not as long as Content-Length says."],
+  FST_ERR_BAD_URL: ["invalid_request", "The URL is not well formed."],
+  FST_ERR_PARAM_TOO_LONG: ["not_found", "A part of the path is too long to be the id of anything."],
+};
+
+/** A problem's body. `type` is left at its default: the code says it. */
+export function problem(error: AppError, instance: string) {
+  return {
+    title: error.code.replaceAll("_", " "),
+    status: STATUS[error.code],
+    code: error.code,
+    detail: error.message,
+    instance,
+    ...(error.details === undefined ? {} : { details: error.details }),
+  };
+}
+
+/** The answer to everything that is thrown before a reply has begun. */
+export function sendProblem(thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply) {
+  const error = fromFastify(thrown);
+  const status = STATUS[error.code];
+  if (status >= 500) request.log.error({ err: thrown }, "request failed");
+  const retry = error.details?.retry_after_ms;
+  if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
+  else if (status === 503) reply.header("retry-after", 1);
+  // The path alone: a query may carry what does not belong into an answer or a log.
+  const [path = "/"] = request.url.split("?");
+  return reply
+    .code(status)
+    .type("application/problem+json")
+    .send(JSON.stringify(problem(error, path)));
+}
+
+function fromFastify(thrown: FastifyError | Error): AppError {
+  if (thrown instanceof AppError) return thrown;
+  const code = "code" in thrown ? thrown.code : undefined;
+  const known = code === undefined ? undefined : FASTIFY[code];
+  if (known) return new AppError(known[0], known[1], { cause: thrown });
+  if ("statusCode" in thrown && thrown.statusCode === 400)
+    return new AppError("invalid_request", thrown.message, { cause: thrown });
+  return AppError.from(thrown);
+}

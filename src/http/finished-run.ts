@@ -1,0 +1,39 @@
+// The answer to a client that waits for a run instead of following it.
+
+import type { FastifyReply } from "fastify";
+import type { StreamEvent } from "../core/event.ts";
+import type { Owner } from "../core/ids.ts";
+import type { Message } from "../core/message.ts";
+import type { RunRecord } from "../core/stores.ts";
+import type { RunManager } from "../runs/manager.ts";
+
+/**
+ * Resolves with the ended run and all it added to the thread. When the client leaves first, `onLeave` is
+ * called and the run is returned as it is.
+ */
+export async function finishedRun(
+  runs: RunManager,
+  { owner, run }: { owner: Owner; run: RunRecord },
+  reply: FastifyReply,
+  onLeave: () => Promise<void>,
+): Promise<RunRecord & { messages: Message[] }> {
+  const left = new AbortController();
+  const leave = () => left.abort();
+  reply.raw.once("close", leave);
+  try {
+    const messages: Message[] = [];
+    for await (const batch of runs.events(owner, run, 0, left.signal)) {
+      for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
+    }
+    if (left.signal.aborted) await onLeave();
+    return { ...(await runs.get(owner, run.thread_id, run.id)), messages };
+  } finally {
+    reply.raw.off("close", leave);
+  }
+}
+
+/** The log holds events as they were checked when they were made; a subagent's belong to its own thread. */
+function messageIn(json: string): Message[] {
+  const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
+  return event.path ? [] : [event.data.message];
+}

@@ -1,0 +1,27 @@
+// Who is asking. Without authentication everybody is the same user, which is why the server then listens on
+// this machine only and answers nobody who came here under another name.
+
+import type { FastifyRequest } from "fastify";
+import { AppError } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+
+const LOCAL_USER: Owner = { tenant: "default", user: "default" };
+
+export function ownerOf(_request: FastifyRequest): Owner {
+  return LOCAL_USER;
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
+
+export const isLoopback = (host: string) =>
+  LOOPBACK.test(host.includes(":") && !host.startsWith("[") ? `[${host}]` : host);
+
+/** A web page that gave its own name our address (DNS rebinding) must not reach an open server. */
+export async function refuseForeignNames(request: FastifyRequest): Promise<void> {
+  const { host } = request.headers;
+  if (host === undefined || LOOPBACK.test(host)) return;
+  throw new AppError(
+    "forbidden",
+    "This server has no authentication and answers only to `localhost`. Address it by that name.",
+  );
+}

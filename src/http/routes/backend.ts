@@ -1,0 +1,205 @@
+// The user's backend of an agent: its state and its files.
+
+import { Readable } from "node:stream";
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import type { BackendConfig } from "../../core/agent.ts";
+import { type Backend, BackendStatus, type FileStat } from "../../core/backend.ts";
+import { AppError } from "../../core/errors.ts";
+import { byteRange } from "../byte-range.ts";
+import { ownerOf } from "../principal.ts";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+const AgentQuery = z.strictObject({
+  agent: z.string().max(64).optional().describe("Default: the first agent."),
+});
+const FileParams = z.object({ "*": z.string().max(4096) });
+const Entry = z
+  .object({
+    path: z.string(),
+    type: z.enum(["file", "directory", "symlink", "other"]),
+    size: z.int().describe("Bytes."),
+    modified_at: z.iso.datetime(),
+  })
+  .meta({ id: "FileEntry" });
+// Said to be a string in the contract; sent as a stream, which no serialiser touches.
+const Binary = z.string().describe("The bytes of the file.") as unknown as z.ZodType<Readable>;
+const tags = ["backend"];
+
+export function backendRoutes(app: App, services: HttpServices): void {
+  const { backends, agents } = services;
+
+  const configOf = (agent: string | undefined): BackendConfig => {
+    const definition = agents.find(agent);
+    if (definition.backend) return definition.backend;
+    throw new AppError("not_found", `Agent \`${definition.name}\` has no backend.`);
+  };
+
+  app.get(
+    "/backend",
+    {
+      schema: {
+        summary: "The state of the user's backend; makes nothing",
+        tags,
+        querystring: AgentQuery,
+        response: { 200: BackendStatus },
+      },
+    },
+    async (request) => backends.status(ownerOf(request), configOf(request.query.agent)),
+  );
+
+  for (const action of ["start", "stop", "restart"] as const) {
+    app.post(
+      `/backend/${action}`,
+      {
+        schema: {
+          summary: SUMMARIES[action],
+          tags,
+          querystring: AgentQuery,
+          response: { 200: BackendStatus },
+        },
+      },
+      async (request) => {
+        const owner = ownerOf(request);
+        const config = configOf(request.query.agent);
+        if (action !== "start") await backends.stop(owner, config);
+        return action === "stop" ? backends.status(owner, config) : backends.start(owner, config);
+      },
+    );
+  }
+
+  void app.register(async (scope) => fileRoutes(withRawBodies(scope), services, configOf));
+}
+
+const SUMMARIES = {
+  start: "Make the backend ready",
+  stop: "End what runs in the backend; its files stay",
+  restart: "Stop it, then make it ready again",
+};
+
+function fileRoutes(
+  app: App,
+  { backends, limits }: HttpServices,
+  configOf: (agent?: string) => BackendConfig,
+) {
+  const schema = { tags, params: FileParams, querystring: AgentQuery };
+  const backendOf = (request: Parameters<typeof ownerOf>[0], agent: string | undefined) =>
+    backends.get(ownerOf(request), configOf(agent));
+
+  app.get(
+    "/backend/files/*",
+    {
+      schema: {
+        ...schema,
+        summary: "Read a file (whole, or a `Range` of bytes); a folder is listed",
+        response: {
+          200: {
+            content: {
+              "application/json": { schema: z.object({ items: z.array(Entry) }) },
+              "application/octet-stream": { schema: Binary },
+            },
+          },
+          206: { content: { "application/octet-stream": { schema: Binary } } },
+        },
+      },
+    },
+    async (request, reply) => {
+      const backend = await backendOf(request, request.query.agent);
+      const gone = AbortSignal.any([]);
+      const path = pathOf(request.params, backend);
+      const stat = await backend.stat(path, gone);
+      if (stat.type === "directory") return { items: await backend.list(path, gone) };
+      const range = byteRange(request.headers.range, stat.size);
+      fileHeaders(reply, stat);
+      if (!range) return reply.header("content-length", stat.size).send(await opened(backend, path, {}));
+      reply
+        .code(206)
+        .header("content-range", `bytes ${range.offset}-${range.offset + range.length - 1}/${stat.size}`);
+      return reply.header("content-length", range.length).send(await opened(backend, path, range));
+    },
+  );
+
+  app.put(
+    "/backend/files/*",
+    {
+      bodyLimit: limits.uploadBytes,
+      schema: {
+        ...schema,
+        summary: "Write a file: the body is its content. It appears whole or not at all",
+        response: { 201: z.object({ path: z.string(), bytes_written: z.int() }) },
+      },
+    },
+    async (request, reply) => {
+      const backend = await backendOf(request, request.query.agent);
+      const path = pathOf(request.params, backend);
+      // The content type parser of these routes hands the body on as it comes.
+      const body = bounded(request.body as unknown as Readable, limits.uploadBytes);
+      const bytes_written = await backend.write(path, body, AbortSignal.any([]));
+      return reply.code(201).send({ path, bytes_written });
+    },
+  );
+
+  app.delete(
+    "/backend/files/*",
+    {
+      schema: {
+        ...schema,
+        summary: "Remove a file, or a folder with all that is in it",
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const backend = await backendOf(request, request.query.agent);
+      await backend.remove(pathOf(request.params, backend), AbortSignal.any([]));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** A file is sent as it is, whatever its type says, and back-pressure reaches the client. */
+function withRawBodies(scope: App): App {
+  (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
+  scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
+  return scope;
+}
+
+const pathOf = (params: { "*": string }, { workdir }: Backend) => `${workdir}/${params["*"]}`;
+
+function fileHeaders(
+  reply: { header(name: string, value: string): unknown },
+  { path, modified_at }: FileStat,
+): void {
+  const name = encodeURIComponent(path.slice(path.lastIndexOf("/") + 1));
+  reply.header("content-type", "application/octet-stream");
+  // What an agent wrote is never shown by the browser as if it were ours.
+  reply.header("content-disposition", `attachment; filename*=UTF-8''${name}`);
+  reply.header("accept-ranges", "bytes");
+  reply.header("last-modified", new Date(modified_at).toUTCString());
+}
+
+/** The first bytes are read before the reply begins, so that a refusal still has its status. */
+async function opened(
+  backend: Backend,
+  path: string,
+  range: { offset?: number; length?: number },
+): Promise<Readable> {
+  const abort = new AbortController();
+  const stream = Readable.from(backend.read(path, range, abort.signal), { objectMode: false });
+  stream.once("close", () => abort.abort());
+  await new Promise<void>((resolve, reject) => {
+    stream.once("readable", resolve);
+    stream.once("end", resolve);
+    stream.once("error", reject);
+  });
+  return stream;
+}
+
+async function* bounded(body: Readable, most: number): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength;
+    if (bytes > most) throw new AppError("payload_too_large", `A file may have at most ${most} bytes.`);
+    yield chunk;
+  }
+}

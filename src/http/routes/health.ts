@@ -1,0 +1,36 @@
+// Is the process there, and can it work.
+
+import { z } from "zod";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+export function healthRoutes(app: App, { stores, version, agents }: HttpServices): void {
+  const tags = ["operations"];
+
+  app.get(
+    "/health",
+    {
+      schema: {
+        summary: "Liveness: the process answers",
+        tags,
+        response: { 200: z.object({ status: z.literal("ok"), version: z.string(), agents: z.int() }) },
+      },
+    },
+    async () => ({ status: "ok" as const, version, agents: agents.list().length }),
+  );
+
+  app.get(
+    "/ready",
+    {
+      schema: {
+        summary: "Readiness: what the server needs is there",
+        tags,
+        response: { 200: z.object({ status: z.literal("ready") }) },
+      },
+    },
+    async () => {
+      await stores.ping();
+      return { status: "ready" as const };
+    },
+  );
+}

@@ -1,0 +1,204 @@
+// Runs: start, follow, stop, steer.
+
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../core/errors.ts";
+import type { Owner } from "../../core/ids.ts";
+import { type Message, systemMessage, userMessage } from "../../core/message.ts";
+import { isSettled, RunRecord } from "../../core/stores.ts";
+import { given } from "../../lib/given.ts";
+import type { StartRun } from "../../runs/manager.ts";
+import { finishedRun } from "../finished-run.ts";
+import { ownerOf } from "../principal.ts";
+import {
+  EventsQuery,
+  FinishedRun,
+  PageQuery,
+  pageOf,
+  RunParams,
+  StartRunBody,
+  SteerBody,
+  StopBody,
+  ThreadParams,
+} from "../schemas.ts";
+import type { HttpServices } from "../services.ts";
+import { positionOf, runOf } from "../sse.ts";
+import { createStreams } from "../streams.ts";
+import type { App } from "../validation.ts";
+
+const Stream = z.string().describe("Server-Sent Events: `id`, `event`, and as `data` a StreamEvent.");
+const Key = z.object({ "idempotency-key": z.string().min(1).max(255).optional() });
+
+export function runRoutes(app: App, services: HttpServices): void {
+  const { runs } = services;
+  const streams = createStreams(services);
+
+  app.post(
+    "/threads/:thread_id/runs",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Start a run, and follow it",
+        description:
+          "Loads or creates the thread. Streams the run; with `Accept: application/json` waits for its end; with `background` answers at once. A repeat with the same `Idempotency-Key`, or with `Last-Event-ID`, rejoins the run instead of starting another.",
+        tags: ["runs"],
+        params: ThreadParams,
+        headers: Key,
+        body: StartRunBody,
+        response: {
+          200: {
+            content: { "text/event-stream": { schema: Stream }, "application/json": { schema: FinishedRun } },
+          },
+          202: RunRecord,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { params, body } = request;
+      const owner = ownerOf(request);
+      const cursor = lastEventId(request);
+      const run =
+        (await rejoined(owner, params.thread_id, cursor)) ??
+        (await runs.start(owner, startOf(params.thread_id, request)));
+      reply.header("location", `/threads/${params.thread_id}/runs/${run.id}/events`);
+      if (body.background) return reply.code(202).send(run);
+
+      const leaves = body.on_disconnect === "cancel" ? () => cancelQuietly(owner, run) : async () => {};
+      if (wantsJson(request)) return finishedRun(runs, { owner, run }, reply, leaves);
+      const after = runOf(cursor) === run.id ? positionOf(cursor, run.id) : 0;
+      if ((await streams.send(reply, owner, run, after, "comment")) === "left") await leaves();
+      return undefined;
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/runs",
+    {
+      schema: {
+        summary: "The runs of a thread, newest first",
+        tags: ["runs"],
+        params: ThreadParams,
+        querystring: PageQuery,
+        response: { 200: pageOf(RunRecord) },
+      },
+    },
+    async (request) => runs.list(ownerOf(request), request.params.thread_id, given(request.query)),
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id",
+    { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunRecord } } },
+    async (request) => runs.get(ownerOf(request), request.params.thread_id, request.params.run_id),
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id/events",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Follow a run",
+        description:
+          "Replays what came after `Last-Event-ID` (or `after`), then goes on live. 204 when the run has ended and was read to its end; 410 when events after the cursor are no longer kept.",
+        tags: ["runs"],
+        params: RunParams,
+        querystring: EventsQuery,
+        response: { 200: { content: { "text/event-stream": { schema: Stream } } }, 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id, run_id } = request.params;
+      const owner = ownerOf(request);
+      const run = await runs.get(owner, thread_id, run_id);
+      const after = positionOf(lastEventId(request) ?? request.query.after, run_id);
+      const { first, last } = await runs.bounds(owner, run);
+      if (isSettled(run.status) && last > 0 && after === last) return reply.code(204).send(null);
+      if (after > last || after < first - 1 || (isSettled(run.status) && last === 0))
+        throw new AppError(
+          "events_expired",
+          "The events after this cursor are not kept. Read the thread's messages.",
+        );
+      await streams.send(reply, owner, run, after, request.query.heartbeat);
+      return undefined;
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/runs/:run_id/cancel",
+    {
+      schema: {
+        summary: "Stop a run: now (`cancel`), or after its current step (`interrupt`)",
+        description: "200 with the ended run, or 202 when it has not ended within five seconds.",
+        tags: ["runs"],
+        params: RunParams,
+        body: StopBody,
+        response: { 200: RunRecord, 202: RunRecord },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id, run_id } = request.params;
+      const owner = ownerOf(request);
+      const stopped = await runs.stop(owner, thread_id, run_id, request.body.mode);
+      const run = await runs.settled(owner, stopped, AbortSignal.timeout(5_000));
+      return reply.code(isSettled(run.status) ? 200 : 202).send(run);
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/runs/:run_id/messages",
+    {
+      schema: {
+        summary: "Steer: a user message for the running run, taken in before its next model call",
+        tags: ["runs"],
+        params: RunParams,
+        body: SteerBody,
+        response: { 202: z.object({ message_id: z.string() }) },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id, run_id } = request.params;
+      const message = userMessage("input" in request.body ? request.body.input : request.body.content);
+      await runs.steer(ownerOf(request), thread_id, run_id, message);
+      return reply.code(202).send({ message_id: message.id });
+    },
+  );
+
+  /** Clients that retry a POST by themselves say with the last event they got which run they mean. */
+  async function rejoined(owner: Owner, threadId: string, cursor: string | undefined) {
+    const runId = runOf(cursor);
+    return runId === undefined ? undefined : services.stores.runs.get(owner, threadId, runId);
+  }
+
+  async function cancelQuietly(owner: Owner, run: RunRecord): Promise<void> {
+    await runs.stop(owner, run.thread_id, run.id, "cancel").catch((error: unknown) => {
+      if (!(error instanceof AppError && error.code === "run_not_active")) throw error;
+    });
+  }
+}
+
+function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody }>): StartRun {
+  const { agent, model, temperature, max_tokens, thinking, metadata, on_busy } = request.body;
+  const key = request.headers["idempotency-key"];
+  return {
+    thread_id: threadId,
+    messages: inputOf(request.body),
+    settings: given({ temperature, max_tokens, thinking }),
+    metadata,
+    on_busy,
+    ...given({ agent, model, idempotency_key: typeof key === "string" ? key : undefined }),
+  };
+}
+
+function inputOf({ input, messages = [] }: StartRunBody): Message[] {
+  if (input !== undefined) return [userMessage(input)];
+  return messages.map(({ role, content }) =>
+    role === "system" ? systemMessage(content) : userMessage(content),
+  );
+}
+
+function lastEventId(request: FastifyRequest): string | undefined {
+  const header = request.headers["last-event-id"];
+  return typeof header === "string" ? header : undefined;
+}
+
+const wantsJson = ({ headers }: FastifyRequest) =>
+  (headers.accept?.includes("application/json") ?? false) && !headers.accept?.includes("text/event-stream");

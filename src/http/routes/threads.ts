@@ -1,0 +1,143 @@
+// Threads: create, find, read, rename, clear, delete.
+
+import { z } from "zod";
+import { newThreadId } from "../../core/ids.ts";
+import { Message } from "../../core/message.ts";
+import { Thread } from "../../core/stores.ts";
+import { given } from "../../lib/given.ts";
+import { notFound } from "../../runs/manager.ts";
+import { ownerOf } from "../principal.ts";
+import {
+  CreateThreadBody,
+  MessagesQuery,
+  pageOf,
+  ThreadParams,
+  ThreadState,
+  ThreadsQuery,
+  UpdateThreadBody,
+} from "../schemas.ts";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+export function threadRoutes(app: App, { stores: { threads } }: HttpServices): void {
+  const tags = ["threads"];
+  const params = ThreadParams;
+
+  app.post(
+    "/threads",
+    { schema: { summary: "Create a thread", tags, body: CreateThreadBody, response: { 201: Thread } } },
+    async (request, reply) => {
+      const { id = newThreadId(), ...rest } = request.body;
+      const thread = await threads.create(ownerOf(request), { id, ...given(rest) });
+      return reply.code(201).header("location", `/threads/${thread.id}`).send(thread);
+    },
+  );
+
+  app.get(
+    "/threads",
+    {
+      schema: {
+        summary: "Threads, last changed first",
+        tags,
+        querystring: ThreadsQuery,
+        response: { 200: pageOf(Thread) },
+      },
+    },
+    async (request) => threads.list(ownerOf(request), given(request.query)),
+  );
+
+  app.get(
+    "/threads/:thread_id",
+    { schema: { summary: "A thread", tags, params, response: { 200: Thread } } },
+    async (request) => found(await threads.get(ownerOf(request), request.params.thread_id), request.params),
+  );
+
+  app.patch(
+    "/threads/:thread_id",
+    {
+      schema: {
+        summary: "Rename or annotate a thread",
+        tags,
+        params,
+        body: UpdateThreadBody,
+        response: { 200: Thread },
+      },
+    },
+    async (request) => {
+      const { thread_id } = request.params;
+      return found(await threads.update(ownerOf(request), thread_id, given(request.body)), request.params);
+    },
+  );
+
+  app.delete(
+    "/threads/:thread_id",
+    {
+      schema: { summary: "Delete a thread with all its runs", tags, params, response: { 204: z.null() } },
+    },
+    async (request, reply) => {
+      found((await threads.delete(ownerOf(request), request.params.thread_id)) || undefined, request.params);
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/messages",
+    {
+      schema: {
+        summary: "The messages of a thread, oldest first",
+        tags,
+        params,
+        querystring: MessagesQuery,
+        response: { 200: z.object({ items: z.array(Message) }) },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      found(await threads.get(owner, request.params.thread_id), request.params);
+      return { items: await threads.messages(owner, request.params.thread_id, given(request.query)) };
+    },
+  );
+
+  app.delete(
+    "/threads/:thread_id/messages",
+    {
+      schema: {
+        summary: "Forget messages and state, keep the thread",
+        tags,
+        params,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      found((await threads.clear(ownerOf(request), request.params.thread_id)) || undefined, request.params);
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/state",
+    {
+      schema: {
+        summary: "Everything a front end shows of a thread: messages, todos, files, status",
+        tags,
+        params,
+        response: { 200: ThreadState },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { thread_id } = request.params;
+      const thread = found(await threads.get(owner, thread_id), request.params);
+      const [messages, state] = await Promise.all([
+        threads.messages(owner, thread_id),
+        threads.state(owner, thread_id),
+      ]);
+      return { ...state, messages, status: thread.status, version: thread.message_count };
+    },
+  );
+}
+
+function found<T>(thing: T | undefined, { thread_id }: { thread_id: string }): T {
+  if (thing === undefined) throw notFound("thread", thread_id);
+  return thing;
+}

@@ -1,0 +1,118 @@
+// What clients send and get, beyond the language's own types. Everything here is in openapi.yaml.
+
+import { z } from "zod";
+import { Id } from "../core/ids.ts";
+import { Message, Part } from "../core/message.ts";
+import { ModelSettings } from "../core/model.ts";
+import { Metadata, RunRecord, Thread } from "../core/stores.ts";
+
+export const Problem = z
+  .object({
+    title: z.string(),
+    status: z.int(),
+    code: z.string(),
+    detail: z.string(),
+    instance: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  })
+  .meta({ id: "Problem" });
+
+export const ThreadParams = z.object({ thread_id: Id });
+export const RunParams = z.object({ thread_id: Id, run_id: Id });
+
+const notBlank = (text: string) => text.trim() !== "";
+const Text = z.string().refine(notBlank, "must not be empty");
+
+export const InputMessage = z
+  .strictObject({
+    role: z.enum(["user", "system"], { error: "may only be `user` or `system`" }),
+    content: z.union([Text, z.array(Part).min(1, "must not be empty").max(64)], {
+      error: "must be a text or a list of parts",
+    }),
+  })
+  .meta({ id: "InputMessage" });
+
+export const StartRunBody = z
+  .strictObject({
+    agent: z
+      .string()
+      .min(1)
+      .max(64)
+      .optional()
+      .describe("Default: the thread's agent, else the first one configured."),
+    input: Text.optional().describe("Short for one user message."),
+    messages: z.array(InputMessage).min(1).max(100).optional(),
+    model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
+    ...ModelSettings.shape,
+    metadata: Metadata.default({}),
+    on_busy: z
+      .enum(["reject", "enqueue", "interrupt"])
+      .default("reject")
+      .describe("When the thread has a run: answer 409, wait for it, or cancel it and go first."),
+    on_disconnect: z
+      .enum(["continue", "cancel"])
+      .default("continue")
+      .describe("What becomes of the run when this request's connection ends early."),
+    background: z
+      .boolean()
+      .default(false)
+      .describe("Answer 202 at once; follow the run's events at `Location`."),
+  })
+  .refine((body) => (body.input === undefined) !== (body.messages === undefined), {
+    error: "give either `input` or `messages`",
+  })
+  .meta({ id: "StartRun" });
+export type StartRunBody = z.infer<typeof StartRunBody>;
+
+export const FinishedRun = RunRecord.extend({
+  messages: z.array(Message).describe("What this run added to the thread, its input included."),
+}).meta({ id: "FinishedRun" });
+
+export const SteerBody = z.union([
+  z.strictObject({ input: Text }),
+  z.strictObject({ content: InputMessage.shape.content }),
+]);
+
+export const StopBody = z
+  .strictObject({ mode: z.enum(["cancel", "interrupt"]).default("cancel") })
+  .default({ mode: "cancel" });
+
+const Title = z.string().trim().min(1).max(256);
+
+export const CreateThreadBody = z
+  .strictObject({ id: Id.optional(), title: Title.optional(), metadata: Metadata.default({}) })
+  .default({ metadata: {} });
+export const UpdateThreadBody = z.strictObject({ title: Title.optional(), metadata: Metadata.optional() });
+
+const Limit = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual);
+export const PageQuery = z.strictObject({ limit: Limit(100, 20), cursor: z.string().max(512).optional() });
+
+export const ThreadsQuery = PageQuery.extend({
+  agent: z.string().max(64).optional(),
+  status: Thread.shape.status.optional(),
+  q: z.string().max(256).optional().describe("Part of the title."),
+});
+
+export const MessagesQuery = z.strictObject({
+  limit: Limit(1000, 1000),
+  after: z.string().max(64).optional().describe("A message id: only what came after it."),
+});
+
+export const EventsQuery = z.strictObject({
+  after: z.string().max(128).optional().describe("As Last-Event-ID, for clients that cannot send it."),
+  heartbeat: z.enum(["comment", "named"]).default("comment"),
+});
+
+export const pageOf = <T extends z.ZodType>(item: T) =>
+  z.object({ items: z.array(item), next_cursor: z.string().optional() });
+
+export const ThreadState = z
+  .object({
+    messages: z.array(Message),
+    todos: z.unknown().optional(),
+    files: z.unknown().optional(),
+    status: Thread.shape.status,
+    version: z.int().describe("Grows with every message."),
+  })
+  .catchall(z.unknown())
+  .meta({ id: "ThreadState" });

@@ -1,0 +1,59 @@
+// The HTTP server: one plugin, one error handler, the routes. Listening and signals are the process's business.
+
+import { fastifySSE } from "@fastify/sse";
+import fastify, { type FastifyBaseLogger } from "fastify";
+import { AppError } from "../core/errors.ts";
+import { sendProblem } from "./errors.ts";
+import { refuseForeignNames } from "./principal.ts";
+import { agentRoutes } from "./routes/agents.ts";
+import { backendRoutes } from "./routes/backend.ts";
+import { docsRoutes } from "./routes/docs.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { runRoutes } from "./routes/runs.ts";
+import { threadRoutes } from "./routes/threads.ts";
+import type { HttpServices } from "./services.ts";
+import { withZod } from "./validation.ts";
+
+export type HttpServer = Awaited<ReturnType<typeof createServer>>;
+
+/** Does not listen yet. `extend` sees the server before its routes. */
+export async function createServer(
+  services: HttpServices,
+  logger: FastifyBaseLogger,
+  extend: (server: ReturnType<typeof bare>) => Promise<void> = async () => {},
+) {
+  const server = bare(services, logger);
+  await extend(server);
+  // Heartbeats are ours: the plugin's would ignore back-pressure.
+  await server.register(fastifySSE, { heartbeatInterval: 0 });
+  const app = withZod(server);
+  for (const routes of [healthRoutes, agentRoutes, threadRoutes, runRoutes, backendRoutes])
+    routes(app, services);
+  docsRoutes(app);
+  return server;
+}
+
+function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
+  const server = fastify({
+    loggerInstance,
+    bodyLimit: limits.bodyBytes,
+    // A HEAD route would run an event stream's handler and never end.
+    exposeHeadRoutes: false,
+    disableRequestLogging: true,
+    routerOptions: { maxParamLength: 4096 },
+  });
+  server.addHook("onRequest", refuseForeignNames);
+  server.addHook(
+    "onRequest",
+    async (_request, reply) => void reply.header("x-content-type-options", "nosniff"),
+  );
+  server.setErrorHandler<Error>(sendProblem);
+  server.setNotFoundHandler((request, reply) =>
+    sendProblem(
+      new AppError("not_found", `There is no route ${request.method} ${request.url.split("?")[0]}.`),
+      request,
+      reply,
+    ),
+  );
+  return server;
+}

@@ -1,0 +1,31 @@
+// What the routes are given. The composition root builds it.
+
+import type { AgentInfo } from "../agents/registry.ts";
+import type { AgentDefinition } from "../core/agent.ts";
+import type { BackendPool } from "../core/backend.ts";
+import type { Stores } from "../core/stores.ts";
+import type { RunManager } from "../runs/manager.ts";
+
+export interface HttpServices {
+  readonly stores: Stores;
+  readonly runs: RunManager;
+  readonly backends: BackendPool;
+  readonly agents: {
+    /** The default one for no name. Throws `invalid_request`. */
+    find(name: string | undefined): AgentDefinition;
+    list(): readonly AgentInfo[];
+  };
+  readonly limits: HttpLimits;
+  readonly version: string;
+}
+
+export interface HttpLimits {
+  /** Bytes of a JSON body. */
+  readonly bodyBytes: number;
+  /** Bytes of a file that is sent. */
+  readonly uploadBytes: number;
+  /** Event streams at once. */
+  readonly streams: number;
+  readonly heartbeatMs: number;
+  readonly stallMs: number;
+}

@@ -1,0 +1,97 @@
+// Server-Sent Events. A viewer is a cursor, not a queue: it takes what its socket takes and reads on from the
+// log, so a slow one costs a bounded buffer and delays nobody.
+
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import type { FastifyReply } from "fastify";
+import { AppError } from "../core/errors.ts";
+import type { LogEntry } from "../core/stores.ts";
+
+export interface StreamOptions {
+  /** Silence after which a sign of life is sent, in ms. */
+  readonly heartbeatMs: number;
+  /** How long a viewer may take nothing before its connection is cut, in ms. It can come back to its cursor. */
+  readonly stallMs: number;
+  /** Named heartbeats are visible to browser code, comments are not. */
+  readonly heartbeat: "comment" | "named";
+}
+
+const HEARTBEAT = { comment: ": heartbeat\n\n", named: "event: heartbeat\ndata: {}\n\n" };
+
+/** The cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
+export function frame(runId: string, { epoch, seq, event, json }: LogEntry): string {
+  return `id: ${runId}:${epoch}-${seq}\nevent: ${event}\ndata: ${json}\n\n`;
+}
+
+/** The number of the event that a cursor stands at. Throws `invalid_request` for one of another run. */
+export function positionOf(cursor: string | undefined, runId: string): number {
+  if (cursor === undefined || cursor === "") return 0;
+  const parts = /^(?:(?<run>[A-Za-z0-9_-]+):\d{1,9}-)?(?<seq>\d{1,9})$/.exec(cursor)?.groups;
+  if (!parts || (parts.run !== undefined && parts.run !== runId))
+    throw new AppError(
+      "invalid_request",
+      "The cursor is not one of this run. Use the id of its last event you got.",
+    );
+  return Number(parts.seq);
+}
+
+/** The run that a cursor belongs to, if it names one. */
+export const runOf = (cursor: string | undefined) =>
+  /^([A-Za-z0-9_-]{1,128}):\d{1,9}-\d{1,9}$/.exec(cursor ?? "")?.[1];
+
+/**
+ * Sends entries until they end or the viewer leaves; tells which. The caller has validated everything: from
+ * here on there is no status to change. The reply is ended here; `read` is told by its signal when to stop.
+ */
+export async function sendEvents(
+  reply: FastifyReply,
+  runId: string,
+  read: (signal: AbortSignal) => AsyncIterable<readonly LogEntry[]>,
+  options: StreamOptions,
+): Promise<"ended" | "left"> {
+  const { raw } = reply;
+  const left = new AbortController();
+  const leave = () => left.abort();
+  raw.once("close", leave);
+  if (raw.destroyed) leave();
+
+  if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
+  reply.sse.sendHeaders();
+  const heartbeat = setInterval(() => {
+    if (!raw.writableNeedDrain) raw.write(HEARTBEAT[options.heartbeat]);
+  }, options.heartbeatMs);
+
+  try {
+    for await (const batch of read(left.signal)) {
+      let frames = "";
+      for (const entry of batch) frames += frame(runId, entry);
+      heartbeat.refresh();
+      if (!raw.write(frames)) await drained(raw, options.stallMs, left.signal);
+      if (left.signal.aborted) return "left";
+    }
+    return left.signal.aborted ? "left" : "ended";
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "events_expired") throw error;
+    // What the viewer has not seen is gone: it must start again from the thread's messages.
+    raw.write(
+      `event: stream_reset\ndata: ${JSON.stringify({ event: "stream_reset", data: error.toInfo() })}\n\n`,
+    );
+    return "ended";
+  } finally {
+    clearInterval(heartbeat);
+    raw.off("close", leave);
+    reply.sse.close();
+  }
+}
+
+/** Resolves when the socket takes more, or when the viewer is gone; cuts one that takes nothing for too long. */
+async function drained(raw: ServerResponse, stallMs: number, left: AbortSignal): Promise<void> {
+  const stalled = setTimeout(() => raw.destroy(), stallMs);
+  try {
+    await once(raw, "drain", { signal: left });
+  } catch (error) {
+    if (!left.aborted) throw error;
+  } finally {
+    clearTimeout(stalled);
+  }
+}

@@ -1,0 +1,51 @@
+// The one writer of a run: stamps events and writes them to the log, in order.
+
+import type { StreamEvent } from "../core/event.ts";
+import type { EventLog, Lease } from "../core/stores.ts";
+
+/** Deltas that may be on their way to the store at once; past it the run waits for the store. */
+const MAX_UNWRITTEN = 256;
+
+export interface RunWriter {
+  /**
+   * Resolves when a following step may rely on the events: at once for a delta, when they are written for
+   * everything else. Throws what kept any earlier delta from being written.
+   */
+  write(...events: readonly StreamEvent[]): Promise<void>;
+}
+
+export function createWriter(log: EventLog, lease: Lease): RunWriter {
+  let unwritten = 0;
+  let failure: unknown;
+
+  const writeDelta = (event: StreamEvent) => {
+    unwritten++;
+    const written = log.append(lease, [event]).then(
+      () => void unwritten--,
+      (error: unknown) => {
+        failure ??= error;
+      },
+    );
+    return unwritten < MAX_UNWRITTEN ? undefined : written;
+  };
+
+  return {
+    async write(...events) {
+      if (failure) throw failure;
+      const [event] = events;
+      if (events.length === 1 && event?.event === "on_chat_model_stream") await writeDelta(event);
+      else
+        await log.append(
+          lease,
+          events.map((each) => stamp(each, lease)),
+        );
+    },
+  };
+}
+
+function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
+  if (event.event === "on_chat_model_stream") return event;
+  const { event: name, data, ...rest } = event;
+  // Only the order of the keys changes, and what every event has.
+  return { event: name, ...rest, run_id, thread_id, ts: new Date().toISOString(), data } as StreamEvent;
+}
