@@ -27,7 +27,8 @@ import { createStreams } from "../streams.ts";
 import type { App } from "../validation.ts";
 
 const Stream = z.string().describe("Server-Sent Events: `id`, `event`, and as `data` a StreamEvent.");
-const Key = z.object({ "idempotency-key": z.string().min(1).max(255).optional() });
+// Loose: what a validator leaves out would be gone from `request.headers`.
+const Key = z.looseObject({ "idempotency-key": z.string().min(1).max(255).optional() });
 
 export function runRoutes(app: App, services: HttpServices): void {
   const { runs } = services;
