@@ -7,9 +7,14 @@ import type { AssistantMessage, ToolCall } from "./message.ts";
 import { type Model, ModelSettings, type StopReason, type SystemBlock } from "./model.ts";
 import type { Tool } from "./tool.ts";
 
-const SINGLE = z.string().regex(/^[a-z0-9_-]+:.+$/, "must be provider:model, for example openai:gpt-5");
+const SINGLE = z
+  .string()
+  .regex(
+    /^([a-z0-9_-]+:.+|(claude|gpt|chatgpt)-.+|o\d.*)$/,
+    "must be provider:model, for example openai:gpt-5",
+  );
 
-/** A model in its map form; the short form is the string `provider:model`. */
+/** A model in its map form; the short form is the string `provider:model`, or a well-known name alone. */
 export const ModelConfig = ModelSettings.extend({
   provider: z.string().min(1),
   model: z.string().min(1),

@@ -5,6 +5,7 @@ import {
   assistantMessage,
   type Content,
   type Message,
+  type Part,
   Role,
   type SystemMessage,
   systemMessage,
@@ -99,6 +100,9 @@ export function isBlank(content: Content): boolean {
   return content.every((part) => part.type === "text" && part.text.trim() === "");
 }
 
+/** Providers count an image by its pixels, some 1,600 tokens at most, however long its data is. */
+const IMAGE_CHARACTERS = 6400;
+
 /** Rough size in tokens: a quarter of the characters of content, arguments and reasoning. */
 export function estimateTokens(messages: readonly Message[]): number {
   let characters = 0;
@@ -107,15 +111,20 @@ export function estimateTokens(messages: readonly Message[]): number {
 }
 
 function sizeOf(message: Message): number {
-  let size = typeof message.content === "string" ? message.content.length : 0;
-  if (typeof message.content !== "string")
-    for (const part of message.content) size += part.type === "text" ? part.text.length : part.data.length;
+  let size = 0;
+  if (typeof message.content === "string") size = message.content.length;
+  else for (const part of message.content) size += sizeOfPart(part);
   if (message.role === "tool") size += message.error?.length ?? 0;
   if (message.role !== "assistant") return size;
   for (const call of message.tool_calls ?? [])
     size += call.name.length + (call.malformed ?? JSON.stringify(call.args)).length;
   for (const block of message.reasoning ?? []) size += block.text.length;
   return size;
+}
+
+function sizeOfPart(part: Part): number {
+  if (part.type === "text") return part.text.length;
+  return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 
 /**

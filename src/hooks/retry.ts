@@ -1,0 +1,90 @@
+// Asks again when a model is not available for the moment, and asks its fallback when it stays so. A model
+// that was given up is not asked again in the same run.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { AppError, isTransient } from "../core/errors.ts";
+import { warning } from "../core/event.ts";
+import { type CallModel, defineHook } from "../core/hook.ts";
+import type { Completion, Model, ModelRequest } from "../core/model.ts";
+import type { Stream } from "../core/stream.ts";
+
+const Options = z.strictObject({
+  attempts: z.int().min(1).max(10).default(3).describe("Calls to one model before it is given up."),
+  base_ms: z.int().min(1).default(500).describe("Longest wait before the second attempt; doubles each time."),
+  cap_ms: z.int().min(1).max(60_000).default(30_000).describe("No back-off is longer than this."),
+});
+type Options = z.output<typeof Options>;
+
+/** A provider that asks for more patience than this counts as unavailable. */
+const LONGEST_WAIT_MS = 60_000;
+
+export const retry = defineHook({
+  name: "retry",
+  options: Options,
+  activeByDefault: () => true,
+  create(options) {
+    const givenUp = new Set<Model>();
+    return {
+      name: "retry",
+      async *wrapModelCall(request, next) {
+        for (let model = firstOf(request.model, givenUp); ; ) {
+          try {
+            return yield* persist({ ...request, model }, next, options);
+          } catch (error) {
+            const { fallback } = model;
+            if (!fallback || request.signal.aborted || !isUnavailable(error)) throw error;
+            givenUp.add(model);
+            yield warning(
+              "model_fallback",
+              `Model \`${model.name}\` is not available (${error.code}); asking \`${fallback.name}\` instead.`,
+            );
+            model = fallback;
+          }
+        }
+      },
+    };
+  },
+});
+
+function firstOf(model: Model, givenUp: ReadonlySet<Model>): Model {
+  return model.fallback && givenUp.has(model) ? firstOf(model.fallback, givenUp) : model;
+}
+
+/** Another model may answer what this one does not. */
+function isUnavailable(error: unknown): error is AppError {
+  return isTransient(error) || (error instanceof AppError && error.code === "model_auth");
+}
+
+/** One model, up to `attempts` times. */
+async function* persist(request: ModelRequest, next: CallModel, options: Options): Stream<Completion> {
+  const { attempts } = options;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return yield* next(request);
+    } catch (error) {
+      if (request.signal.aborted || !isTransient(error) || attempt === attempts) throw error;
+      const asked = askedWait(error);
+      if (asked > LONGEST_WAIT_MS) throw error;
+      const wait = asked + backOff(attempt, options);
+      yield warning(
+        "model_retry",
+        `Model \`${request.model.name}\` failed (${error.code}), retrying in ${inSeconds(wait)} (attempt ${attempt + 1} of ${attempts}).`,
+      );
+      await sleep(wait, undefined, { signal: request.signal });
+    }
+  }
+}
+
+/** What the provider asked for; 0 when it did not. */
+function askedWait({ details }: AppError): number {
+  const asked = details?.retry_after_ms;
+  return typeof asked === "number" && asked > 0 ? asked : 0;
+}
+
+/** Exponential, with full jitter: those who failed together do not come back together. */
+function backOff(attempt: number, { base_ms, cap_ms }: Options): number {
+  return Math.random() * Math.min(cap_ms, base_ms * 2 ** (attempt - 1));
+}
+
+const inSeconds = (ms: number) => `${ms < 1000 ? Math.ceil(ms / 100) / 10 : Math.round(ms / 1000)} s`;

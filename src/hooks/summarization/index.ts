@@ -1,0 +1,123 @@
+// Keeps a conversation inside the model's context window. The thread stays whole; what the model is shown is
+// a view of it: a summary of what came before, then the newest messages as they are. A summary is made once
+// and kept with the thread, until so much was added that the next one is due.
+
+import { z } from "zod";
+import { AppError, endsTheRun } from "../../core/errors.ts";
+import { warning } from "../../core/event.ts";
+import { type CallModel, defineHook } from "../../core/hook.ts";
+import { estimateTokens } from "../../core/messages.ts";
+import type { ModelRequest } from "../../core/model.ts";
+import { type Run, setState } from "../../core/run.ts";
+import type { Stream } from "../../core/stream.ts";
+import { cutPoint } from "./cut.ts";
+import { fitted } from "./shorten.ts";
+import { isOverflow, summarize } from "./summarize.ts";
+import { countTokens, estimateRequest } from "./tokens.ts";
+import { STATE_KEY, type Summary, viewOf } from "./view.ts";
+
+/** A model call is not spent on less than this part of the window. */
+const WORTH_IT = 0.1;
+/** No refusal makes us believe in a smaller window than this. */
+const MIN_WINDOW = 1000;
+
+const Options = z.strictObject({
+  trigger: z.number().gt(0).max(1).default(0.85).describe("Part of the context window that may fill up."),
+  keep: z.number().gt(0).max(0.9).default(0.1).describe("Part of the messages that stays as it is."),
+});
+
+export const summarization = defineHook({
+  name: "summarization",
+  options: Options,
+  activeByDefault: () => true,
+  create({ trigger, keep }, { agent }) {
+    /** In tokens. Less than configured once the model has refused less. */
+    let window = agent.context_window;
+    /** No summary could be made: in this run it is tried again only when the model refuses the whole. */
+    let failed = false;
+
+    /** A request that takes less than `limit` tokens, as far as that can be done. */
+    async function* reduce(call: Call, least: number, limit: number): Stream<ModelRequest> {
+      const { request, run, tokens, shown } = call;
+      // Estimates are too low for some languages; where the provider has counted, they are put right.
+      const scale = Math.max(1, tokens / estimateRequest(shown));
+      const sizes = {
+        keep,
+        least: least / scale,
+        room: (trigger * window) / 2 / scale,
+        window: window / scale,
+      };
+      if (!failed) failed = yield* compact(call, sizes);
+      return fitted({ ...request, messages: viewOf(request.messages, run.state).messages }, limit / scale);
+    }
+
+    return {
+      name: "summarization",
+      async *wrapModelCall(request, next, run) {
+        const view = viewOf(request.messages, run.state);
+        const shown = { ...request, messages: view.messages };
+        const tokens = countTokens(view, shown);
+        const call = { request, next, run, tokens, shown };
+        const first = tokens > trigger * window ? yield* reduce(call, WORTH_IT * window, window) : shown;
+        try {
+          return yield* next(first);
+        } catch (error) {
+          if (!isOverflow(error) || request.signal.aborted) throw error;
+          window = Math.max(MIN_WINDOW, Math.min(window, Math.max(tokens, estimateRequest(first))));
+          failed = false;
+          const second = yield* reduce(call, 1, window / 2);
+          // What is no smaller would be refused again.
+          if (estimateRequest(second) >= estimateRequest(first)) throw error;
+          return yield* next(second);
+        }
+      },
+    };
+  },
+});
+
+interface Call {
+  readonly request: ModelRequest;
+  readonly next: CallModel;
+  readonly run: Run;
+  /** The request with the view of the thread that there is already. */
+  readonly shown: ModelRequest;
+  /** How large `shown` is. */
+  readonly tokens: number;
+}
+
+/** In tokens as estimated, but for `keep`. */
+interface Sizes {
+  readonly keep: number;
+  /** What a summary must cover to be made. */
+  readonly least: number;
+  /** What may stay as it is. */
+  readonly room: number;
+  readonly window: number;
+}
+
+/** Makes the thread's next summary, if there is enough for one. Returns whether that failed. */
+async function* compact({ request, next, run, tokens }: Call, sizes: Sizes): Stream<boolean> {
+  const { tail, summary } = viewOf(request.messages, run.state);
+  const messages = tail.slice(0, cutPoint(tail, sizes.keep, sizes.room));
+  const inThread = new Set(run.messages.map(({ id }) => id));
+  const up_to = messages.findLast(({ id }) => inThread.has(id))?.id;
+  const seen = tail.findLast(({ id }) => inThread.has(id))?.id;
+  if (!up_to || !seen || estimateTokens(messages) < sizes.least) return false;
+  try {
+    const text = await summarize({ request, next, messages, earlier: summary?.text, budget: sizes.window });
+    yield* setState(run, STATE_KEY, { up_to, seen, text, tokens_before: tokens } satisfies Summary);
+    yield warning("context_compacted", told(messages.length, tokens));
+    return false;
+  } catch (error) {
+    if (request.signal.aborted || endsTheRun(error)) throw error;
+    yield warning(
+      "summarization_failed",
+      `The conversation could not be summarised: ${AppError.from(error).message}`,
+    );
+    return true;
+  }
+}
+
+function told(messages: number, tokens: number): string {
+  return `The conversation grew too long for the model (${tokens} tokens): ${messages} older messages are summarised.`;
+}

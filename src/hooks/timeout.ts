@@ -1,0 +1,83 @@
+// Limits on how long one thing may take: a tool call as a whole, and a model's silence. The innermost hook,
+// so that a wait for an approval or a retry does not count.
+
+import { z } from "zod";
+import { AppError, endsTheRun } from "../core/errors.ts";
+import { defineHook } from "../core/hook.ts";
+import type { Completion } from "../core/model.ts";
+import type { Stream } from "../core/stream.ts";
+import { failed, type ToolResult } from "../core/tool.ts";
+
+const seconds = z.number().positive().max(86_400);
+
+export const timeout = defineHook({
+  name: "timeout",
+  options: z.strictObject({
+    tool: seconds.default(600).describe("Seconds that one tool call may take."),
+    model: seconds.default(300).describe("Seconds that a model may say nothing."),
+  }),
+  activeByDefault: () => true,
+  create: (options) => ({
+    name: "timeout",
+
+    async *wrapModelCall(request, next) {
+      const silence = new AbortController();
+      const signal = AbortSignal.any([request.signal, silence.signal]);
+      return yield* unlessSilent(next({ ...request, signal }), silence, options.model);
+    },
+
+    async *wrapToolCall(request, next) {
+      const expired = `Timed out after ${options.tool} s.`;
+      const deadline = new AbortController();
+      const timer = setTimeout(
+        () => deadline.abort(new DOMException(expired, "TimeoutError")),
+        options.tool * 1000,
+      );
+      const signal = AbortSignal.any([request.signal, deadline.signal]);
+      try {
+        const result = yield* next({ ...request, signal });
+        return deadline.signal.aborted ? late(result, expired) : result;
+      } catch (error) {
+        if (!deadline.signal.aborted || request.signal.aborted || endsTheRun(error)) throw error;
+        return failed(expired);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  }),
+});
+
+/** What a tool still said when it was told to end is kept. */
+function late(result: ToolResult, expired: string): ToolResult {
+  return result.status === "done" ? failed(expired, result.output) : result;
+}
+
+/**
+ * Passes `stream` on; aborts `silence` and throws `model_timeout` when nothing comes for so long. Only the
+ * time spent waiting for the model counts, not what the reader does with an event.
+ */
+async function* unlessSilent(
+  stream: Stream<Completion>,
+  silence: AbortController,
+  limit: number,
+): Stream<Completion> {
+  const expired = new AppError("model_timeout", `The model said nothing for ${limit} s.`);
+  let waiting = true;
+  const timer = setTimeout(() => waiting && silence.abort(expired), limit * 1000);
+  try {
+    for (;;) {
+      waiting = true;
+      const item = await stream.next();
+      waiting = false;
+      if (item.done) return item.value;
+      yield item.value;
+      timer.refresh();
+    }
+  } catch (error) {
+    throw silence.signal.aborted ? expired : error;
+  } finally {
+    clearTimeout(timer);
+    // Nobody reads what a `return` gives back.
+    await stream.return(undefined as never);
+  }
+}

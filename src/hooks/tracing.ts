@@ -1,0 +1,115 @@
+// Spans around model calls and tool calls, for whoever keeps traces. Without a recorder the hook has no
+// layers and costs nothing. Every span is ended exactly once, however its call ends.
+
+import { z } from "zod";
+import { AppError, messageOf } from "../core/errors.ts";
+import { defineHook } from "../core/hook.ts";
+import { textOf } from "../core/message.ts";
+import type { Completion } from "../core/model.ts";
+import type { Run } from "../core/run.ts";
+import type { Stream } from "../core/stream.ts";
+import type { ToolResult } from "../core/tool.ts";
+import type { Span } from "../core/trace.ts";
+import { firstChars } from "../lib/cut.ts";
+
+/** A trace shows what happened; it is no second copy of the thread. */
+const PREVIEW_CHARS = 500;
+
+export const tracing = defineHook({
+  name: "tracing",
+  options: z.strictObject({}),
+  activeByDefault: () => true,
+  create(_, { recorder }) {
+    if (!recorder) return { name: "tracing" };
+    return {
+      name: "tracing",
+
+      async *wrapModelCall(request, next, run) {
+        const span = recorder.startSpan("llm.call", {
+          ...idsOf(run),
+          model: request.model.name,
+          message_count: request.messages.length,
+        });
+        try {
+          const completion = yield* timed(next(request), span);
+          describeCompletion(span, completion);
+          return completion;
+        } catch (error) {
+          const { code, message } = AppError.from(request.signal.aborted ? CANCELLED : error);
+          span.set("error", `${code}: ${message}`);
+          throw error;
+        } finally {
+          span.end();
+        }
+      },
+
+      async *wrapToolCall(request, next, run) {
+        const { id, name, args, malformed } = request.call;
+        const span = recorder.startSpan("tool.call", {
+          ...idsOf(run),
+          tool_name: name,
+          tool_call_id: id,
+          tool_args: preview(malformed ?? JSON.stringify(args)),
+        });
+        try {
+          const result = yield* next(request);
+          describeResult(span, result);
+          return result;
+        } catch (error) {
+          span.set("error", preview(messageOf(error)));
+          throw error;
+        } finally {
+          span.end();
+        }
+      },
+    };
+  },
+});
+
+const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
+
+const idsOf = (run: Run) => ({ run_id: run.id, thread_id: run.threadId });
+
+/** Passes `stream` on and notes when its first token came. */
+async function* timed(stream: Stream<Completion>, span: Span): Stream<Completion> {
+  const started = performance.now();
+  try {
+    let item = await stream.next();
+    for (; !item.done && item.value.event !== "on_chat_model_stream"; item = await stream.next())
+      yield item.value;
+    if (item.done) return item.value;
+    span.set("time_to_first_token_ms", Math.round(performance.now() - started));
+    yield item.value;
+    return yield* stream;
+  } finally {
+    // Nobody reads what a `return` gives back.
+    await stream.return(undefined as never);
+  }
+}
+
+function describeCompletion(span: Span, { message, stop_reason }: Completion): void {
+  const calls = message.tool_calls ?? [];
+  span
+    .set("content_length", message.content.length)
+    .set("content_preview", preview(message.content))
+    .set("tool_calls_count", calls.length)
+    .set(
+      "tool_names",
+      calls.map((call) => call.name),
+    )
+    .set("model", message.model)
+    .set("usage", message.usage)
+    .set("stop_reason", stop_reason);
+}
+
+function describeResult(span: Span, result: ToolResult): void {
+  if (result.status === "interrupted") {
+    span.set("interrupted", true);
+    return;
+  }
+  const output = textOf(result.output);
+  span.set("output_length", output.length).set("output_preview", preview(output));
+  if (result.error !== undefined) span.set("error", preview(result.error));
+}
+
+const preview = (text: string) => firstChars(text, PREVIEW_CHARS);

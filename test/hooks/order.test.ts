@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { hooks } from "../../src/hooks/index.ts";
+import { agentWith } from "./made.ts";
+
+test("hooks surround an agent in one order, the first outermost", () => {
+  expect(hooks.map(({ name }) => name)).toEqual([
+    "tracing",
+    "retry",
+    "summarization",
+    "memory",
+    "skills",
+    "filesystem",
+    "todos",
+    "eviction",
+    "timeout",
+  ]);
+});
+
+test("an agent without files has those that need none", () => {
+  const active = hooks.filter((hook) => hook.activeByDefault(agentWith())).map(({ name }) => name);
+  expect(active).toEqual(["tracing", "retry", "summarization", "todos", "eviction", "timeout"]);
+});
+
+test.each(hooks.map((hook) => [hook.name, hook] as const))(
+  "%s needs no options, and refuses unknown ones",
+  (_, hook) => {
+    expect(hook.options.safeParse({}).success).toBe(true);
+    expect(hook.options.safeParse({ no_such_option: 1 }).success).toBe(false);
+    expect(z.toJSONSchema(hook.options, { io: "input" })).toMatchObject({
+      type: "object",
+      additionalProperties: false,
+    });
+  },
+);
+
+test("every option is described", () => {
+  for (const { name, options } of hooks) {
+    const { properties = {} } = z.toJSONSchema(options, { io: "input" });
+    for (const [option, schema] of Object.entries(properties))
+      expect(schema, `${name}.${option}`).toHaveProperty("description");
+  }
+});

@@ -1,0 +1,436 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
+import { conversation, estimateTokens } from "../../../src/core/messages.ts";
+import type { ModelRequest } from "../../../src/core/model.ts";
+import { defineTool } from "../../../src/core/tool.ts";
+import { summarization } from "../../../src/hooks/summarization/index.ts";
+import { timeout } from "../../../src/hooks/timeout.ts";
+import { scriptedModel, type Turn } from "../../../src/models/scripted.ts";
+import { type Play, play } from "../../support/agent.ts";
+import { dataOf, textSeen } from "../../support/drain.ts";
+import { agentWith, made } from "../made.ts";
+
+const WINDOW = 10_000;
+const compacting = (options = {}) => made(summarization, { agent: { context_window: WINDOW }, options });
+
+const isSummary = (request: ModelRequest) => request.system[0]?.id === "summarization";
+const promptOf = (request: ModelRequest | undefined) => textOf(request?.messages[0]?.content ?? "");
+
+/** A model that keeps what it is asked, and answers a request for a summary with `summary`. */
+function listening({
+  summary = { say: "SUMMARY" },
+  turns = [{ say: "ok" }],
+}: {
+  summary?: Turn | ((nth: number) => Turn);
+  turns?: Turn[];
+} = {}) {
+  const asked: ModelRequest[] = [];
+  const summaries: ModelRequest[] = [];
+  const model = scriptedModel((request) => {
+    if (!isSummary(request)) return turns[asked.push(request) - 1] ?? { say: "ok" };
+    const nth = summaries.push(request);
+    return typeof summary === "function" ? summary(nth) : summary;
+  });
+  return { model, asked, summaries };
+}
+
+/** `count` exchanges of about `tokens` tokens each. */
+function talk(count: number, tokens: number, name = ""): Message[] {
+  const text = "word ".repeat((tokens * 4) / 10);
+  let talk = conversation();
+  for (let nth = 0; nth < count; nth++)
+    talk = talk.user(`q${name}${nth} ${text}`).assistant(`a${name}${nth} ${text}`);
+  return [...talk.messages];
+}
+
+const full = () => talk(20, 450);
+
+test("every agent has it, with the constants of the design", () => {
+  expect(summarization.activeByDefault(agentWith())).toBe(true);
+  expect(summarization.options.parse({})).toEqual({ trigger: 0.85, keep: 0.1 });
+});
+
+describe("a conversation that fits", () => {
+  test("is sent as it is, at no cost", async () => {
+    const { model, asked, summaries } = listening();
+    const messages = talk(10, 450);
+    const { state } = await play({ model, hooks: [compacting()], input: { messages } });
+    expect(asked[0]?.messages.slice(0, -1)).toEqual(messages);
+    expect(summaries).toEqual([]);
+    expect(state.size).toBe(0);
+  });
+
+  test("is known to fit by the provider's own count", async () => {
+    const messages = full();
+    const usage = { input_tokens: 800, output_tokens: 100, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const { model, summaries } = listening();
+    const last = { ...conversation().assistant("counted").messages[0], usage };
+    await play({ model, hooks: [compacting()], input: { messages: [...messages, last as Message] } });
+    expect(summaries).toEqual([]);
+  });
+
+  test("is known not to fit by the provider's own count", async () => {
+    const { model, summaries } = listening();
+    const usage = { input_tokens: 8600, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const last = { ...conversation().assistant("counted").messages[0], usage };
+    await play({ model, hooks: [compacting()], input: { messages: [...talk(10, 450), last as Message] } });
+    expect(summaries).toHaveLength(1);
+  });
+
+  test("may hold an image, which is not counted like a text of its length", async () => {
+    const image = { type: "image" as const, media_type: "image/png" as const, data: "A".repeat(400_000) };
+    const { model, summaries } = listening();
+    await play({
+      ...{ model, hooks: [compacting()] },
+      input: { messages: [...talk(6, 450), userMessage([image]), ...talk(1, 10)] },
+    });
+    expect(summaries).toEqual([]);
+  });
+
+  test("is measured together with the system prompt and the tools", async () => {
+    const messages = talk(10, 450);
+    const system = [{ id: "s", text: "x".repeat(16_000), cache: "static" as const }];
+    const { model, summaries } = listening();
+    await play({ model, system, hooks: [compacting()], input: { messages } });
+    expect(summaries).toHaveLength(1);
+  });
+});
+
+describe("a conversation that has grown too long", () => {
+  const compacted = async (more: Play = {}, listener = listening()) => {
+    const played = await play({
+      model: listener.model,
+      hooks: [compacting()],
+      input: { messages: full() },
+      ...more,
+    });
+    return { ...played, ...listener };
+  };
+
+  test("reaches the model as a summary and its newest messages", async () => {
+    const { asked } = await compacted();
+    const [first, ...rest] = asked[0]?.messages ?? [];
+    expect(first?.role).toBe("user");
+    expect(textOf(first?.content ?? "")).toContain(
+      "<conversation_summary>\nSUMMARY\n</conversation_summary>",
+    );
+    expect(rest[0]?.role).toBe("user");
+    expect(rest.at(-1)?.content).toBe("hello");
+    expect(rest.length).toBeGreaterThanOrEqual(2);
+    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW / 2);
+  });
+
+  test("stays whole in the thread, with the summary beside it", async () => {
+    const messages = full();
+    const played = await compacted({ input: { messages } });
+    expect(played.messages.slice(0, messages.length)).toEqual(messages);
+    expect(played.messages).toHaveLength(messages.length + 2);
+    expect(played.state.get("summary")).toEqual({
+      up_to: expect.stringMatching(/^msg_/),
+      seen: played.messages.at(-2)?.id,
+      text: "SUMMARY",
+      tokens_before: expect.any(Number),
+    });
+  });
+
+  test("is told to the viewer, who sees nothing of the summary being made", async () => {
+    const { events } = await compacted();
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
+    expect(dataOf(events, "on_chat_model_start")).toHaveLength(1);
+    expect(textSeen(events)).toBe("ok");
+  });
+
+  test("costs the tokens that its summary costs", async () => {
+    const usage = { input_tokens: 700, output_tokens: 70 };
+    const { events } = await compacted({}, listening({ summary: { say: "S", usage }, turns: [{ usage }] }));
+    expect(dataOf(events, "done")[0]?.usage).toMatchObject({ input_tokens: 1400, output_tokens: 140 });
+  });
+
+  test("is summarised once, not at every turn", async () => {
+    const listener = listening();
+    const first = await compacted({}, listener);
+    const { messages, state } = first;
+    const second = await compacted({ input: { messages, state } }, listener);
+    await compacted({ input: second }, listener);
+    expect(listener.summaries).toHaveLength(1);
+    expect(textOf(listener.asked[2]?.messages[0]?.content ?? "")).toContain("SUMMARY");
+  });
+
+  test("is measured anew after that, not by counts from before", async () => {
+    const usage = { input_tokens: 9000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const messages = full().map((message) =>
+      message.role === "assistant" ? { ...message, usage } : message,
+    );
+    const listener = listening();
+    const { messages: after, state } = await compacted({ input: { messages } }, listener);
+    await compacted({ input: { messages: after, state } }, listener);
+    expect(listener.summaries).toHaveLength(1);
+  });
+
+  test("is summarised again when it has grown again, the old summary folded into the new one", async () => {
+    const listener = listening({ summary: (nth) => ({ say: `SUMMARY ${nth}` }) });
+    const { messages, state } = await compacted({}, listener);
+    const grown = [...messages, ...talk(18, 450, "new")];
+    const played = await compacted({ input: { messages: grown, state } }, listener);
+    expect(listener.summaries).toHaveLength(2);
+    expect(promptOf(listener.summaries[1])).toContain("<earlier_summary>\nSUMMARY 1\n</earlier_summary>");
+    expect(promptOf(listener.summaries[1])).not.toContain("q0 word");
+    const first = textOf(listener.asked[1]?.messages[0]?.content ?? "");
+    expect(first).toContain("SUMMARY 2");
+    expect(first).not.toContain("SUMMARY 1");
+    expect(played.state.get("summary")).toMatchObject({ text: "SUMMARY 2" });
+  });
+
+  test("forgets a summary of messages that were cleared away", async () => {
+    const listener = listening();
+    const { state } = await compacted({}, listener);
+    const messages = talk(1, 10);
+    await compacted({ input: { messages, state } }, listener);
+    expect(listener.asked[1]?.messages.slice(0, -1)).toEqual(messages);
+  });
+
+  test("keeps its system messages as they are", async () => {
+    const messages = [...conversation().system("Answer in French.").messages, ...full()];
+    const { asked } = await compacted({ input: { messages } });
+    expect(asked[0]?.messages[0]).toMatchObject({ role: "system", content: "Answer in French." });
+    expect(textOf(asked[0]?.messages[1]?.content ?? "")).toContain("SUMMARY");
+  });
+
+  test("is not parted between a call and its result in a long run of tools", async () => {
+    const read = defineTool({
+      ...{ name: "read_file", description: "", parameters: z.object({}) },
+      execute: () => "x".repeat(3000),
+    });
+    const turns = Array.from(
+      { length: 30 },
+      (): Turn => ({ call: [{ tool: "read_file" }, { tool: "read_file" }] }),
+    );
+    const listener = listening({ turns });
+    const { outcome } = await compacted({ tools: [read], maxIterations: 0, input: {} }, listener);
+    expect(outcome.status).toBe("success");
+    expect(listener.summaries.length).toBeGreaterThan(1);
+    expect(listener.summaries.length).toBeLessThan(15);
+    for (const { messages } of listener.asked) {
+      const calls = messages.flatMap((message) =>
+        message.role === "assistant" ? (message.tool_calls ?? []) : [],
+      );
+      const results = messages.flatMap((message) => (message.role === "tool" ? [message.tool_call_id] : []));
+      expect(results).toEqual(calls.map(({ id }) => id));
+      expect(estimateTokens(messages)).toBeLessThan(WINDOW);
+    }
+  });
+
+  test("cannot break out of the summary's tags", async () => {
+    const { asked } = await compacted({}, listening({ summary: { say: "a </conversation_summary> b" } }));
+    const text = textOf(asked[0]?.messages[0]?.content ?? "");
+    expect(text.match(/<\/conversation_summary>/g)).toHaveLength(1);
+  });
+
+  test("is not summarised where that would save next to nothing", async () => {
+    const messages = [...talk(2, 100), userMessage("x".repeat(36_000))];
+    const { summaries, asked } = await compacted({ input: { messages } });
+    expect(summaries).toEqual([]);
+    expect(asked[0]?.messages).toHaveLength(messages.length + 1);
+  });
+
+  test("has the results of its newest step cut where they alone are too long", async () => {
+    const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
+    let step = conversation()
+      .user("go")
+      .assistant("", ...calls);
+    for (const { id } of calls) step = step.tool(id, "execute", `${"x".repeat(30_000)}end`);
+    const { asked, messages } = await compacted({ say: null, input: { messages: step.messages } });
+    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW);
+    expect(asked[0]?.messages.at(-1)?.content).toMatch(/^x+\n\[… \d+ characters left out …\]\nx+end$/);
+    expect(messages[2]?.content).toHaveLength(30_003);
+  });
+
+  test("has them cut at its next step too, though the provider counted only what it was sent", async () => {
+    const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
+    let step = conversation()
+      .user("go")
+      .assistant("", ...calls);
+    for (const { id } of calls) step = step.tool(id, "execute", "x".repeat(30_000));
+    const usage = { input_tokens: 2000, output_tokens: 10 };
+    const listener = listening({ turns: [{ say: "hm", call: [{ tool: "nothing" }], usage }] });
+    await compacted({ say: null, input: { messages: step.messages } }, listener);
+    expect(listener.asked).toHaveLength(2);
+    for (const { messages } of listener.asked) expect(estimateTokens(messages)).toBeLessThan(WINDOW);
+  });
+});
+
+describe("the call that makes the summary", () => {
+  const summaryOf = async (messages: readonly Message[], listener = listening(), options = {}) => {
+    const played = await play({ model: listener.model, hooks: [compacting(options)], input: { messages } });
+    return { ...played, ...listener, prompt: promptOf(listener.summaries[0]) };
+  };
+
+  test("asks for fewer than 2,000 words in fixed sections, and offers no tools", async () => {
+    const { prompt, summaries } = await summaryOf(full());
+    expect(prompt).toContain("2,000 words");
+    for (const title of [
+      "Goal",
+      "Completed work",
+      "Files touched",
+      "Key decisions",
+      "Errors",
+      "Current state",
+      "Next steps",
+    ])
+      expect(prompt).toContain(`## ${title}\n`);
+    expect(summaries[0]?.tools).toEqual([]);
+    expect(summaries[0]?.messages).toHaveLength(1);
+  });
+
+  test("does not think with the budget of the run", async () => {
+    const listener = listening();
+    const settings = { thinking: 20_000, max_tokens: 30_000, temperature: 1 };
+    await play({ model: listener.model, hooks: [compacting()], input: { messages: full(), settings } });
+    expect(listener.summaries[0]?.settings).toEqual({ temperature: 1, max_tokens: 2000 });
+  });
+
+  test("sees no more than 2,000 characters of a file that was written", async () => {
+    const content = `${"w".repeat(5000)}`;
+    const write = { id: "w1", name: "write_file", args: { path: "/a.txt", content } };
+    const messages = [
+      ...conversation().user("write").assistant("", write).tool("w1", "write_file", "done").messages,
+      ...talk(14, 450),
+    ];
+    const { prompt } = await summaryOf(messages, listening(), { trigger: 0.7 });
+    expect(prompt).toContain("/a.txt");
+    const run = prompt.match(/w{50,}/g)?.join("").length ?? 0;
+    expect(run).toBeGreaterThan(1000);
+    expect(run).toBeLessThanOrEqual(2000);
+  });
+
+  test("fits the window, however much there is to say", async () => {
+    const call = (n: number) => ({ id: `c${n}`, name: "execute", args: { command: "y".repeat(10_000) } });
+    let long = conversation().user("z".repeat(100_000));
+    for (let n = 0; n < 50; n++)
+      long = long.assistant("", call(n)).tool(`c${n}`, "execute", "x".repeat(80_000));
+    const { summaries, outcome } = await summaryOf(long.assistant("done").messages);
+    expect(outcome.status).toBe("success");
+    expect(estimateTokens(summaries[0]?.messages ?? [])).toBeLessThan(WINDOW * 0.8);
+  });
+
+  test("is made smaller where the provider counts more tokens than an estimate does", async () => {
+    const usage = { input_tokens: 36_000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const messages = full().map((message) =>
+      message.role === "assistant" ? { ...message, usage } : message,
+    );
+    const { summaries } = await summaryOf(messages);
+    expect(estimateTokens(summaries[0]?.messages ?? [])).toBeLessThan((WINDOW / 4) * 0.8);
+  });
+
+  test("is asked once more with half of it when the model finds it too long", async () => {
+    const summary = (nth: number): Turn =>
+      nth === 1 ? { fail: { code: "context_overflow" } } : { say: "SHORT" };
+    const { summaries, state } = await summaryOf(full(), listening({ summary }));
+    expect(summaries).toHaveLength(2);
+    const [first = 0, second = 0] = summaries.map((request) => promptOf(request).length);
+    expect(second).toBeLessThanOrEqual(first * 0.51);
+    expect(state.get("summary")).toMatchObject({ text: "SHORT" });
+  });
+
+  test("may not write a book", async () => {
+    const { asked } = await summaryOf(full(), listening({ summary: { say: "blah ".repeat(20_000) } }));
+    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW * 0.85);
+  });
+
+  test.each([
+    ["fails", { fail: { code: "model_overloaded", message: "Busy." } }],
+    ["finds both too long", { fail: { code: "context_overflow" } }],
+    ["says nothing", { say: " " }],
+    ["is refused", { say: "No.", stop_reason: "refusal" }],
+  ] satisfies [string, Turn][])("that %s leaves the messages as they are", async (_, summary) => {
+    const messages = full();
+    const { asked, events, outcome, state } = await summaryOf(messages, listening({ summary }));
+    expect(outcome.status).toBe("success");
+    expect(asked[0]?.messages.slice(0, -1)).toEqual(messages);
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["summarization_failed"]);
+    expect(state.size).toBe(0);
+  });
+
+  test("that failed is not repeated at every step of the run", async () => {
+    const step: Turn = { call: [{ tool: "nothing" }] };
+    const summary: Turn = { fail: { code: "model_rejected" } };
+    const { summaries } = await summaryOf(full(), listening({ summary, turns: [step, step, step] }));
+    expect(summaries).toHaveLength(1);
+  });
+
+  test("is given up when it hangs", async () => {
+    const listener = listening({ summary: { say: "never", delay_ms: 60_000 } });
+    const hooks = [compacting(), made(timeout, { options: { model: 0.02 } })];
+    const { outcome, events } = await play({ model: listener.model, hooks, input: { messages: full() } });
+    expect(outcome.status).toBe("success");
+    expect(dataOf(events, "warning")[0]?.code).toBe("summarization_failed");
+  });
+
+  test("ends with the run when that is cancelled", async () => {
+    const cancel = new AbortController();
+    const { model } = listening({
+      summary: () => {
+        setImmediate(() => cancel.abort());
+        return { say: "x", delay_ms: 60_000 };
+      },
+    });
+    const { outcome, events } = await play({
+      ...{ model, hooks: [compacting()] },
+      input: { messages: full(), signal: cancel.signal },
+    });
+    expect(outcome.status).toBe("cancelled");
+    expect(dataOf(events, "warning")).toEqual([]);
+  });
+});
+
+describe("a request that the model finds too long", () => {
+  const overflow: Turn = { fail: { code: "context_overflow" } };
+
+  test("is tried once more with a summary, though it seemed to fit", async () => {
+    const listener = listening({ turns: [overflow, { say: "ok" }] });
+    const { outcome, events } = await play({
+      ...{ model: listener.model, hooks: [compacting()] },
+      input: { messages: talk(8, 450) },
+    });
+    expect(outcome.status).toBe("success");
+    expect(listener.summaries).toHaveLength(1);
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
+    const [first, second] = listener.asked.map(({ messages }) => estimateTokens(messages));
+    expect(second).toBeLessThan((first ?? 0) / 2);
+  });
+
+  test("teaches the run how much fits", async () => {
+    const step: Turn = { call: [{ tool: "execute" }] };
+    const listener = listening({ turns: [overflow, step, step, step, step] });
+    const execute = defineTool({
+      ...{ name: "execute", description: "", parameters: z.object({}) },
+      execute: () => "x".repeat(4500),
+    });
+    const { outcome } = await play({
+      ...{ model: listener.model, tools: [execute], hooks: [compacting()] },
+      input: { messages: talk(8, 450) },
+    });
+    expect(outcome.status).toBe("success");
+    expect(listener.summaries.length).toBeGreaterThan(1);
+    for (const { messages } of listener.asked.slice(1)) expect(estimateTokens(messages)).toBeLessThan(3700);
+  });
+
+  test("fails when it is too long even so", async () => {
+    const listener = listening({ turns: [overflow, overflow] });
+    const { outcome } = await play({
+      ...{ model: listener.model, hooks: [compacting()] },
+      input: { messages: talk(8, 450) },
+    });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });
+    expect(listener.asked).toHaveLength(2);
+  });
+
+  test("is not sent again when there is nothing to leave out", async () => {
+    const listener = listening({ turns: [overflow] });
+    const { outcome } = await play({ model: listener.model, hooks: [compacting()] });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });
+    expect(listener.asked).toHaveLength(1);
+    expect(listener.summaries).toEqual([]);
+  });
+});
