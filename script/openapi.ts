@@ -33,7 +33,7 @@ export async function generate(): Promise<string> {
   await server.ready();
   const document = server.swagger();
   await server.close();
-  return stringify(withProblems(document), { aliasDuplicateObjects: false, lineWidth: 110 });
+  return stringify(tidy(withProblems(document)), { aliasDuplicateObjects: false, lineWidth: 110 });
 }
 
 /** Every operation may answer with a problem; said once here instead of in every route. */
@@ -48,6 +48,52 @@ function withProblems(document: object): object {
     };
   return document;
 }
+
+type Node = Record<string, unknown>;
+
+/** The wire has one name for a thing: the generator's second one for what is sent goes, where nothing differs. */
+function tidy(document: object): object {
+  const { components, paths } = document as { components: { schemas: Node }; paths: Node };
+  const { schemas } = components;
+  const sent = referencesIn(paths, schemas);
+  for (const name of Object.keys(schemas)) if (!sent.has(name)) delete schemas[name];
+  const renamed = new Map<string, string>();
+  for (const name of Object.keys(schemas)) {
+    const plain = name.replace(/Input$/, "");
+    if (plain !== name && (!sent.has(plain) || isSame(schemas[name], schemas[plain])))
+      renamed.set(name, plain);
+  }
+  const text = JSON.stringify(document)
+    .replace(/"(#\/components\/schemas\/)(\w+)"/g, (_, path, name) => `"${path}${renamed.get(name) ?? name}"`)
+    .replace(/"(minimum|maximum)":-?9007199254740991,?/g, "")
+    .replaceAll("{*}", "{path}")
+    .replaceAll('"name":"*"', '"name":"path"')
+    .replaceAll(",}", "}");
+  const tidied = JSON.parse(text) as typeof document & { components: { schemas: Node } };
+  for (const [from, to] of renamed) {
+    tidied.components.schemas[to] = tidied.components.schemas[from];
+    delete tidied.components.schemas[from];
+  }
+  return tidied;
+}
+
+/** The schemas that the paths use, directly or not, and what a stream's data is. */
+function referencesIn(paths: Node, schemas: Node): Set<string> {
+  const found = new Set(["StreamEvent"]);
+  const follow = (node: unknown) => {
+    for (const [, name] of JSON.stringify(node).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+      if (name === undefined || found.has(name)) continue;
+      found.add(name);
+      follow(schemas[name]);
+    }
+  };
+  follow(paths);
+  follow(schemas.StreamEvent);
+  return found;
+}
+
+const isSame = (a: unknown, b: unknown) =>
+  JSON.stringify(a).replaceAll(/(\/\w+?)Input"/g, '$1"') === JSON.stringify(b);
 
 if (import.meta.main) {
   const fresh = await generate();

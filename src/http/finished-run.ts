@@ -1,6 +1,7 @@
 // The answer to a client that waits for a run instead of following it.
 
 import type { FastifyReply } from "fastify";
+import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
@@ -14,7 +15,7 @@ import type { RunManager } from "../runs/manager.ts";
 export async function finishedRun(
   runs: RunManager,
   { owner, run }: { owner: Owner; run: RunRecord },
-  reply: FastifyReply,
+  { reply, closing }: { reply: FastifyReply; closing: AbortSignal },
   onLeave: () => Promise<void>,
 ): Promise<RunRecord & { messages: Message[] }> {
   const left = new AbortController();
@@ -22,10 +23,12 @@ export async function finishedRun(
   reply.raw.once("close", leave);
   try {
     const messages: Message[] = [];
-    for await (const batch of runs.events(owner, run, 0, left.signal)) {
+    for await (const batch of runs.events(owner, run, 0, AbortSignal.any([left.signal, closing]))) {
       for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
     }
     if (left.signal.aborted) await onLeave();
+    else if (closing.aborted)
+      throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
     return { ...(await runs.get(owner, run.thread_id, run.id)), messages };
   } finally {
     reply.raw.off("close", leave);

@@ -1,7 +1,7 @@
 // The HTTP server: one plugin, one error handler, the routes. Listening and signals are the process's business.
 
 import { fastifySSE } from "@fastify/sse";
-import fastify, { type FastifyBaseLogger } from "fastify";
+import fastify, { type FastifyBaseLogger, LogController } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { sendProblem } from "./errors.ts";
 import { refuseForeignNames } from "./principal.ts";
@@ -39,9 +39,11 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
     bodyLimit: limits.bodyBytes,
     // A HEAD route would run an event stream's handler and never end.
     exposeHeadRoutes: false,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 4096 },
   });
+  // JSON is all that is understood; a form or a plain text from some web page is not.
+  server.removeContentTypeParser("text/plain");
   server.addHook("onRequest", refuseForeignNames);
   server.addHook(
     "onRequest",

@@ -14,9 +14,14 @@ export interface StreamOptions {
   readonly stallMs: number;
   /** Named heartbeats are visible to browser code, comments are not. */
   readonly heartbeat: "comment" | "named";
+  /** Aborted when the server ends: streams of runs that it does not end itself are then closed. */
+  readonly closing: AbortSignal;
 }
 
 const HEARTBEAT = { comment: ": heartbeat\n\n", named: "event: heartbeat\ndata: {}\n\n" };
+
+/** The run goes on, or begins, once the server is back: come back to your cursor. */
+const SHUTDOWN = "event: server_shutdown\ndata: {}\n\n";
 
 /** The cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
 export function frame(runId: string, { epoch, seq, event, json }: LogEntry): string {
@@ -54,21 +59,26 @@ export async function sendEvents(
   const leave = () => left.abort();
   raw.once("close", leave);
   if (raw.destroyed) leave();
+  const stop = AbortSignal.any([left.signal, options.closing]);
 
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
+  // The head travels with the first events if they come at once, and does not wait for them if not.
+  const flush = setImmediate(() => raw.flushHeaders());
   const heartbeat = setInterval(() => {
     if (!raw.writableNeedDrain) raw.write(HEARTBEAT[options.heartbeat]);
   }, options.heartbeatMs);
 
   try {
-    for await (const batch of read(left.signal)) {
+    for await (const batch of read(stop)) {
       let frames = "";
       for (const entry of batch) frames += frame(runId, entry);
+      clearImmediate(flush);
       heartbeat.refresh();
       if (!raw.write(frames)) await drained(raw, options.stallMs, left.signal);
       if (left.signal.aborted) return "left";
     }
+    if (options.closing.aborted && !left.signal.aborted) raw.write(SHUTDOWN);
     return left.signal.aborted ? "left" : "ended";
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "events_expired") throw error;
@@ -78,6 +88,7 @@ export async function sendEvents(
     );
     return "ended";
   } finally {
+    clearImmediate(flush);
     clearInterval(heartbeat);
     raw.off("close", leave);
     reply.sse.close();

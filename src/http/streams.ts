@@ -8,8 +8,14 @@ import type { HttpServices } from "./services.ts";
 import { type StreamOptions, sendEvents } from "./sse.ts";
 
 export function createStreams({ runs, limits }: HttpServices) {
+  const closing = new AbortController();
   let open = 0;
   return {
+    closing: closing.signal,
+
+    /** Ends what is still open; nothing more is to be expected from the runs. */
+    close: () => closing.abort(),
+
     /** Follows a run on `reply`. Throws `unavailable`, before anything is sent, when too many do. */
     async send(
       reply: FastifyReply,
@@ -24,7 +30,12 @@ export function createStreams({ runs, limits }: HttpServices) {
       try {
         const { heartbeatMs, stallMs } = limits;
         const read = (signal: AbortSignal) => runs.events(owner, run, after, signal);
-        return await sendEvents(reply, run.id, read, { heartbeatMs, stallMs, heartbeat });
+        return await sendEvents(reply, run.id, read, {
+          heartbeatMs,
+          stallMs,
+          heartbeat,
+          closing: closing.signal,
+        });
       } finally {
         open--;
       }

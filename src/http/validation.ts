@@ -10,7 +10,8 @@ export type App = ReturnType<typeof withZod>;
 
 export function withZod(server: FastifyInstance) {
   server.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
-    const parsed = schema.safeParse(data);
+    // Fastify says null for a body that is not there.
+    const parsed = schema.safeParse(data ?? undefined);
     return parsed.success
       ? { value: parsed.data }
       : { error: invalid(parsed.error, httpPart ?? "body", data) };

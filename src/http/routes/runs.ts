@@ -33,6 +33,7 @@ const Key = z.looseObject({ "idempotency-key": z.string().min(1).max(255).option
 export function runRoutes(app: App, services: HttpServices): void {
   const { runs } = services;
   const streams = createStreams(services);
+  app.addHook("preClose", async () => streams.close());
 
   app.post(
     "/threads/:thread_id/runs",
@@ -65,7 +66,8 @@ export function runRoutes(app: App, services: HttpServices): void {
       if (body.background) return reply.code(202).send(run);
 
       const leaves = body.on_disconnect === "cancel" ? () => cancelQuietly(owner, run) : async () => {};
-      if (wantsJson(request)) return finishedRun(runs, { owner, run }, reply, leaves);
+      if (wantsJson(request))
+        return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
       const after = runOf(cursor) === run.id ? positionOf(cursor, run.id) : 0;
       if ((await streams.send(reply, owner, run, after, "comment")) === "left") await leaves();
       return undefined;

@@ -1,0 +1,22 @@
+// Writes config/agents.schema.json, with which editors complete agents.yaml. `--check` only tells whether it is
+// what it should be.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { z } from "zod";
+import { agentSchema, agentsSchema, singleAgentSchema } from "../src/agents/schema.ts";
+import { BackendOptions } from "../src/backends/index.ts";
+import { hooks } from "../src/hooks/index.ts";
+
+const FILE = new URL("../config/agents.schema.json", import.meta.url);
+
+const agent = agentSchema({ hooks, backends: BackendOptions, tools: [] });
+const file = z
+  .union([agentsSchema(agent), singleAgentSchema(agent)])
+  .describe("The agents of a Skein server: several of them, or one as the whole file.");
+const text = `${JSON.stringify(z.toJSONSchema(file, { io: "input" }), null, 2)}\n`;
+
+if (!process.argv.includes("--check")) await writeFile(FILE, text);
+else if ((await readFile(FILE, "utf8").catch(() => "")) !== text) {
+  console.error("config/agents.schema.json is not up to date; run `node script/schema.ts`.");
+  process.exitCode = 1;
+}

@@ -1,0 +1,111 @@
+// The composition root: builds every room from the configuration and hands each exactly what it needs.
+
+import type { FastifyBaseLogger } from "fastify";
+import packageJson from "../package.json" with { type: "json" };
+import type { Catalogue } from "./agents/catalogue.ts";
+import { createRegistry } from "./agents/registry.ts";
+import { BackendOptions } from "./backends/index.ts";
+import { createBackendPool } from "./backends/pool.ts";
+import type { ServerConfig } from "./config/server.ts";
+import type { ModelSpec } from "./core/agent.ts";
+import type { Model } from "./core/model.ts";
+import type { Stores } from "./core/stores.ts";
+import type { Tool } from "./core/tool.ts";
+import { hooks } from "./hooks/index.ts";
+import { createServer, type HttpServer } from "./http/server.ts";
+import { createModel, missingKey } from "./models/index.ts";
+import { logRecorder } from "./runs/log-recorder.ts";
+import { RunManager } from "./runs/manager.ts";
+import { createMemoryStores } from "./stores/memory/index.ts";
+import { createSqliteStores } from "./stores/sqlite/index.ts";
+
+export interface AppOptions {
+  readonly config: ServerConfig;
+  readonly env: NodeJS.ProcessEnv;
+  readonly logger: FastifyBaseLogger;
+  /** Instead of the providers; tests bring scripts. */
+  readonly createModel?: (spec: ModelSpec) => Model;
+  readonly tools?: readonly Tool[];
+}
+
+export interface App {
+  readonly server: HttpServer;
+  /** Resolves with the address once requests are taken. */
+  listen(): Promise<string>;
+  /** Ends what runs within the configured grace, every stream with a terminal event, then closes all. */
+  close(): Promise<void>;
+}
+
+/** Throws `config_invalid` for the agents' file, `unavailable` for a store in use. Whoever calls it closes it. */
+export async function createApp(options: AppOptions): Promise<App> {
+  const { config, env, logger } = options;
+  const closers: (() => Promise<void>)[] = [];
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) await closer();
+  };
+
+  try {
+    const catalogue = catalogueOf(env, options);
+    const agents = await createRegistry({ file: config.agents_file, catalogue, env });
+    for (const warning of agents.warnings()) logger.warn(warning);
+    const stores = openStores(config);
+    closers.push(() => stores.close());
+    const backends = createBackendPool({
+      dataDir: config.data_dir,
+      allowSeveralUsers: config.backends.allow_local,
+    });
+    closers.push(() => backends.close());
+
+    const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
+    const runs = new RunManager({
+      ...{ stores, agents, backends, logger, maxActive: config.limits.runs },
+      ...(recorder ? { recorder } : {}),
+    });
+    const { streams, limits } = config;
+    const server = await createServer(
+      {
+        ...{ stores, runs, backends, agents, version: packageJson.version },
+        limits: {
+          bodyBytes: limits.body_bytes,
+          uploadBytes: limits.upload_bytes,
+          streams: limits.streams,
+          heartbeatMs: streams.heartbeat,
+          stallMs: streams.stall,
+        },
+      },
+      logger,
+    );
+    closers.push(() => server.close());
+    closers.push(() => runs.close(config.shutdown.grace));
+    await runs.open();
+    return {
+      server,
+      close,
+      listen: () => server.listen({ host: config.listen.host, port: config.listen.port }),
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What agents are made of here. */
+export function catalogueOf(
+  env: NodeJS.ProcessEnv,
+  { tools = [], createModel: create }: Pick<AppOptions, "tools" | "createModel"> = {},
+): Catalogue {
+  return {
+    hooks,
+    tools,
+    backends: BackendOptions,
+    createModel: create ?? ((spec) => createModel(spec, env)),
+    missingKey: (spec) => missingKey(spec, env),
+  };
+}
+
+function openStores({ store, data_dir, limits }: ServerConfig): Stores {
+  const options = { queueLength: limits.queued_runs };
+  return store === "memory"
+    ? createMemoryStores(options)
+    : createSqliteStores({ dataDir: data_dir, ...options });
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env node
+// The process: command line, environment, signals and exit codes.
+
+import { parseArgs } from "node:util";
+import { pino } from "pino";
+import packageJson from "../package.json" with { type: "json" };
+import { createApp } from "./app.ts";
+import { chat } from "./cli/chat.ts";
+import { configCheck } from "./cli/config-check.ts";
+import { loadServerConfig } from "./config/load.ts";
+import { AppError } from "./core/errors.ts";
+
+const USAGE = `skein ${packageJson.version}: an agent server
+
+  skein serve            serve the agents of agents.yaml
+  skein chat             talk to a running server (--url, --agent, --thread)
+  skein config check     tell everything that is wrong with the configuration
+  skein --version
+
+Settings come from config/server.yaml and the environment: HOST PORT DATA_DIR AGENTS_FILE CONFIG_FILE STORE
+LOG_LEVEL, and the providers' own (ANTHROPIC_API_KEY, OPENAI_API_KEY, …_BASE_URL).
+`;
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      help: { type: "boolean", short: "h" },
+      version: { type: "boolean", short: "v" },
+      url: { type: "string" },
+      agent: { type: "string" },
+      thread: { type: "string" },
+    },
+  });
+  if (values.version) return say(packageJson.version);
+  if (values.help) return say(USAGE);
+  switch (positionals.join(" ")) {
+    case "serve":
+      return serve();
+    case "chat": {
+      const { url = `http://127.0.0.1:${process.env.PORT || 8000}`, agent, thread } = values;
+      await chat({ url, ...(agent ? { agent } : {}), ...(thread ? { thread } : {}) });
+      return 0;
+    }
+    case "config check":
+      return configCheck(process.env);
+    default:
+      process.stderr.write(`Unknown command \`${positionals.join(" ")}\`.\n\n${USAGE}`);
+      return 2;
+  }
+}
+
+/** Resolves when the server was asked to end and has ended. */
+async function serve(): Promise<number> {
+  const config = await loadServerConfig(process.env);
+  const logger = pino({ level: config.log_level }, pino.destination({ dest: 2, sync: false }));
+  const app = await createApp({ config, env: process.env, logger });
+  const stopped = signal();
+  const address = await app.listen();
+  process.stdout.write(`
+Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}). Try it:
+
+  curl -N ${address}/threads/demo/runs -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
+
+`);
+  const name = await stopped;
+  logger.info({ signal: name }, "shutting down");
+  // A second signal ends the process at once; so does a shutdown that hangs.
+  for (const again of SIGNALS) process.once(again, () => process.exit(1));
+  setTimeout(() => process.exit(1), config.shutdown.grace + 10_000).unref();
+  await app.close();
+  return 0;
+}
+
+const SIGNALS = ["SIGTERM", "SIGINT"] as const;
+
+function signal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const name of SIGNALS) process.once(name, () => resolve(name));
+  });
+}
+
+function say(text: string): number {
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`skein: ${error instanceof AppError ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,179 @@
+import { connect } from "node:net";
+import { describe, expect, test } from "vitest";
+import { startServer } from "../support/server.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+const run = "/threads/t1/runs";
+
+interface Problem {
+  status: number;
+  code: string;
+  detail: string;
+  instance: string;
+}
+
+async function refusal(url: string, init: RequestInit): Promise<{ response: Response; problem: Problem }> {
+  const response = await fetch(url, init);
+  return { response, problem: (await response.json()) as Problem };
+}
+
+describe("every refusal is a problem with the right status and a sentence that helps", () => {
+  test.each<[string, string, RequestInit, number, string, RegExp]>([
+    [
+      "bad JSON",
+      run,
+      { method: "POST", headers: JSON_TYPE, body: '{"input": ' },
+      400,
+      "invalid_request",
+      /not valid JSON/,
+    ],
+    ["no body", run, { method: "POST", headers: JSON_TYPE }, 400, "invalid_request", /empty/],
+    [
+      "another media type",
+      run,
+      { method: "POST", headers: { "content-type": "text/plain" }, body: "hi" },
+      415,
+      "unsupported_media_type",
+      /application\/json/,
+    ],
+    ["an unknown key", run, body({ inptu: "hi" }), 400, "invalid_request", /inptu/],
+    ["neither input nor messages", run, body({}), 400, "invalid_request", /either `input` or `messages`/],
+    [
+      "both input and messages",
+      run,
+      body({ input: "a", messages: [{ role: "user", content: "b" }] }),
+      400,
+      "invalid_request",
+      /either/,
+    ],
+    [
+      "an assistant message",
+      run,
+      body({ messages: [{ role: "assistant", content: "x" }] }),
+      400,
+      "invalid_request",
+      /messages\.0\.role.*`user` or `system`/,
+    ],
+    [
+      "a tool message",
+      run,
+      body({ messages: [{ role: "tool", content: "x", tool_call_id: "c", name: "n" }] }),
+      400,
+      "invalid_request",
+      /messages\.0/,
+    ],
+    [
+      "empty content",
+      run,
+      body({ messages: [{ role: "user", content: "  " }] }),
+      400,
+      "invalid_request",
+      /messages\.0\.content.*empty/,
+    ],
+    ["an empty list of messages", run, body({ messages: [] }), 400, "invalid_request", /messages/],
+    ["an unknown agent", run, body({ input: "x", agent: "nobody" }), 400, "invalid_request", /nobody/],
+    [
+      "a bad thread id",
+      "/threads/a%2Fb/runs",
+      body({ input: "x" }),
+      400,
+      "invalid_request",
+      /thread_id.*A-Z/,
+    ],
+    [
+      "a thread id that is too long",
+      `/threads/${"a".repeat(129)}/runs`,
+      body({ input: "x" }),
+      400,
+      "invalid_request",
+      /128/,
+    ],
+    [
+      "a temperature out of range",
+      run,
+      body({ input: "x", temperature: 9 }),
+      400,
+      "invalid_request",
+      /temperature/,
+    ],
+    ["a wrong choice", run, body({ input: "x", on_busy: "queue" }), 400, "invalid_request", /on_busy/],
+    [
+      "metadata that is too deep",
+      run,
+      body({ input: "x", metadata: { a: { b: 1 } } }),
+      400,
+      "invalid_request",
+      /metadata/,
+    ],
+    ["a huge body", run, body({ input: "x".repeat(2 << 20) }), 413, "payload_too_large", /larger/],
+    ["a thread that is not there", "/threads/nope", {}, 404, "not_found", /no thread `nope`/],
+    ["a run that is not there", "/threads/t1/runs/run_x", {}, 404, "not_found", /no run `run_x`/],
+    ["a route that is not there", "/thread/x", {}, 404, "not_found", /GET \/thread\/x/],
+    ["an unknown query key", "/threads?limt=3", {}, 400, "invalid_request", /limt/],
+    ["a limit out of range", "/threads?limit=0", {}, 400, "invalid_request", /limit/],
+    ["a broken page cursor", "/threads?cursor=%00%ff", {}, 400, "invalid_request", /./],
+  ])("%s", async (_, path, init, status, code, detail) => {
+    const { url } = await startServer();
+    const { response, problem } = await refusal(url + path, init);
+    expect(problem).toMatchObject({ status, code });
+    expect(response.status).toBe(status);
+    expect(response.headers.get("content-type")).toContain("application/problem+json");
+    expect(problem.detail).toMatch(detail);
+    expect(problem.instance).not.toContain("?");
+  });
+
+  test("prototype keys in a body change nothing", async () => {
+    const { url } = await startServer();
+    const body = '{"input":"x","__proto__":{"polluted":true}}';
+    const response = await fetch(url + run, { method: "POST", headers: JSON_TYPE, body });
+    expect(response.status).toBe(400);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  test("a refused run leaves no thread behind", async () => {
+    const { url } = await startServer();
+    await fetch(url + run, body({ input: "x", agent: "nobody" }));
+    expect((await fetch(`${url}/threads/t1`)).status).toBe(404);
+  });
+
+  test("a cursor of another run is refused", async () => {
+    const { url } = await startServer();
+    const response = await fetch(url + run, body({ input: "x" }));
+    await response.text();
+    const events = url + response.headers.get("location");
+    const { problem } = await refusal(events, { headers: { "last-event-id": "run_other:1-3" } });
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+    const beyond = await refusal(`${events}?after=9999`, {});
+    expect(beyond.problem).toMatchObject({ status: 410, code: "events_expired" });
+  });
+
+  test("a page elsewhere that gave itself our address is refused", async () => {
+    const { url } = await startServer();
+    const status = await rawStatus(
+      url,
+      "GET /agents HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+    );
+    expect(status).toBe(403);
+  });
+
+  test("what is no HTTP at all is answered and closed", async () => {
+    const { url } = await startServer();
+    expect(await rawStatus(url, "hello?\r\n\r\n")).toBe(400);
+  });
+});
+
+function body(value: unknown): RequestInit {
+  return { method: "POST", headers: JSON_TYPE, body: JSON.stringify(value) };
+}
+
+/** The status of a request written by hand. */
+function rawStatus(url: string, request: string): Promise<number> {
+  const { port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), "127.0.0.1", () => socket.write(request));
+    let text = "";
+    socket.on("data", (chunk) => (text += String(chunk)));
+    socket.on("close", () => resolve(Number(text.split(" ")[1])));
+    socket.on("error", reject);
+  });
+}

@@ -1,0 +1,68 @@
+// The whole server, in this process, on a real port: what a front end meets.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FastifyBaseLogger } from "fastify";
+import { pino } from "pino";
+import { onTestFinished } from "vitest";
+import { type App, createApp } from "../../src/app.ts";
+import { ServerConfig } from "../../src/config/server.ts";
+import type { Model } from "../../src/core/model.ts";
+import type { Tool } from "../../src/core/tool.ts";
+import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+
+const AGENTS = `
+agents:
+  assistant:
+    model: scripted:test
+    backend: { type: local }
+`;
+
+export interface ServerOptions {
+  script?: readonly Turn[] | Script;
+  model?: Model;
+  tools?: readonly Tool[];
+  agents?: string;
+  config?: object;
+  env?: NodeJS.ProcessEnv;
+  /** A folder that outlives the server; default: one of its own. */
+  dir?: string;
+  logger?: FastifyBaseLogger;
+}
+
+export interface TestServer {
+  readonly url: string;
+  readonly app: App;
+  readonly dir: string;
+}
+
+/** Closed, and its folder removed, when the test has finished. */
+export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+  const dir = options.dir ?? (await temporaryFolder());
+  await writeFile(join(dir, "agents.yaml"), options.agents ?? AGENTS);
+  const config = ServerConfig.parse({
+    store: "memory",
+    data_dir: join(dir, "data"),
+    agents_file: join(dir, "agents.yaml"),
+    listen: { port: 0 },
+    shutdown: { grace: "1s" },
+    ...options.config,
+  });
+  const model = options.model ?? scriptedModel(options.script ?? [{ say: "ok" }]);
+  const app = await createApp({
+    config,
+    env: options.env ?? {},
+    logger: options.logger ?? pino({ level: "silent" }),
+    createModel: () => model,
+    tools: options.tools ?? [],
+  });
+  onTestFinished(() => app.close());
+  return { url: await app.listen(), app, dir };
+}
+
+export async function temporaryFolder(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "skein-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}

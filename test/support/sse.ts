@@ -1,0 +1,91 @@
+// A viewer: opens an event stream like a browser's fetch, and keeps what it got.
+
+import type { StreamEvent } from "../../src/core/event.ts";
+
+export interface Seen {
+  readonly id: string;
+  readonly event: StreamEvent;
+}
+
+export interface Viewer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** What has come so far. */
+  readonly seen: Seen[];
+  /** Comments and frames that are not events of the run. */
+  readonly others: string[];
+  /** Resolves when an event fits; rejects when the stream ends before. */
+  until(fits: (event: StreamEvent) => boolean): Promise<Seen>;
+  /** Resolves when the stream has ended, with all its events. */
+  ended(): Promise<StreamEvent[]>;
+  leave(): void;
+}
+
+export async function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Viewer> {
+  return view(url, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json", ...headers },
+  });
+}
+
+export async function view(url: string, init: RequestInit = {}): Promise<Viewer> {
+  const leave = new AbortController();
+  const response = await fetch(url, { ...init, signal: leave.signal });
+  const seen: Seen[] = [];
+  const others: string[] = [];
+  const waiting = new Set<() => void>();
+  const wake = () => {
+    for (const check of waiting) check();
+  };
+  let over = false;
+  const reading = read(response, seen, others, wake).finally(() => {
+    over = true;
+    wake();
+  });
+  reading.catch(() => {});
+  return {
+    status: response.status,
+    headers: response.headers,
+    seen,
+    others,
+    until: (fits) =>
+      new Promise((resolve, reject) => {
+        const check = () => {
+          const found = seen.find(({ event }) => fits(event));
+          if (!found && !over) return;
+          waiting.delete(check);
+          if (found) resolve(found);
+          else reject(new Error(`The stream ended after ${seen.map(({ event }) => event.event).join(" ")}`));
+        };
+        waiting.add(check);
+        check();
+      }),
+    ended: () => reading.then(() => seen.map(({ event }) => event)),
+    leave: () => leave.abort(),
+  };
+}
+
+async function read(response: Response, seen: Seen[], others: string[], wake: () => void): Promise<void> {
+  if (!response.body) return;
+  let rest = "";
+  for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+    rest += text;
+    for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
+      const block = rest.slice(0, end);
+      rest = rest.slice(end + 2);
+      const match = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(block);
+      if (match?.[1] && match[3]) seen.push({ id: match[1], event: JSON.parse(match[3]) as StreamEvent });
+      else others.push(block);
+      wake();
+    }
+  }
+}
+
+/** The numbers of the events seen, out of their ids. */
+export const numbers = (seen: readonly Seen[]) =>
+  seen.map(({ id }) => Number(id.slice(id.lastIndexOf("-") + 1)));
