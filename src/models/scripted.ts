@@ -67,10 +67,9 @@ export function scriptedFile(path: string, name: string): Model {
     name,
     async *stream(request) {
       const position = answersSinceUser(request.messages);
-      const turn = (await turns)[position];
-      if (!turn)
-        return yield* play(Turn.parse({ say: "That is all there is in my script." }), request, position);
-      return yield* play(turn, request, position);
+      const turn = (await turns)[position] ?? Turn.parse({ say: "That is all there is in my script." });
+      const call = request.messages.filter((message) => message.role === "assistant").length;
+      return yield* play(turn, request, call);
     },
   };
 }

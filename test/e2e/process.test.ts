@@ -1,0 +1,170 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import { dataOf, names, textSeen } from "../support/drain.ts";
+import { serve, skein } from "../support/process.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { numbers, post, type Seen, type Viewer, view } from "../support/sse.ts";
+
+const started = (name: string) => (event: StreamEvent) =>
+  event.event === "on_tool_start" && event.name === name;
+
+/** Follows a run from where `before` saw it last, on the next server; returns all that was seen. */
+async function goOn(before: Viewer, url: string): Promise<Seen[]> {
+  const seen = [...before.seen];
+  const cursor = seen.at(-1)?.id ?? "";
+  const after = await view(url + before.headers.get("location"), { headers: { "last-event-id": cursor } });
+  await after.ended();
+  return [...seen, ...after.seen];
+}
+
+function expectWhole(seen: readonly Seen[]) {
+  expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
+  expect(checkGrammar(seen.map(({ event }) => event))).toEqual([]);
+}
+
+describe("kill -9 of a server on sqlite", () => {
+  test("in the middle of a command: the next start goes on, and the command is not run twice", async () => {
+    const dir = await temporaryFolder();
+    const script = `
+- { say: Working., call: [{ tool: execute, args: { command: "echo once | tee -a marks; sleep 5" } }] }
+- { say: I will look first., call: [{ tool: execute, args: { command: "cat marks" } }] }
+- { say: All done. }`;
+    const first = await serve(dir, script);
+    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until((event) => event.event === "on_tool_progress" && event.data.output.includes("once"));
+    first.child.kill("SIGKILL");
+    await first.exited;
+    await viewer.ended().catch(() => {});
+
+    const second = await serve(dir, script);
+    const seen = await goOn(viewer, second.url);
+    expectWhole(seen);
+    const events = seen.map(({ event }) => event);
+    expect(names(events)).toContain("run_resumed");
+    const messages = dataOf(events, "on_message").map(({ message }) => message);
+    expect(messages.find((message) => message.role === "tool" && message.error)).toMatchObject({
+      error: expect.stringMatching(/Outcome unknown/),
+    });
+    expect(messages.findLast((message) => message.role === "tool")?.content).toMatch(/once/);
+    expect(JSON.stringify(messages.at(-1))).toContain("All done.");
+  });
+
+  test("in the middle of the model's words: they start again, and the viewer is told", async () => {
+    const dir = await temporaryFolder();
+    const script = `- { say: one two three four five six seven eight, delay_ms: 40 }`;
+    const first = await serve(dir, script);
+    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(
+      (event) => event.event === "on_chat_model_stream" && JSON.stringify(event).includes("three"),
+    );
+    first.child.kill("SIGKILL");
+    await viewer.ended().catch(() => {});
+    await first.exited;
+
+    const second = await serve(dir, script);
+    const seen = await goOn(viewer, second.url);
+    expectWhole(seen);
+    const events = seen.map(({ event }) => event);
+    const [open] = dataOf(events, "on_chat_model_start");
+    expect(dataOf(events, "message_discard")).toEqual([{ message_id: open?.message_id }]);
+    const again = events.slice(names(events).indexOf("run_resumed"));
+    expect(textSeen(again)).toBe("one two three four five six seven eight");
+    const thread = await (await fetch(`${second.url}/threads/t1/state`)).json();
+    expect(thread).toMatchObject({ status: "idle", version: 2 });
+  });
+
+  test("while a run waits its turn: it has its turn after the restart", async () => {
+    const dir = await temporaryFolder();
+    const script = `- { say: a b c d e f, delay_ms: 30 }`;
+    const first = await serve(dir, script);
+    const running = await post(`${first.url}/threads/t1/runs`, { input: "1" });
+    await running.until((event) => event.event === "on_chat_model_stream");
+    const waiting = await post(`${first.url}/threads/t1/runs`, { input: "2", on_busy: "enqueue" });
+    first.child.kill("SIGKILL");
+    await first.exited;
+
+    const second = await serve(dir, script);
+    const seen = await view(second.url + waiting.headers.get("location"));
+    expect(names(await seen.ended()).at(-1)).toBe("done");
+    const { items } = (await (await fetch(`${second.url}/threads/t1/messages`)).json()) as {
+      items: { role: string }[];
+    };
+    expect(items.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  });
+});
+
+describe("SIGTERM", () => {
+  test("ends every stream with a terminal event and exits with 0 within its deadline", async () => {
+    const dir = await temporaryFolder();
+    const config = join(dir, "server.yaml");
+    await writeFile(config, "shutdown: { grace: 0.1s }\n");
+    const script = `- { call: [{ tool: execute, args: { command: "sleep 60" } }] }`;
+    const server = await serve(dir, script, { CONFIG_FILE: config });
+    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(started("execute"));
+    server.child.kill("SIGTERM");
+    const events = await viewer.ended();
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "error")[0]?.code).toBe("shutting_down");
+    expect(await server.exited).toBe(0);
+  });
+
+  test("lets a run finish that does so within the grace", async () => {
+    const dir = await temporaryFolder();
+    const server = await serve(dir, `- { say: a b c d e f, delay_ms: 20 }`);
+    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until((event) => event.event === "on_chat_model_stream");
+    server.child.kill("SIGTERM");
+    expect(textSeen(await viewer.ended())).toBe("a b c d e f");
+    expect(await server.exited).toBe(0);
+  });
+});
+
+describe("the command line", () => {
+  test("refuses to listen where others could reach it without authentication, and says how to fix it", async () => {
+    const run = skein(["serve"], { HOST: "0.0.0.0", PORT: "0" });
+    expect(await run.exited).toBe(1);
+    expect(run.output()).toMatch(/HOST.*127\.0\.0\.1.*authentication/s);
+  });
+
+  test("refuses a data folder that another server uses", async () => {
+    const dir = await temporaryFolder();
+    await serve(dir, "- { say: ok }");
+    const env = { PORT: "0", DATA_DIR: join(dir, "data"), AGENTS_FILE: join(dir, "agents.yaml") };
+    const second = skein(["serve"], env);
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toMatch(/in use by another process/);
+  });
+
+  test("tells everything that is wrong with the configuration, with its place", async () => {
+    const dir = await temporaryFolder();
+    const file = join(dir, "agents.yaml");
+    await writeFile(file, "agents:\n  a:\n    modle: openai:gpt-5\n  b:\n    max_iterations: many\n");
+    const run = skein(["config", "check"], { AGENTS_FILE: file });
+    expect(await run.exited).toBe(1);
+    expect(run.output()).toMatch(/agents\.yaml:3:5.*modle.*model/);
+    expect(run.output()).toMatch(/agents\.yaml:5:\d+.*max_iterations/);
+  });
+
+  test("answers an unknown command with its usage and exit code 2", async () => {
+    const run = skein(["srve"], {});
+    expect(await run.exited).toBe(2);
+    expect(run.output()).toMatch(/Unknown command `srve`[\s\S]*skein serve/);
+  });
+});
+
+test("a thread outlives its server", async () => {
+  const dir = await temporaryFolder();
+  const first = await serve(dir, "- { say: I remember. }");
+  await (await post(`${first.url}/threads/t1/runs`, { input: "remember this" })).ended();
+  first.child.kill("SIGTERM");
+  await first.exited;
+  const second = await serve(dir, "- { say: I remember. }");
+  const { items } = (await (await fetch(`${second.url}/threads/t1/messages`)).json()) as {
+    items: { content: string }[];
+  };
+  expect(items.map(({ content }) => content)).toEqual(["remember this", "I remember."]);
+});

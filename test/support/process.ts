@@ -1,0 +1,65 @@
+// The server as its own process: what can be killed.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+export interface Skein {
+  readonly child: ChildProcess;
+  /** Everything it has printed so far. */
+  output(): string;
+  /** Resolves with its exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+}
+
+export interface ServerProcess extends Skein {
+  readonly url: string;
+}
+
+/** Runs `skein …`. Killed, if it still runs, when the test has finished. */
+export function skein(args: readonly string[], env: Record<string, string>): Skein {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH ?? "", NODE_NO_WARNINGS: "1", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += String(chunk)));
+  const exited = once(child, "close").then(([code, signal]) => code ?? signal);
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  return { child, output: () => text, exited };
+}
+
+/** A server in `dir` whose model plays `script`, once it takes requests. */
+export async function serve(
+  dir: string,
+  script: string,
+  env: Record<string, string> = {},
+): Promise<ServerProcess> {
+  await writeFile(join(dir, "script.yaml"), script);
+  const agents = `agents: { assistant: { model: "scripted:${join(dir, "script.yaml")}", backend: { type: local } } }`;
+  await writeFile(join(dir, "agents.yaml"), agents);
+  const server = skein(["serve"], {
+    PORT: "0",
+    DATA_DIR: join(dir, "data"),
+    AGENTS_FILE: join(dir, "agents.yaml"),
+    ...env,
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    server.child.stdout?.on("data", () => {
+      const address = /serves on (http:\S+)/.exec(server.output())?.[1];
+      if (address) resolve(address);
+    });
+    void server.exited.then((code) =>
+      reject(new Error(`The server ended with ${code}:\n${server.output()}`)),
+    );
+  });
+  return { ...server, url };
+}
