@@ -13,7 +13,7 @@ const agent = agentSchema({ hooks, backends: BackendOptions, tools: [] });
 const file = z
   .union([agentsSchema(agent), singleAgentSchema(agent)])
   .describe("The agents of a Skein server: several of them, or one as the whole file.");
-const text = `${JSON.stringify(z.toJSONSchema(file, { io: "input" }), null, 2)}\n`;
+const text = `${JSON.stringify(z.toJSONSchema(file, { io: "input", target: "draft-7" }), null, 2)}\n`;
 
 if (!process.argv.includes("--check")) await writeFile(FILE, text);
 else if ((await readFile(FILE, "utf8").catch(() => "")) !== text) {

@@ -103,9 +103,18 @@ export function catalogueOf(
   };
 }
 
-function openStores({ store, data_dir, limits }: ServerConfig): Stores {
-  const options = { queueLength: limits.queued_runs };
-  return store === "memory"
-    ? createMemoryStores(options)
-    : createSqliteStores({ dataDir: data_dir, ...options });
+/** Threads in the database stay until they are deleted; what is in memory has its time and its room. */
+function openStores({ store, data_dir, limits, retention }: ServerConfig): Stores {
+  const both = {
+    queueLength: limits.queued_runs,
+    eventRetentionMs: retention.events,
+    sweepMs: retention.sweep,
+  };
+  if (store === "sqlite") return createSqliteStores({ dataDir: data_dir, ...both });
+  return createMemoryStores({
+    ...both,
+    threadTtlMs: retention.threads,
+    interruptedTtlMs: retention.interrupted_threads,
+    maxBytes: retention.memory_bytes,
+  });
 }

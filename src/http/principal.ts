@@ -13,9 +13,6 @@ export function ownerOf(_request: FastifyRequest): Owner {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 
-export const isLoopback = (host: string) =>
-  LOOPBACK.test(host.includes(":") && !host.startsWith("[") ? `[${host}]` : host);
-
 /** A web page that gave its own name our address (DNS rebinding) must not reach an open server. */
 export async function refuseForeignNames(request: FastifyRequest): Promise<void> {
   const { host } = request.headers;

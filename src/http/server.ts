@@ -1,7 +1,7 @@
 // The HTTP server: one plugin, one error handler, the routes. Listening and signals are the process's business.
 
 import { fastifySSE } from "@fastify/sse";
-import fastify, { type FastifyBaseLogger, LogController } from "fastify";
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { sendProblem } from "./errors.ts";
 import { refuseForeignNames } from "./principal.ts";
@@ -49,6 +49,7 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
     "onRequest",
     async (_request, reply) => void reply.header("x-content-type-options", "nosniff"),
   );
+  closeWhatBecomesIdle(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>
     sendProblem(
@@ -58,4 +59,18 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
     ),
   );
   return server;
+}
+
+/**
+ * Closing waits for the connections that are in use. One whose answer is just ending would, once it is kept
+ * alive, be waited for until its client or a timer gives it up.
+ */
+function closeWhatBecomesIdle(server: FastifyInstance): void {
+  let isClosing = false;
+  server.addHook("preClose", async () => {
+    isClosing = true;
+  });
+  server.addHook("onResponse", async () => {
+    if (isClosing) setImmediate(() => server.server.closeIdleConnections());
+  });
 }

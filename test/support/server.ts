@@ -46,7 +46,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     data_dir: join(dir, "data"),
     agents_file: join(dir, "agents.yaml"),
     listen: { port: 0 },
-    shutdown: { grace: "1s" },
+    shutdown: { grace: "0.2s" },
     ...options.config,
   });
   const model = options.model ?? scriptedModel(options.script ?? [{ say: "ok" }]);

@@ -112,11 +112,11 @@ function fileRoutes(
       if (stat.type === "directory") return { items: await backend.list(path, gone) };
       const range = byteRange(request.headers.range, stat.size);
       fileHeaders(reply, stat);
-      if (!range) return reply.header("content-length", stat.size).send(await opened(backend, path, {}));
+      if (!range) return reply.header("content-length", stat.size).send(sent(backend, path, {}));
       reply
         .code(206)
         .header("content-range", `bytes ${range.offset}-${range.offset + range.length - 1}/${stat.size}`);
-      return reply.header("content-length", range.length).send(await opened(backend, path, range));
+      return reply.header("content-length", range.length).send(sent(backend, path, range));
     },
   );
 
@@ -178,20 +178,11 @@ function fileHeaders(
   reply.header("last-modified", new Date(modified_at).toUTCString());
 }
 
-/** The first bytes are read before the reply begins, so that a refusal still has its status. */
-async function opened(
-  backend: Backend,
-  path: string,
-  range: { offset?: number; length?: number },
-): Promise<Readable> {
+/** Read as the client takes it, and no longer than it is there. */
+function sent(backend: Backend, path: string, range: { offset?: number; length?: number }): Readable {
   const abort = new AbortController();
   const stream = Readable.from(backend.read(path, range, abort.signal), { objectMode: false });
   stream.once("close", () => abort.abort());
-  await new Promise<void>((resolve, reject) => {
-    stream.once("readable", resolve);
-    stream.once("end", resolve);
-    stream.once("error", reject);
-  });
   return stream;
 }
 

@@ -69,7 +69,7 @@ export function runRoutes(app: App, services: HttpServices): void {
       if (wantsJson(request))
         return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
       const after = runOf(cursor) === run.id ? positionOf(cursor, run.id) : 0;
-      if ((await streams.send(reply, owner, run, after, "comment")) === "left") await leaves();
+      if ((await streams.send(reply, { owner, run, after }, "comment")) === "left") await leaves();
       return undefined;
     },
   );
@@ -120,7 +120,7 @@ export function runRoutes(app: App, services: HttpServices): void {
           "events_expired",
           "The events after this cursor are not kept. Read the thread's messages.",
         );
-      await streams.send(reply, owner, run, after, request.query.heartbeat);
+      await streams.send(reply, { owner, run, after }, request.query.heartbeat);
       return undefined;
     },
   );

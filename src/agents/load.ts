@@ -1,0 +1,106 @@
+// From agents.yaml to agent definitions: read, checked as a whole, completed with defaults. What is wrong is
+// told all at once, each with its place in the file.
+
+import { z } from "zod";
+import { type AgentDefinition, ModelSpec } from "../core/agent.ts";
+import { AppError, messageOf } from "../core/errors.ts";
+import type { Fault } from "../lib/check.ts";
+import type { Variables } from "../lib/interpolate.ts";
+import { readText } from "../lib/read-text.ts";
+import { MAX_YAML_BYTES, readYaml } from "../lib/yaml-document.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { type Draft, draftsOf, isSingle } from "./draft.ts";
+import { automaticModel } from "./model-choice.ts";
+import { type AgentSchema, agentSchema, agentsSchema, singleAgentSchema } from "./schema.ts";
+import { type Prompt, readPrompt } from "./system-prompt.ts";
+
+export interface AgentsSource {
+  /** `file:` in it starts from its folder. */
+  readonly file: string;
+  readonly catalogue: Catalogue;
+  readonly env: Variables;
+}
+
+export interface LoadedAgents {
+  /** In the order of the file; at least one. */
+  readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
+  /** What will fail once it is used, such as a model without its key. One a line, with its place. */
+  readonly warnings: readonly string[];
+}
+
+/** Throws `config_invalid` with every problem, one a line. */
+export async function loadAgents({ file, catalogue, env }: AgentsSource): Promise<LoadedAgents> {
+  const read = await readText(file, MAX_YAML_BYTES);
+  if ("fault" in read)
+    throw invalid([`\`${file}\` ${read.fault}; AGENTS_FILE names the file that describes the agents`]);
+  const document = readYaml(file, read.text, env);
+  const schema = agentSchema(catalogue);
+  const checked = document.check(isSingle(document.data) ? singleAgentSchema(schema) : agentsSchema(schema));
+  const drafts = await Promise.all(
+    draftsOf(document.data).map(async (draft) => ({
+      ...draft,
+      prompt: await readPrompt(draft.fields.system_prompt, file),
+    })),
+  );
+  const faults = drafts.flatMap((draft) => faultsOf(draft, catalogue));
+  const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
+  const [first, ...others] = drafts;
+  if (problems.length > 0 || !first) throw invalid(document.tell(problems));
+  const defined = (draft: Drafted) => define(draft, schema, env);
+  const doubts = drafts.flatMap((draft) => doubtsOf(draft, catalogue));
+  return {
+    definitions: [defined(first), ...others.map(defined)],
+    warnings: document.tell(doubts.map(document.problem)),
+  };
+}
+
+const invalid = (problems: readonly string[]) => new AppError("config_invalid", problems.join("\n"));
+
+interface Drafted extends Draft {
+  readonly prompt: Prompt;
+}
+
+/** What no schema of one field can see. Whatever is not as the schema wants it is passed over. */
+function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {
+  const faults: Fault[] = [];
+  for (const field of ["skills", "memory"])
+    if (field in fields && !("backend" in fields))
+      faults.push({ path: placeOf(field), message: "needs a `backend`: that is where its files are" });
+  if (prompt.fault) faults.push({ path: placeOf("system_prompt"), message: prompt.fault });
+  const model = modelSpecOf(fields);
+  try {
+    if (model) catalogue.createModel(model);
+  } catch (error) {
+    faults.push({ path: placeOf("model"), message: messageOf(error) });
+  }
+  return faults;
+}
+
+/** What does not keep the server from starting. */
+function doubtsOf({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[] {
+  const model = modelSpecOf(fields);
+  const key = model && catalogue.missingKey(model);
+  if (!key) return [];
+  const message = `environment variable \`${key}\` is not set; until it is, calls to its model will fail`;
+  return [{ path: placeOf("model"), message }];
+}
+
+const modelSpecOf = ({ model }: Draft["fields"]) => ModelSpec.safeParse(model).data;
+
+const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
+
+/** Nothing is wrong with the draft any more. */
+function define({ name, fields, prompt }: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
+  const { backend, ...own } = schema.parse(fields);
+  return {
+    ...own,
+    name,
+    model: own.model ?? automaticModel(env),
+    system: prompt.blocks,
+    // As written: whoever makes a hook parses its options, and parsing twice would change them twice.
+    hooks: HookSettings.parse(fields.hooks ?? {}),
+    ...(backend ? { backend: { name, ...BackendFields.parse(backend) } } : {}),
+  };
+}
+
+const BackendFields = z.looseObject({ type: z.string() });

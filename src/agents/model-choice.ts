@@ -1,0 +1,37 @@
+// Which model an agent asks: the one its configuration names, the one a run asks for instead, or whatever this
+// machine has a key for.
+
+import { ModelSpec } from "../core/agent.ts";
+import { AppError, messageOf } from "../core/errors.ts";
+import type { Variables } from "../lib/interpolate.ts";
+import type { Catalogue } from "./catalogue.ts";
+
+/** For an agent that names none: a model there is a key or an address for, else the built-in demo. */
+export function automaticModel(env: Variables): ModelSpec {
+  if (env.ANTHROPIC_API_KEY || env.ANTHROPIC_BASE_URL) return "anthropic:claude-sonnet-4-5";
+  if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) return "openai:gpt-5-mini";
+  return "scripted:demo";
+}
+
+/**
+ * The model that a run asks for. One of the agent's own provider keeps the address, key and settings that the
+ * agent's has. Throws `invalid_request` for one that there is not.
+ */
+export function requestedModel(name: string, own: ModelSpec, catalogue: Catalogue): ModelSpec {
+  const [provider = "", model = ""] = fullName(name, catalogue).split(/:(.*)/s);
+  if (typeof own === "string" || own.provider !== provider) return `${provider}:${model}`;
+  return { ...own, model };
+}
+
+/** A script may be any file of the server; a run may only name one that is shipped. */
+const FILE_SCRIPT = /^scripted:(?![\w-]+$)/;
+
+function fullName(name: string, { createModel }: Catalogue): string {
+  if (!ModelSpec.safeParse(name).success || FILE_SCRIPT.test(name))
+    throw new AppError("invalid_request", `\`${name}\` must be provider:model, for example openai:gpt-5.`);
+  try {
+    return createModel(name).name;
+  } catch (error) {
+    throw new AppError("invalid_request", messageOf(error), { cause: error });
+  }
+}

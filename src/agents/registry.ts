@@ -1,0 +1,99 @@
+// The agents of this server: read from agents.yaml, found by name, made ready for each run.
+
+import { z } from "zod";
+import type { Agent, AgentDefinition } from "../core/agent.ts";
+import { AppError } from "../core/errors.ts";
+import { given } from "../lib/given.ts";
+import { didYouMean } from "../lib/nearest.ts";
+import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
+import { chosenTools } from "./tool-choice.ts";
+
+/** An agent as users see it: nothing of its prompt, its keys and its addresses. */
+export const AgentInfo = z
+  .object({
+    name: z.string(),
+    description: z.string().optional(),
+    default: z.boolean().describe("Whether it answers when a run names no agent."),
+    model: z.string(),
+    tools: z.array(z.string()).describe("What its configuration names; its hooks may offer more."),
+    hooks: z.array(z.string()).describe("In order, first outermost."),
+    backend: z.string().optional().describe("The type of backend that its files and commands live in."),
+    context_window: z.int(),
+    max_iterations: z.int(),
+  })
+  .meta({ id: "Agent" });
+export type AgentInfo = z.infer<typeof AgentInfo>;
+
+export interface AgentRegistry {
+  /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
+  find(name: string | undefined): AgentDefinition;
+  /** In the order of the file. */
+  list(): readonly AgentInfo[];
+  /** An agent for one run of `definition`, which may be older than the last `reload`. */
+  build(
+    definition: AgentDefinition,
+    services: Pick<BuildOptions, "backend" | "recorder">,
+    overrides: Pick<BuildOptions, "model">,
+  ): Agent;
+  /** What will fail once it is used; one a line, with its place in the file. */
+  warnings(): readonly string[];
+  /** Reads the file again. Throws `config_invalid`; everything is then as it was. */
+  reload(): Promise<void>;
+}
+
+/** Throws `config_invalid`. */
+export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
+  const catalogue = { ...source.catalogue, createModel: keepModels(source.catalogue.createModel) };
+  const load = async () => snapshot(await loadAgents({ ...source, catalogue }), catalogue);
+  let current = await load();
+  let reloads = 0;
+  return {
+    find: (name) => (name === undefined ? current.default : named(name, current.agents)),
+    list: () => current.list,
+    build: (definition, services, overrides) =>
+      buildAgent(definition, catalogue, { ...services, ...overrides }),
+    warnings: () => current.warnings,
+    async reload() {
+      const turn = ++reloads;
+      const loaded = await load();
+      // The one that began last has read the newest file, whichever ends first.
+      if (turn === reloads) current = loaded;
+    },
+  };
+}
+
+/** Never changed: whoever holds a definition keeps it as it is. */
+interface Snapshot {
+  readonly agents: ReadonlyMap<string, AgentDefinition>;
+  readonly default: AgentDefinition;
+  readonly list: readonly AgentInfo[];
+  readonly warnings: readonly string[];
+}
+
+function snapshot({ definitions, warnings }: LoadedAgents, catalogue: Catalogue): Snapshot {
+  const [first] = definitions;
+  const agents = new Map(definitions.map((definition) => [definition.name, definition]));
+  const standard = agents.get("default") ?? first;
+  const list = definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
+  return { agents, default: standard, list, warnings };
+}
+
+function named(name: string, agents: Snapshot["agents"]): AgentDefinition {
+  const found = agents.get(name);
+  if (found) return found;
+  throw new AppError("invalid_request", `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
+}
+
+function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
+  const { name, description, model, tools, backend, context_window, max_iterations } = definition;
+  return {
+    name,
+    ...given({ description, backend: backend?.type }),
+    model: catalogue.createModel(model).name,
+    tools: chosenTools(tools, catalogue.tools).map((tool) => tool.name),
+    hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
+    ...{ context_window, max_iterations },
+  };
+}

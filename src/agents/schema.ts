@@ -1,0 +1,91 @@
+// What agents.yaml may say. The same schemas check the file and, as JSON Schema, complete it in an editor.
+
+import { z } from "zod";
+import { AgentFields, ModelSpec } from "../core/agent.ts";
+import { messageOf } from "../core/errors.ts";
+import type { HookDefinition } from "../core/hook.ts";
+import type { Tool } from "../core/tool.ts";
+import { didYouMean } from "../lib/nearest.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { isPattern, toolMatcher } from "./tool-choice.ts";
+
+const AgentName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+    "must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
+  );
+
+export type AgentSchema = ReturnType<typeof agentSchema>;
+
+/** One agent, without its name. */
+export function agentSchema({ backends, hooks, tools }: Pick<Catalogue, "backends" | "hooks" | "tools">) {
+  return AgentFields.extend({
+    model: ModelSpec.optional().describe(
+      "`provider:model` or a map. Default: whatever there is a key for, else the built-in demo.",
+    ),
+    backend: backends
+      .optional()
+      .describe("Where the agent's files and commands live. Without one it has none."),
+    tools: z.array(toolName(tools)).default([]).describe("Names and globs of tools."),
+    hooks: hookSettings(hooks)
+      .optional()
+      .describe("Switched off, on, or on with options; the order is fixed."),
+  });
+}
+
+/** Several agents, each with what it does not say itself out of `defaults`. */
+export function agentsSchema(agent: AgentSchema) {
+  return z.strictObject({
+    version: z.literal(1).optional(),
+    defaults: agent
+      .omit({ description: true })
+      .partial()
+      .optional()
+      .describe("What an agent does not say itself. `hooks` are taken over one by one, all else as a whole."),
+    agents: z
+      .record(AgentName, agent)
+      .refine((agents) => Object.keys(agents).length > 0, "must hold at least one agent")
+      .describe("The first one, or the one called `default`, answers when a run names none."),
+  });
+}
+
+/** One agent as the whole file. */
+export const singleAgentSchema = (agent: AgentSchema) => agent.extend({ name: AgentName });
+
+function hookSettings(hooks: readonly HookDefinition[]) {
+  return z.strictObject(Object.fromEntries(hooks.map((hook) => [hook.name, hookSetting(hook).optional()])));
+}
+
+/** `true` is enough for a hook that has a default for every option. */
+function hookSetting({ options }: HookDefinition) {
+  const needsNothing = options.safeParse({}).success;
+  return z.union([needsNothing ? z.boolean() : z.literal(false), options]);
+}
+
+function toolName(tools: readonly Tool[]) {
+  const names = tools.map(({ name }) => name);
+  return z
+    .string()
+    .min(1)
+    .superRefine((text, context) => {
+      const message = isPattern(text) ? patternFault(text) : nameFault(text, names);
+      if (message) context.addIssue({ code: "custom", message });
+    });
+}
+
+function nameFault(name: string, names: readonly string[]): string | undefined {
+  if (names.includes(name)) return undefined;
+  const known = names.length > 0 ? `there are ${names.join(", ")}` : "there are none to name";
+  const hint = didYouMean(name, names) || `; ${known}, and what hooks offer is there by itself`;
+  return `must be the name of a tool, or a glob${hint}`;
+}
+
+function patternFault(pattern: string): string | undefined {
+  try {
+    toolMatcher(pattern);
+    return undefined;
+  } catch (error) {
+    return `must be a glob: it ${messageOf(error)}`;
+  }
+}

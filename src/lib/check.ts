@@ -1,0 +1,158 @@
+// Holds a value against a zod schema and says everything that is wrong with it, in an operator's words:
+// each time what is wrong and what would be right. No value of the checked data is ever repeated.
+
+import { z } from "zod";
+import { didYouMean } from "./nearest.ts";
+
+type Path = readonly PropertyKey[];
+
+export interface Fault {
+  readonly path: Path;
+  /** A clause about the thing at `path`: "must be a text", "is missing: …", "unknown key …". */
+  readonly message: string;
+  /** The key itself is wrong, not its value. */
+  readonly isKey?: true;
+  /** It is a value of another type than those that are allowed. */
+  readonly isMistyped?: true;
+}
+
+export type Checked<T> = { readonly value: T } | { readonly faults: readonly Fault[] };
+
+export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z.output<S>> {
+  const result = schema.safeParse(value, { error: wording, reportInput: true });
+  if (result.success) return { value: result.data };
+  return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, [])) };
+}
+
+type Issue = z.core.$ZodIssue;
+type RawIssue = z.core.$ZodRawIssue;
+
+/** One line for each unknown key of the issue; the others are told in one. */
+function wording(issue: RawIssue): string | undefined {
+  const message = WORDINGS[issue.code]?.(issue);
+  if (message === undefined || issue.code === "unrecognized_keys") return message;
+  return emptiness(issue.input) + message;
+}
+
+const emptiness = (input: unknown) =>
+  input === undefined ? "is missing: " : input === null ? "is empty: " : "";
+
+const WORDINGS: Readonly<Record<string, (issue: RawIssue) => string | undefined>> = {
+  invalid_type: (issue) => `must be ${kindOf(String(issue.expected))}`,
+  invalid_value: (issue) => oneOf(listOf(issue.values), issue.input),
+  unrecognized_keys: (issue) =>
+    listOf(issue.keys)
+      .map((key) => unknownKey(String(key), issue.inst))
+      .join("\n"),
+  invalid_union: (issue) => unionWording(issue),
+  invalid_format: (issue) =>
+    issue.format === "url" ? "must be a URL, such as https://example.com" : undefined,
+  too_small: (issue) => sizeWording(issue, issue.inclusive ? "at least" : "more than", issue.minimum),
+  too_big: (issue) => sizeWording(issue, issue.inclusive ? "at most" : "less than", issue.maximum),
+};
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "a map",
+  record: "a map",
+};
+const kindOf = (expected: string) => KINDS[expected] ?? expected;
+
+function oneOf(values: readonly unknown[], input: unknown): string {
+  const names = values.map((value) => `\`${String(value)}\``);
+  const which = names.length === 1 ? names[0] : `one of ${names.join(", ")}`;
+  return `must be ${which}${didYouMean(input, values.map(String))}`;
+}
+
+const MAX_KEYS_SHOWN = 20;
+
+function unknownKey(key: string, schema: unknown): string {
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  const hint = didYouMean(key, known);
+  const shown = known.slice(0, MAX_KEYS_SHOWN).join(", ") + (known.length > MAX_KEYS_SHOWN ? ", …" : "");
+  return `unknown key \`${shortened(key)}\`${hint || (known.length > 0 ? `; use one of ${shown}` : "")}`;
+}
+
+/** Only for unions that are told apart by one key; the others speak through their members. */
+function unionWording({ discriminator, options, input }: RawIssue): string | undefined {
+  if (typeof discriminator !== "string" || typeof input !== "object" || input === null) return undefined;
+  const given: unknown = Reflect.get(input, discriminator);
+  return emptiness(given) + oneOf(listOf(options), given);
+}
+
+function sizeWording({ origin }: RawIssue, bound: string, size: unknown): string | undefined {
+  if (origin === "string") return size === 1 ? "must not be empty" : `must have ${bound} ${size} characters`;
+  if (origin === "array") return `must have ${bound} ${size} ${size === 1 ? "entry" : "entries"}`;
+  return origin === "number" || origin === "int" ? `must be ${bound} ${size}` : undefined;
+}
+
+function faultsOf(issue: Issue, parent: Path): Fault[] {
+  const path = [...parent, ...issue.path];
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.message
+        .split("\n")
+        .map((message, index) => ({ path: [...path, issue.keys[index] ?? ""], message, isKey: true }));
+    case "invalid_key":
+      return issue.issues.map(({ message }) => ({ path, message, isKey: true }));
+    case "invalid_union":
+      return issue.errors.length > 0
+        ? memberFaults(issue.errors, path, issue.input)
+        : [{ path, message: issue.message, isMistyped: true }];
+    default:
+      return [{ path, message: issue.message, ...(MISTYPED.has(issue.code) ? { isMistyped: true } : {}) }];
+  }
+}
+
+const MISTYPED: ReadonlySet<string> = new Set(["invalid_type", "invalid_value"]);
+
+/** Speaks for the member that the value was meant for: one of its type, and of those the least unhappy. */
+function memberFaults(members: readonly (readonly Issue[])[], path: Path, input: unknown): Fault[] {
+  const fitting = members.filter((issues) => !issues.some(isOfOtherType)).sort((a, b) => a.length - b.length);
+  const meant = fitting[0];
+  if (meant) return meant.flatMap((issue) => faultsOf(issue, path));
+  const kinds = new Set(members.flat().filter(isOfOtherType).flatMap(kindsOf));
+  return [{ path, message: `${emptiness(input)}must be ${[...kinds].join(", or ")}`, isMistyped: true }];
+}
+
+function isOfOtherType(issue: Issue): boolean {
+  if (issue.path.length > 0) return false;
+  if (issue.code !== "invalid_union") return MISTYPED.has(issue.code);
+  return issue.errors.length > 0 && issue.errors.every((issues) => issues.some(isOfOtherType));
+}
+
+function kindsOf(issue: Issue): string[] {
+  if (issue.code === "invalid_type") return [kindOf(issue.expected)];
+  if (issue.code === "invalid_union") return issue.errors.flat().filter(isOfOtherType).flatMap(kindsOf);
+  return issue.code === "invalid_value" ? issue.values.map((value) => `\`${String(value)}\``) : [];
+}
+
+const MAX_SHOWN = 60;
+
+/** The fault as one line. `value` is what stands there as it was written, if it may be seen. */
+export function sentence({ path, message, isKey }: Fault, value?: string): string {
+  const place = joined(isKey ? path.slice(0, -1) : path);
+  const subject = isKey ? String(path.at(-1)) : value;
+  const shown = subject !== undefined && message.startsWith("must ") ? `\`${shortened(subject)}\` ` : "";
+  return oneLine(`${place && `${place}: `}${shown}${message}`);
+}
+
+const oneLine = (text: string) => text.replace(/\s+/g, " ");
+
+function shortened(text: string): string {
+  const line = oneLine(text);
+  return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN)}…` : line;
+}
+
+/** `agents.coder.tools[0]` */
+function joined(path: Path): string {
+  return path
+    .map((step, depth) => (typeof step === "number" ? `[${step}]` : `${depth > 0 ? "." : ""}${String(step)}`))
+    .join("");
+}

@@ -1,0 +1,87 @@
+// A YAML text that people write and get wrong: read whole, with variables filled in, and held against a schema.
+// What is wrong with it is told as `file:line:column: path: what is wrong; what would be right`, all at once.
+// What came out of a variable is never shown, and neither is a value whose key sounds like a secret.
+
+import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
+import type { z } from "zod";
+import { type Checked, check, type Fault, sentence } from "./check.ts";
+import type { Variables } from "./interpolate.ts";
+import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./yaml-tree.ts";
+import { type Filled, fillIn } from "./yaml-variables.ts";
+
+export interface YamlDocument {
+  /** The plain data, variables filled in; undefined when the text is no YAML. */
+  readonly data: unknown;
+  /** The value as the schema wants it, or all that is wrong with the text. */
+  check<S extends z.ZodType>(schema: S): { readonly value: z.output<S> } | { readonly problems: Problem[] };
+  /** One more problem, at a place of the data. */
+  problem(fault: Fault): Problem;
+  /** One line for each, in the order of the text; no line twice, and no more than 100. */
+  tell(problems: readonly Problem[]): string[];
+}
+
+export type Problem = Located;
+
+export const MAX_YAML_BYTES = 1024 * 1024;
+/** The parser's own search for duplicate keys is quadratic; `treeFaults` does it. */
+const OPTIONS = { version: "1.2", stringKeys: true, uniqueKeys: false, prettyErrors: false } as const;
+
+const MAX_PROBLEMS = 100;
+
+/** Throws nothing: whatever is wrong comes out of `check`. */
+export function readYaml(file: string, text: string, variables: Variables): YamlDocument {
+  const lines = new LineCounter();
+  const tree = parseDocument(text, { ...OPTIONS, lineCounter: lines });
+  const tell = (problems: readonly Problem[]) => {
+    const ordered = problems.toSorted((a, b) => a.offset - b.offset);
+    return [...new Set(ordered.map((problem) => line(file, lines, problem)))].slice(0, MAX_PROBLEMS);
+  };
+  const broken = treeFaults(tree, text);
+  if (broken.length > 0) {
+    const problem = ({ message }: Fault) => ({ offset: 0, message });
+    return { data: undefined, check: () => ({ problems: broken }), problem, tell };
+  }
+  const filled = fillIn(tree, variables);
+  return {
+    get data() {
+      return dataOf(tree);
+    },
+    check(schema) {
+      const checked = checkWithTypes(schema, tree, filled);
+      const faults = "faults" in checked ? checked.faults.slice(0, MAX_PROBLEMS) : [];
+      const known = faults.filter(({ path }) => filled.stateOf(placeOf(tree, path).node) !== "missing");
+      const problems = [...filled.faults, ...known.map((fault) => locate(fault, tree, filled))];
+      return "value" in checked && problems.length === 0 ? checked : { problems };
+    },
+    problem: (fault) => locate(fault, tree, filled),
+    tell,
+  };
+}
+
+function line(file: string, lines: LineCounter, { offset, message }: Problem): string {
+  const { line, col } = lines.linePos(offset);
+  return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}: ${message}`;
+}
+
+function locate(fault: Fault, tree: Tree, filled: Filled): Located {
+  const { node, offset, keyOffset } = placeOf(tree, fault.path);
+  const message = filled.mask(sentence(fault, shown(fault, node, filled)));
+  return { offset: fault.isKey || !isScalar(node) ? keyOffset : offset, message };
+}
+
+/** A variable's text is taken as text first. Where the schema wants something else that it reads like, as that. */
+function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Filled): Checked<z.output<S>> {
+  const first = check(schema, dataOf(tree));
+  if ("value" in first || filled.isEmpty) return first;
+  const mistyped = first.faults.filter((fault) => fault.isMistyped);
+  const retyped = mistyped.filter(({ path }) => filled.retype(placeOf(tree, path).node));
+  return retyped.length > 0 ? check(schema, dataOf(tree)) : first;
+}
+
+const SECRET = /key|secret|token|password|authorization/i;
+
+/** A scalar as the file has it, with its variables' names instead of their values. */
+function shown({ path }: Fault, node: Node | undefined, filled: Filled): string | undefined {
+  if (!isScalar(node) || SECRET.test(String(path.at(-1)))) return undefined;
+  return filled.stateOf(node) === "none" ? String(node.value) : node.source;
+}

@@ -1,0 +1,136 @@
+// The nodes of a YAML document: what is wrong with them as such, and where a place of the data stands.
+
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  type Node,
+  type ParsedNode,
+  visit,
+  type YAMLError,
+  type YAMLMap,
+} from "yaml";
+
+export type Tree = Document.Parsed<ParsedNode>;
+export type DataPath = readonly PropertyKey[];
+
+export interface Located {
+  /** Characters from the beginning of the text. */
+  readonly offset: number;
+  readonly message: string;
+}
+
+const MAX_ALIASES = 50;
+const UNQUOTED = `a variable inside \`{ }\` or \`[ ]\` must be in quotes: "\${NAME}"`;
+const TOO_DEEP = "nested too deeply; no configuration needs that";
+
+/** Plain data. Throws while there are `treeFaults`. */
+export const dataOf = (tree: Tree): unknown => tree.toJS({ maxAliasCount: MAX_ALIASES });
+
+/** What no schema can mend: bad syntax, tags, aliases and keys. */
+export function treeFaults(tree: Tree, text: string): Located[] {
+  const syntax = [...tree.errors, ...tree.warnings].map((error) => syntaxFault(error, text));
+  // After one of these the others mean nothing.
+  const confusing = syntax.find(({ message }) => message === TOO_DEEP || message === UNQUOTED);
+  if (syntax.length > 0) return confusing ? [confusing] : syntax;
+  const nodes = nodeFaults(tree);
+  return nodes.length > 0 ? nodes : expansionFaults(tree);
+}
+
+function syntaxFault({ code, message, pos: [offset] }: YAMLError, text: string): Located {
+  if (text.startsWith("${", offset - 1)) return { offset, message: UNQUOTED };
+  if (code === "RESOURCE_EXHAUSTION") return { offset, message: TOO_DEEP };
+  if (code === "MULTIPLE_DOCS") return { offset, message: "a second document begins here; write only one" };
+  return { offset, message: message.replace(/\s+/g, " ") };
+}
+
+function nodeFaults(tree: Tree): Located[] {
+  const faults: Located[] = [];
+  const anchors = new Map<string, Node>();
+  visit(tree, (_, node, ancestors) => {
+    if (isMap(node)) faults.push(...keyFaults(node));
+    if (isAlias(node)) {
+      const message = aliasFault(node.source, anchors.get(node.source), ancestors);
+      if (message) faults.push({ offset: startOf(node), message });
+    } else if (isNode(node) && node.anchor) anchors.set(node.anchor, node);
+  });
+  return faults;
+}
+
+function keyFaults(map: YAMLMap): Located[] {
+  const seen = new Set<unknown>(["__proto__"]);
+  return map.items.flatMap(({ key }) => {
+    const name = isScalar(key) ? key.value : key;
+    if (!seen.has(name)) {
+      seen.add(name);
+      return [];
+    }
+    const message =
+      name === "__proto__"
+        ? "`__proto__` cannot be a key; choose another name"
+        : `duplicate key \`${name}\`; keep one of them`;
+    return [{ offset: startOf(key), message }];
+  });
+}
+
+function aliasFault(
+  name: string,
+  target: Node | undefined,
+  ancestors: readonly unknown[],
+): string | undefined {
+  if (!target) return `there is no anchor \`&${name}\` before this alias`;
+  return ancestors.includes(target) ? `the alias \`*${name}\` contains itself` : undefined;
+}
+
+function expansionFaults(tree: Tree): Located[] {
+  try {
+    dataOf(tree);
+    return [];
+  } catch {
+    return [{ offset: 0, message: "the aliases (`*name`) multiply too much; write out what they stand for" }];
+  }
+}
+
+export interface Place {
+  /** The value that is there, if there is one. */
+  readonly node: Node | undefined;
+  /** Where it, or the nearest thing above that exists, begins. */
+  readonly offset: number;
+  /** The same of its key. Of an entry without a key, its own beginning. */
+  readonly keyOffset: number;
+}
+
+export function placeOf(tree: Tree, path: DataPath): Place {
+  let node: unknown = tree.contents;
+  let place: Place = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(node) };
+  for (const step of path) {
+    const parent = place.node;
+    if (isMap(parent)) {
+      const pair = parent.items.find(({ key }) => isScalar(key) && key.value === step);
+      if (!pair) return { ...place, offset: place.keyOffset, node: undefined };
+      node = pair.value;
+      place = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(pair.key) };
+    } else if (isSeq(parent) && parent.items[Number(step)]) {
+      node = parent.items[Number(step)];
+      place = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(node) };
+    } else return { ...place, offset: place.keyOffset, node: undefined };
+  }
+  return place;
+}
+
+const followed = (node: unknown, tree: Tree): Node | undefined =>
+  isAlias(node) ? node.resolve(tree) : isNode(node) ? node : undefined;
+
+export const startOf = (node: unknown): number => (isNode(node) ? (node.range?.[0] ?? 0) : 0);
+
+/** The keys and indexes that lead through `ancestors`, outermost first, to `node`. */
+export function pathThrough(ancestors: readonly unknown[], node: unknown): DataPath {
+  return ancestors.flatMap<PropertyKey>((parent, depth) => {
+    if (isPair(parent) && isScalar(parent.key)) return [String(parent.key.value)];
+    return isSeq(parent) ? [parent.items.indexOf(ancestors[depth + 1] ?? node)] : [];
+  });
+}

@@ -1,0 +1,61 @@
+// Variables in a YAML tree are filled in after parsing, value by value: whatever a variable holds, it can add
+// no structure. The source of each filled value is remembered, so that its content need never be shown.
+
+import { isScalar, type Node, visit } from "yaml";
+import { sentence } from "./check.ts";
+import { interpolate, type Variables } from "./interpolate.ts";
+import { type Located, pathThrough, startOf, type Tree } from "./yaml-tree.ts";
+
+export interface Filled {
+  readonly faults: readonly Located[];
+  /** There was nothing to fill in. */
+  readonly isEmpty: boolean;
+  /** Whether a value has variables in it, and whether one of them is missing. */
+  stateOf(node: Node | undefined): "none" | "filled" | "missing";
+  /** Turns a filled value that reads like a number, `true` or `false` into one. False when it does not. */
+  retype(node: Node | undefined): boolean;
+  /** `text` without what came out of variables. */
+  mask(text: string): string;
+}
+
+/** Shorter values are no secrets, and would be found in any text. */
+const MIN_MASKED = 6;
+
+/** Changes the scalars of `tree`. */
+export function fillIn(tree: Tree, variables: Variables): Filled {
+  const faults: Located[] = [];
+  const state = new Map<Node, "filled" | "missing">();
+  const used = new Map<string, string>();
+  visit(tree, {
+    Scalar(key, scalar, ancestors) {
+      if (key === "key" || typeof scalar.value !== "string" || !scalar.value.includes("${")) return;
+      const filled = interpolate(scalar.value, variables);
+      for (const message of filled.faults)
+        faults.push({
+          offset: startOf(scalar),
+          message: sentence({ path: pathThrough(ancestors, scalar), message }),
+        });
+      for (const [name, value] of filled.used) if (value.length >= MIN_MASKED) used.set(value, `\${${name}}`);
+      state.set(scalar, filled.faults.length > 0 ? "missing" : "filled");
+      scalar.value = filled.text;
+    },
+  });
+  return {
+    faults,
+    isEmpty: state.size === 0,
+    stateOf: (node) => (node && state.get(node)) ?? "none",
+    retype(node) {
+      const value = isScalar(node) && state.has(node) ? typed(String(node.value)) : undefined;
+      if (isScalar(node) && value !== undefined) node.value = value;
+      return value !== undefined;
+    },
+    mask: (text) => [...used].reduce((masked, [value, name]) => masked.replaceAll(value, name), text),
+  };
+}
+
+const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i;
+
+function typed(text: string): boolean | number | undefined {
+  if (NUMBER.test(text)) return Number(text);
+  return text === "true" || text === "false" ? text === "true" : undefined;
+}

@@ -1,0 +1,212 @@
+import { execFileSync } from "node:child_process";
+import { symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { loadAgents } from "../../src/agents/load.ts";
+import type { AgentDefinition } from "../../src/core/agent.ts";
+import { agentsFile, catalogue } from "./kit.ts";
+
+async function load(
+  text: string,
+  options: { files?: Record<string, string>; env?: Record<string, string> } = {},
+) {
+  const { definitions, warnings } = await loadAgents({
+    file: await agentsFile(text, options.files),
+    catalogue,
+    env: options.env ?? {},
+  });
+  return { definitions, warnings: warnings.map(withoutFolder) };
+}
+
+async function only(text: string, options: Parameters<typeof load>[1] = {}): Promise<AgentDefinition> {
+  const { definitions } = await load(text, options);
+  expect(definitions).toHaveLength(1);
+  return definitions[0];
+}
+
+async function problemsOf(loading: Promise<unknown>): Promise<string[]> {
+  const error: Error = await loading.then(
+    () => expect.unreachable("the file was accepted"),
+    (error) => error,
+  );
+  expect(error).toMatchObject({ name: "AppError", code: "config_invalid" });
+  return error.message.split("\n").map(withoutFolder);
+}
+
+const withoutFolder = (line: string) => line.replace(/\S*\/agents\.yaml/, "agents.yaml");
+
+test("reads several agents, completed with defaults", async () => {
+  const { definitions } = await load(`
+version: 1
+defaults:
+  model: acme:large
+  max_iterations: 5
+  hooks: { middle: true, inner: false }
+agents:
+  coder:
+    description: Writes code
+    backend: { type: local }
+    hooks: { inner: true, outer: { wait: 1 } }
+  writer: { model: acme:small, context_window: 4000 }
+`);
+  expect(definitions).toMatchObject([
+    {
+      ...{ name: "coder", description: "Writes code", model: "acme:large", context_window: 128_000 },
+      ...{ max_iterations: 5, tools: [], system: [] },
+      backend: { type: "local", name: "coder", timeout: 120 },
+      hooks: { middle: true, inner: true, outer: { wait: 1 } },
+    },
+    {
+      ...{ name: "writer", model: "acme:small", max_iterations: 5, context_window: 4000 },
+      hooks: { middle: true, inner: false },
+    },
+  ]);
+});
+
+test("reads a single agent as the whole file", async () => {
+  const agent = await only(`
+name: code-assistant
+model: { provider: acme, model: large, temperature: 0.5 }
+system_prompt: "You are a coding assistant."
+context_window: 128000          # for summarization
+backend:
+  type: local
+skills:
+  paths:
+    - /workspace/skills
+memory:
+  paths:
+    - /workspace/AGENTS.md
+`);
+  expect(agent).toMatchObject({
+    name: "code-assistant",
+    model: { provider: "acme", model: "large", temperature: 0.5 },
+    system: [{ id: "instructions", text: "You are a coding assistant.", cache: "static" }],
+    skills: { paths: ["/workspace/skills"], include: [], exclude: [] },
+    memory: { paths: ["/workspace/AGENTS.md"] },
+    backend: { type: "local", name: "code-assistant" },
+  });
+});
+
+test("tells everything that is wrong at once, with its place and with what would be right", async () => {
+  const text = `version: 2
+defaults:
+  max_iteration: 5
+  skills: { paths: [skills] }
+agents:
+  a:
+    modle: acme:large
+    model: large
+    tools: [calcuate, "web_*", "mail_*", "[x"]
+    hooks: { innr: false, middle: { limit: 0 }, vault: true }
+    backend: { type: dockr }
+  b:
+    model: nobody:large
+    memory: { paths: [] }
+    system_prompt: { file: nowhere.md }
+  c d: {}
+  e:
+`;
+  expect(await problemsOf(load(text))).toEqual([
+    "agents.yaml:1:10: version: `2` must be `1`",
+    "agents.yaml:3:3: defaults: unknown key `max_iteration`; did you mean `max_iterations`?",
+    "agents.yaml:4:3: defaults.skills: needs a `backend`: that is where its files are",
+    "agents.yaml:7:5: agents.a: unknown key `modle`; did you mean `model`?",
+    "agents.yaml:8:12: agents.a.model: `large` must be provider:model, for example openai:gpt-5",
+    "agents.yaml:9:13: agents.a.tools[0]: `calcuate` must be the name of a tool, or a glob; did you mean `calculate`?",
+    "agents.yaml:9:42: agents.a.tools[3]: `[x` must be a glob: it has a `[` without `]`; write `\\[` for the character itself",
+    "agents.yaml:10:14: agents.a.hooks: unknown key `innr`; did you mean `inner`?",
+    "agents.yaml:10:44: agents.a.hooks.middle.limit: `0` must be at least 1",
+    "agents.yaml:10:56: agents.a.hooks.vault: `true` must be `false`, or a map",
+    "agents.yaml:11:22: agents.a.backend.type: `dockr` must be `local`",
+    "agents.yaml:13:12: agents.b.model: There is no provider for `nobody:large`. Use `scripted` or `acme`.",
+    "agents.yaml:14:5: agents.b.memory: needs a `backend`: that is where its files are",
+    "agents.yaml:14:15: agents.b.memory.paths: must have at least 1 entry",
+    "agents.yaml:15:5: agents.b.system_prompt: must name a text file: `nowhere.md` does not exist",
+    "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
+    "agents.yaml:17:5: agents.e: is empty: must be a map",
+  ]);
+});
+
+test.each([
+  ["", "agents.yaml:1:1: is empty: must be a map"],
+  ["[]", "agents.yaml:1:1: must be a map"],
+  ["version: 1", "agents.yaml:1:1: agents: is missing: must be a map"],
+  ["agents: {}", "agents.yaml:1:1: agents: must hold at least one agent"],
+  ["agents: [{ name: a }]", "agents.yaml:1:1: agents: must be a map"],
+  ["name: a\nmodle: x", "agents.yaml:2:1: unknown key `modle`; did you mean `model`?"],
+  ["agents:\n  a: {}\n  a: {}", "agents.yaml:3:3: duplicate key `a`; keep one of them"],
+  ["agents:\n  __proto__: {}", "agents.yaml:2:3: `__proto__` cannot be a key; choose another name"],
+  ["agents: { -a: {} }", expect.stringContaining("agents: `-a` must be 1 to 64 characters")],
+])("refuses %j", async (text, problem) => expect(await problemsOf(load(text))).toEqual([problem]));
+
+test("an agent may have any name that an object's members have", async () => {
+  expect((await only("agents: { constructor: {} }")).name).toBe("constructor");
+});
+
+test("refuses a file that is not there, and says how to name another", async () => {
+  const loading = loadAgents({ file: "/nowhere/agents.yaml", catalogue, env: {} });
+  await expect(loading).rejects.toThrow(
+    "`/nowhere/agents.yaml` does not exist; AGENTS_FILE names the file that describes the agents",
+  );
+});
+
+test("an agent without a model takes what there is a key or an address for", async () => {
+  const modelWith = async (env: Record<string, string>) => (await only("agents: { a: {} }", { env })).model;
+  expect(await modelWith({})).toBe("scripted:demo");
+  expect(await modelWith({ ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "k" })).toBe(
+    "anthropic:claude-sonnet-4-5",
+  );
+  expect(await modelWith({ ANTHROPIC_BASE_URL: "http://localhost:1" })).toBe("anthropic:claude-sonnet-4-5");
+  expect(await modelWith({ OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "" })).toBe("openai:gpt-5-mini");
+  expect(await modelWith({ OPENAI_BASE_URL: "http://localhost:1" })).toBe("openai:gpt-5-mini");
+});
+
+test("warns of a key that is not in the environment, with its place", async () => {
+  const text = "agents:\n  a:\n    model: { provider: acme, model: x, api_key_env: ACME_KEY }\n  b: {}\n";
+  expect((await load(text)).warnings).toEqual([
+    "agents.yaml:3:5: agents.a.model: environment variable `ACME_KEY` is not set; until it is, calls to its model will fail",
+  ]);
+});
+
+test("keeps the blocks of a system prompt in their order and as they are", async () => {
+  const blocks = "[{ id: header, text: ' First. ' }, { id: identity, text: You are Ada. }]";
+  expect((await only(`agents: { a: { system_prompt: ${blocks} } }`)).system).toEqual([
+    { id: "header", text: " First. ", cache: "static" },
+    { id: "identity", text: "You are Ada.", cache: "static" },
+  ]);
+  const twice = "[{ id: a, text: x }, { id: a, text: y }]";
+  expect(await problemsOf(load(`agents: { a: { system_prompt: ${twice} } }`))).toEqual([
+    "agents.yaml:1:16: agents.a.system_prompt: has two blocks `a`; give each an id of its own",
+  ]);
+});
+
+test("takes a system prompt out of a file beside the agents file, or below", async () => {
+  const files = { "prompts/coder.md": "You write code.\n" };
+  const text = "agents: { a: { system_prompt: { file: prompts/../prompts/coder.md } } }";
+  expect((await only(text, { files })).system).toEqual([
+    { id: "instructions", text: "You write code.\n", cache: "static" },
+  ]);
+});
+
+test("reads no system prompt from outside the folder, from no file, and none that is too large", async () => {
+  const files = { "empty.md": " \n", "big.md": "x".repeat(256 * 1024 + 1), "folder/x.md": "x" };
+  const problemOf = async (path: string) => {
+    const file = await agentsFile(`agents: { a: { system_prompt: { file: ${path} } } }`, files);
+    await symlink("/etc/hostname", join(dirname(file), "link.md"));
+    await symlink("/etc", join(dirname(file), "etc"));
+    execFileSync("sh", ["-c", "mkfifo pipe.md"], { cwd: dirname(file) });
+    const [problem = ""] = await problemsOf(loadAgents({ file, catalogue, env: {} }));
+    return problem.replace("agents.yaml:1:16: agents.a.system_prompt: ", "");
+  };
+  const outside = (path: string) => `must lie below the folder of this file: \`${path}\` does not`;
+  expect(await problemOf("/etc/hostname")).toBe(outside("/etc/hostname"));
+  expect(await problemOf("../../../../../../etc/hostname")).toBe(outside("../../../../../../etc/hostname"));
+  expect(await problemOf("link.md")).toBe(outside("link.md"));
+  expect(await problemOf("etc/hostname")).toBe(outside("etc/hostname"));
+  expect(await problemOf("..")).toBe(outside(".."));
+  expect(await problemOf("folder")).toBe("must name a text file: `folder` is not a file");
+  expect(await problemOf("pipe.md")).toBe("must name a text file: `pipe.md` is not a file");
+  expect(await problemOf("empty.md")).toBe("must name a text file: `empty.md` is empty");
+  expect(await problemOf("big.md")).toBe("must name a text file: `big.md` is larger than 256 KiB");
+});

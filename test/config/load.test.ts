@@ -1,0 +1,142 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
+import { loadServerConfig } from "../../src/config/load.ts";
+import { ServerConfig } from "../../src/config/server.ts";
+
+async function fileWith(text: string): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "skein-config-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  await writeFile(join(dir, "server.yaml"), text);
+  return join(dir, "server.yaml");
+}
+
+const load = async (text: string, env = {}) =>
+  loadServerConfig({ ...env, CONFIG_FILE: await fileWith(text) });
+
+/** With the file's folder left out. */
+async function problemsOf(text: string, env = {}): Promise<string[]> {
+  const error: Error = await load(text, env).then(
+    () => expect.unreachable("the settings were accepted"),
+    (error) => error,
+  );
+  expect(error).toMatchObject({ name: "AppError", code: "config_invalid" });
+  return error.message.split("\n").map((line) => line.replace(/\S*\/server\.yaml/, "server.yaml"));
+}
+
+test("has a default for everything", async () => {
+  expect(await load("")).toEqual(ServerConfig.parse({}));
+  expect(ServerConfig.parse({})).toMatchObject({
+    listen: { host: "127.0.0.1", port: 8000 },
+    ...{ data_dir: "./data", agents_file: "./agents.yaml", store: "sqlite", log_level: "info" },
+    backends: { allow_local: false },
+    streams: { heartbeat: 10_000, stall: 30_000 },
+  });
+});
+
+test("the shipped file shows every key with its default", async () => {
+  const text = await readFile("config/server.yaml", "utf8");
+  expect(ServerConfig.parse(parse(text) ?? {})).toEqual(ServerConfig.parse({}));
+  const all = parse(text.replaceAll(/^#(?=\s*[a-z_]+:)/gm, ""));
+  expect(ServerConfig.parse(all)).toEqual(ServerConfig.parse({}));
+  for (const [group, defaults] of Object.entries(ServerConfig.parse({}))) {
+    expect(all).toHaveProperty(group);
+    if (typeof defaults === "object") expect(Object.keys(all[group])).toEqual(Object.keys(defaults));
+  }
+});
+
+test("reads the file, and lets the environment come before it", async () => {
+  const text = `
+listen: { host: localhost, port: 1 }
+store: memory
+log_level: warn
+limits: { runs: 3 }
+shutdown: { grace: 1m }
+`;
+  expect(await load(text)).toMatchObject({
+    listen: { host: "localhost", port: 1 },
+    ...{ store: "memory", log_level: "warn" },
+    limits: { runs: 3, streams: 10_000 },
+    shutdown: { grace: 60_000 },
+  });
+  const env = {
+    ...{ HOST: "::1", PORT: "0", DATA_DIR: "/var/skein", AGENTS_FILE: "a.yaml", STORE: "sqlite" },
+    ...{ LOG_LEVEL: "silent", ALLOW_LOCAL_BACKEND: "true", UNRELATED: "x" },
+  };
+  expect(await load(text, env)).toMatchObject({
+    listen: { host: "::1", port: 0 },
+    ...{ data_dir: "/var/skein", agents_file: "a.yaml", store: "sqlite", log_level: "silent" },
+    backends: { allow_local: true },
+    limits: { runs: 3 },
+  });
+});
+
+test("an empty variable counts as not set", async () => {
+  expect(await load("", { PORT: "", HOST: "", STORE: "" })).toEqual(ServerConfig.parse({}));
+});
+
+test("tells everything that is wrong with the environment and the file at once", async () => {
+  const text =
+    "listen:\n  prot: 1\nstore: sqlit\nstreams: { heartbeat: never, stall: 0 }\nlimits: { runs: 0 }\n";
+  const env = { PORT: "80a", STORE: "redis", LOG_LEVEL: "loud", ALLOW_LOCAL_BACKEND: "yes" };
+  expect(await problemsOf(text, env)).toEqual([
+    "environment: PORT: `80a` must be a whole number",
+    "environment: STORE: `redis` must be `sqlite` or `memory`: `redis` is not available in this version",
+    "environment: LOG_LEVEL: `loud` must be one of `fatal`, `error`, `warn`, `info`, `debug`, `trace`, `silent`",
+    "environment: ALLOW_LOCAL_BACKEND: `yes` must be one of `0`, `1`, `true`, `false`",
+    "server.yaml:2:3: listen: unknown key `prot`; did you mean `port`?",
+    "server.yaml:3:8: store: `sqlit` must be one of `memory`, `sqlite`; did you mean `sqlite`?",
+    "server.yaml:4:23: streams.heartbeat: `never` must be a duration of at most 24 days, such as 10s, 15m or 1h, or a number of seconds",
+    "server.yaml:4:37: streams.stall: `0` must be longer than 0 s",
+    "server.yaml:5:17: limits.runs: `0` must be at least 1",
+  ]);
+});
+
+test.each(["65536", "-1", "1e3", "0x50"])("refuses the port %s", async (PORT) => {
+  expect(await problemsOf("", { PORT })).toEqual([
+    expect.stringContaining(`environment: PORT: \`${PORT}\` must be`),
+  ]);
+});
+
+test.each(["127.0.0.1", "127.8.8.8", "::1", "0:0:0:0:0:0:0:1", "localhost", "LocalHost"])(
+  "listens on %s",
+  async (HOST) => expect((await load("", { HOST })).listen.host).toBe(HOST),
+);
+
+test.each([
+  "0.0.0.0",
+  "::",
+  "192.168.1.5",
+  "example.com",
+  "localhost.example.com",
+  "127.0.0.1.nip.io",
+  "0",
+  "127.1",
+])("refuses to be reached by others, on %s", async (host) => {
+  const refusal = `\`${host}\` must be an address that only this machine can reach, such as 127.0.0.1`;
+  expect(await problemsOf("", { HOST: host })).toEqual([expect.stringContaining(`HOST: ${refusal}`)]);
+  expect(await problemsOf(`listen: { host: "${host}" }`)).toEqual([
+    expect.stringContaining(`listen.host: ${refusal}`),
+  ]);
+});
+
+test("a file that is named must be there, the default one need not", async () => {
+  const nowhere = await mkdtemp(join(tmpdir(), "skein-config-"));
+  const before = process.cwd();
+  onTestFinished(async () => {
+    process.chdir(before);
+    await rm(nowhere, { recursive: true });
+  });
+  process.chdir(nowhere);
+  expect(await loadServerConfig({})).toEqual(ServerConfig.parse({}));
+  await expect(loadServerConfig({ CONFIG_FILE: "other.yaml" })).rejects.toThrow(
+    "environment: CONFIG_FILE: `other.yaml` does not exist",
+  );
+});
+
+test("refuses a file that is none, or too large", async () => {
+  await expect(loadServerConfig({ CONFIG_FILE: tmpdir() })).rejects.toThrow("is not a file");
+  await expect(load(`# ${"x".repeat(1024 * 1024)}`)).rejects.toThrow("is larger than 1024 KiB");
+});

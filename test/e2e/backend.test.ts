@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { startServer } from "../support/server.ts";
+
+const put = (url: string, body: Uint8Array<ArrayBuffer> | string, headers: Record<string, string> = {}) =>
+  fetch(url, { method: "PUT", body, headers });
+
+describe("the files of a user's backend", () => {
+  test("come back byte by byte as they were sent, whatever their type says", async () => {
+    const { url } = await startServer();
+    const bytes = new Uint8Array(randomBytes(300_000));
+    const written = await put(`${url}/backend/files/data/all.bin`, bytes, {
+      "content-type": "application/json",
+    });
+    expect(written.status).toBe(201);
+    expect(await written.json()).toEqual({ path: "/workspace/data/all.bin", bytes_written: 300_000 });
+    const read = await fetch(`${url}/backend/files/data/all.bin`);
+    expect(read.headers.get("content-length")).toBe("300000");
+    expect(read.headers.get("content-disposition")).toContain("attachment");
+    expect(read.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(Buffer.compare(new Uint8Array(await read.arrayBuffer()), bytes)).toBe(0);
+  });
+
+  test.each([
+    ["bytes=0-3", 206, "0123", "bytes 0-3/10"],
+    ["bytes=7-", 206, "789", "bytes 7-9/10"],
+    ["bytes=-2", 206, "89", "bytes 8-9/10"],
+    ["bytes=5-99", 206, "56789", "bytes 5-9/10"],
+    ["bytes=0-1,3-4", 200, "0123456789", null],
+    ["lines=1-2", 200, "0123456789", null],
+  ])("are read in part: %s", async (range, status, text, contentRange) => {
+    const { url } = await startServer();
+    await put(`${url}/backend/files/digits`, "0123456789");
+    const response = await fetch(`${url}/backend/files/digits`, { headers: { range } });
+    expect(response.status).toBe(status);
+    expect(await response.text()).toBe(text);
+    expect(response.headers.get("content-range")).toBe(contentRange);
+  });
+
+  test("outside of which a range is refused with 416", async () => {
+    const { url } = await startServer();
+    await put(`${url}/backend/files/digits`, "0123456789");
+    const response = await fetch(`${url}/backend/files/digits`, { headers: { range: "bytes=10-" } });
+    expect(response.status).toBe(416);
+  });
+
+  test("are listed by folder and removed", async () => {
+    const { url } = await startServer();
+    await put(`${url}/backend/files/a/one.txt`, "1");
+    await put(`${url}/backend/files/a/two.txt`, "22");
+    const { items } = (await (await fetch(`${url}/backend/files/a`)).json()) as {
+      items: { path: string; size: number }[];
+    };
+    expect(items.map(({ path, size }) => [path, size])).toEqual([
+      ["/workspace/a/one.txt", 1],
+      ["/workspace/a/two.txt", 2],
+    ]);
+    expect((await fetch(`${url}/backend/files/a`, { method: "DELETE" })).status).toBe(204);
+    expect((await fetch(`${url}/backend/files/a/one.txt`)).status).toBe(404);
+  });
+
+  test.each([
+    "..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/etc/passwd",
+    "a/..%2f..%2f..%2f..%2fetc/passwd",
+    "a%00b",
+  ])("cannot be reached outside the workspace: %s", async (path) => {
+    const { url } = await startServer();
+    const response = await fetch(`${url}/backend/files/${path}`);
+    expect([400, 403, 404]).toContain(response.status);
+    expect(await response.text()).not.toContain("root:");
+  });
+
+  test("that are too large are refused, and nothing of them stays", async () => {
+    const { url } = await startServer({ config: { limits: { upload_bytes: 1000 } } });
+    const response = await put(`${url}/backend/files/big`, "x".repeat(5000));
+    expect(response.status).toBe(413);
+    expect((await fetch(`${url}/backend/files/big`)).status).toBe(404);
+  });
+
+  test("of an agent without a backend are not there", async () => {
+    const { url } = await startServer({ agents: "agents: { talker: { model: 'scripted:test' } }" });
+    expect((await fetch(`${url}/backend`)).status).toBe(404);
+    expect((await fetch(`${url}/backend/files/x`)).status).toBe(404);
+  });
+});
+
+test("a backend is started, stopped and restarted, and its files stay", async () => {
+  const { url } = await startServer();
+  const status = async (init?: RequestInit, action = "") =>
+    ((await (await fetch(`${url}/backend${action}`, init)).json()) as { status: string }).status;
+  expect(await status()).toBe("stopped");
+  expect(await status({ method: "POST" }, "/start")).toBe("running");
+  await put(`${url}/backend/files/kept`, "yes");
+  expect(await status({ method: "POST" }, "/stop")).toBe("stopped");
+  expect(await status({ method: "POST" }, "/restart")).toBe("running");
+  expect(await (await fetch(`${url}/backend/files/kept`)).text()).toBe("yes");
+});

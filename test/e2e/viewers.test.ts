@@ -1,0 +1,110 @@
+import { connect, type Socket } from "node:net";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../src/core/tool.ts";
+import { textSeen } from "../support/drain.ts";
+import { startServer } from "../support/server.ts";
+import { numbers, post, view } from "../support/sse.ts";
+
+const wait = defineTool({
+  name: "wait",
+  description: "Waits until the run ends.",
+  parameters: z.object({}),
+  execute: (_args, _call, run) =>
+    new Promise<string>((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason))),
+});
+const WAITING = {
+  script: [{ call: [{ tool: "wait" }] }],
+  tools: [wait],
+  agents: "agents: { assistant: { model: 'scripted:test', tools: [wait] } }",
+};
+
+describe("silence", () => {
+  test("is broken by a comment, so that nobody in between gives the connection up", async () => {
+    const { url } = await startServer({ ...WAITING, config: { streams: { heartbeat: 0.05 } } });
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await expect.poll(() => viewer.others).toContain(": heartbeat");
+    viewer.leave();
+  });
+
+  test("is broken by a named event for browser code that asks for it", async () => {
+    const { url } = await startServer({ ...WAITING, config: { streams: { heartbeat: 0.05 } } });
+    const starter = await post(`${url}/threads/t1/runs`, { input: "go" });
+    const viewer = await view(`${url}${starter.headers.get("location")}?heartbeat=named`);
+    await expect.poll(() => viewer.others.join()).toContain("event: heartbeat");
+    viewer.leave();
+    starter.leave();
+  });
+});
+
+describe("a viewer that takes nothing", () => {
+  test("does not hold up the run or another viewer, is cut, and can come back to its cursor", async () => {
+    // More than the kernel holds for a socket, in fewer events than a run keeps.
+    const words = `${"x".repeat(700)} `.repeat(15_000);
+    const { url, app } = await startServer({ script: [{ say: words }], config: { streams: { stall: 2 } } });
+    const connections = promisify(app.server.server.getConnections.bind(app.server.server));
+    const background = await fetch(`${url}/threads/t1/runs`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ input: "go", background: true }),
+    });
+    const location = background.headers.get("location") ?? "";
+    const stalled = await stalledViewer(url, location);
+    const events = await (await view(url + location)).ended();
+    expect(textSeen(events).length).toBe(words.length);
+    const held = await connections();
+    await expect.poll(() => connections(), { timeout: 10_000 }).toBeLessThan(held);
+    const seen = [...(await stalled.rest()).matchAll(/^id: (.*)$/gm)].map((match) => match[1] ?? "");
+    const last = seen.at(-2) ?? "";
+    const back = await view(url + location, { headers: { "last-event-id": last } });
+    await back.ended();
+    expect(numbers(back.seen)[0]).toBe(Number(last.split("-").at(-1)) + 1);
+    expect(numbers(back.seen).at(-1)).toBe(events.length);
+  });
+});
+
+describe("many viewers", () => {
+  test("of one run all see the same, whenever they come", async () => {
+    const { url } = await startServer({ script: [{ say: "a b c d e f g h i j ".repeat(20), delay_ms: 1 }] });
+    const first = await post(`${url}/threads/t1/runs`, { input: "go" });
+    const location = url + first.headers.get("location");
+    const others = [];
+    for (let count = 0; count < 20; count++) {
+      await first.until((event) => event.event === "on_chat_model_stream");
+      others.push(await view(location));
+    }
+    const all = await Promise.all([first, ...others].map((viewer) => viewer.ended()));
+    for (const events of all) expect(events).toEqual(all[0]);
+  });
+
+  test("are limited, and the one too many is told to come later", async () => {
+    const { url } = await startServer({ ...WAITING, config: { limits: { streams: 1 } } });
+    const first = await post(`${url}/threads/t1/runs`, { input: "go" });
+    const second = await fetch(url + first.headers.get("location"));
+    expect(second.status).toBe(503);
+    expect(second.headers.get("retry-after")).toBe("1");
+    first.leave();
+    await expect.poll(async () => (await view(url + first.headers.get("location"))).status).toBe(200);
+  });
+});
+
+/** A viewer that asks and then reads nothing. `rest` is what had reached its side when it was cut. */
+async function stalledViewer(url: string, path: string) {
+  const { port, host } = new URL(url);
+  const socket: Socket = await new Promise((resolve) => {
+    const opened = connect(Number(port), "127.0.0.1", () => resolve(opened));
+  });
+  socket.pause();
+  socket.on("error", () => {});
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  return {
+    async rest(): Promise<string> {
+      let text = "";
+      socket.on("data", (chunk) => (text += String(chunk)));
+      socket.resume();
+      await new Promise((resolve) => socket.once("close", resolve));
+      return text;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { globMatcher } from "../../src/lib/glob.ts";
+
+test.each([
+  ["*.ts", ["a.ts", "deep/a.ts", ".ts", "new\nline.ts"], ["a.tsx", "a.ts/b"]],
+  ["./*.ts", ["a.ts"], ["deep/a.ts"]],
+  ["a/*/b", ["a/x/b"], ["a/b", "a/x/y/b"]],
+  ["a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb"]],
+  ["a/**", ["a/b", "a/b/c"], ["a", "ab"]],
+  ["**", ["a", "a/b"], []],
+  ["**/b", ["b", "a/b"], ["ab"]],
+  ["a**b/c", ["axxb/c"], ["a/b/c"]],
+  ["{a,b/**}/c", ["a/c", "b/x/c"], ["b/c", "c"]],
+  ["{a,{b,c}d}.js", ["a.js", "bd.js", "cd.js"], ["b.js"]],
+  ["a.{,min.}js", ["a.js", "a.min.js"], ["a.x.js"]],
+  ["[!a-c]?", ["d1"], ["a1", "d"]],
+  ["[]x]", ["]", "x"], ["y"]],
+  ["[a^]", ["a", "^"], ["b"]],
+  ["x[!a]y/z", ["xby/z"], ["x/y/z"]],
+  ["a}b,c", ["a}b,c"], ["ab"]],
+  ["(a|b)+$.^", ["(a|b)+$.^"], ["a", "aa"]],
+  ["\\*\\{\\[", ["*{["], ["a{["]],
+  ["🧵?", ["🧵x", "🧵🧵"], ["🧵"]],
+])("%j", (pattern, hits, misses) => {
+  const matches = globMatcher(pattern);
+  expect(hits.filter((path) => !matches(path))).toEqual([]);
+  expect(misses.filter(matches)).toEqual([]);
+});
+
+test.each(["", "./", "[a", "{a", "[z-a]", "{".repeat(600), "a".repeat(5000)])("refuses %j", (pattern) => {
+  expect(() => globMatcher(pattern)).toThrow(SyntaxError);
+});
+
+test("takes no longer for a pattern made to be hard", () => {
+  const matches = globMatcher(`${"{a,aa}*".repeat(30)}b`);
+  const started = performance.now();
+  expect(matches("a".repeat(4000))).toBe(false);
+  expect(performance.now() - started).toBeLessThan(2000);
+});

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { nearest } from "../../src/lib/nearest.ts";
+
+const KEYS = ["model", "memory", "max_iterations", "system_prompt", "tools"];
+
+test.each([
+  ["modle", "model"],
+  ["Model", "model"],
+  ["tool", "tools"],
+  ["iterations", "max_iterations"],
+  ["prompt", "system_prompt"],
+  ["memroy", "memory"],
+])("takes %s for %s", (word, meant) => expect(nearest(word, KEYS)).toBe(meant));
+
+test.each(["", "x", "permissions", "m".repeat(100)])("has no guess for %j", (word) =>
+  expect(nearest(word, KEYS)).toBeUndefined(),
+);

@@ -1,0 +1,107 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { NodeResponse, nodeFetch, readCapped, release } from "../../src/lib/node-fetch.ts";
+
+async function serving(listener: RequestListener) {
+  let connections = 0;
+  const server = createServer(listener).on("connection", () => connections++);
+  server.listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  // A server that listens on TCP has such an address.
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/`, connections: () => connections };
+}
+
+async function streamOf(response: Response) {
+  if (!(response instanceof NodeResponse)) throw new Error("not a stream");
+  return response.stream;
+}
+
+describe("a request", () => {
+  test("sends its method, headers and body", async () => {
+    const { url } = await serving(async (request, response) => {
+      const { method, headers } = request;
+      response.end(JSON.stringify({ method, headers, body: await readCapped(request, 1000) }));
+    });
+    const response = await nodeFetch(`${url}x`, {
+      ...{ method: "POST", body: "žluťoučký", headers: new Headers({ "X-Team": "a" }) },
+    });
+    expect(JSON.parse(await readCapped(await streamOf(response), 10_000))).toMatchObject({
+      method: "POST",
+      headers: { "x-team": "a", "content-length": "13", "accept-encoding": "identity" },
+      body: "žluťoučký",
+    });
+  });
+
+  test("fails with its signal's abort, before and after the headers", async () => {
+    const { url } = await serving((request, response) => {
+      if (request.url === "/late") response.write("begun");
+    });
+    const silent = new AbortController();
+    const unanswered = nodeFetch(url, { signal: silent.signal });
+    silent.abort();
+    await expect(unanswered).rejects.toThrow(/abort/i);
+
+    const late = new AbortController();
+    const stream = await streamOf(await nodeFetch(`${url}late`, { signal: late.signal }));
+    late.abort();
+    await expect(readCapped(stream, 1000)).rejects.toThrow();
+    expect(stream.destroyed).toBe(true);
+  });
+
+  test("that nobody can take fails", async () => {
+    await expect(nodeFetch("http://127.0.0.1:1/")).rejects.toThrow("ECONNREFUSED");
+    await expect(nodeFetch("http://127.0.0.1:1/", { method: "POST", body: new FormData() })).rejects.toThrow(
+      TypeError,
+    );
+  });
+});
+
+describe("an answer", () => {
+  test("that is no success is read at once, but not without end", async () => {
+    const { url } = await serving((_, response) => {
+      response.writeHead(503, { "retry-after": "7" });
+      response.end("x".repeat(10 * 1024 * 1024));
+    });
+    const response = await nodeFetch(url);
+    expect(response).not.toBeInstanceOf(NodeResponse);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, "7"]);
+    expect((await response.text()).length).toBe(64 * 1024);
+  });
+
+  test("that points elsewhere is an answer, not a way to go", async () => {
+    const { url } = await serving(
+      (_, response) => void response.writeHead(302, { location: "/other" }).end(),
+    );
+    expect((await nodeFetch(url)).status).toBe(302);
+  });
+
+  test("whose end nobody waits for leaves its connection to the next", async () => {
+    const { url, connections } = await serving((_, response) => void response.end("x".repeat(100_000)));
+    for (let turn = 0; turn < 3; turn++) {
+      const stream = await streamOf(await nodeFetch(url));
+      const closed = new Promise((resolve) => stream.once("close", resolve));
+      release(stream);
+      await closed;
+    }
+    expect(connections()).toBe(1);
+  });
+
+  test("that goes on and on after its end is hung up on", async () => {
+    const { url } = await serving((_, response) => {
+      const more = () =>
+        void (response.destroyed || response.write("x".repeat(1000), () => setImmediate(more)));
+      more();
+    });
+    const stream = await streamOf(await nodeFetch(url));
+    const closed = new Promise((resolve) => stream.once("close", resolve));
+    release(stream);
+    await closed;
+    expect(stream.destroyed).toBe(true);
+  });
+});

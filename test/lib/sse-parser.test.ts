@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import { sseParser } from "../../src/lib/sse-parser.ts";
+
+/** The events of `text` when it comes in pieces of so many bytes. */
+function parse(text: string, size = Number.POSITIVE_INFINITY): [event: string, data: string][] {
+  const events: [string, string][] = [];
+  const parser = sseParser((data, event) => events.push([event, data]));
+  const bytes = Buffer.from(text);
+  for (let start = 0; start < bytes.length; start += size) parser.push(bytes.subarray(start, start + size));
+  return events;
+}
+
+describe("server-sent events", () => {
+  test("are read whatever the pieces they come in", () => {
+    const text =
+      'event: a\r\ndata: {"x": "žluťoučký 🐎"}\r\n\r\n: hello\n\ndata: one\ndata: two\nid: 7\n\ndata:漢字\n\n';
+    const events = [
+      ["a", '{"x": "žluťoučký 🐎"}'],
+      ["", "one\ntwo"],
+      ["", "漢字"],
+    ];
+    for (let size = 1; size <= text.length * 4; size++) expect(parse(text, size)).toEqual(events);
+  });
+
+  test("keep all but the first blank of their data", () => {
+    expect(parse("data:  two blanks\n\ndata:none\n\ndata\n\n")).toEqual([
+      ["", " two blanks"],
+      ["", "none"],
+      ["", ""],
+    ]);
+  });
+
+  test("without data are none, and their name is forgotten", () => {
+    expect(parse("event: ping\n\ndata: x\n\n")).toEqual([["", "x"]]);
+  });
+
+  test("ignore fields they do not know, comments and a byte order mark", () => {
+    expect(parse("\uFEFFdata: x\ndatabase: y\nevents: z\nretry: 5\n:c\nnonsense\n\n")).toEqual([["", "x"]]);
+  });
+
+  test("that never ended are left out", () => {
+    expect(parse("data: whole\n\ndata: half")).toEqual([["", "whole"]]);
+    expect(parse("data: whole\n\ndata: half\n")).toEqual([["", "whole"]]);
+  });
+
+  test.each([
+    ["a line", `data: ${"x".repeat(200)}`],
+    ["a line that comes to its end", `data: ${"x".repeat(200)}\n\n`],
+    ["many lines", "data: x\n".repeat(200)],
+  ])("may not be endless: %s", (_, text) => {
+    const parser = sseParser(() => {}, 100);
+    const bytes = Buffer.from(text);
+    expect(() => {
+      for (let start = 0; start < bytes.length; start += 10) parser.push(bytes.subarray(start, start + 10));
+    }).toThrow("longer than 100 characters");
+  });
+
+  test("take time in proportion to their length, in however small pieces", () => {
+    const parser = sseParser(() => {});
+    const piece = Buffer.from("x".repeat(64));
+    parser.push(Buffer.from("data: "));
+    const started = performance.now();
+    for (let count = 0; count < 50_000; count++) parser.push(piece);
+    expect(performance.now() - started).toBeLessThan(5000);
+  });
+});

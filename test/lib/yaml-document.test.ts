@@ -1,0 +1,171 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { readYaml } from "../../src/lib/yaml-document.ts";
+
+const Server = z.strictObject({
+  name: z.string().optional(),
+  port: z.int().min(1).optional(),
+  secure: z.boolean().optional(),
+  mode: z.enum(["fast", "careful"]).optional(),
+  url: z.url().optional(),
+  api_key: z.string().min(40).optional(),
+  tags: z.array(z.string().regex(/^[a-z]+$/, "must be lower-case letters")).optional(),
+  auth: z
+    .discriminatedUnion("type", [z.strictObject({ type: z.literal("basic"), user: z.string() })])
+    .optional(),
+  prompt: z.union([z.string(), z.strictObject({ file: z.string() }), z.array(z.string())]).optional(),
+  todos: z.union([z.boolean(), z.strictObject({ limit: z.int() })]).optional(),
+});
+const Servers = z.strictObject({
+  servers: z.record(z.string().regex(/^[a-z]+$/, "must be lower-case letters"), Server),
+});
+
+function problemsOf(text: string, env = {}, schema: z.ZodType = Servers): string[] {
+  const document = readYaml("a.yaml", text, env);
+  const checked = document.check(schema);
+  return "problems" in checked ? document.tell(checked.problems) : [];
+}
+
+function read(text: string, env = {}): z.output<typeof Server> | undefined {
+  const document = readYaml("a.yaml", `servers: { main: ${text} }`, env);
+  const checked = document.check(Servers);
+  if ("problems" in checked) throw new Error(document.tell(checked.problems).join("\n"));
+  return checked.value.servers.main;
+}
+
+test("tells everything that is wrong at once, each with its place and with what would be right", () => {
+  const text = `servers:
+  main:
+    nmae: x
+    port: 0
+    secure: maybe
+    mode: fats
+    url: nowhere
+    tags: [ok, No]
+    auth: { type: basik }
+    prompt: { fle: a.md }
+    todos: [1]
+  Bad: {}
+  empty:
+extra: 1
+`;
+  expect(problemsOf(text)).toEqual([
+    "a.yaml:3:5: servers.main: unknown key `nmae`; did you mean `name`?",
+    "a.yaml:4:11: servers.main.port: `0` must be at least 1",
+    "a.yaml:5:13: servers.main.secure: `maybe` must be true or false",
+    "a.yaml:6:11: servers.main.mode: `fats` must be one of `fast`, `careful`; did you mean `fast`?",
+    "a.yaml:7:10: servers.main.url: `nowhere` must be a URL, such as https://example.com",
+    "a.yaml:8:16: servers.main.tags[1]: `No` must be lower-case letters",
+    "a.yaml:9:19: servers.main.auth.type: `basik` must be `basic`; did you mean `basic`?",
+    "a.yaml:10:5: servers.main.prompt.file: is missing: must be a text",
+    "a.yaml:10:15: servers.main.prompt: unknown key `fle`; did you mean `file`?",
+    "a.yaml:11:5: servers.main.todos: must be true or false, or a map",
+    "a.yaml:12:3: servers: `Bad` must be lower-case letters",
+    "a.yaml:13:9: servers.empty: is empty: must be a map",
+    "a.yaml:14:1: unknown key `extra`; use one of servers",
+  ]);
+});
+
+/** Texts in here have `%{` where they mean the beginning of a variable. */
+const written = (text: string) => text.replaceAll("%{", "$" + "{");
+const told = (problems: readonly string[]) => problems.map((problem) => problem.replaceAll("$" + "{", "%{"));
+
+test("fills variables in, with their defaults", () => {
+  const env = { NAME: "ada", EMPTY: "" };
+  const greeting = written("{ name: 'hello %{NAME}, %{OTHER:-you}%{EMPTY:-!}%{NONE:-}' }");
+  expect(read(greeting, env)?.name).toBe("hello ada, you!");
+  expect(read(written("{ name: 'a $%{NAME} and a $NAME' }"), env)?.name).toBe(
+    written("a %{NAME} and a $NAME"),
+  );
+});
+
+test("takes a variable as the number or the truth value that is wanted there", () => {
+  const env = { PORT: "8080", SECURE: "false", NAME: "42" };
+  const text = written(`{ port: "%{PORT}", secure: "%{SECURE}", todos: "%{SECURE}", name: "%{NAME}" }`);
+  expect(read(text, env)).toEqual({ port: 8080, secure: false, todos: false, name: "42" });
+  expect(told(problemsOf(written("servers:\n  main:\n    port: %{NAME}"), { NAME: "many" }))).toEqual([
+    "a.yaml:3:11: servers.main.port: `%{NAME}` must be a number",
+  ]);
+});
+
+test("a variable cannot add structure", () => {
+  const NAME = "x\nport: 1 # {a: [";
+  expect(read(written('{ name: "%{NAME}" }'), { NAME })).toEqual({ name: NAME });
+});
+
+test("tells each variable that is not set, beside everything else that is wrong", () => {
+  const text = `servers:
+  main:
+    port: %{PORT}
+    tags: [a, "%{A}%{B}"]
+    mode: fast!
+    name: %{1}`;
+  expect(told(problemsOf(written(text), { B: "" }))).toEqual([
+    "a.yaml:3:11: servers.main.port: environment variable `PORT` is not set; set it, or write `%{PORT:-default}`",
+    "a.yaml:4:15: servers.main.tags[1]: environment variable `A` is not set; set it, or write `%{A:-default}`",
+    "a.yaml:4:15: servers.main.tags[1]: environment variable `B` is not set; set it, or write `%{B:-default}`",
+    "a.yaml:5:11: servers.main.mode: `fast!` must be one of `fast`, `careful`; did you mean `fast`?",
+    "a.yaml:6:11: servers.main.name: `%{` begins no variable here; write `%{NAME}`, `%{NAME:-default}`, or `$%{` for itself",
+  ]);
+});
+
+test("says that a variable between brackets needs quotes", () => {
+  const text = written("servers: { main: { port: %{PORT}, mode: fast } }");
+  expect(told(problemsOf(text, { PORT: "1" }))).toEqual([
+    'a.yaml:1:27: a variable inside `{ }` or `[ ]` must be in quotes: "%{NAME}"',
+  ]);
+});
+
+test("never shows what came out of a variable, nor what its key calls a secret", () => {
+  const Talkative = z.strictObject({
+    mode: z.enum(["fast"]).optional(),
+    api_key: z.string().min(40).optional(),
+    header: z.string().superRefine((value, context) => {
+      context.addIssue({ code: "custom", message: `must not be ${value}` });
+    }),
+  });
+  const text = written("mode: %{MODE}\napi_key: written-here\nheader: Bearer %{TOKEN}");
+  const env = { MODE: "sk-hidden-mode", TOKEN: "sk-hidden-token" };
+  expect(told(problemsOf(text, env, Talkative))).toEqual([
+    "a.yaml:1:7: mode: `%{MODE}` must be `fast`",
+    "a.yaml:2:10: api_key: must have at least 40 characters",
+    "a.yaml:3:9: header: `Bearer %{TOKEN}` must not be Bearer %{TOKEN}",
+  ]);
+});
+
+test("refuses what is no good YAML, with its place", () => {
+  const problem = (text: string) => problemsOf(text)[0];
+  expect(problem("servers: [1, 2\nb: 3")).toMatch(/^a\.yaml:2:1: Flow sequence/);
+  expect(problem("a: 1\nb: 2\na: 3")).toBe("a.yaml:3:1: duplicate key `a`; keep one of them");
+  expect(problem("servers: { main: { tags: *x } }")).toBe(
+    "a.yaml:1:26: there is no anchor `&x` before this alias",
+  );
+  expect(problem("servers: &a { main: *a }")).toBe("a.yaml:1:21: the alias `*a` contains itself");
+  expect(problem("servers: !secret x")).toMatch(/^a\.yaml:1:10: Unresolved tag/);
+  expect(problem("servers: {}\n---\nservers: {}")).toMatch(/^a\.yaml:2:1: a second document begins here/);
+  expect(problem("servers:\n  __proto__: {}")).toMatch(/^a\.yaml:2:3: `__proto__` cannot be a key/);
+  expect(problem("")).toBe("a.yaml:1:1: is empty: must be a map");
+});
+
+test("lets an alias stand for its anchor, and finds what is wrong behind it", () => {
+  const text =
+    "servers:\n  a: &same { port: 80, name: x }\n  b: *same\n  c: { tags: &t [No] }\n  d: { tags: *t }";
+  expect(problemsOf(text)).toEqual([
+    "a.yaml:4:18: servers.c.tags[0]: `No` must be lower-case letters",
+    "a.yaml:4:18: servers.d.tags[0]: `No` must be lower-case letters",
+  ]);
+});
+
+test("ends quickly on texts that are made to take long", { timeout: 20_000 }, () => {
+  const lines = (count: number, line: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => line(index)).join("\n");
+  const bomb = lines(
+    9,
+    (level) => `k${level}: &k${level} [${Array(9).fill(level ? `*k${level - 1}` : "x")}]`,
+  );
+  expect(problemsOf(bomb)[0]).toMatch(/aliases .* multiply too much/);
+  expect(problemsOf(`a: ${"[".repeat(50_000)}`)).toEqual([expect.stringMatching(/nested too deeply/)]);
+  const wide = problemsOf(lines(20_000, (index) => `k${index}: 1`));
+  expect(wide).toHaveLength(100);
+  expect(problemsOf(lines(20_000, () => "k: 1"))).toHaveLength(100);
+});

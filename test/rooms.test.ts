@@ -1,0 +1,104 @@
+// Who may import whom, held against the import statements of src/. The files of src/ itself and the command
+// line put the rooms together and may import every one.
+
+import { globSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
+import { expect, test } from "vitest";
+
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  core: ["lib"],
+  ...Object.fromEntries(
+    ["hooks", "tools", "models", "backends", "stores", "agents", "config"].map((room) => [
+      room,
+      ["core", "lib"],
+    ]),
+  ),
+  runs: ["agents", "core", "lib"],
+  http: ["runs", "agents", "core", "lib"],
+  client: ["core/event.ts", "core/message.ts", "core/stores.ts"],
+  playground: ["client", "core/event.ts", "core/message.ts", "core/stores.ts"],
+};
+const HOMES: Readonly<Record<string, string>> = {
+  ...{ fastify: "http", "@fastify": "http", ioredis: "stores/redis", "node:sqlite": "stores/sqlite" },
+  ...{ "@anthropic-ai": "models/anthropic", openai: "models/openai", dockerode: "backends/docker" },
+};
+
+type Sources = Readonly<Record<string, string>>;
+const IMPORT = /(?:^(?:import|export)\s+(type\s)?(?:[\w\s{},*$]+\sfrom\s+)?|\b(import)\()"([^"]+)"/gm;
+
+function importsOf(file: string, text: string) {
+  return [...text.matchAll(IMPORT)].map(([, type, lazy, name = ""]) => ({
+    target: name.startsWith(".") ? posix.join(posix.dirname(file), name) : name,
+    isOurs: name.startsWith("."),
+    isEager: !type && !lazy,
+  }));
+}
+
+const lies = (path: string, folders: readonly string[]) =>
+  folders.some((folder) => path === folder || path.startsWith(`${folder}/`));
+
+function trespasses(sources: Sources): string[] {
+  return Object.entries(sources).flatMap(([file, text]) => {
+    const [room = ""] = file.split("/");
+    const allowed = file.includes("/") && room !== "cli" ? ROOMS[room] : undefined;
+    if (!allowed && file.includes("/") && room !== "cli") return [`${file}: \`${room}\` is no room`];
+    const isAllowed = ({ target, isOurs }: { target: string; isOurs: boolean }) => {
+      const home = HOMES[target] ?? HOMES[target.split("/")[0] ?? ""];
+      return !allowed || (isOurs ? lies(target, [room, ...allowed]) : !home || lies(file, [home]));
+    };
+    return importsOf(file, text)
+      .filter((each) => !isAllowed(each))
+      .map(({ target }) => `${file} → ${target}`);
+  });
+}
+
+function cycle(sources: Sources): string[] {
+  const done = new Set<string>();
+  const search = (file: string, path: readonly string[]): string[] => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return [];
+    done.add(file);
+    const next = importsOf(file, sources[file] ?? "").filter((each) => each.isOurs && each.isEager);
+    return next.map(({ target }) => search(target, [...path, file])).find((found) => found.length > 0) ?? [];
+  };
+  return (
+    Object.keys(sources)
+      .map((file) => search(file, []))
+      .find((found) => found.length > 0) ?? []
+  );
+}
+
+const SRC = Object.fromEntries(
+  globSync("**/*.ts", { cwd: "src" }).map((file) => [file, readFileSync(`src/${file}`, "utf8")]),
+);
+
+test("every room imports only what it may", () => {
+  expect(Object.entries(SRC).flatMap(([file, text]) => importsOf(file, text)).length).toBeGreaterThan(100);
+  expect(trespasses(SRC)).toEqual([]);
+});
+
+test("no import goes round in a circle", () => expect(cycle(SRC)).toEqual([]));
+
+test("a trespass and a circle are seen", () => {
+  const sources = {
+    "hooks/a.ts":
+      'import { z } from "zod";\nimport type {\n  B,\n} from "../tools/b.ts";\nimport "../core/c.ts";',
+    "core/c.ts": 'export * from "./d.ts";\nimport { fastify } from "fastify";',
+    "core/d.ts": 'import type { C } from "./e.ts";\nimport c, { type D } from "./c.ts";',
+    "client/x.ts":
+      'import type { Run } from "../core/run.ts";\nimport type { Message } from "../core/message.ts";',
+    "models/openai/client.ts":
+      'const { OpenAI } = await import("openai");\nawait import("@anthropic-ai/sdk");',
+    "attic/y.ts": "",
+    "app.ts": 'import "./hooks/a.ts";\nimport "fastify";',
+  };
+  expect(trespasses(sources)).toEqual([
+    "hooks/a.ts → tools/b.ts",
+    "core/c.ts → fastify",
+    "client/x.ts → core/run.ts",
+    "models/openai/client.ts → @anthropic-ai/sdk",
+    "attic/y.ts: `attic` is no room",
+  ]);
+  expect(cycle(sources)).toEqual(["core/c.ts", "core/d.ts", "core/c.ts"]);
+});
