@@ -8,6 +8,7 @@ import { didYouMean } from "../lib/nearest.ts";
 import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
+import { requestedModel } from "./model-choice.ts";
 import { chosenTools } from "./tool-choice.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
@@ -31,6 +32,8 @@ export interface AgentRegistry {
   find(name: string | undefined): AgentDefinition;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
+  /** Throws `invalid_request` for a model that a run may not ask for. */
+  checkModel(definition: AgentDefinition, model: string): void;
   /** An agent for one run of `definition`, which may be older than the last `reload`. */
   build(
     definition: AgentDefinition,
@@ -52,6 +55,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
   return {
     find: (name) => (name === undefined ? current.default : named(name, current.agents)),
     list: () => current.list,
+    checkModel: (definition, model) => void requestedModel(model, definition.model, catalogue),
     build: (definition, services, overrides) =>
       buildAgent(definition, catalogue, { ...services, ...overrides }),
     warnings: () => current.warnings,

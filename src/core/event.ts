@@ -126,6 +126,20 @@ export function isTerminal(event: EventName): boolean {
   return event === "done" || event === "error";
 }
 
+const PROGRESS: ReadonlySet<EventName> = new Set([
+  "on_chat_model_start",
+  "on_chat_model_stream",
+  "on_chat_model_end",
+  "on_tool_progress",
+  "on_tool_end",
+  "warning",
+]);
+
+/** Events that only show how it goes: nothing relies on them, so the run need not wait until they are written. */
+export function isProgress(event: EventName): boolean {
+  return PROGRESS.has(event);
+}
+
 export function warning(code: string, message: string): StreamEvent {
   return { event: "warning", data: { code, message } };
 }

@@ -1,7 +1,7 @@
 // The grammar of a run's events, as a checker. It is a promise of the loop: every start has exactly one end
 // before the run ends, whatever happened; exactly one `done` or `error`, last.
 
-import { isTerminal, type StreamEvent } from "./event.ts";
+import { type EventName, isTerminal, type StreamEvent } from "./event.ts";
 
 /** What is wrong with the events of one run, read from its first to its last; empty when they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
@@ -56,4 +56,39 @@ function step(event: StreamEvent, open: Open): string | undefined {
     default:
       return undefined;
   }
+}
+
+export type Opening = Extract<StreamEvent, { event: "on_chat_model_start" | "on_tool_start" }>;
+
+/** The events in which a bracket opens or closes: all that `stillOpen` needs to see. */
+export const BRACKETS = [
+  "on_chat_model_start",
+  "on_chat_model_end",
+  "message_discard",
+  "on_tool_start",
+  "on_tool_end",
+] as const satisfies readonly EventName[];
+
+/** The starts whose end has not come, in order. */
+export function stillOpen(events: Iterable<StreamEvent>): Opening[] {
+  const open = new Map<string, Opening>();
+  const keyOf = (event: StreamEvent, id: string) => JSON.stringify([event.path ?? [], id]);
+  for (const event of events) {
+    switch (event.event) {
+      case "on_chat_model_start":
+        open.set(keyOf(event, event.data.message_id), event);
+        break;
+      case "on_chat_model_end":
+      case "message_discard":
+        open.delete(keyOf(event, event.data.message_id));
+        break;
+      case "on_tool_start":
+        open.set(keyOf(event, event.data.call_id), event);
+        break;
+      case "on_tool_end":
+        open.delete(keyOf(event, event.data.call_id));
+        break;
+    }
+  }
+  return [...open.values()];
 }

@@ -180,11 +180,7 @@ export interface EventLog {
    * event or when `signal` aborts. Throws `events_expired` when entries after `after` are gone, or `after` is
    * beyond the end.
    */
-  read(
-    run: RunKey,
-    after: number,
-    signal: AbortSignal,
-  ): AsyncGenerator<readonly LogEntry[], void, void>;
+  read(run: RunKey, after: number, signal: AbortSignal): AsyncGenerator<readonly LogEntry[], void, void>;
 }
 
 /** All that lasts, opened and closed together. */

@@ -16,6 +16,8 @@ import { createWriter, type RunWriter } from "./writer.ts";
 export interface AgentSource {
   /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
   find(name: string | undefined): AgentDefinition;
+  /** Throws `invalid_request` for a model that a run of this agent may not ask for. */
+  checkModel(definition: AgentDefinition, model: string): void;
   /** An agent for one run. */
   build(
     definition: AgentDefinition,

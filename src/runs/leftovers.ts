@@ -1,7 +1,8 @@
 // What a dead attempt left open, read back from the run's own log.
 
-import type { StreamEvent } from "../core/event.ts";
-import type { EventLog, Lease, LogEntry } from "../core/stores.ts";
+import type { EventName, StreamEvent } from "../core/event.ts";
+import { BRACKETS, type Opening, stillOpen } from "../core/grammar.ts";
+import type { EventLog, Lease } from "../core/stores.ts";
 
 export interface Leftovers {
   /** Tool calls that had begun: their effects may have happened. */
@@ -10,69 +11,35 @@ export interface Leftovers {
   readonly closing: readonly StreamEvent[];
 }
 
+const OF_INTEREST: ReadonlySet<EventName> = new Set([...BRACKETS, "run_resumed"]);
+
 /**
  * Reads the log up to the `run_resumed` of this attempt, which its caller has just written.
  * Throws `events_expired` when the log no longer goes back to the beginning.
  */
 export async function leftovers(log: EventLog, lease: Lease, attempt: number): Promise<Leftovers> {
-  const open = { messages: new Set<string>(), calls: new Map<string, string>() };
+  const openings = stillOpen(await earlierEvents(log, lease, attempt)).filter((event) => !event.path);
+  const calls = openings.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
+  return { calls: new Set(calls), closing: openings.map(closing) };
+}
+
+async function earlierEvents(log: EventLog, lease: Lease, attempt: number): Promise<StreamEvent[]> {
+  const events: StreamEvent[] = [];
   for await (const batch of log.read(lease, 0, new AbortController().signal)) {
-    for (const entry of batch) {
-      const event = bracketOf(entry);
-      if (event?.event === "run_resumed" && event.data.attempt === attempt) return close(open);
-      if (event && !event.path) follow(event, open);
+    for (const { event: name, json } of batch) {
+      if (!OF_INTEREST.has(name)) continue;
+      // The log holds what `append` was given, and nothing else.
+      const event = JSON.parse(json) as StreamEvent;
+      if (event.event === "run_resumed" && event.data.attempt === attempt) return events;
+      events.push(event);
     }
   }
-  return close(open);
+  return events;
 }
 
-interface Open {
-  readonly messages: Set<string>;
-  readonly calls: Map<string, string>;
-}
-
-const BRACKETS: ReadonlySet<string> = new Set([
-  "run_resumed",
-  "message_discard",
-  "on_chat_model_start",
-  "on_chat_model_end",
-  "on_tool_start",
-  "on_tool_end",
-]);
-
-function bracketOf(entry: LogEntry): StreamEvent | undefined {
-  // The log holds what `append` was given, and nothing else.
-  return BRACKETS.has(entry.event) ? (JSON.parse(entry.json) as StreamEvent) : undefined;
-}
-
-function follow(event: StreamEvent, { messages, calls }: Open): void {
-  switch (event.event) {
-    case "on_chat_model_start":
-      messages.add(event.data.message_id);
-      break;
-    case "on_chat_model_end":
-    case "message_discard":
-      messages.delete(event.data.message_id);
-      break;
-    case "on_tool_start":
-      calls.set(event.data.call_id, event.name);
-      break;
-    case "on_tool_end":
-      calls.delete(event.data.call_id);
-      break;
-  }
-}
-
-function close({ messages, calls }: Open): Leftovers {
-  const discards = [...messages].map(
-    (message_id): StreamEvent => ({ event: "message_discard", data: { message_id } }),
-  );
-  const ends = [...calls].map(
-    ([call_id, name]): StreamEvent => ({
-      event: "on_tool_end",
-      name,
-      data: { call_id, interrupted: true, duration_ms: 0 },
-    }),
-  );
-  return { calls: new Set(calls.keys()), closing: [...discards, ...ends] };
+function closing(opening: Opening): StreamEvent {
+  if (opening.event === "on_chat_model_start")
+    return { event: "message_discard", data: { message_id: opening.data.message_id } };
+  const { call_id } = opening.data;
+  return { event: "on_tool_end", name: opening.name, data: { call_id, interrupted: true, duration_ms: 0 } };
 }

@@ -82,9 +82,10 @@ export class RunManager {
   async start(owner: Owner, start: StartRun): Promise<RunRecord> {
     this.#refuseWhenFull();
     const { stores, agents } = this.#options;
-    const agent = agents.find(start.agent ?? (await stores.threads.get(owner, start.thread_id))?.agent).name;
+    const agent = agents.find(start.agent ?? (await stores.threads.get(owner, start.thread_id))?.agent);
+    if (start.model !== undefined) agents.checkModel(agent, start.model);
     const whenBusy = ({ reject: "reject", enqueue: "queue", interrupt: "front" } as const)[start.on_busy];
-    const result = await stores.runs.start(owner, newRun(start, agent), whenBusy);
+    const result = await stores.runs.start(owner, newRun(start, agent.name), whenBusy);
     if (result.outcome === "claimed") return this.#execute(result.claim).run;
     if (result.outcome === "queued" && start.on_busy === "interrupt") await this.#makeWay(owner, result.run);
     return result.run;
@@ -136,7 +137,8 @@ export class RunManager {
 
   /** Resolves with the run once it is settled, or as it is when `signal` aborts. */
   async settled(owner: Owner, run: RunRecord, signal: AbortSignal): Promise<RunRecord> {
-    for await (const _ of this.events(owner, run, 0, signal));
+    const { last } = await this.bounds(owner, run);
+    for await (const _ of this.events(owner, run, last, signal));
     return this.get(owner, run.thread_id, run.id);
   }
 

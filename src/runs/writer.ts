@@ -1,15 +1,15 @@
 // The one writer of a run: stamps events and writes them to the log, in order.
 
-import type { StreamEvent } from "../core/event.ts";
+import { isProgress, type StreamEvent } from "../core/event.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
 
-/** Deltas that may be on their way to the store at once; past it the run waits for the store. */
+/** Events that may be on their way to the store at once; past it the run waits for the store. */
 const MAX_UNWRITTEN = 256;
 
 export interface RunWriter {
   /**
-   * Resolves when a following step may rely on the events: at once for a delta, when they are written for
-   * everything else. Throws what kept any earlier delta from being written.
+   * Resolves when a following step may rely on the events: at once for one that only shows progress, when they
+   * are written for everything else. Throws what kept an earlier one from being written.
    */
   write(...events: readonly StreamEvent[]): Promise<void>;
 }
@@ -18,9 +18,9 @@ export function createWriter(log: EventLog, lease: Lease): RunWriter {
   let unwritten = 0;
   let failure: unknown;
 
-  const writeDelta = (event: StreamEvent) => {
+  const writeProgress = (event: StreamEvent) => {
     unwritten++;
-    const written = log.append(lease, [event]).then(
+    const written = log.append(lease, [stamp(event, lease)]).then(
       () => void unwritten--,
       (error: unknown) => {
         failure ??= error;
@@ -33,7 +33,7 @@ export function createWriter(log: EventLog, lease: Lease): RunWriter {
     async write(...events) {
       if (failure) throw failure;
       const [event] = events;
-      if (events.length === 1 && event?.event === "on_chat_model_stream") await writeDelta(event);
+      if (events.length === 1 && event && isProgress(event.event)) await writeProgress(event);
       else
         await log.append(
           lease,
