@@ -1,0 +1,89 @@
+// `fetch` on node:http, for SDKs that let one replace theirs. A 2xx answer is a `NodeResponse`, whose body is
+// read as the Node stream it is: no web stream between the socket and the reader. Any other answer is read at
+// once, up to a cap, and is an ordinary `Response`.
+//
+// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the
+// headers. There are no redirects, no compression, no HTTP/2; proxies where Node's own fetch has them, with
+// NODE_USE_ENV_PROXY=1.
+
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+
+const MAX_ERROR_BYTES = 64 * 1024;
+/** How long the end of a body that nobody needs any more may take. */
+const RELEASE_MS = 1000;
+
+const options = {
+  keepAlive: true,
+  ...(process.env.NODE_USE_ENV_PROXY === "1" ? { proxyEnv: process.env } : {}),
+};
+const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
+
+/** An answer whose body is still to come. Whoever gets it ends it, with `release` or `stream.destroy()`. */
+export class NodeResponse extends Response {
+  readonly stream: IncomingMessage;
+
+  constructor(stream: IncomingMessage, status: number) {
+    super(null, { status, headers: headersOf(stream) });
+    this.stream = stream;
+  }
+}
+
+export async function nodeFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+  const stream = await send(new URL(input instanceof Request ? input.url : input), init);
+  const status = stream.statusCode ?? 0;
+  if (status >= 200 && status < 300) return new NodeResponse(stream, status);
+  const text = await readCapped(stream, MAX_ERROR_BYTES);
+  return new Response(status === 304 ? null : text, { status, headers: headersOf(stream) });
+}
+
+/** Lets the rest of the body go by, so that its connection can serve again; not for long. */
+export function release(stream: IncomingMessage): void {
+  if (stream.destroyed) return;
+  const timer = setTimeout(() => stream.destroy(), RELEASE_MS).unref();
+  stream.once("close", () => clearTimeout(timer));
+  stream.resume();
+}
+
+/** The body as text, cut after `cap` bytes. Ends the stream. */
+export async function readCapped(stream: IncomingMessage, cap: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= cap) break;
+  }
+  return Buffer.concat(chunks).subarray(0, cap).toString("utf8");
+}
+
+function send(url: URL, init: RequestInit): Promise<IncomingMessage> {
+  const { method = "GET", body = null, signal } = init;
+  if (body !== null && typeof body !== "string" && !(body instanceof Uint8Array))
+    throw new TypeError("This fetch sends text and bytes only.");
+  const secure = url.protocol === "https:";
+  return new Promise((resolve, reject) => {
+    const request = (secure ? httpsRequest : httpRequest)(
+      url,
+      {
+        method,
+        agent: secure ? agents.https : agents.http,
+        headers: { ...Object.fromEntries(new Headers(init.headers)), "accept-encoding": "identity" },
+        ...(signal ? { signal } : {}),
+      },
+      (response) => {
+        response.on("error", () => {}); // the reader sees it; after the last read nobody has to
+        resolve(response);
+      },
+    );
+    request.on("error", reject);
+    request.end(body ?? undefined);
+  });
+}
+
+function headersOf(stream: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(stream.headers))
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(", ") : value);
+  return headers;
+}

@@ -1,0 +1,35 @@
+// What a Claude model takes. Each generation has taken something away, and refuses what it no longer knows:
+// https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting
+
+import type { ModelSettings } from "../../core/model.ts";
+
+export interface Generation {
+  /** `budget`: thinks on request, within a budget. `adaptive`: on request, as much as it likes. `always`: adaptive, unasked. */
+  readonly thinking: "budget" | "adaptive" | "always";
+  readonly temperature: boolean;
+}
+
+const GENERATIONS: readonly (Generation & { readonly since: number })[] = [
+  // From here on a thinking block is bound to the conversation before it:
+  // https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+  { since: 5.1, thinking: "always", temperature: false },
+  { since: 4.7, thinking: "adaptive", temperature: false },
+  { since: 4.6, thinking: "adaptive", temperature: true },
+  { since: 0, thinking: "budget", temperature: true },
+];
+
+/** Read off the name: `claude-opus-4-8`, `claude-3-7-sonnet-20250219`. A name without a version is an old one's. */
+export function generationOf(model: string): Generation {
+  const [, major = "0", minor = "0"] =
+    /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(model) ?? [];
+  const version = Number(`${major}.${minor}`);
+  return GENERATIONS.find(({ since }) => version >= since) ?? { thinking: "budget", temperature: true };
+}
+
+const DEFAULT_MAX_TOKENS = 8192;
+
+/** Thinking counts towards the limit. One that leaves no room for an answer is taken to mean the answer alone. */
+export function maxTokens({ max_tokens, thinking = 0 }: ModelSettings): number {
+  const limit = max_tokens ?? DEFAULT_MAX_TOKENS + thinking;
+  return limit > thinking ? limit : limit + thinking;
+}

@@ -1,0 +1,112 @@
+// One model call over HTTP: opens it, reads it to its end and leaves the connection as it should be.
+
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import { AppError } from "../core/errors.ts";
+import type { StreamEvent } from "../core/event.ts";
+import type { ModelReply, ModelRequest } from "../core/model.ts";
+import type { Stream } from "../core/stream.ts";
+import { NodeResponse, readCapped, release } from "../lib/node-fetch.ts";
+import { type SseParser, sseParser } from "../lib/sse-parser.ts";
+import { failureOf, ProviderError } from "./failure.ts";
+import type { ReplyReader } from "./reply.ts";
+
+/** A reply of the longest models, thoughts and framing included, is a quarter of that. */
+const MAX_REPLY_BYTES = 128 * 1024 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
+
+export interface Exchange {
+  readonly reader: ReplyReader;
+  /** Never to be shown. */
+  readonly secret?: string;
+  /** Sends the request through an SDK that was given `nodeFetch`. */
+  open(signal: AbortSignal): Promise<Response>;
+}
+
+/**
+ * Yields the reply as it comes, returns it whole. The provider's socket is destroyed at once when the
+ * request's signal aborts or the stream is returned early, also while it waits for the provider.
+ */
+export function converse(request: ModelRequest, exchange: Exchange): Stream<ModelReply> {
+  const controller = new AbortController();
+  const stream = run(request, exchange, controller);
+  const end = stream.return.bind(stream);
+  // A generator that awaits something takes a return only afterwards: the socket must not live until then.
+  stream.return = (value) => {
+    controller.abort();
+    return end(value);
+  };
+  return stream;
+}
+
+async function* run(
+  { model, signal }: ModelRequest,
+  { reader, secret, open }: Exchange,
+  controller: AbortController,
+): Stream<ModelReply> {
+  signal.throwIfAborted();
+  let body: IncomingMessage | undefined;
+  const cut = () => controller.abort();
+  signal.addEventListener("abort", cut, { once: true });
+  controller.signal.addEventListener("abort", () => body?.destroy(), { once: true });
+  try {
+    body = await bodyOf(await open(controller.signal));
+    return yield* read(body, reader, controller.signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (controller.signal.aborted) throw new AppError("cancelled", "The model call was given up.");
+    throw failureOf(error, { model: model.name, secret });
+  } finally {
+    signal.removeEventListener("abort", cut);
+    if (body && reader.ended) release(body);
+    else body?.destroy();
+  }
+}
+
+/** The events of one piece of the body are yielded one after the other, without waiting between them. */
+async function* read(body: IncomingMessage, reader: ReplyReader, signal: AbortSignal): Stream<ModelReply> {
+  const events: StreamEvent[] = [];
+  const parser = sseParser((data) => reader.take(data, events));
+  let bytes = 0;
+  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+    bytes += chunk.length;
+    if (bytes > MAX_REPLY_BYTES)
+      throw new ProviderError(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
+    push(parser, chunk);
+    for (const event of events) {
+      yield event;
+      signal.throwIfAborted();
+    }
+    events.length = 0;
+    if (reader.ended) break;
+  }
+  if (!reader.ended) throw new ProviderError("the stream ended before the reply did");
+  return reader.finish();
+}
+
+function push(parser: SseParser, chunk: Buffer): void {
+  try {
+    parser.push(chunk);
+  } catch (cause) {
+    if (cause instanceof ProviderError) throw cause;
+    throw new ProviderError("the stream holds something that is not one of its events", { cause });
+  }
+}
+
+async function bodyOf(response: Response): Promise<IncomingMessage> {
+  if (!(response instanceof NodeResponse)) throw new TypeError("The SDK did not use the fetch it was given.");
+  const type = response.headers.get("content-type") ?? "";
+  if (!/json|html/.test(type)) return response.stream;
+  const text = await readCapped(response.stream, MAX_ERROR_BYTES);
+  const message = `answered with ${type} instead of an event stream; check base_url`;
+  throw new ProviderError(message, { body: errorIn(text) ?? { code: 400, message } });
+}
+
+/** Some gateways send their errors with status 200. */
+function errorIn(text: string): unknown {
+  try {
+    return z.object({ error: z.unknown() }).safeParse(JSON.parse(text)).data?.error;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,197 @@
+// What a provider's refusal means: every error of an SDK, of the network and in the middle of a stream
+// becomes one `AppError`. The provider's own words are shown, its keys never.
+
+import { z } from "zod";
+import { AppError, type ErrorCode } from "../core/errors.ts";
+
+/**
+ * A failure that no SDK sees, because it comes inside a stream or instead of one. With a `body`: the error that
+ * the provider sent, in whatever form. Without: the stream itself is at fault.
+ */
+export class ProviderError extends Error {
+  readonly body: unknown;
+
+  constructor(message: string, { body, cause }: { body?: unknown; cause?: unknown } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "ProviderError";
+    this.body = body;
+  }
+}
+
+interface Asked {
+  /** `provider:model`, as the message names it. */
+  readonly model: string;
+  /** The key that was sent: never to be shown. */
+  readonly secret?: string | undefined;
+}
+
+/** Anything thrown on the way to or from a provider, as the error that the rest of the house knows. */
+export function failureOf(error: unknown, { model, secret }: Asked): AppError {
+  if (error instanceof AppError) return error;
+  const facts = factsOf(error);
+  if (!facts) return AppError.from(error);
+  const code = codeOf(facts);
+  const status = facts.status ? ` (${facts.status})` : "";
+  const words = redact(shorten(facts.message), secret);
+  return new AppError(code, `The provider of \`${model}\` ${SAYS[code]}${status}${words && `: ${words}`}`, {
+    details: {
+      ...(facts.status ? { status: facts.status } : {}),
+      ...retryAfter(facts.headers),
+      ...requestId(facts.headers),
+    },
+    // What the provider wrote may hold a key; what the network says does not.
+    ...(facts.status ? {} : { cause: error }),
+  });
+}
+
+const SAYS = {
+  model_auth: "refused the key or the account",
+  model_rejected: "refused the request",
+  context_overflow: "cannot take a conversation of this length",
+  model_rate_limited: "limits the rate",
+  model_overloaded: "is overloaded or failing",
+  model_timeout: "did not answer in time",
+  model_unreachable: "could not be reached, or broke off",
+} satisfies Partial<Record<ErrorCode, string>>;
+
+/** The names that providers give to a conversation that is too long. Matched against the whole error. */
+const OVERFLOW: readonly RegExp[] = [
+  /prompt is too long/i, // Anthropic
+  /input length and `?max_tokens`? exceed context limit/i, // Anthropic
+  /context_length_exceeded|maximum context length/i, // OpenAI, Azure, OpenRouter, DeepSeek, vLLM, Mistral
+  /exceeds the context window/i, // OpenAI
+  /longer than the maximum model length/i, // vLLM
+  /exceed_context_size|exceeds the available context size/i, // llama.cpp
+  /exceeds the context length|exceeded max context length/i, // Ollama
+  /greater than the context length/i, // LM Studio
+  /input token count.*exceeds the maximum/i, // Gemini
+  /reduce the length of (the|your) (messages|prompt|input)/i, // Groq, Cerebras
+  /maximum prompt length/i, // xAI
+  /tokens \+ `?max_new_tokens`? must be <=|longer than the model's context length/i, // Together
+  /input is too long for requested model/i, // Bedrock
+  /prompt token count of \d+ exceeds/i, // GitHub Copilot
+  /exceeded model token limit/i, // Moonshot
+  /context window exceeds limit/i, // MiniMax
+  /prompt exceeds max length/i, // Z.ai
+];
+
+/** Error types and codes that come without a status of their own, or say more than it. */
+const TYPES: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  api_error: 500,
+  server_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+const STATUSES: Readonly<Record<number, keyof typeof SAYS>> = {
+  401: "model_auth",
+  402: "model_auth",
+  403: "model_auth",
+  408: "model_timeout",
+  409: "model_overloaded", // a lock that timed out; both SDKs repeat it
+  413: "context_overflow",
+  429: "model_rate_limited",
+};
+
+interface Facts {
+  /** Absent when no answer came, or the stream broke: then nothing in here was written by the provider. */
+  readonly status: number | undefined;
+  readonly headers?: Headers | undefined;
+  /** The provider's code and type. */
+  readonly types: readonly string[];
+  readonly message: string;
+  /** Everything the provider wrote. */
+  readonly whole: string;
+}
+
+function codeOf({ status, types, whole, message }: Facts): keyof typeof SAYS {
+  if (status === undefined) return /timed? ?out/i.test(message) ? "model_timeout" : "model_unreachable";
+  // A quota that is used up looks like a rate limit, but no waiting helps.
+  if (types.includes("insufficient_quota")) return "model_auth";
+  if (status !== 429 && OVERFLOW.some((pattern) => pattern.test(whole))) return "context_overflow";
+  return STATUSES[status] ?? (status >= 500 ? "model_overloaded" : "model_rejected");
+}
+
+const Word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
+const Said = z.object({ message: Word, type: Word, code: Word });
+/** How the errors of both SDKs look; they share their makers. */
+const Thrown = z.object({
+  status: z.number(),
+  headers: z.instanceof(Headers).optional(),
+  error: z.unknown(),
+});
+
+function factsOf(error: unknown): Facts | undefined {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof ProviderError)
+    return error.body === undefined ? broken(message) : said(error.body, message);
+  const thrown = Thrown.safeParse(error).data;
+  if (thrown) return { ...said(thrown.error, message), ...thrown };
+  return error instanceof Error && !isBug(error) ? broken(innermost(error).message) : undefined;
+}
+
+const broken = (message: string): Facts => ({ status: undefined, types: [], message, whole: message });
+
+function said(body: unknown, fallback: string): Facts & { status: number } {
+  const { message = fallback, type, code } = wordsOf(body);
+  const types = [code, type].filter((word) => word !== undefined);
+  const statuses = types.map((word) => TYPES[word] ?? Number(word));
+  const status = statuses.find((number) => number >= 400 && number < 600) ?? 500;
+  return { status, types, message, whole: `${fallback} ${JSON.stringify(body)}` };
+}
+
+/** Anthropic: `{error: {type, message}}`. OpenAI: that object's inside. Others: flat, a string, or a list of one. */
+function wordsOf(body: unknown): z.infer<typeof Said> {
+  if (typeof body === "string") return { message: body };
+  if (Array.isArray(body)) return wordsOf(body[0]);
+  const inner = z.object({ error: z.unknown() }).safeParse(body).data?.error;
+  if (inner) return wordsOf(inner);
+  return Said.safeParse(body).data ?? {};
+}
+
+/** What no network throws. */
+const isBug = (error: Error) =>
+  [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
+
+function innermost(error: Error): Error {
+  return error.cause instanceof Error ? innermost(error.cause) : error;
+}
+
+function shorten(message: string): string {
+  if (/<html|<!doctype/i.test(message)) return "";
+  const flat = message.replace(/\s+/g, " ").trim();
+  return flat.length > 500 ? `${flat.slice(0, 500)}…` : flat;
+}
+
+/** Takes out the key that was sent, and whatever else looks like one. */
+function redact(message: string, secret: string | undefined): string {
+  const known = secret ? message.replaceAll(secret, "[key]") : message;
+  return known
+    .replace(/\bBearer\s+\S+/gi, "Bearer [key]")
+    .replace(/\b(sk|pk|rk|gsk|csk|xai|tgp|hf|nvapi|key)[-_][\w*.-]{6,}/gi, "[key]");
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** How long the provider asks to wait, at most a day. */
+function retryAfter(headers: Headers | undefined): { retry_after_ms?: number } {
+  const milliseconds = Number.parseFloat(headers?.get("retry-after-ms") ?? "");
+  const value = headers?.get("retry-after") ?? "";
+  const date = /[a-z]/i.test(value) ? Date.parse(value) - Date.now() : Number.NaN;
+  const seconds = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1000 : date;
+  const wait = Number.isFinite(milliseconds) ? milliseconds : seconds;
+  return Number.isFinite(wait) ? { retry_after_ms: Math.round(Math.min(Math.max(wait, 0), DAY_MS)) } : {};
+}
+
+function requestId(headers: Headers | undefined): { request_id?: string } {
+  const id = headers?.get("request-id") ?? headers?.get("x-request-id");
+  return id ? { request_id: id } : {};
+}

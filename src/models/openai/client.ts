@@ -1,0 +1,42 @@
+// OpenAI and whoever speaks its Chat Completions, through the official SDK: it knows how to send a request;
+// what comes back is read here.
+
+import type { OpenAI } from "openai";
+import type { Model } from "../../core/model.ts";
+import { nodeFetch } from "../../lib/node-fetch.ts";
+import { converse } from "../exchange.ts";
+import { type ModelOptions, secretOf } from "../options.ts";
+import { type Dialect, dialectOf } from "./dialect.ts";
+import { openaiReply } from "./reply.ts";
+import { toWire } from "./wire.ts";
+
+interface OpenAIOptions extends ModelOptions {
+  /** Default: what the host of `baseUrl` is known to speak. */
+  readonly dialect?: Dialect;
+}
+
+export function openaiModel(options: OpenAIOptions): Model {
+  const { name, model, baseUrl, key, settings, fallback, dialect = dialectOf(options.baseUrl) } = options;
+  let client: Promise<OpenAI> | undefined;
+  return {
+    name,
+    ...(fallback ? { fallback } : {}),
+    stream: (request) =>
+      converse(request, {
+        reader: openaiReply(),
+        ...("secret" in key ? { secret: key.secret } : {}),
+        async open(signal) {
+          client ??= connect(baseUrl, secretOf(key, name));
+          const target = { model, settings: { ...settings, ...request.settings }, dialect };
+          const call = (await client).chat.completions.create(toWire(request, target), { signal });
+          return await call.asResponse();
+        },
+      }),
+  };
+}
+
+/** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
+async function connect(baseURL: string, apiKey: string): Promise<OpenAI> {
+  const { OpenAI } = await import("openai");
+  return new OpenAI({ apiKey, baseURL, fetch: nodeFetch, maxRetries: 0, logLevel: "off" });
+}

@@ -1,0 +1,44 @@
+// Where servers that speak OpenAI's protocol differ: what one needs another refuses.
+
+import { CALL_ID } from "../repair.ts";
+
+export interface Dialect {
+  readonly maxTokens: "max_tokens" | "max_completion_tokens";
+  /** Counts tokens only when asked to. */
+  readonly askForUsage: boolean;
+  readonly callId: RegExp;
+  /** Wants to find a thought in every reply, and be it an empty one. */
+  readonly thoughtInEveryReply: boolean;
+  /**
+   * Models that take tools here only while they do not reason; with both they want another endpoint.
+   * https://github.com/openai/openai-openapi/issues/541
+   */
+  readonly toolsOrReasoning: (model: string) => boolean;
+}
+
+const COMMON: Dialect = {
+  maxTokens: "max_tokens",
+  askForUsage: true,
+  callId: CALL_ID,
+  thoughtInEveryReply: false,
+  toolsOrReasoning: () => false,
+};
+
+const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<Dialect> }[] = [
+  {
+    host: /(^|\.)openai\.(azure\.)?com$/,
+    dialect: { maxTokens: "max_completion_tokens", toolsOrReasoning: (model) => versionOf(model) >= 5.4 },
+  },
+  { host: /(^|\.)mistral\.ai$/, dialect: { askForUsage: false, callId: /^[a-zA-Z0-9]{9}$/ } },
+  { host: /(^|\.)deepseek\.com$/, dialect: { thoughtInEveryReply: true } },
+];
+
+export function dialectOf(baseUrl: string): Dialect {
+  const { hostname } = new URL(baseUrl);
+  return { ...COMMON, ...DIALECTS.find(({ host }) => host.test(hostname))?.dialect };
+}
+
+/** `gpt-5.6-terra` is 5.6; what is no GPT is 0. */
+function versionOf(model: string): number {
+  return Number(/^gpt-(\d+(?:\.\d)?)/.exec(model)?.[1] ?? 0);
+}

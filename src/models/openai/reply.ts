@@ -1,0 +1,186 @@
+// The stream of Chat Completions, read into events and a reply. Pure. Takes what compatible servers add:
+// thoughts, calls without an index, errors as chunks.
+
+import type { OpenAI } from "openai";
+import type { StreamEvent } from "../../core/event.ts";
+import { NO_USAGE, type Reasoning, type Usage } from "../../core/message.ts";
+import type { StopReason } from "../../core/model.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { ProviderError } from "../failure.ts";
+import { type OpenCall, type ReplyReader, settle } from "../reply.ts";
+
+type CallDelta = Partial<OpenAI.ChatCompletionChunk.Choice.Delta.ToolCall>;
+
+/** A piece of a thought as OpenRouter sends it. Its text comes in `reasoning` as well. */
+type Detail = Record<string, unknown>;
+
+type Delta = Omit<OpenAI.ChatCompletionChunk.Choice.Delta, "content" | "tool_calls"> & {
+  content?: string | ContentPart[] | null;
+  tool_calls?: CallDelta[] | null;
+  reasoning_content?: string | null;
+  reasoning?: string | null;
+  reasoning_details?: Detail[] | null;
+};
+
+/** Mistral's reasoning models send parts. */
+type ContentPart = { type: "text"; text: string } | { type: "thinking"; thinking: { text?: string }[] };
+
+type Chunk = {
+  choices?: { delta?: Delta | null; finish_reason?: string | null }[];
+  usage?: (OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number }) | null;
+  error?: unknown;
+};
+
+const STOP_REASONS: ReadonlyMap<string, StopReason> = new Map([
+  ["tool_calls", "tool_use"],
+  ["function_call", "tool_use"],
+  ["length", "max_tokens"],
+  ["model_length", "max_tokens"], // Mistral
+  ["content_filter", "refusal"],
+]);
+
+export function openaiReply(): ReplyReader {
+  let text = "";
+  let thought = "";
+  let field: "reasoning_content" | "reasoning" | undefined;
+  let refused = false;
+  let usage: Usage = NO_USAGE;
+  let finish: string | undefined;
+  let ended = false;
+  const details: Detail[] = [];
+  const calls: OpenCall[] = [];
+  const slots = new Map<number, number>();
+
+  const say = (delta: string, out: StreamEvent[]) => {
+    text += delta;
+    out.push({ event: "on_chat_model_stream", data: { delta } });
+  };
+
+  const think = (reasoning_delta: string, out: StreamEvent[]) => {
+    thought += reasoning_delta;
+    out.push({ event: "on_chat_model_stream", data: { reasoning_delta } });
+  };
+
+  const speak = (parts: readonly ContentPart[], out: StreamEvent[]) => {
+    for (const part of parts) {
+      if (part.type === "text" && part.text) say(part.text, out);
+      if (part.type === "thinking") for (const { text } of part.thinking) if (text) think(text, out);
+    }
+  };
+
+  const ponder = (delta: Delta, out: StreamEvent[]) => {
+    if (delta.reasoning_details) for (const detail of delta.reasoning_details) addDetail(details, detail);
+    const name = delta.reasoning_content ? "reasoning_content" : "reasoning";
+    const words = delta[name];
+    if (!words) return;
+    field = name;
+    think(words, out);
+  };
+
+  const call = (delta: CallDelta, out: StreamEvent[]) => {
+    const { id, function: { name, arguments: args_delta = "" } = {} } = delta;
+    const known = slotOf(delta, slots, calls);
+    if (known !== undefined) {
+      const open = calls[known];
+      if (open) open.json += args_delta;
+      if (args_delta) out.push(calling({ index: known, args_delta }));
+      return;
+    }
+    const opened = { id: id || `call_${randomId()}`, name: name ?? "", json: args_delta };
+    const index = calls.push(opened) - 1;
+    slots.set(delta.index ?? -1 - index, index);
+    out.push(calling({ index, id: opened.id, name: opened.name, args_delta }));
+  };
+
+  return {
+    take(data, out) {
+      if (data === "[DONE]") {
+        ended = true;
+        return;
+      }
+      const chunk: Chunk = JSON.parse(data);
+      if (chunk.error) throw new ProviderError("the stream ended with an error", { body: chunk.error });
+      if (chunk.usage) usage = counted(chunk.usage);
+      const choice = chunk.choices?.[0];
+      if (!choice) return;
+      const { delta } = choice;
+      if (delta) {
+        if (typeof delta.content === "string") {
+          if (delta.content !== "") say(delta.content, out);
+        } else if (delta.content) speak(delta.content, out);
+        ponder(delta, out);
+        if (delta.refusal) {
+          refused = true;
+          say(delta.refusal, out);
+        }
+        if (delta.tool_calls) for (const piece of delta.tool_calls) call(piece, out);
+      }
+      finish = choice.finish_reason ?? finish;
+    },
+    get ended() {
+      return ended;
+    },
+    finish() {
+      if (finish === undefined) throw new ProviderError("the stream ended before the reply did");
+      const stop = refused ? "refusal" : (STOP_REASONS.get(finish) ?? "end_turn");
+      const reasoning = reasoningOf(thought, field, details);
+      return { content: text, reasoning, usage, ...settle(stop, calls) };
+    },
+  };
+}
+
+const calling = (tool_call: {
+  index: number;
+  id?: string;
+  name?: string;
+  args_delta: string;
+}): StreamEvent => ({
+  event: "on_chat_model_stream",
+  data: { tool_call },
+});
+
+/**
+ * Which call a piece belongs to, or nothing when it begins another. By its index, unless it names another call:
+ * some servers give all of them the same. Without an index by its id, and without that to the one before.
+ */
+function slotOf(piece: CallDelta, slots: ReadonlyMap<number, number>, calls: readonly OpenCall[]) {
+  const { index, id, function: made } = piece;
+  if (index === undefined) {
+    const same = id ? calls.findIndex((call) => call.id === id) : calls.length - 1;
+    return same === -1 ? undefined : same;
+  }
+  const slot = slots.get(index);
+  const isAnother = slot !== undefined && id && made?.name && calls[slot]?.id !== id;
+  return isAnother ? undefined : slot;
+}
+
+/** Pieces of one thought share an index and a type: what is text in them grows, what is not is replaced. */
+function addDetail(details: Detail[], piece: Detail): void {
+  const same = details.find((detail) => detail.index === piece.index && detail.type === piece.type);
+  if (!same || piece.index === undefined) {
+    details.push({ ...piece });
+    return;
+  }
+  for (const [key, value] of Object.entries(piece)) {
+    const grows = typeof value === "string" && GROWING.has(key);
+    same[key] = grows ? `${String(same[key] ?? "")}${value}` : (value ?? same[key]);
+  }
+}
+
+const GROWING: ReadonlySet<string> = new Set(["text", "summary", "data"]);
+
+function reasoningOf(text: string, field: string | undefined, details: readonly Detail[]): Reasoning[] {
+  if (text === "" && details.length === 0) return [];
+  return [{ text, metadata: { ...(field ? { field } : {}), ...(details.length > 0 ? { details } : {}) } }];
+}
+
+/** The provider's `prompt_tokens` includes what came from the cache. */
+function counted(usage: NonNullable<Chunk["usage"]>): Usage {
+  const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details ?? {};
+  return {
+    input_tokens: usage.prompt_tokens,
+    output_tokens: usage.completion_tokens,
+    cache_read_tokens: cached_tokens ?? usage.prompt_cache_hit_tokens ?? 0,
+    cache_write_tokens: cache_write_tokens ?? 0,
+  };
+}

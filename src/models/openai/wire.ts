@@ -1,0 +1,138 @@
+// A model request as Chat Completions wants it. Pure: what changes least comes first, and the same beginning
+// gives the same bytes, so that the provider's cache finds it again.
+
+import type { OpenAI } from "openai";
+import type { Part, Reasoning } from "../../core/message.ts";
+import type { ModelRequest, ModelSettings, SystemBlock, ToolSchema } from "../../core/model.ts";
+import { effortOf } from "../effort.ts";
+import { fileText, isPdf, nameOf } from "../file-text.ts";
+import { type AnsweredCall, repair, type Step } from "../repair.ts";
+import type { Dialect } from "./dialect.ts";
+
+type Message = OpenAI.ChatCompletionMessageParam;
+type Params = OpenAI.ChatCompletionCreateParamsStreaming;
+type Reply = Extract<Step, { role: "assistant" }>;
+
+/** How compatible servers take a model's thoughts back; OpenAI itself neither gives nor takes any. */
+interface Thoughts {
+  reasoning_content?: string;
+  reasoning?: string;
+  reasoning_details?: unknown;
+}
+
+export interface Target {
+  readonly model: string;
+  readonly settings: ModelSettings;
+  readonly dialect: Dialect;
+}
+
+export function toWire(request: ModelRequest, { model, settings, dialect }: Target): Params {
+  const steps = repair(request.messages, { model: request.model.name, callId: dialect.callId });
+  const { max_tokens, temperature, thinking } = settings;
+  return {
+    model,
+    stream: true,
+    ...(dialect.askForUsage ? { stream_options: { include_usage: true } } : {}),
+    ...(max_tokens === undefined ? {} : { [dialect.maxTokens]: max_tokens }),
+    ...(temperature === undefined || thinking !== undefined ? {} : { temperature }),
+    ...reasoningEffort(request, { model, settings, dialect }),
+    ...(request.tools.length > 0 ? { tools: request.tools.map(tool) } : {}),
+    messages: [...system(request.system), ...steps.flatMap((step) => messages(step, dialect))],
+  };
+}
+
+function reasoningEffort({ tools }: ModelRequest, { model, settings: { thinking }, dialect }: Target) {
+  if (tools.length > 0 && dialect.toolsOrReasoning(model)) return { reasoning_effort: "none" } as const;
+  return thinking === undefined ? {} : { reasoning_effort: effortOf(thinking) };
+}
+
+function system(blocks: readonly SystemBlock[]): Message[] {
+  const texts = (["static", "semi", "dynamic"] as const).flatMap((kind) =>
+    blocks
+      .filter(({ cache, text }) => cache === kind && text.trim() !== "")
+      .map(({ text }) => text.toWellFormed()),
+  );
+  return texts.length > 0 ? [{ role: "system", content: texts.join("\n\n") }] : [];
+}
+
+function tool({ name, description, parameters }: ToolSchema): OpenAI.ChatCompletionFunctionTool {
+  return {
+    type: "function",
+    function: { name, description, parameters: { type: "object", properties: {}, ...parameters } },
+  };
+}
+
+function messages(step: Step, dialect: Dialect): Message[] {
+  switch (step.role) {
+    case "system":
+      return [{ role: "system", content: textOf(step.content) }];
+    case "user":
+      return [{ role: "user", content: content(step.content) }];
+    case "assistant":
+      return [reply(step, dialect), ...step.calls.map(result), ...shown(step.calls)];
+  }
+}
+
+function reply({ text, calls, reasoning }: Reply, { thoughtInEveryReply }: Dialect): Message & Thoughts {
+  return {
+    role: "assistant",
+    content: text === "" ? null : text,
+    ...(thoughtInEveryReply ? { reasoning_content: "" } : {}),
+    ...thoughts(reasoning),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map(call) }),
+  };
+}
+
+/** Under the name that they came under. */
+function thoughts(reasoning: readonly Reasoning[]): Thoughts {
+  const { field, details } = reasoning[0]?.metadata ?? {};
+  if (details !== undefined) return { reasoning_details: details };
+  if (field !== "reasoning_content" && field !== "reasoning") return {};
+  return { [field]: reasoning.map(({ text }) => text).join("") };
+}
+
+function call({ id, name, args }: AnsweredCall): OpenAI.ChatCompletionMessageFunctionToolCall {
+  return { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
+}
+
+function result({ id, output, failed }: AnsweredCall): Message {
+  const content = textOf(output);
+  return { role: "tool", tool_call_id: id, content: failed ? `Error: ${content}` : content };
+}
+
+/** A tool's result is text. Images and documents among it follow in a user's message. */
+function shown(calls: readonly AnsweredCall[]): Message[] {
+  const parts = calls.flatMap(({ name, output }) => {
+    const media = output.filter(isMedia);
+    return media.length === 0 ? [] : [{ type: "text", text: `Shown by \`${name}\`:` } as const, ...media];
+  });
+  return parts.length === 0 ? [] : [{ role: "user", content: parts.map(contentPart) }];
+}
+
+const isMedia = (part: Part) => part.type === "image" || (part.type === "file" && isPdf(part));
+
+function textOf(parts: readonly Part[]): string {
+  return parts.map(textOfPart).join("\n");
+}
+
+function textOfPart(part: Part): string {
+  if (part.type === "text") return part.text;
+  if (part.type === "file") return isPdf(part) ? `[${nameOf(part)}]` : fileText(part);
+  return `[${part.media_type}]`;
+}
+
+/** Plain text where it is nothing else: not every server takes parts. */
+function content(parts: readonly Part[]): string | OpenAI.ChatCompletionContentPart[] {
+  return parts.some(isMedia) ? parts.map(contentPart) : textOf(parts);
+}
+
+function contentPart(part: Part): OpenAI.ChatCompletionContentPart {
+  if (part.type === "image")
+    return { type: "image_url", image_url: { url: `data:${part.media_type};base64,${part.data}` } };
+  if (part.type === "file" && isPdf(part))
+    return {
+      type: "file",
+      file: { filename: nameOf(part), file_data: `data:application/pdf;base64,${part.data}` },
+    };
+  return { type: "text", text: textOfPart(part) };
+}

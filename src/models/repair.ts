@@ -1,0 +1,181 @@
+// The one place where a thread becomes acceptable to a provider. Whatever the history holds, what comes out:
+// begins with a user, ends with something to answer, has nothing empty in it, and every tool call in it has
+// an id and a name that all providers take, and exactly one result. The same history gives the same bytes.
+
+import { createHash } from "node:crypto";
+import type {
+  AssistantMessage,
+  Content,
+  Message,
+  Part,
+  Reasoning,
+  ToolCall,
+  ToolMessage,
+} from "../core/message.ts";
+
+/** A step of a conversation. An assistant's calls carry their results: there is no call without one. */
+export type Step =
+  | { readonly role: "system" | "user"; readonly content: readonly Part[] }
+  | {
+      readonly role: "assistant";
+      readonly text: string;
+      /** Only what must go back to the model that thought it. */
+      readonly reasoning: readonly Reasoning[];
+      readonly calls: readonly AnsweredCall[];
+    };
+
+export interface AnsweredCall {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** Never empty. */
+  readonly output: readonly Part[];
+  readonly failed: boolean;
+}
+
+interface Asked {
+  /** `provider:model` that is to read it. */
+  readonly model: string;
+  /** The ids that its provider takes. */
+  readonly callId: RegExp;
+}
+
+/** What Anthropic and OpenAI both take. */
+export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
+
+export function repair(messages: readonly Message[], { model, callId }: Asked): Step[] {
+  const drafts = pair(messages, callId);
+  const loop = loopStart(drafts);
+  const steps = drafts.map((draft, index) => finish(draft, index > loop && isBy(draft, model)));
+  return withEnds(steps);
+}
+
+type Draft = Extract<Step, { role: "system" | "user" }> | DraftReply;
+
+interface DraftReply {
+  readonly role: "assistant";
+  readonly message: AssistantMessage;
+  readonly calls: readonly DraftCall[];
+}
+
+interface DraftCall {
+  readonly id: string;
+  readonly call: ToolCall;
+  result?: ToolMessage;
+}
+
+/**
+ * Gives each result to the newest message with a call of its id that still waits for one, wherever it stands
+ * after it. A result that finds none, an orphan or a second one, is left out.
+ */
+function pair(messages: readonly Message[], callId: RegExp): Draft[] {
+  const drafts: Draft[] = [];
+  const waiting = new Map<string, DraftCall[]>();
+  const idFor = callIds(callId);
+  for (const message of messages) {
+    switch (message.role) {
+      case "system":
+      case "user": {
+        const content = filled(message.content);
+        if (content.length > 0) drafts.push({ role: message.role, content });
+        break;
+      }
+      case "assistant": {
+        const calls = (message.tool_calls ?? []).map((call) => ({ id: idFor(call.id), call }));
+        for (const draft of calls.toReversed())
+          waiting.set(draft.call.id, [...(waiting.get(draft.call.id) ?? []), draft]);
+        if (calls.length > 0 || message.content.trim() !== "")
+          drafts.push({ role: "assistant", message, calls });
+        break;
+      }
+      case "tool": {
+        const draft = waiting.get(message.tool_call_id)?.pop();
+        if (draft) draft.result = message;
+        break;
+      }
+    }
+  }
+  return drafts;
+}
+
+/**
+ * Where the current tool loop begins: at the newest user's message. One that came while tools were running
+ * does not begin another: providers see it beside the results, in the same turn.
+ */
+function loopStart(drafts: readonly Draft[]): number {
+  return drafts.findLastIndex((draft, index) => {
+    const before = drafts[index - 1];
+    return draft.role !== "assistant" && !(before?.role === "assistant" && before.calls.length > 0);
+  });
+}
+
+const isBy = (draft: Draft, model: string) => draft.role === "assistant" && draft.message.model === model;
+
+function finish(draft: Draft, thinks: boolean): Step {
+  if (draft.role !== "assistant") return draft;
+  const { message, calls } = draft;
+  return {
+    role: "assistant",
+    text: message.content.trim() === "" ? "" : message.content.toWellFormed(),
+    reasoning: thinks ? (message.reasoning ?? []) : [],
+    calls: calls.map(answered),
+  };
+}
+
+function answered({ id, call, result }: DraftCall): AnsweredCall {
+  const name = call.name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
+  const error = result ? result.error : "No result was recorded.";
+  const output = result ? filled(result.content) : [];
+  if (error !== undefined)
+    output.unshift(text(error.trim() === "" ? "The call failed." : error.toWellFormed()));
+  if (output.length === 0) output.push(text("(no output)"));
+  return { id, name, args: wellFormed(call.args), output, failed: error !== undefined };
+}
+
+/** A first step that is the user's, a last one that asks for an answer. */
+function withEnds(steps: Step[]): Step[] {
+  const first = steps.findIndex((step) => step.role !== "system");
+  if (steps[first]?.role === "assistant")
+    steps.splice(first, 0, user("(The beginning of this conversation is left out.)"));
+  const last = steps.at(-1);
+  // A reply that stands last was cut short, or its run was: to leave it out would make the model say it again,
+  // to leave it last is refused by newer models.
+  if (first === -1 || (last?.role === "assistant" && last.calls.length === 0)) steps.push(user("Continue."));
+  return steps;
+}
+
+const text = (content: string): Part => ({ type: "text", text: content });
+const user = (content: string): Step => ({ role: "user", content: [text(content)] });
+
+/** The parts that hold something. */
+function filled(content: Content): Part[] {
+  const parts = typeof content === "string" ? [text(content)] : content;
+  return parts.flatMap((part) => {
+    if (part.type !== "text") return [part];
+    return part.text.trim() === "" ? [] : [text(part.text.toWellFormed())];
+  });
+}
+
+/** Half a character, left by a cut, is refused wherever it stands in the request. */
+function wellFormed(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const json = JSON.stringify(args);
+  if (!/\\ud[89a-f]/i.test(json)) return args;
+  return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value));
+}
+
+/** Ids that the provider takes, each once: the call's own where it can be, else one made from it. */
+function callIds(pattern: RegExp): (id: string) => string {
+  const used = new Set<string>();
+  const repeats = new Map<string, number>();
+  return (id) => {
+    let repeat = repeats.get(id) ?? 0;
+    let made = repeat === 0 && pattern.test(id) ? id : digest(`${id}#${repeat}`);
+    while (used.has(made)) made = digest(`${id}#${++repeat}`);
+    repeats.set(id, repeat + 1);
+    used.add(made);
+    return made;
+  };
+}
+
+/** Nine letters and digits: what the pickiest provider asks for. */
+const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 9);

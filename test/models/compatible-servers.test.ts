@@ -1,0 +1,197 @@
+// What servers that speak OpenAI's protocol add to it, leave out of it and ask for.
+
+import { describe, expect, test } from "vitest";
+import { assistantMessage, type Message, toolMessage, userMessage } from "../../src/core/message.ts";
+import type { ModelReply, ModelSettings } from "../../src/core/model.ts";
+import { openaiModel } from "../../src/models/openai/client.ts";
+import { dialectOf } from "../../src/models/openai/dialect.ts";
+import { openaiReply } from "../../src/models/openai/reply.ts";
+import { toWire } from "../../src/models/openai/wire.ts";
+import { request } from "./providers.ts";
+
+const model = openaiModel({
+  ...{ name: "openai:m", model: "m", baseUrl: "http://127.0.0.1:1", settings: {} },
+  key: { missing: "" },
+});
+const tools = [{ name: "read", description: "Reads.", parameters: {} }];
+const call = { id: "call_0123456789", name: "read", args: {} };
+
+function paramsFor(
+  host: string,
+  parts: { messages?: Message[]; name?: string; settings?: ModelSettings } = {},
+) {
+  const { messages = [userMessage("hi")], name = "m", settings = {} } = parts;
+  const dialect = dialectOf(`https://${host}/v1`);
+  return toWire(request(model, { messages, tools }), { model: name, settings, dialect });
+}
+
+/** The reply that a stream of these deltas makes. */
+function heard(deltas: readonly object[], finish_reason = "stop"): ModelReply {
+  const reader = openaiReply();
+  for (const delta of deltas) reader.take(JSON.stringify({ choices: [{ delta }] }), []);
+  reader.take(JSON.stringify({ choices: [{ delta: {}, finish_reason }] }), []);
+  reader.take("[DONE]", []);
+  return reader.finish();
+}
+
+const calling = (piece: object) => ({ tool_calls: [piece] });
+
+describe("a request", () => {
+  test.each([
+    ["api.openai.com", "max_completion_tokens"],
+    ["eu.api.openai.com", "max_completion_tokens"],
+    ["team.openai.azure.com", "max_completion_tokens"],
+    ["api.groq.com", "max_tokens"],
+    ["openai.com.example.org", "max_tokens"],
+  ])("to %s limits its answer by %s", (host, key) => {
+    expect(paramsFor(host, { settings: { max_tokens: 100 } })).toHaveProperty(key, 100);
+  });
+
+  test("to OpenAI turns reasoning off where a model takes tools only without it", () => {
+    const effort = (name: string, host = "api.openai.com") =>
+      paramsFor(host, { name, settings: { thinking: 2048 } }).reasoning_effort;
+    expect(["gpt-5.4", "gpt-5.6-terra", "gpt-6"].map((name) => effort(name))).toEqual([
+      "none",
+      "none",
+      "none",
+    ]);
+    expect(["gpt-5-mini", "gpt-5.1", "o4-mini"].map((name) => effort(name))).toEqual(["low", "low", "low"]);
+    expect(effort("gpt-5.6-terra", "openrouter.ai")).toBe("low");
+  });
+
+  test("to Mistral asks for nothing that Mistral refuses, and with ids that it takes", () => {
+    const params = paramsFor("api.mistral.ai", {
+      messages: [userMessage("hi"), assistantMessage("", call), toolMessage(call, "done")],
+    });
+    expect(params).not.toHaveProperty("stream_options");
+    const [, reply, result] = params.messages as { tool_calls?: { id: string }[]; tool_call_id?: string }[];
+    expect(reply?.tool_calls?.[0]?.id).toMatch(/^[a-zA-Z0-9]{9}$/);
+    expect(result?.tool_call_id).toBe(reply?.tool_calls?.[0]?.id);
+  });
+
+  test("to DeepSeek has a thought in every reply, and be it an empty one", () => {
+    const thought = {
+      ...assistantMessage("", call),
+      model: "openai:m",
+      reasoning: [{ text: "Hm.", metadata: { field: "reasoning_content" } }],
+    };
+    const params = paramsFor("api.deepseek.com", {
+      messages: [
+        userMessage("hi"),
+        assistantMessage("old"),
+        userMessage("and?"),
+        thought,
+        toolMessage(call, "done"),
+      ],
+    });
+    expect(params.messages.filter(({ role }) => role === "assistant")).toMatchObject([
+      { reasoning_content: "" },
+      { reasoning_content: "Hm." },
+    ]);
+  });
+});
+
+describe("a reply", () => {
+  test("may bring calls without an index", () => {
+    const reply = heard([
+      calling({ id: "a", function: { name: "read", arguments: '{"n": 1}' } }),
+      calling({ id: "b", function: { name: "read", arguments: '{"n"' } }),
+      calling({ function: { arguments: ": 2}" } }),
+    ]);
+    expect(reply.tool_calls).toEqual([
+      { id: "a", name: "read", args: { n: 1 } },
+      { id: "b", name: "read", args: { n: 2 } },
+    ]);
+    expect(reply.stop_reason).toBe("tool_use");
+  });
+
+  test("may bring calls whose indexes begin anywhere and come in any order", () => {
+    const reply = heard([
+      calling({ index: 5, id: "a", function: { name: "read", arguments: "" } }),
+      calling({ index: 2, id: "b", function: { name: "write", arguments: '{"b"' } }),
+      calling({ index: 5, id: "", function: { name: "", arguments: '{"a": 1}' } }),
+      calling({ index: 2, function: { arguments: ": 2}" } }),
+    ]);
+    expect(reply.tool_calls.map(({ id, args }) => [id, args])).toEqual([
+      ["a", { a: 1 }],
+      ["b", { b: 2 }],
+    ]);
+  });
+
+  test("may bring calls that all have the same index", () => {
+    const reply = heard([
+      calling({ index: 0, id: "a", function: { name: "read", arguments: '{"n": 1}' } }),
+      calling({ index: 0, id: "b", function: { name: "read", arguments: '{"n"' } }),
+      calling({ index: 0, function: { arguments: ": 2}" } }),
+    ]);
+    expect(reply.tool_calls.map(({ id, args }) => [id, args])).toEqual([
+      ["a", { n: 1 }],
+      ["b", { n: 2 }],
+    ]);
+  });
+
+  test("may bring calls without an id", () => {
+    const reply = heard([calling({ index: 0, function: { name: "read", arguments: "{}" } })]);
+    expect(reply.tool_calls[0]?.id).toMatch(/^call_\w{22}$/);
+  });
+
+  test("may think in several fields, and gets it back in the same", () => {
+    for (const field of ["reasoning_content", "reasoning"])
+      expect(heard([{ [field]: "Let me " }, { [field]: "see." }]).reasoning).toEqual([
+        { text: "Let me see.", metadata: { field } },
+      ]);
+  });
+
+  test("may think in signed pieces, which go back whole", () => {
+    const reply = heard(
+      [
+        { reasoning: "Let me ", reasoning_details: [{ type: "reasoning.text", index: 0, text: "Let me " }] },
+        {
+          reasoning: "see.",
+          reasoning_details: [{ type: "reasoning.text", index: 0, text: "see.", signature: "s1" }],
+        },
+        { reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "abc" }] },
+        calling({ index: 0, id: "a", function: { name: "read", arguments: "{}" } }),
+      ],
+      "tool_calls",
+    );
+    const thread = [
+      userMessage("hi"),
+      { ...assistantMessage("", ...reply.tool_calls), model: "openai:m", reasoning: [...reply.reasoning] },
+      toolMessage({ id: "a", name: "read" }, "done"),
+    ];
+    expect(paramsFor("openrouter.ai", { messages: thread }).messages[1]).toMatchObject({
+      reasoning_details: [
+        { type: "reasoning.text", index: 0, text: "Let me see.", signature: "s1" },
+        { type: "reasoning.encrypted", index: 1, data: "abc" },
+      ],
+    });
+  });
+
+  test("may speak in parts", () => {
+    const reply = heard([
+      { content: [{ type: "thinking", thinking: [{ type: "text", text: "Hm." }] }] },
+      {
+        content: [
+          { type: "text", text: "Hello " },
+          { type: "text", text: "there" },
+        ],
+      },
+    ]);
+    expect(reply).toMatchObject({ content: "Hello there", reasoning: [{ text: "Hm." }] });
+  });
+
+  test("whose end gives no reason was cut", () => {
+    const reader = openaiReply();
+    reader.take('{"choices": [{"delta": {"content": "Hel"}}]}', []);
+    reader.take("[DONE]", []);
+    expect(() => reader.finish()).toThrow("ended before the reply did");
+  });
+
+  test("may be refused in words of its own", () => {
+    expect(heard([{ refusal: "I cannot " }, { refusal: "do that." }])).toMatchObject({
+      content: "I cannot do that.",
+      stop_reason: "refusal",
+    });
+  });
+});

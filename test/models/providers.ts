@@ -1,0 +1,89 @@
+// Both providers behind one face, so that one suite tells what both promise.
+
+import { afterAll, beforeAll } from "vitest";
+import type { ModelSpec } from "../../src/core/agent.ts";
+import { AppError } from "../../src/core/errors.ts";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { userMessage } from "../../src/core/message.ts";
+import type { Model, ModelReply, ModelRequest } from "../../src/core/model.ts";
+import type { Stream } from "../../src/core/stream.ts";
+import { createModel } from "../../src/models/index.ts";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+
+export const KEY = "sk-test-0123456789abcdef";
+
+export interface Provider {
+  readonly name: "anthropic" | "openai";
+  /** A model of this provider that the fake one answers for. */
+  model(fake: FakeProvider, options?: Partial<Exclude<ModelSpec, string>>): Model;
+}
+
+export const PROVIDERS: readonly Provider[] = [
+  {
+    name: "anthropic",
+    model: (fake, options) => modelAt("anthropic", "claude-sonnet-4-5", { base_url: fake.url, ...options }),
+  },
+  {
+    name: "openai",
+    model: (fake, options) => modelAt("openai", "gpt-5-mini", { base_url: `${fake.url}/v1`, ...options }),
+  },
+];
+
+function modelAt(provider: string, model: string, options: Partial<Exclude<ModelSpec, string>>): Model {
+  return createModel({ provider, model, api_key: KEY, ...options }, {});
+}
+
+/** A fake provider for the tests of one file. */
+export function fakeProvider(): { readonly current: FakeProvider } {
+  let fake: FakeProvider | undefined;
+  beforeAll(async () => {
+    fake = await startFakeProvider();
+  });
+  afterAll(() => fake?.close());
+  return {
+    get current() {
+      if (!fake) throw new Error("The fake provider runs inside tests only.");
+      return fake;
+    },
+  };
+}
+
+export function request(model: Model, parts: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    model,
+    system: [],
+    messages: [userMessage("hello")],
+    tools: [],
+    settings: {},
+    signal: new AbortController().signal,
+    ...parts,
+  };
+}
+
+export interface Heard {
+  readonly events: StreamEvent[];
+  readonly reply: ModelReply;
+}
+
+export async function hear(stream: Stream<ModelReply>, events: StreamEvent[] = []): Promise<Heard> {
+  for (;;) {
+    const item = await stream.next();
+    if (item.done) return { events, reply: item.value };
+    events.push(item.value);
+  }
+}
+
+export const ask = (model: Model, parts: Partial<ModelRequest> = {}) =>
+  hear(model.stream(request(model, parts)));
+
+/** What went wrong, for a call that is meant to fail. */
+export async function failing(model: Model, parts: Partial<ModelRequest> = {}): Promise<AppError> {
+  const error = await ask(model, parts).catch((error: unknown) => error);
+  if (error instanceof AppError) return error;
+  throw new Error(`expected an AppError, got ${JSON.stringify(error)}`, { cause: error });
+}
+
+/** What the last request held. */
+export function lastBody(fake: FakeProvider) {
+  return fake.requests().at(-1)?.body;
+}

@@ -1,0 +1,116 @@
+// What the fake provider is told to answer, in words that belong to no vendor.
+
+/** One block of a reply. Its text comes in pieces. */
+export type Block =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "reasoning"; readonly text: string }
+  | { readonly type: "redacted" }
+  | { readonly type: "call"; readonly id: string; readonly name: string; readonly json: string };
+
+export type Stop = "end_turn" | "tool_use" | "max_tokens" | "refusal" | "stop_sequence" | "pause_turn";
+
+/** A refusal, by what it is; each vendor has its own status and words for it. */
+export type Failure =
+  | "auth"
+  | "rate_limit"
+  | "quota"
+  | "overloaded"
+  | "server_error"
+  | "context_overflow"
+  | "too_large"
+  | "not_found";
+
+export interface Counts {
+  /** All of the input, the cached part included. */
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
+export interface Answer {
+  readonly blocks?: readonly Block[];
+  /** Calls that stand together are sent piece by piece in turns. */
+  readonly interleaved?: boolean;
+  /** Default: `tool_use` with calls, else `end_turn`. */
+  readonly stop?: Stop;
+  readonly usage?: Partial<Counts>;
+  /** Frames in one packet. Default 1. */
+  readonly batch?: number;
+  readonly delayMs?: number;
+  /** Instead of an answer. */
+  readonly fail?: Failure;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Breaks off after so many frames: destroys the socket, ends the body, sends an error or falls silent. */
+  readonly breakAfter?: {
+    readonly frames: number;
+    readonly with: "destroy" | "end" | "silence" | "overloaded" | "rate_limit" | "server_error";
+  };
+  /** Never answers at all. */
+  readonly hang?: boolean;
+}
+
+export const say = (text: string): Block => ({ type: "text", text });
+export const think = (text: string): Block => ({ type: "reasoning", text });
+export const redacted = (): Block => ({ type: "redacted" });
+
+let made = 0;
+
+export const call = (name: string, args: unknown = {}, id = `call_${++made}`): Block => ({
+  type: "call",
+  id,
+  name,
+  json: JSON.stringify(args),
+});
+
+/** A call whose arguments are what the model wrote, JSON or not. */
+export const rawCall = (name: string, json: string, id = `call_${++made}`): Block => ({
+  type: "call",
+  id,
+  name,
+  json,
+});
+
+/** An answer of so many tokens, for measuring. */
+export const tokens = (count: number): Answer => ({ blocks: [say("token ".repeat(count))] });
+
+export type Moment =
+  | { readonly at: "start"; readonly index: number; readonly block: Block }
+  | { readonly at: "piece"; readonly index: number; readonly block: Block; readonly piece: string }
+  | { readonly at: "end"; readonly index: number; readonly block: Block };
+
+/** The blocks as they come over time. */
+export function timeline({ blocks = [], interleaved = false }: Answer): Moment[] {
+  const strands = blocks.map((block, index): Moment[] => [
+    { at: "start", index, block },
+    ...pieces(block).map((piece) => ({ at: "piece", index, block, piece }) as const),
+    { at: "end", index, block },
+  ]);
+  if (!interleaved) return strands.flat();
+  const before = strands.filter((_, index) => blocks[index]?.type !== "call");
+  const calls = strands.filter((_, index) => blocks[index]?.type === "call");
+  return [...before.flat(), ...inTurns(calls)];
+}
+
+function inTurns(strands: readonly Moment[][]): Moment[] {
+  const longest = Math.max(0, ...strands.map((strand) => strand.length));
+  const rounds = Array.from({ length: longest }, (_, round) =>
+    strands.flatMap((strand) => strand[round] ?? []),
+  );
+  return rounds.flat();
+}
+
+/** Text by words, as models stream it; arguments by a few characters, wherever that cuts. */
+function pieces(block: Block): string[] {
+  if (block.type === "redacted") return [];
+  if (block.type === "call") return block.json.match(/[\s\S]{1,7}/gu) ?? [];
+  return block.text.match(/\S+\s*|\s+/g) ?? [];
+}
+
+export function stopOf({ stop, blocks = [] }: Answer): Stop {
+  return stop ?? (blocks.some(({ type }) => type === "call") ? "tool_use" : "end_turn");
+}
+
+export function countsOf({ usage = {} }: Answer): Counts {
+  return { ...{ input: 10, output: 5, cacheRead: 0, cacheWrite: 0 }, ...usage };
+}
