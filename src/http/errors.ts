@@ -1,7 +1,9 @@
 // Errors as replies: RFC 9457 problem+json, with our code beside the status. The only place that knows both.
 
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import type { Problem } from "./schemas.ts";
 
 const STATUS: Record<ErrorCode, number> = {
   invalid_request: 400,
@@ -51,7 +53,7 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
 };
 
 /** A problem's body. `type` is left at its default: the code says it. */
-export function problem(error: AppError, instance: string) {
+export function problem(error: AppError, instance: string): z.infer<typeof Problem> {
   return {
     title: error.code.replaceAll("_", " "),
     status: STATUS[error.code],

@@ -73,13 +73,6 @@ describe("every refusal is a problem with the right status and a sentence that h
     ["an empty list of messages", run, body({ messages: [] }), 400, "invalid_request", /messages/],
     ["an unknown agent", run, body({ input: "x", agent: "nobody" }), 400, "invalid_request", /nobody/],
     [
-      run,
-      body({ input: "x", model: "nobody:gpt" }),
-      400,
-      "invalid_request",
-      /nobody/,
-    ],
-    [
       "a script that is not shipped",
       run,
       body({ input: "x", model: "scripted:/etc/passwd" }),

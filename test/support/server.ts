@@ -22,6 +22,8 @@ agents:
 export interface ServerOptions {
   script?: readonly Turn[] | Script;
   model?: Model;
+  /** The models that the agents' file names, instead of a script. */
+  realModels?: boolean;
   tools?: readonly Tool[];
   agents?: string;
   config?: object;
@@ -54,7 +56,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     config,
     env: options.env ?? {},
     logger: options.logger ?? pino({ level: "silent" }),
-    createModel: () => model,
+    ...(options.realModels ? {} : { createModel: () => model }),
     tools: options.tools ?? [],
   });
   onTestFinished(() => app.close());
