@@ -8,7 +8,7 @@ import type { ModelSettings } from "./model.ts";
 import type { Stream } from "./stream.ts";
 import type { Tool } from "./tool.ts";
 
-export interface Run {
+interface RunIdentity {
   readonly id: string;
   readonly threadId: string;
   readonly owner: Owner;
@@ -16,29 +16,25 @@ export interface Run {
   readonly attempt: number;
   /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
   readonly signal: AbortSignal;
+  readonly settings: ModelSettings;
+  readonly backend?: Backend;
+}
+
+export interface Run extends RunIdentity {
   /** The thread, whole, as it is now. Grows by `append` only. */
   readonly messages: readonly Message[];
   /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
   readonly state: ReadonlyMap<string, unknown>;
   readonly tools: ReadonlyMap<string, Tool>;
-  readonly settings: ModelSettings;
   /** Of all model calls of this run so far. */
   readonly usage: Usage;
-  readonly backend?: Backend;
 }
 
 /** A run before it begins: what the loop is given. The caller owns every part. */
-export interface RunInput {
-  readonly id: string;
-  readonly threadId: string;
-  readonly owner: Owner;
-  readonly attempt: number;
-  readonly signal: AbortSignal;
+export interface RunInput extends RunIdentity {
   /** The thread so far, without `input`. */
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;
-  readonly settings: ModelSettings;
-  readonly backend?: Backend;
   /** The messages that the run was started with. Those the thread holds already are passed over. */
   readonly input: readonly Message[];
   /** Calls that an earlier attempt had begun and not finished. */
