@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { checkGrammar, stillOpen } from "../../src/core/grammar.ts";
+import { NO_USAGE } from "../../src/core/message.ts";
+
+const start: StreamEvent = { event: "run_start", data: { agent: "a", model: "m", attempt: 1 } };
+const done: StreamEvent = {
+  event: "done",
+  data: { status: "success", stop_reason: "end_turn", usage: NO_USAGE },
+};
+const speak = (message_id: string, path?: string[]): StreamEvent => ({
+  event: "on_chat_model_start",
+  name: "m",
+  data: { message_id, model: "m" },
+  ...(path ? { path } : {}),
+});
+const delta = (path?: string[]): StreamEvent => ({
+  event: "on_chat_model_stream",
+  data: { delta: "x" },
+  ...(path ? { path } : {}),
+});
+const spoken = (message_id: string, path?: string[]): StreamEvent => ({
+  event: "on_chat_model_end",
+  name: "m",
+  data: { message_id },
+  ...(path ? { path } : {}),
+});
+const call = (call_id: string): StreamEvent => ({
+  event: "on_tool_start",
+  name: "t",
+  data: { call_id, args: {} },
+});
+const called = (call_id: string): StreamEvent => ({
+  event: "on_tool_end",
+  name: "t",
+  data: { call_id, duration_ms: 1 },
+});
+
+describe("the grammar of a run", () => {
+  test.each<[string, StreamEvent[]]>([
+    ["the shortest run", [start, done]],
+    ["a message", [start, speak("1"), delta(), spoken("1"), done]],
+    ["calls side by side", [start, call("a"), call("b"), called("b"), called("a"), done]],
+    [
+      "a subagent speaking meanwhile",
+      [start, speak("1"), speak("2", ["c"]), delta(["c"]), delta(), spoken("2", ["c"]), spoken("1"), done],
+    ],
+    [
+      "a message that starts again",
+      [
+        start,
+        speak("1"),
+        { event: "message_discard", data: { message_id: "1" } },
+        speak("2"),
+        spoken("2"),
+        done,
+      ],
+    ],
+  ])("takes %s", (_, events) => {
+    expect(checkGrammar(events)).toEqual([]);
+  });
+
+  test.each<[string, StreamEvent[], RegExp]>([
+    ["nothing at all", [], /missing/],
+    ["no beginning", [done], /first event is done/],
+    ["no end", [start], /no terminal event/],
+    ["two ends", [start, done, done], /done is not the last/],
+    ["something after the end", [start, done, call("a"), called("a")], /not the last/],
+    ["two beginnings", [start, start, done], /more than once/],
+    ["a message that never ends", [start, speak("1"), done], /message 1 was never ended/],
+    ["two messages at once at one place", [start, speak("1"), speak("2"), spoken("2"), done], /open already/],
+    ["words outside a message", [start, delta(), done], /no message is open/],
+    ["a call that never ends", [start, call("a"), done], /tool call a was never ended/],
+    ["a call that ends twice", [start, call("a"), called("a"), called("a"), done], /not open/],
+    ["an end of another message", [start, speak("1"), spoken("2"), spoken("1"), done], /2 is not open/],
+  ])("refuses %s", (_, events, fault) => {
+    expect(checkGrammar(events).join("\n")).toMatch(fault);
+  });
+
+  test("tells what is open in the middle of a run, in order", () => {
+    const open = stillOpen([
+      start,
+      call("a"),
+      call("b"),
+      called("a"),
+      speak("1"),
+      spoken("1"),
+      speak("2", ["b"]),
+    ]);
+    expect(open).toEqual([call("b"), speak("2", ["b"])]);
+  });
+});
