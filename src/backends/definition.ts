@@ -1,0 +1,57 @@
+// What a type of backend is to the pool: its options, and a driver that holds whatever it keeps running.
+
+import { z } from "zod";
+import type { Backend } from "../core/backend.ts";
+import type { Owner } from "../core/ids.ts";
+
+/** Options that every type has. */
+export const commonOptions = {
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 . _ -")
+    .optional()
+    .describe("Agents that name the same backend share its files. Default: the agent's name."),
+  workdir: z
+    .string()
+    .regex(/^(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/, "must be an absolute path, for example /workspace")
+    .default("/workspace")
+    .describe("Where the agent sees its files; relative paths start here."),
+  timeout: z
+    .number()
+    .positive()
+    .max(600)
+    .default(120)
+    .describe("Seconds a command may take when the model does not say."),
+};
+type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
+
+export interface BackendServices {
+  /** The server's own folder; made when it is missing. */
+  readonly dataDir: string;
+  /** Lets users share a machine that does not keep them apart. */
+  readonly allowSeveralUsers: boolean;
+}
+
+/** Whose backend, and which of theirs. All that is kept is kept under this, whatever the options. */
+export interface Place {
+  readonly owner: Owner;
+  readonly name: string;
+}
+
+/** One for each type and pool. What runs belongs to the driver, not to the backends it hands out. */
+export interface BackendDriver<O> {
+  /** Safe to repeat. Throws `backend_refused` or `backend_failed`. */
+  create(options: O, place: Place): Promise<Backend>;
+  /** Whether somebody waits for something that runs there. */
+  isBusy(place: Place): boolean;
+  /** Ends what runs there. Backends of this place work on: what they do next starts it again. */
+  stop(place: Place): Promise<void>;
+  /** Ends everything; nothing is started any more. */
+  close(): Promise<void>;
+}
+
+export interface BackendDefinition<O extends CommonOptions = CommonOptions> {
+  readonly type: string;
+  readonly options: z.ZodType<O>;
+  open(services: BackendServices): BackendDriver<O>;
+}

@@ -1,0 +1,204 @@
+// Files of a workspace on this machine's disk. Every path is pinned down before anything is done with it.
+
+import type { Stats } from "node:fs";
+import { lstat, opendir, rename, unlink } from "node:fs/promises";
+import { posix } from "node:path";
+import type { Backend, FileStat, Found } from "../../core/backend.ts";
+import { AppError } from "../../core/errors.ts";
+import { quoted, toRelative } from "../paths.ts";
+import type { Tree } from "../search.ts";
+import { isMissing, toAppError } from "./failures.ts";
+import { openFile, type Pinned, pin, requireFile, withPinned } from "./pin.ts";
+import { ensureFolders, erase, stagingPath, type Workspace } from "./workspace.ts";
+import { writeFile } from "./write.ts";
+
+/** A folder is listed up to here, in the order of the disk. */
+const MAX_LISTED = 10_000;
+/** Entries that a search looks at. */
+const MAX_WALKED = 50_000;
+const READ_BYTES = 64 * 1024;
+const STATS_AT_ONCE = 32;
+
+type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
+
+/** The agent may name a file by `workdir` or, as commands print it, by its real path. */
+export function localFiles(workspace: Workspace, workdir: string): Files {
+  const { root } = workspace;
+
+  /** Runs one operation, with the failures of the disk put into the port's words. */
+  const on = async <T>(
+    path: string,
+    signal: AbortSignal,
+    work: (relative: string) => Promise<T>,
+  ): Promise<T> => {
+    signal.throwIfAborted();
+    try {
+      return await work(toRelative(path, [workdir, root]));
+    } catch (error) {
+      throw toAppError(error, path, signal);
+    }
+  };
+  const statOf = (real: string, stats: Stats): FileStat => ({
+    path: workdir + real.slice(root.length),
+    type: kindOf(stats),
+    size: stats.size,
+    modified_at: stats.mtime.toISOString(),
+  });
+
+  return {
+    workdir,
+
+    stat: (path, signal) =>
+      on(path, signal, (relative) =>
+        withPinned(root, relative, async ({ real, stats }) => statOf(real, stats)),
+      ),
+
+    async *read(path, { offset = 0, length = Number.POSITIVE_INFINITY }, signal) {
+      const pinned = await on(path, signal, (relative) => pin(root, relative));
+      try {
+        requireFile(pinned.stats, path);
+        yield* bytesOf(pinned, offset, length, signal);
+      } catch (error) {
+        throw toAppError(error, path, signal);
+      } finally {
+        await pinned.close();
+      }
+    },
+
+    write: (path, data, signal) =>
+      on(path, signal, async (relative) => {
+        await ensureFolders(workspace);
+        return writeFile(workspace, { path, relative }, data, signal);
+      }),
+
+    list: (path, signal) =>
+      on(path, signal, (relative) =>
+        withPinned(root, relative, async ({ at, real, stats }) => {
+          if (!stats.isDirectory())
+            throw new AppError("invalid_request", `${quoted(path)} is a file, not a folder.`);
+          const found = await statsIn(at, signal);
+          return found.map(([name, stats]) => statOf(`${real}/${name}`, stats));
+        }),
+      ),
+
+    remove: (path, signal) =>
+      on(path, signal, async (relative) => {
+        if (relative === "")
+          throw new AppError(
+            "backend_refused",
+            "The workspace itself cannot be removed, only what is in it.",
+          );
+        await withPinned(root, posix.dirname(relative), async (parent) => {
+          const entry = `${parent.at}/${posix.basename(relative)}`;
+          if (!(await lstat(entry)).isDirectory()) return unlink(entry);
+          // Gone at once. What cannot be erased now is erased by the next start.
+          const trash = stagingPath(workspace);
+          await rename(entry, trash);
+          await erase(trash, workspace, signal).catch(() => {});
+        });
+      }),
+
+    files: (folder, skipped, signal) => walk(root, folder, skipped, signal),
+
+    async *contents(paths, maxBytes, signal) {
+      for (const path of paths) {
+        signal.throwIfAborted();
+        const bytes = await withPinned(root, path, (pinned) => wholeOf(pinned, maxBytes)).catch(
+          () => undefined,
+        );
+        if (bytes) yield { path, bytes };
+      }
+    },
+  };
+}
+
+function kindOf(stats: Stats): FileStat["type"] {
+  if (stats.isFile()) return "file";
+  if (stats.isDirectory()) return "directory";
+  return stats.isSymbolicLink() ? "symlink" : "other";
+}
+
+/** Up to the size that the file has now: one that grows faster than it is read would have no end. */
+async function* bytesOf(pinned: Pinned, offset: number, length: number, signal: AbortSignal) {
+  const file = await openFile(pinned);
+  try {
+    const end = Math.min(offset + length, pinned.stats.size);
+    for (let position = offset; position < end; ) {
+      signal.throwIfAborted();
+      const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, end - position));
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+      if (bytesRead === 0) return;
+      position += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function wholeOf(pinned: Pinned, maxBytes: number): Promise<Uint8Array | undefined> {
+  if (!pinned.stats.isFile() || pinned.stats.size > maxBytes) return undefined;
+  const file = await openFile(pinned);
+  try {
+    const buffer = Buffer.allocUnsafeSlow(pinned.stats.size);
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** What is in a folder, by name; what goes while it is looked at is left out. */
+async function statsIn(folder: string, signal: AbortSignal): Promise<[string, Stats][]> {
+  const names: string[] = [];
+  for await (const { name } of await opendir(folder)) {
+    signal.throwIfAborted();
+    if (names.push(name) === MAX_LISTED) break;
+  }
+  names.sort();
+  const found: [string, Stats][] = [];
+  for (let at = 0; at < names.length; at += STATS_AT_ONCE) {
+    signal.throwIfAborted();
+    const batch = names.slice(at, at + STATS_AT_ONCE);
+    const stats = await Promise.all(batch.map((name) => lstat(`${folder}/${name}`).catch(unlessMissing)));
+    batch.forEach((name, index) => {
+      const entry = stats[index];
+      if (entry) found.push([name, entry]);
+    });
+  }
+  return found;
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error;
+}
+
+async function walk(
+  root: string,
+  folder: string,
+  skipped: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<Found<string>> {
+  const files: string[] = [];
+  const folders = [folder];
+  let seen = 0;
+  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
+    signal.throwIfAborted();
+    // A folder that is gone or closed to us has nothing to find.
+    const pinned = await pin(root, next).catch(() => undefined);
+    if (!pinned) continue;
+    try {
+      for await (const entry of await opendir(pinned.at)) {
+        if (++seen > MAX_WALKED) return { matches: files, truncated: true };
+        const path = next === "" ? entry.name : `${next}/${entry.name}`;
+        if (entry.isFile()) files.push(path);
+        else if (entry.isDirectory() && !skipped.has(entry.name)) folders.push(path);
+      }
+    } catch {
+      signal.throwIfAborted();
+    } finally {
+      await pinned.close();
+    }
+  }
+  return { matches: files, truncated: false };
+}

@@ -1,0 +1,61 @@
+// The backend `local`: files and commands on this machine, as the user who runs the server.
+//
+// Files stay in the owner's folder. Commands are not confined: they may do what the server's user may do, so
+// this is for one trusted user.
+
+import { z } from "zod";
+import type { Backend } from "../../core/backend.ts";
+import { AppError } from "../../core/errors.ts";
+import { type BackendDefinition, commonOptions } from "../definition.ts";
+import { editing } from "../edit.ts";
+import { searching } from "../search.ts";
+import { Commands } from "./commands.ts";
+import { localFiles } from "./files.ts";
+import { openWorkspace, workspaceId } from "./workspace.ts";
+
+const options = z.strictObject({ type: z.literal("local"), ...commonOptions });
+type Options = z.output<typeof options>;
+
+export const local = {
+  type: "local",
+  options,
+  open({ dataDir, allowSeveralUsers }) {
+    const commands = new Commands();
+    /** Whose machine this is: the first who came. */
+    let sole: string | undefined;
+
+    return {
+      async create({ workdir }: Options, place): Promise<Backend> {
+        if (process.platform === "win32")
+          throw new AppError(
+            "backend_refused",
+            "The local backend needs Linux or macOS. Use `type: docker`.",
+          );
+        const owner = JSON.stringify([place.owner.tenant, place.owner.user]);
+        sole ??= owner;
+        if (owner !== sole && !allowSeveralUsers) throw severalUsers();
+
+        const workspace = await openWorkspace(dataDir, place);
+        await commands.endOrphans(workspace.id);
+        const tree = localFiles(workspace, workdir);
+        const { stat, read, write, list, remove } = tree;
+        return {
+          ...{ type: "local", workdir },
+          exec: (command, options) => commands.run(workspace, command, options),
+          ...{ stat, read, write, list, remove },
+          ...editing(tree),
+          ...searching(tree),
+        };
+      },
+      isBusy: (place) => commands.isBusy(workspaceId(place)),
+      stop: (place) => commands.stop(workspaceId(place)),
+      close: () => commands.close(),
+    };
+  },
+} satisfies BackendDefinition<Options>;
+
+const severalUsers = () =>
+  new AppError(
+    "backend_refused",
+    "The local backend serves one user: commands of several would see each other's files. Use `type: docker`, or set ALLOW_LOCAL_BACKEND=true if all users may.",
+  );

@@ -1,0 +1,139 @@
+// The backends of this process: one for each owner and name, made on first use.
+
+import { z } from "zod";
+import type { BackendConfig } from "../core/agent.ts";
+import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
+import { AppError, messageOf } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+import type { BackendDriver, BackendServices, Place } from "./definition.ts";
+import { BackendOptions, backends } from "./index.ts";
+
+export interface PoolOptions extends BackendServices {
+  /**
+   * Kept at once. For one more, the one of those where nothing runs that was asked for longest ago is
+   * stopped; when there is none, `get` throws `unavailable`.
+   */
+  readonly maxBackends?: number;
+}
+
+type Options = z.output<typeof BackendOptions>;
+
+/** What a caller means by an owner and a configuration. */
+interface Wanted {
+  readonly key: string;
+  readonly place: Place;
+  readonly options: Options;
+}
+
+interface Entry extends Wanted {
+  readonly backend: Promise<Backend>;
+  status: BackendStatus["status"];
+  error?: string;
+}
+
+const MAX_BACKENDS = 1000;
+
+export function createBackendPool({ maxBackends = MAX_BACKENDS, ...services }: PoolOptions): BackendPool {
+  const drivers = new Map(backends.map((definition) => [definition.type, definition.open(services)]));
+  /** Asked for longest ago first. */
+  const entries = new Map<string, Entry>();
+  let isClosed = false;
+
+  const driverOf = ({ options }: Wanted): BackendDriver<Options> => {
+    const driver = drivers.get(options.type);
+    if (!driver) throw new AppError("config_invalid", `There is no backend of type \`${options.type}\`.`);
+    return driver;
+  };
+
+  const obtain = (wanted: Wanted): Entry => {
+    const known = entries.get(wanted.key);
+    if (known && known.status !== "error" && isSame(known.options, wanted.options)) return known;
+    if (!known && entries.size >= maxBackends) makeRoom();
+    const entry: Entry = {
+      ...wanted,
+      backend: driverOf(wanted).create(wanted.options, wanted.place),
+      status: "starting",
+    };
+    entry.backend.then(
+      () => {
+        entry.status = "running";
+      },
+      (error: unknown) => {
+        entry.status = "error";
+        entry.error = messageOf(error);
+        // An owner who may have none takes no room.
+        const isRefused = error instanceof AppError && error.code === "backend_refused";
+        if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
+      },
+    );
+    return entry;
+  };
+
+  const makeRoom = () => {
+    const isIdle = (entry: Entry) => entry.status !== "starting" && !driverOf(entry).isBusy(entry.place);
+    const idle = entries.values().find(isIdle);
+    if (!idle)
+      throw new AppError("unavailable", `All ${maxBackends} workspaces are in use. Try again later.`);
+    entries.delete(idle.key);
+    driverOf(idle)
+      .stop(idle.place)
+      .catch(() => {});
+  };
+
+  const get = async (owner: Owner, config: BackendConfig): Promise<Backend> => {
+    if (isClosed) throw new AppError("shutting_down", "The server is stopping; no workspace is opened.");
+    const entry = obtain(read(owner, config));
+    entries.delete(entry.key);
+    entries.set(entry.key, entry);
+    return entry.backend;
+  };
+
+  const status = async (owner: Owner, config: BackendConfig): Promise<BackendStatus> => {
+    const wanted = read(owner, config);
+    const { type, workdir } = wanted.options;
+    const entry = entries.get(wanted.key);
+    if (!entry) return { type, workdir, status: "stopped" };
+    return {
+      type,
+      workdir,
+      status: entry.status,
+      ...(entry.error === undefined ? {} : { error: entry.error }),
+    };
+  };
+
+  return {
+    get,
+    status,
+    async start(owner, config) {
+      await get(owner, config);
+      return status(owner, config);
+    },
+    async stop(owner, config) {
+      const wanted = read(owner, config);
+      const entry = entries.get(wanted.key);
+      await entry?.backend.catch(() => {});
+      if (entry && entries.get(wanted.key) === entry) entries.delete(wanted.key);
+      await driverOf(wanted).stop(wanted.place);
+      return status(owner, config);
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all(drivers.values().map((driver) => driver.close()));
+    },
+  };
+}
+
+/** Throws `config_invalid`. A backend without a name is shared by all agents of the owner that name none. */
+function read(owner: Owner, config: BackendConfig): Wanted {
+  const parsed = BackendOptions.safeParse(config);
+  if (!parsed.success)
+    throw new AppError(
+      "config_invalid",
+      `The backend's configuration is wrong: ${z.prettifyError(parsed.error)}`,
+    );
+  const options = parsed.data;
+  const place = { owner, name: options.name ?? "default" };
+  return { key: JSON.stringify([owner.tenant, owner.user, place.name]), place, options };
+}
+
+const isSame = (one: Options, other: Options) => JSON.stringify(one) === JSON.stringify(other);

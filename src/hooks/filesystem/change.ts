@@ -1,0 +1,99 @@
+// write_file and edit_file, and the thread's record of what they changed.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { Backend } from "../../core/backend.ts";
+import { patchState, type Run } from "../../core/run.ts";
+import type { Stream } from "../../core/stream.ts";
+import { defineTool, type Tool } from "../../core/tool.ts";
+import { path, takingFilePath } from "./path.ts";
+
+/** The value of the thread's slot `files`: by absolute path, what the agent did to the file last. */
+interface FileRecord {
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly op: "write" | "edit";
+  /** Only of a small text file. */
+  readonly content?: string;
+}
+
+/** For one more, the file that was recorded first is forgotten. */
+const MAX_RECORDS = 500;
+const MAX_CONTENT_BYTES = 16 * 1024;
+
+export function writeFile(backend: Backend): Tool {
+  return takingFilePath(
+    defineTool({
+      name: "write_file",
+      description: "Write a file whole. Makes missing folders and replaces the file if there is one.",
+      parameters: z.object({ path, content: z.string() }),
+      annotations: { idempotent: true, category: "write" },
+      async *execute({ path, content }, _call, run) {
+        const bytes = Buffer.from(content);
+        const bytes_written = await backend.write(path, bytes, run.signal);
+        const file = await backend.stat(path, run.signal);
+        yield* record(run, file.path, recordOf(bytes, "write"));
+        return JSON.stringify({ path: file.path, bytes_written });
+      },
+    }),
+  );
+}
+
+export function editFile(backend: Backend): Tool {
+  return takingFilePath(
+    defineTool({
+      name: "edit_file",
+      description:
+        "Replace the first occurrence of old_text in a file with new_text. old_text must match exactly, white space included; give enough of it to be unique.",
+      parameters: z.object({ path, old_text: z.string(), new_text: z.string() }),
+      annotations: { category: "write" },
+      async *execute({ path, old_text, new_text }, _call, run) {
+        await backend.edit(path, old_text, new_text, run.signal);
+        const file = await backend.stat(path, run.signal);
+        yield* record(run, file.path, await recordOfFile(backend, path, run.signal));
+        return JSON.stringify({ path: file.path, bytes: file.size });
+      },
+    }),
+  );
+}
+
+async function* record(run: Run, path: string, entry: FileRecord): Stream<void> {
+  // Only this function writes the slot.
+  const records = (run.state.get("files") ?? {}) as Record<string, FileRecord>;
+  const [oldest] = Object.keys(records);
+  const isFull = !(path in records) && Object.keys(records).length >= MAX_RECORDS;
+  yield* patchState(run, "files", {
+    ...(isFull && oldest !== undefined ? { [oldest]: null } : {}),
+    [path]: entry,
+  });
+}
+
+function recordOf(bytes: Buffer, op: FileRecord["op"]): FileRecord {
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { bytes: bytes.length, sha256, op, ...contentOf(bytes) };
+}
+
+/** Reads the file as it is after the edit, and keeps no more of it than the record holds. */
+async function recordOfFile(backend: Backend, path: string, signal: AbortSignal): Promise<FileRecord> {
+  const hash = createHash("sha256");
+  const start: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of backend.read(path, {}, signal)) {
+    hash.update(chunk);
+    bytes += chunk.length;
+    if (bytes <= MAX_CONTENT_BYTES) start.push(chunk);
+  }
+  return {
+    ...{ bytes, sha256: hash.digest("hex"), op: "edit" },
+    ...(bytes <= MAX_CONTENT_BYTES ? contentOf(Buffer.concat(start)) : {}),
+  };
+}
+
+function contentOf(bytes: Buffer): Pick<FileRecord, "content"> {
+  if (bytes.length > MAX_CONTENT_BYTES) return {};
+  try {
+    return { content: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,73 @@
+// execute: a command in the workspace, its output shown while it runs.
+//
+// The result reads like a terminal: the output, then one line in brackets that says how the command ended. A
+// command that fails by itself is a result like any other; one that was ended from outside is a failed call.
+
+import { z } from "zod";
+import type { BackendConfig } from "../../core/agent.ts";
+import type { Backend, ExecOutput, ExecResult } from "../../core/backend.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Stream } from "../../core/stream.ts";
+import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
+
+const MAX_SECONDS = 600;
+/** Every type of backend may say how long a command may take. */
+const Limits = z.looseObject({ timeout: z.number().positive().max(MAX_SECONDS).default(120) });
+
+export function execute(backend: Backend, config: BackendConfig | undefined): Tool {
+  const seconds = Limits.parse(config ?? {}).timeout;
+  return defineTool({
+    name: "execute",
+    description:
+      "Run a shell command (sh) in the workspace: use relative paths, nothing can be typed in. Returns what it printed and its exit code. Processes left in the background go on.",
+    parameters: z.object({
+      command: z.string().min(1),
+      timeout: z
+        .number()
+        .positive()
+        .max(MAX_SECONDS)
+        .default(seconds)
+        .describe("Seconds until the command is ended, with everything it started."),
+    }),
+    annotations: { category: "execute" },
+    async *execute({ command, timeout }, call, run) {
+      const work = backend.exec(command, { signal: run.signal, timeoutMs: timeout * 1000 });
+      const result = yield* asProgress(work, call);
+      const report = reportOf(result);
+      return result.ended ? failed(reasons[result.ended](timeout), report) : done(report);
+    },
+  });
+}
+
+async function* asProgress(work: Stream<ExecResult, ExecOutput>, call: ToolCall): Stream<ExecResult> {
+  try {
+    for (;;) {
+      const item = await work.next();
+      if (item.done) return item.value;
+      yield {
+        event: "on_tool_progress",
+        name: call.name,
+        data: { call_id: call.id, output: item.value.text },
+      };
+    }
+  } finally {
+    // Ends the command when nobody waits for it any more. What a `return` gives back is not read.
+    await work.return(undefined as never);
+  }
+}
+
+const reasons: Readonly<Record<NonNullable<ExecResult["ended"]>, (seconds: number) => string>> = {
+  timeout: (seconds) =>
+    `The command was ended after ${seconds} s, with everything it had started. Set \`timeout\` (at most ${MAX_SECONDS}), or run it in the background.`,
+  cancelled: () => "The command was cancelled before it finished.",
+  "output-limit": () => "The command was ended because it printed too much. Redirect its output to a file.",
+};
+
+function reportOf({ output, omitted, exitCode, signal }: ExecResult): string {
+  const facts = [
+    exitCode === null ? `killed by ${signal ?? "a signal"}` : `exit_code: ${exitCode}`,
+    ...(omitted > 0 ? [`${omitted} characters of output left out`] : []),
+  ];
+  const gap = output === "" || output.endsWith("\n") ? "" : "\n";
+  return `${output}${gap}[${facts.join(", ")}]`;
+}

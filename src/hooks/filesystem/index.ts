@@ -1,0 +1,28 @@
+// The agent's hands: seven tools over its backend.
+
+import { z } from "zod";
+import { defineHook } from "../../core/hook.ts";
+import { registerTool } from "../../core/run.ts";
+import { editFile, writeFile } from "./change.ts";
+import { execute } from "./execute.ts";
+import { readFile } from "./read-file.ts";
+import { glob, grep, ls } from "./search.ts";
+
+export const filesystem = defineHook({
+  name: "filesystem",
+  options: z.strictObject({}),
+  activeByDefault: (agent) => agent.backend !== undefined,
+  create(_, { agent, backend }) {
+    if (!backend) return { name: "filesystem" };
+    const tools = [
+      ...[ls, readFile, writeFile, editFile, glob, grep].map((make) => make(backend)),
+      execute(backend, agent.backend),
+    ];
+    return {
+      name: "filesystem",
+      beforeAgent(run) {
+        for (const tool of tools) registerTool(run, tool);
+      },
+    };
+  },
+});

@@ -1,0 +1,74 @@
+// File name patterns: `*` and `?` within a name, `**` over folders, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a
+// character that means itself. A leading dot is a character like any other.
+
+import { RE2JS } from "re2js";
+import { type SafeRegex, safeRegex } from "./regex.ts";
+
+/**
+ * Tells whether a relative path matches. A pattern without `/` is held against the last name of the path;
+ * `./` in front of it holds it against the whole.
+ * Throws a `SyntaxError` whose message completes "The pattern …".
+ */
+export function globMatcher(pattern: string): (path: string) => boolean {
+  const trimmed = pattern.replace(/^(\.?\/)+/, "");
+  if (trimmed === "") throw new SyntaxError("is empty");
+  const regex: SafeRegex = safeRegex(translate(trimmed), RE2JS.DOTALL);
+  if (pattern.includes("/")) return (path) => regex.matches(path);
+  return (path) => regex.matches(path.slice(path.lastIndexOf("/") + 1));
+}
+
+function translate(glob: string): string {
+  let regex = "";
+  let open = 0;
+  for (let at = 0; at < glob.length; ) {
+    const [length, part] = piece(glob, at, open);
+    if (part === "(?:") open++;
+    if (part === ")") open--;
+    regex += part;
+    at += length;
+  }
+  if (open > 0) throw new SyntaxError("has a `{` without `}`; write `\\{` for the character itself");
+  return regex;
+}
+
+/** The piece of the pattern at `at`: how long it is, and the expression for it. */
+function piece(glob: string, at: number, open: number): [number, string] {
+  const char = glob.charAt(at);
+  switch (char) {
+    case "*":
+      return stars(glob, at);
+    case "?":
+      return [1, "[^/]"];
+    case "[":
+      return characterClass(glob, at);
+    case "{":
+      return [1, "(?:"];
+    case "}":
+      return [1, open > 0 ? ")" : "\\}"];
+    case ",":
+      return [1, open > 0 ? "|" : ","];
+    case "\\":
+      return at + 1 < glob.length ? [2, RE2JS.quote(glob.charAt(at + 1))] : [1, "\\\\"];
+    default:
+      return [1, RE2JS.quote(char)];
+  }
+}
+
+/** `**` as a whole name stands for any number of folders; anywhere else it is a `*`. */
+function stars(glob: string, at: number): [number, string] {
+  let end = at;
+  while (glob.charAt(end) === "*") end++;
+  const isWhole = /^[/{,]?$/.test(glob.charAt(at - 1)) && /^[/},]?$/.test(glob.charAt(end));
+  if (end - at !== 2 || !isWhole) return [end - at, "[^/]*"];
+  return glob.charAt(end) === "/" ? [3, "(?:[^/]+/)*"] : [2, ".+"];
+}
+
+function characterClass(glob: string, at: number): [number, string] {
+  const negated = /[!^]/.test(glob.charAt(at + 1));
+  const start = at + (negated ? 2 : 1);
+  // A `]` that comes first is one of the characters.
+  const end = glob.indexOf("]", start + 1);
+  if (end === -1) throw new SyntaxError("has a `[` without `]`; write `\\[` for the character itself");
+  const members = glob.slice(start, end).replace(/[\\[\]^]/g, "\\$&");
+  return [end - at + 1, negated ? `[^/${members}]` : `[${members}]`];
+}

@@ -1,0 +1,105 @@
+// How runs end: what an event says of it, and the events of the endings that a store writes itself.
+
+import { AppError } from "../core/errors.ts";
+import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
+import { NO_USAGE, type UserMessage } from "../core/message.ts";
+import type { LogEntry, RunKey, RunRecord, ThreadStatus } from "../core/stores.ts";
+import { closingOf } from "./brackets.ts";
+
+export interface Ending extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
+  readonly status: Exclude<RunRecord["status"], "pending" | "running">;
+}
+
+/** An event on its way into the log, with the text that will stand there. */
+export interface Draft {
+  readonly event: StreamEvent;
+  readonly json: string;
+}
+
+export const draftOf = (event: StreamEvent): Draft => ({ event, json: JSON.stringify(event) });
+
+/** What a thread is at once a run has ended so, and nothing else waits for it. */
+export const THREAD_STATUS = {
+  success: "idle",
+  cancelled: "idle",
+  interrupted: "interrupted",
+  error: "error",
+} as const satisfies Record<Ending["status"], ThreadStatus>;
+
+/** An event of the run itself. The others belong to threads further down. */
+const isOwn = (event: StreamEvent) => !event.path?.length;
+
+/** The events that change more than the log. */
+export type Change = Extract<StreamEvent, { event: "on_message" | "on_state" | "done" | "error" }>;
+
+const CHANGES: ReadonlySet<EventName> = new Set(["on_message", "on_state", "done", "error"]);
+
+/** The change that a draft is, as a copy of its own; undefined for all others. */
+export function changeOf({ event, json }: Draft): Change | undefined {
+  if (!CHANGES.has(event.event) || !isOwn(event)) return undefined;
+  // `json` is the text of `event`, and its name is among CHANGES.
+  return JSON.parse(json) as Change;
+}
+
+/** How a run ends that says `event` at last. */
+export function endingOf(event: Extract<Change, { event: "done" | "error" }>): Ending {
+  if (event.event === "error") return { status: "error", usage: NO_USAGE, error: event.data };
+  const { status, stop_reason, usage } = event.data;
+  return { status, stop_reason, usage };
+}
+
+/** Whether `drafts` end their run. Throws when something would come after the end. */
+export function endTheRun(drafts: readonly Draft[]): boolean {
+  const end = drafts.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
+  if (end === -1) return false;
+  if (end === drafts.length - 1) return true;
+  const name = drafts[end]?.event.event;
+  throw new AppError("internal", `\`${name}\` must be the last event of a run; more came after it.`);
+}
+
+export interface Stamp {
+  readonly run_id: string;
+  readonly thread_id: string;
+  readonly ts: string;
+}
+
+export function stamp({ run_id, thread_id }: Omit<RunKey, "owner">, now: number): Stamp {
+  return { run_id, thread_id, ts: new Date(now).toISOString() };
+}
+
+/**
+ * `drafts` end a run; what was left in its inbox and not taken in joins the thread before the end, so that no
+ * message that was accepted is lost.
+ */
+export function withLeftovers(
+  drafts: readonly Draft[],
+  inbox: readonly UserMessage[],
+  stamped: Stamp,
+): readonly Draft[] {
+  if (inbox.length === 0) return drafts;
+  const taken = new Set(drafts.map(({ event }) => event.event === "on_message" && event.data.message.id));
+  const left = inbox
+    .filter((message) => !taken.has(message.id))
+    .map((message) => draftOf({ event: "on_message", ...stamped, data: { message } }));
+  return [...drafts.slice(0, -1), ...left, ...drafts.slice(-1)];
+}
+
+/** The whole log of a run that was cancelled while it waited. */
+export function neverStarted(agent: string, model: string | undefined, stamped: Stamp): StreamEvent[] {
+  const usage = NO_USAGE;
+  return [
+    { event: "run_start", ...stamped, data: { agent, model: model ?? "", attempt: 1 } },
+    { event: "done", ...stamped, data: { status: "cancelled", stop_reason: "cancelled", usage } },
+  ];
+}
+
+/** The last events of a run whose processes died `attempts` times. `entries` are its log so far. */
+export function crashedTooOften(
+  attempts: number,
+  entries: Iterable<LogEntry>,
+  stamped: Stamp,
+): StreamEvent[] {
+  const message = `The process that executed this run died ${attempts} times. It is not tried again.`;
+  const error = { code: "crashed_too_often", message, details: { attempts } };
+  return [...closingOf(entries, error, stamped.ts), { event: "error", ...stamped, data: error }];
+}

@@ -1,0 +1,171 @@
+// The newest entries of one run in memory, and the readers who wait for more.
+//
+// A reader holds a cursor, never a queue: one that is not pulled costs nothing, however much is written.
+
+import { AppError } from "../core/errors.ts";
+import type { LogEntry } from "../core/stores.ts";
+import { eventsExpired } from "./refusals.ts";
+
+/** A batch ends at whichever comes first: so many entries, or so many characters. */
+const BATCH = 64;
+const BATCH_LENGTH = 256 * 1024;
+/** An allowance for the objects around an entry's text, in bytes. */
+const ENTRY_BYTES = 80;
+
+export class Log {
+  readonly #keep: number;
+  readonly #waiting = new Set<() => void>();
+  #entries: LogEntry[] = [];
+  #last: number;
+  #ended = false;
+  #failure: AppError | undefined;
+  #bytes = 0;
+  #ringsSoon = false;
+
+  /** Keeps the newest `keep` entries, of which the next is `last + 1`. */
+  constructor(keep: number, last = 0) {
+    this.#keep = keep;
+    this.#last = last;
+  }
+
+  /** The seq of the newest entry; 0 before the first. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** The numbers of the first and the last entry that can still be read; both 0 when there are none. */
+  get bounds(): { first: number; last: number } {
+    const held = Math.min(this.#keep, this.#entries.length);
+    return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** What the entries weigh, about. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get entries(): readonly LogEntry[] {
+    return this.#entries;
+  }
+
+  /** `entry.seq` must be `last + 1`. Wakes nobody: `ring` or `ringSoon` does. */
+  push(entry: LogEntry): void {
+    this.#entries.push(entry);
+    this.#last = entry.seq;
+    this.#bytes += weightOf(entry);
+    // Trimmed in bulk, so that an entry costs the same however many are kept.
+    if (this.#entries.length >= this.#keep + Math.max(BATCH, this.#keep >> 3)) this.#trim();
+  }
+
+  #trim(): void {
+    for (const old of this.#entries.splice(0, this.#entries.length - this.#keep))
+      this.#bytes -= weightOf(old);
+  }
+
+  /** There will be no more entries. */
+  end(): this {
+    this.#ended = true;
+    this.ring();
+    return this;
+  }
+
+  /** Lets the entries go. */
+  drop(): void {
+    this.#entries = [];
+    this.#bytes = 0;
+  }
+
+  /** Every reader gets `reason`, also those who wait. */
+  close(reason: AppError): void {
+    this.#failure = reason;
+    this.ring();
+  }
+
+  ring(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  /** Rings once for all that is written in this turn of the event loop. */
+  ringSoon(): void {
+    if (this.#ringsSoon || this.#waiting.size === 0) return;
+    this.#ringsSoon = true;
+    setImmediate(() => {
+      this.#ringsSoon = false;
+      this.ring();
+    });
+  }
+
+  /** Up to a batch of the entries after `after`; undefined when they are not here any more. */
+  take(after: number): readonly LogEntry[] | undefined {
+    if (this.#failure) throw this.#failure;
+    const behind = this.#last - after;
+    if (behind > this.#keep || behind > this.#entries.length) return undefined;
+    return firstBatch(this.#entries, this.#entries.length - behind);
+  }
+
+  /** Calls `wake` once, at the next ring. */
+  await(wake: () => void): void {
+    if (this.#failure) throw this.#failure;
+    this.#waiting.add(wake);
+  }
+
+  leave(wake: () => void): void {
+    this.#waiting.delete(wake);
+  }
+}
+
+/** The batch that begins at `from`. */
+export function firstBatch(entries: readonly LogEntry[], from: number): readonly LogEntry[] {
+  let to = from;
+  for (let length = 0; to < entries.length && to < from + BATCH && length < BATCH_LENGTH; to++)
+    length += entries[to]?.json.length ?? 0;
+  return entries.slice(from, to);
+}
+
+function weightOf({ json }: LogEntry): number {
+  return Buffer.byteLength(json) + ENTRY_BYTES;
+}
+
+/**
+ * Replay and live as one: the entries after `after`, in batches, until the log has ended or `signal` aborts.
+ * What the log no longer holds comes from `older`, which returns at least one entry or throws.
+ */
+export async function* follow(
+  log: Log,
+  after: number,
+  signal: AbortSignal,
+  older: (after: number) => readonly LogEntry[],
+): AsyncGenerator<readonly LogEntry[], void, void> {
+  if (!(Number.isSafeInteger(after) && after >= 0))
+    throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${after}.`);
+  if (after > log.last) throw eventsExpired(after);
+
+  let wake = () => {};
+  const onAbort = () => wake();
+  signal.addEventListener("abort", onAbort);
+  try {
+    for (let cursor = after; !signal.aborted; ) {
+      if (cursor < log.last) {
+        const batch = log.take(cursor) ?? older(cursor);
+        cursor = batch.at(-1)?.seq ?? cursor;
+        yield batch;
+      } else if (log.ended) {
+        return;
+      } else {
+        // Nothing is awaited between the look at the log and the entry into its list: no ring is missed.
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          log.await(resolve);
+        });
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    log.leave(wake);
+  }
+}

@@ -1,0 +1,209 @@
+// Every thread in memory: whose it is, what it weighs, and which one is packed, or goes, when room or time is up.
+//
+// A thread with a run that is active or waits is never dropped. Of the others, those go first that were not
+// used for the longest time; those that wait for a person's answer go last.
+
+import { AppError } from "../../core/errors.ts";
+import type { Owner } from "../../core/ids.ts";
+import type { Lease } from "../../core/stores.ts";
+import type { Limits } from "../options.ts";
+import { OwnerMap } from "../owner-map.ts";
+import { leaseLost, storeClosed } from "../refusals.ts";
+import { isBusy, isLive, type LiveRun, type RunEntry, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
+import { pack, unpack } from "./packing.ts";
+
+export interface Bounds {
+  /** Of all threads. */
+  readonly maxBytes: number;
+  /** Of those that are idle and not packed. */
+  readonly warmBytes: number;
+}
+
+/** A thread that weighs more is not packed: it would keep everybody waiting. */
+const MAX_PACKED_BYTES = 256 * 1024;
+
+export class Book {
+  readonly limits: Limits;
+  readonly running = new Set<LiveRun>();
+  /** Threads on which a run waits and none is active. */
+  readonly waiting = new Set<ThreadEntry>();
+  readonly #bounds: Bounds;
+  readonly #threads = new OwnerMap<ThreadEntry>();
+  /** What may be dropped, least recently used first. */
+  readonly #idle = new Set<ThreadEntry>();
+  readonly #interrupted = new Set<ThreadEntry>();
+  /** Those of them that are not packed, in the same order, and what they weigh. */
+  readonly #warm = new Set<ThreadEntry>();
+  #warmBytes = 0;
+  /** Runs that have ended and whose log is still here, in the order of their end. */
+  readonly #ended = new Set<RunEntry>();
+  #bytes = 0;
+  #closed = false;
+
+  constructor(limits: Limits, bounds: Bounds) {
+    this.limits = limits;
+    this.#bounds = bounds;
+  }
+
+  assertOpen(): void {
+    if (this.#closed) throw storeClosed();
+  }
+
+  /** The thread, and its time begins anew. */
+  find(owner: Owner, id: string): ThreadEntry | undefined {
+    this.assertOpen();
+    const thread = this.#threads.get(owner, id);
+    if (thread && this.#isDue(thread)) this.remove(thread);
+    else if (thread) this.touch(thread);
+    return thread && this.#threads.get(owner, id);
+  }
+
+  findRun(owner: Owner, threadId: string, runId: string): RunEntry | undefined {
+    return this.find(owner, threadId)?.runs.findLast((run) => run.id === runId);
+  }
+
+  /** The run that `lease` is for. Throws `lease_lost`. */
+  leased(lease: Lease): LiveRun {
+    this.assertOpen();
+    const run = this.#threads.get(lease.owner, lease.thread_id)?.active;
+    if (run?.id !== lease.run_id || run.attempt !== lease.epoch || !isLive(run)) throw leaseLost(lease);
+    return run;
+  }
+
+  threadsOf(owner: Owner): ThreadEntry[] {
+    this.assertOpen();
+    return this.#threads.of(owner).filter((thread) => !this.#isDue(thread));
+  }
+
+  add(thread: ThreadEntry): void {
+    this.#threads.set(thread.owner, thread.id, thread);
+    this.#bytes += thread.bytes;
+    this.touch(thread);
+  }
+
+  remove(thread: ThreadEntry): void {
+    this.#threads.delete(thread.owner, thread.id);
+    this.#take(thread);
+    for (const run of thread.runs) this.forgetEvents(run);
+    this.#bytes -= thread.bytes;
+  }
+
+  /** Call it after every use and every change of what a thread is at. Its parts can be relied on until the next turn. */
+  touch(thread: ThreadEntry): void {
+    thread.usedAt = this.limits.now();
+    this.#take(thread);
+    this.#unpack(thread);
+    if (thread.queue.length > 0 && !thread.active) this.waiting.add(thread);
+    else this.waiting.delete(thread);
+    if (isBusy(thread)) return;
+    (thread.outcome === "interrupted" ? this.#interrupted : this.#idle).add(thread);
+    this.#warm.add(thread);
+    this.#warmBytes += thread.bytes;
+    this.#packOthers(thread);
+  }
+
+  weigh(thread: ThreadEntry, bytes: number): void {
+    thread.bytes += bytes;
+    this.#bytes += bytes;
+    if (this.#warm.has(thread)) this.#warmBytes += bytes;
+  }
+
+  /**
+   * Drops threads other than `except` until there is room for more. Throws `unavailable` when what is left
+   * cannot be dropped.
+   */
+  makeRoom(except?: ThreadEntry): void {
+    if (this.#bytes < this.#bounds.maxBytes) return;
+    for (const droppable of [this.#idle, this.#interrupted])
+      for (const thread of droppable) {
+        if (thread !== except) this.remove(thread);
+        if (this.#bytes < this.#bounds.maxBytes) return;
+      }
+    throw new AppError(
+      "unavailable",
+      `The memory for threads (${this.#bounds.maxBytes} bytes) is full, and all of them are in use. Try again later.`,
+    );
+  }
+
+  /** Keeps the events of a run that has ended until they are due. */
+  retain(run: RunEntry): void {
+    this.#ended.add(run);
+  }
+
+  eventsAreDue(run: RunEntry): boolean {
+    return run.endedAt !== undefined && run.endedAt + this.limits.eventRetentionMs <= this.limits.now();
+  }
+
+  forgetEvents(run: RunEntry): void {
+    this.#ended.delete(run);
+    if (!run.log) return;
+    this.weigh(run.thread, -run.log.bytes);
+    run.log.drop();
+    run.log = undefined;
+  }
+
+  /** Lets go what is due. Costs what goes, not what is here. */
+  sweep(): void {
+    for (const run of this.#ended) {
+      if (!this.eventsAreDue(run)) break;
+      this.forgetEvents(run);
+    }
+    for (const droppable of [this.#idle, this.#interrupted])
+      for (const thread of droppable) {
+        if (!this.#isDue(thread)) break;
+        this.remove(thread);
+      }
+  }
+
+  /** Readers who wait get `unavailable`. */
+  close(): void {
+    this.#closed = true;
+    for (const thread of this.#threads.values()) for (const run of thread.runs) run.log?.close(storeClosed());
+  }
+
+  /** Out of every order that it stands in. */
+  #take(thread: ThreadEntry): void {
+    this.#idle.delete(thread);
+    this.#interrupted.delete(thread);
+    if (this.#warm.delete(thread)) this.#warmBytes -= thread.bytes;
+  }
+
+  #packOthers(thread: ThreadEntry): void {
+    for (const oldest of this.#warm) {
+      if (oldest === thread || this.#warmBytes <= this.#bounds.warmBytes) return;
+      this.#warm.delete(oldest);
+      this.#warmBytes -= oldest.bytes;
+      if (oldest.bytes <= MAX_PACKED_BYTES) this.#pack(oldest);
+    }
+  }
+
+  #pack(thread: ThreadEntry): void {
+    const packed = { text: pack(thread), bytes: thread.bytes };
+    for (const run of thread.runs) {
+      this.#ended.delete(run);
+      // Whoever reads it finds it again when it needs the next entries.
+      run.log?.drop();
+    }
+    thread.packed = packed;
+    thread.messages = [];
+    thread.state = undefined;
+    thread.runs = [];
+    this.weigh(thread, THREAD_BYTES + packed.text.length - thread.bytes);
+  }
+
+  #unpack(thread: ThreadEntry): void {
+    const { packed } = thread;
+    if (!packed) return;
+    unpack(thread, packed.text, this.limits.eventsPerRun);
+    thread.packed = undefined;
+    this.weigh(thread, packed.bytes - thread.bytes);
+    for (const run of thread.runs) if (run.log) this.retain(run);
+  }
+
+  #isDue(thread: ThreadEntry): boolean {
+    if (isBusy(thread)) return false;
+    const { threadTtlMs, interruptedTtlMs, now } = this.limits;
+    const ttl = thread.outcome === "interrupted" ? Math.max(interruptedTtlMs, threadTtlMs) : threadTtlMs;
+    return thread.usedAt + ttl <= now();
+  }
+}

@@ -1,0 +1,80 @@
+// Threads and runs as they lie in memory.
+
+import type { Owner } from "../../core/ids.ts";
+import type { Message, UserMessage } from "../../core/message.ts";
+import type { NewRun, RunRecord, RunRequest, StopMode, Thread } from "../../core/stores.ts";
+import type { Log } from "../log.ts";
+
+/** What a thread weighs beside all that is in it, about. */
+export const THREAD_BYTES = 600;
+
+export interface Slot {
+  readonly value: unknown;
+  readonly bytes: number;
+}
+
+export interface ThreadEntry {
+  readonly owner: Owner;
+  readonly id: string;
+  readonly createdAt: number;
+  agent: string | undefined;
+  title: string | undefined;
+  metadata: Thread["metadata"];
+  /** What it is at when no run is active or waits. */
+  outcome: Exclude<Thread["status"], "busy">;
+  updatedAt: number;
+  /** Last read or written. */
+  usedAt: number;
+  messages: Message[];
+  /** The ids of `messages`, kept only while a run is active. */
+  ids: Set<string> | undefined;
+  state: Map<string, Slot> | undefined;
+  /** Oldest first. */
+  runs: RunEntry[];
+  active: RunEntry | undefined;
+  queue: RunEntry[];
+  messageCount: number;
+  /** What it weighs now; and of that, its messages and state when they are not packed. */
+  bytes: number;
+  contentBytes: number;
+  /** In place of `messages`, `state` and `runs`; with what it weighs without it. */
+  packed: { readonly text: string; readonly bytes: number } | undefined;
+}
+
+/** What only a run that has not ended needs. */
+export interface Work {
+  readonly request: RunRequest;
+  inbox: UserMessage[];
+  leaseUntil: number;
+  /** Of the request and the inbox. */
+  bytes: number;
+  stop: StopMode | undefined;
+}
+
+export interface RunEntry {
+  readonly thread: ThreadEntry;
+  readonly id: string;
+  readonly agent: string;
+  readonly metadata: NewRun["metadata"];
+  readonly key: string | undefined;
+  readonly createdAt: number;
+  status: RunRecord["status"];
+  attempt: number;
+  usage: RunRecord["usage"];
+  stopReason: string | undefined;
+  error: RunRecord["error"];
+  endedAt: number | undefined;
+  work: Work | undefined;
+  /** Gone some time after the end; `lastSeq` stays. */
+  log: Log | undefined;
+  lastSeq: number;
+}
+
+/** A run that has not ended. */
+export type LiveRun = RunEntry & { readonly work: Work; readonly log: Log };
+
+export function isLive(run: RunEntry): run is LiveRun {
+  return run.work !== undefined && run.log !== undefined;
+}
+
+export const isBusy = (thread: ThreadEntry) => thread.active !== undefined || thread.queue.length > 0;

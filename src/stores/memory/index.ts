@@ -1,0 +1,42 @@
+// Everything in the memory of this process, gone with it. Bounded by time and by bytes.
+
+import type { Stores } from "../../core/stores.ts";
+import { DEFAULTS, type StoreOptions } from "../options.ts";
+import { Book } from "./book.ts";
+import { memoryEvents } from "./events.ts";
+import { memoryRuns } from "./runs.ts";
+import { memoryThreads } from "./threads.ts";
+
+export interface MemoryStoreOptions extends StoreOptions {
+  /**
+   * What all threads together may weigh, about. When it is reached the thread that was not used for the longest
+   * time goes, never one with a run that is active or waits. When nothing can go, whatever would add more is
+   * refused with `unavailable`; only the end of a run is always written.
+   */
+  readonly maxBytes?: number;
+  /** What idle threads may weigh as they are. Those that were not used for longer are kept compressed. */
+  readonly warmBytes?: number;
+}
+
+const MIB = 1024 * 1024;
+
+export function createMemoryStores({
+  maxBytes = 256 * MIB,
+  warmBytes = 8 * MIB,
+  ...options
+}: MemoryStoreOptions = {}): Stores {
+  const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
+  const sweep = setInterval(() => book.sweep(), book.limits.sweepMs).unref();
+  return {
+    threads: memoryThreads(book),
+    runs: memoryRuns(book),
+    events: memoryEvents(book),
+    async ping() {
+      book.assertOpen();
+    },
+    async close() {
+      clearInterval(sweep);
+      book.close();
+    },
+  };
+}

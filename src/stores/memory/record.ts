@@ -1,0 +1,140 @@
+// The one place where a run's events are written in memory, together with what they mean.
+
+import type { StreamEvent } from "../../core/event.ts";
+import type { Message, UserMessage } from "../../core/message.ts";
+import { merge } from "../../core/run.ts";
+import {
+  type Change,
+  changeOf,
+  draftOf,
+  type Ending,
+  endingOf,
+  endTheRun,
+  type Stamp,
+  stamp,
+  THREAD_STATUS,
+  withLeftovers,
+} from "../endings.ts";
+import type { Book } from "./book.ts";
+import type { LiveRun, RunEntry, ThreadEntry } from "./entries.ts";
+
+/** A run's first entries wake its readers one by one; later ones together, once per turn of the event loop. */
+const FIRST_ENTRIES = 16;
+
+/**
+ * Writes all of `events`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
+ * a run is written always.
+ */
+export function record(book: Book, run: LiveRun, events: readonly StreamEvent[]): void {
+  const { thread, log, work } = run;
+  const written = events.map(draftOf);
+  const ends = endTheRun(written);
+  if (!ends) book.makeRoom();
+  const drafts = ends ? withLeftovers(written, work.inbox, stampOf(book, run)) : written;
+
+  const before = log.bytes;
+  for (const { event, json } of drafts)
+    log.push({ epoch: run.attempt, seq: log.last + 1, event: event.event, json });
+  book.weigh(thread, log.bytes - before);
+  for (const draft of drafts) apply(book, run, changeOf(draft));
+
+  if (ends || log.last <= FIRST_ENTRIES) log.ring();
+  else log.ringSoon();
+}
+
+export function stampOf(book: Book, { id, thread }: RunEntry): Stamp {
+  return stamp({ run_id: id, thread_id: thread.id }, book.limits.now());
+}
+
+function apply(book: Book, run: LiveRun, change: Change | undefined): void {
+  if (!change) return;
+  run.thread.updatedAt = book.limits.now();
+  if (change.event === "on_message") addMessage(book, run, change.data.message);
+  else if (change.event === "on_state") setSlot(book, run.thread, change.data);
+  else settle(book, run, endingOf(change));
+}
+
+function addMessage(book: Book, run: LiveRun, message: Message): void {
+  const { thread, work } = run;
+  if (work.inbox.some((left) => left.id === message.id))
+    setInbox(
+      book,
+      run,
+      work.inbox.filter((left) => left.id !== message.id),
+    );
+  const known = idsOf(thread);
+  if (known.has(message.id)) return;
+  known.add(message.id);
+  thread.messageCount = thread.messages.push(message);
+  weighContent(book, thread, sizeOf(message));
+}
+
+/** The ids of a thread's messages, made once for a run: whoever executes it loads them all, too. */
+export function idsOf(thread: ThreadEntry): Set<string> {
+  thread.ids ??= new Set(thread.messages.map((message) => message.id));
+  return thread.ids;
+}
+
+export function setInbox(book: Book, { thread, work }: LiveRun, inbox: UserMessage[]): void {
+  const grown = sizeOf(inbox) - sizeOf(work.inbox);
+  work.inbox = inbox;
+  work.bytes += grown;
+  book.weigh(thread, grown);
+}
+
+interface SlotChange {
+  readonly key: string;
+  readonly value?: unknown;
+  readonly patch?: Record<string, unknown> | undefined;
+}
+
+function setSlot(book: Book, thread: ThreadEntry, { key, value, patch }: SlotChange): void {
+  thread.state ??= new Map();
+  const before = thread.state.get(key);
+  const after = patch ? merge(before?.value, patch) : value;
+  const bytes = patch ? (before?.bytes ?? 0) + growth(before?.value, patch) : sizeOf(after);
+  if (after === undefined) thread.state.delete(key);
+  else thread.state.set(key, { value: after, bytes });
+  weighContent(book, thread, bytes - (before?.bytes ?? 0));
+}
+
+/** What a patch adds to a value's weight; it costs what the patch weighs, not what the value does. */
+function growth(value: unknown, patch: Readonly<Record<string, unknown>>): number {
+  const old: object = Object(value);
+  let bytes = 0;
+  for (const [key, member] of Object.entries(patch)) {
+    if (member !== null) bytes += sizeOf([key, member]);
+    if (Object.hasOwn(old, key)) bytes -= sizeOf([key, Reflect.get(old, key)]);
+  }
+  return bytes;
+}
+
+function weighContent(book: Book, thread: ThreadEntry, bytes: number): void {
+  thread.contentBytes += bytes;
+  book.weigh(thread, bytes);
+}
+
+function settle(book: Book, run: LiveRun, ending: Ending): void {
+  const { thread, log, work } = run;
+  const entry: RunEntry = run;
+  entry.status = ending.status;
+  entry.usage = ending.usage;
+  entry.stopReason = ending.stop_reason;
+  entry.error = ending.error;
+  entry.endedAt = book.limits.now();
+  entry.lastSeq = log.last;
+  entry.work = undefined;
+  book.weigh(thread, -work.bytes);
+  book.running.delete(run);
+  book.retain(run);
+  if (thread.active === run) {
+    thread.active = undefined;
+    thread.ids = undefined;
+    thread.outcome = THREAD_STATUS[ending.status];
+  }
+  thread.queue = thread.queue.filter((waiting) => waiting !== run);
+  book.touch(thread);
+  log.end();
+}
+
+export const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");

@@ -1,0 +1,41 @@
+// What every store can be told, and what it does when it is told nothing. Times are in milliseconds.
+
+export interface StoreOptions {
+  /** The clock: milliseconds since 1970. */
+  readonly now?: () => number;
+  /** A run whose lease was not renewed for this long may be taken over. */
+  readonly leaseMs?: number;
+  /** A run whose process dies once more after this many attempts has failed. */
+  readonly maxAttempts?: number;
+  /** Runs that may wait for a thread; one more is refused with `queue_full`. */
+  readonly queueLength?: number;
+  /** Messages that may wait for a run; one more is refused with `queue_full`. */
+  readonly inboxLength?: number;
+  /** Entries kept of one run. Older ones go; a reader that still needs them gets `events_expired`. */
+  readonly eventsPerRun?: number;
+  /** How long the events of a run can be read after its end. */
+  readonly eventRetentionMs?: number;
+  /** A thread that nobody read or wrote for this long is forgotten, unless a run is active or waits. */
+  readonly threadTtlMs?: number;
+  /** The same for a thread that waits for a person's answer. */
+  readonly interruptedTtlMs?: number;
+  /** How often what is due to go is looked for. It can no longer be reached from the moment it is due. */
+  readonly sweepMs?: number;
+}
+
+export type Limits = Required<StoreOptions>;
+
+const HOUR = 3_600_000;
+
+export const DEFAULTS: Limits = {
+  now: () => Date.now(),
+  leaseMs: 10_000,
+  maxAttempts: 3,
+  queueLength: 16,
+  inboxLength: 16,
+  eventsPerRun: 20_000,
+  eventRetentionMs: HOUR,
+  threadTtlMs: HOUR,
+  interruptedTtlMs: 24 * HOUR,
+  sweepMs: 300_000,
+};

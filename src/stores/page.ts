@@ -1,0 +1,31 @@
+// Pages and the cursors between them.
+
+import { AppError } from "../core/errors.ts";
+import type { Page } from "../core/stores.ts";
+
+/** `found` holds one item more than `limit` when there is a next page. */
+export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (last: T) => string): Page<T> {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  return found.length > limit && last !== undefined ? { items, next_cursor: cursorOf(last) } : { items };
+}
+
+/** Where a thread stands among its owner's, newest change first; the id settles equal times. */
+export interface Position {
+  readonly updatedAt: number;
+  readonly id: string;
+}
+
+export function encodePosition({ updatedAt, id }: Position): string {
+  return Buffer.from(`${updatedAt} ${id}`).toString("base64url");
+}
+
+export function decodePosition(cursor: string): Position {
+  const [, updatedAt, id] = /^(\d+) (.+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  if (updatedAt === undefined || id === undefined) throw badCursor(cursor);
+  return { updatedAt: Number(updatedAt), id };
+}
+
+export function badCursor(cursor: string): AppError {
+  return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+}

@@ -1,0 +1,53 @@
+// The refusals that every store makes, in the same words.
+
+import { AppError } from "../core/errors.ts";
+import type { Lease } from "../core/stores.ts";
+
+export function threadBusy(threadId: string, runId: string): AppError {
+  return new AppError("thread_busy", `Thread \`${threadId}\` is busy with run \`${runId}\`.`, {
+    details: { run_id: runId },
+  });
+}
+
+export function threadExists(id: string): AppError {
+  return new AppError("already_exists", `There is a thread \`${id}\` already.`);
+}
+
+export function runExists(id: string): AppError {
+  return new AppError("already_exists", `There is a run \`${id}\` already.`);
+}
+
+export function queueFull(threadId: string, limit: number): AppError {
+  return new AppError("queue_full", `${limit} runs wait for thread \`${threadId}\` already.`, {
+    details: { limit },
+  });
+}
+
+export function inboxFull(runId: string, limit: number): AppError {
+  return new AppError("queue_full", `${limit} messages wait for run \`${runId}\` already.`, {
+    details: { limit },
+  });
+}
+
+export function leaseLost({ run_id, epoch }: Lease): AppError {
+  return new AppError("lease_lost", `Attempt ${epoch} of run \`${run_id}\` no longer holds its lease.`);
+}
+
+export function noSuchRun(id: string): AppError {
+  return new AppError("not_found", `There is no run \`${id}\`.`);
+}
+
+export function noSuchMessage(id: string): AppError {
+  return new AppError("not_found", `There is no message \`${id}\` in this thread.`);
+}
+
+export function eventsExpired(after: number): AppError {
+  return new AppError(
+    "events_expired",
+    `The events after ${after} are not here: they are too old, or never were. Read the thread's messages instead.`,
+  );
+}
+
+export function storeClosed(): AppError {
+  return new AppError("unavailable", "The store is closed.");
+}

@@ -1,0 +1,106 @@
+// What events mean, as changes of the tables.
+
+import type { Message, UserMessage } from "../../core/message.ts";
+import { merge } from "../../core/run.ts";
+import type { RunStatus } from "../../core/stores.ts";
+import { type Change, type Ending, endingOf, THREAD_STATUS } from "../endings.ts";
+import type { Limits } from "../options.ts";
+import type { Database } from "./database.ts";
+import type { RowKey } from "./keys.ts";
+
+const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
+const THREAD = "owner = ? AND thread_id = ?";
+
+/** Busy while a run is active or waits, else what the last one left behind. */
+const STATUS = `CASE WHEN
+    EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'running') OR
+    EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'pending')
+  THEN 'busy' ELSE outcome END`;
+
+export interface Changes {
+  /** Carries out a change that a run's event means; `seq` is the event's number. Inside a transaction. */
+  apply(key: RowKey, change: Change, seq: number): void;
+  /** Brings a thread's status and times up to date. Inside a transaction. */
+  touchThread(owner: string, threadId: string): void;
+  /** The run that a newcomer would have to wait for. */
+  ahead(owner: string, threadId: string): string | undefined;
+  /** What was left for a run and is not in the thread yet, oldest first. */
+  inbox(key: RowKey): UserMessage[];
+}
+
+export function createChanges(database: Database, { now }: Limits): Changes {
+  const insertMessage = database.query(`
+    INSERT INTO messages (owner, thread_id, position, id, body)
+    SELECT ?1, ?2, coalesce(max(position), 0) + 1, ?3, ?4 FROM messages WHERE owner = ?1 AND thread_id = ?2
+    ON CONFLICT (owner, thread_id, id) DO NOTHING`);
+  const count = database.query(
+    "UPDATE threads SET message_count = message_count + ? WHERE owner = ? AND id = ?",
+  );
+  const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
+  const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
+  const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);
+  const selectSlot = database.query<{ value: string }>(`SELECT value FROM state WHERE ${THREAD} AND key = ?`);
+  const deleteSlot = database.query(`DELETE FROM state WHERE ${THREAD} AND key = ?`);
+  const upsertSlot = database.query(
+    "INSERT INTO state (owner, thread_id, key, value) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+  );
+  const selectStatus = database.query<{ status: RunStatus }>(
+    "SELECT status FROM runs WHERE owner = ? AND thread_id = ? AND id = ?",
+  );
+  const endRun = database.query(`
+    UPDATE runs SET status = ?, stop_reason = ?, error = ?, usage = ?, ended_at = ?, last_seq = ?,
+      request = NULL, stop = NULL, place = NULL
+    WHERE owner = ? AND thread_id = ? AND id = ?`);
+  const selectRunning = database.query<{ id: string }>(
+    `SELECT id FROM runs WHERE ${THREAD} AND status = 'running'`,
+  );
+  const selectWaiting = database.query<{ id: string }>(
+    `SELECT id FROM runs WHERE ${THREAD} AND status = 'pending' ORDER BY place LIMIT 1`,
+  );
+  const setOutcome = database.query("UPDATE threads SET outcome = ? WHERE owner = ? AND id = ?");
+  const touch = database.query(
+    `UPDATE threads SET updated_at = ?, used_at = ?, status = ${STATUS} WHERE owner = ? AND id = ?`,
+  );
+
+  return {
+    apply(key, change, seq) {
+      if (change.event === "on_message") addMessage(key, change.data.message);
+      else if (change.event === "on_state") setSlot(key, change.data);
+      else settle(key, endingOf(change), seq);
+    },
+    touchThread(owner, threadId) {
+      touch.run(now(), now(), owner, threadId);
+    },
+    ahead(owner, threadId) {
+      return (selectRunning.get(owner, threadId) ?? selectWaiting.get(owner, threadId))?.id;
+    },
+    inbox(key) {
+      // `steer` is the only one who fills this column.
+      return selectLeft.all(...key).map(({ body }) => JSON.parse(body) as UserMessage);
+    },
+  };
+
+  function addMessage(key: RowKey, message: Message): void {
+    const [owner, threadId] = key;
+    const added = insertMessage.run(owner, threadId, message.id, JSON.stringify(message));
+    count.run(added, owner, threadId);
+    takeLeft.run(...key, message.id);
+  }
+
+  function setSlot([owner, threadId]: RowKey, change: Extract<Change, { event: "on_state" }>["data"]): void {
+    const { key, value, patch } = change;
+    const before = patch && selectSlot.get(owner, threadId, key);
+    const after = patch ? merge(before && JSON.parse(before.value), patch) : value;
+    if (after === undefined) deleteSlot.run(owner, threadId, key);
+    else upsertSlot.run(owner, threadId, key, JSON.stringify(after));
+  }
+
+  function settle(key: RowKey, ending: Ending, seq: number): void {
+    const { status, stop_reason = null, error, usage } = ending;
+    const wasRunning = selectStatus.get(...key)?.status === "running";
+    const problem = error ? JSON.stringify(error) : null;
+    endRun.run(status, stop_reason, problem, JSON.stringify(usage), now(), seq, ...key);
+    clearLeft.run(...key);
+    if (wasRunning) setOutcome.run(THREAD_STATUS[status], key[0], key[1]);
+  }
+}

@@ -1,0 +1,128 @@
+// The one file, and the one connection to it. Opened by one process at a time: the lock is held until the
+// connection closes or the process dies, however it dies.
+
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { AppError } from "../../core/errors.ts";
+import { storeClosed } from "../refusals.ts";
+import { prepareSchema } from "./schema.ts";
+
+/** A prepared statement. Its `?` are given in order. */
+export interface Query<Row> {
+  get(...values: SQLInputValue[]): Row | undefined;
+  all(...values: SQLInputValue[]): Row[];
+  /** Row by row, as they are asked for. */
+  each(...values: SQLInputValue[]): IterableIterator<Row>;
+  /** Returns how many rows were changed. */
+  run(...values: SQLInputValue[]): number;
+}
+
+/** `durable`: on disk when it is committed. `fast`: it may be lost when the machine dies, not when the process does. */
+export type Durability = "durable" | "fast";
+
+/** Keeps `effect` for the moment when everything is committed; never called if it is not. */
+export type Then = (effect: () => void) => void;
+
+export class Database {
+  readonly #file: DatabaseSync;
+  readonly #begin: Query<unknown>;
+  readonly #commit: Query<unknown>;
+  #synchronous: Durability | undefined;
+
+  /** Throws `unavailable` when the file is in use, cannot be opened, or is not one of ours. */
+  constructor(path: string) {
+    this.#file = open(path);
+    this.#begin = this.query("BEGIN");
+    this.#commit = this.query("COMMIT");
+  }
+
+  /** The tables are STRICT: what a column was declared to hold is what comes back, so `Row` is what `sql` selects. */
+  query<Row>(sql: string): Query<Row> {
+    const statement = this.#file.prepare(sql);
+    return {
+      get: (...values) => statement.get(...values) as Row | undefined,
+      all: (...values) => statement.all(...values) as Row[],
+      each: (...values) => statement.iterate(...values) as IterableIterator<Row>,
+      run: (...values) => Number(statement.run(...values).changes),
+    };
+  }
+
+  assertOpen(): void {
+    if (!this.#file.isOpen) throw storeClosed();
+  }
+
+  /** Throws what `work` throws; what the database itself throws becomes `unavailable`. */
+  read<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw this.#translated(error);
+    }
+  }
+
+  /** All that `work` changes, or nothing if it throws. `work` cannot be nested and must not wait. */
+  write<T>(durability: Durability, work: (then: Then) => T): T {
+    const effects: (() => void)[] = [];
+    const result = this.read(() =>
+      this.#transaction(durability, () => work((effect) => effects.push(effect))),
+    );
+    for (const effect of effects) effect();
+    return result;
+  }
+
+  close(): void {
+    if (this.#file.isOpen) this.#file.close();
+  }
+
+  #transaction<T>(durability: Durability, work: () => T): T {
+    if (this.#synchronous !== durability)
+      this.#file.exec(`PRAGMA synchronous = ${durability === "durable" ? "FULL" : "NORMAL"}`);
+    this.#synchronous = durability;
+    this.#begin.run();
+    try {
+      const result = work();
+      this.#commit.run();
+      return result;
+    } catch (error) {
+      // Some failures have ended the transaction already.
+      if (this.#file.isTransaction) this.#file.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #translated(error: unknown): unknown {
+    if (!this.#file.isOpen) return storeClosed();
+    if (!isSqlite(error)) return error;
+    return new AppError("unavailable", `The database failed: ${error.message}.`, { cause: error });
+  }
+}
+
+function open(path: string): DatabaseSync {
+  let file: DatabaseSync | undefined;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    file = new DatabaseSync(path, { enableForeignKeyConstraints: true });
+    file.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
+    prepareSchema(file, path);
+    return file;
+  } catch (error) {
+    if (file?.isOpen) file.close();
+    throw cannotOpen(path, error);
+  }
+}
+
+const SQLITE_BUSY = 5;
+
+function cannotOpen(path: string, error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  const message =
+    isSqlite(error) && error.errcode === SQLITE_BUSY
+      ? `\`${path}\` is in use by another process. Only one at a time can use it: stop the other, or use another file.`
+      : `The database \`${path}\` cannot be opened: ${error instanceof Error ? error.message : String(error)}.`;
+  return new AppError("unavailable", message, { cause: error });
+}
+
+function isSqlite(error: unknown): error is Error & { errcode: number } {
+  return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error;
+}

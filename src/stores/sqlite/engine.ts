@@ -1,0 +1,29 @@
+// What the three stores of one file share.
+
+import type { Limits } from "../options.ts";
+import { type Changes, createChanges } from "./changes.ts";
+import { Database } from "./database.ts";
+import { createLifetime, type Lifetime } from "./lifetime.ts";
+import { LiveRuns } from "./live.ts";
+import { createRecorder, type Recorder } from "./record.ts";
+import { Writer } from "./writer.ts";
+
+export interface Engine {
+  readonly limits: Limits;
+  readonly database: Database;
+  readonly live: LiveRuns;
+  readonly changes: Changes;
+  readonly record: Recorder;
+  readonly writer: Writer;
+  readonly lifetime: Lifetime;
+}
+
+export function createEngine(path: string, limits: Limits): Engine {
+  const database = new Database(path);
+  const live = new LiveRuns(database, limits);
+  const changes = createChanges(database, limits);
+  const record = createRecorder(database, { live, changes, limits });
+  const writer = new Writer(database, live, record);
+  const lifetime = createLifetime(database, limits);
+  return { limits, database, live, changes, record, writer, lifetime };
+}

@@ -1,0 +1,71 @@
+// The event log in the file: an append is a row, a read is a cursor. Who follows closely is served from memory.
+
+import { type EventLog, isSettled, type LogEntry, type RunKey, type RunStatus } from "../../core/stores.ts";
+import { firstBatch, follow, Log } from "../log.ts";
+import { eventsExpired, noSuchRun } from "../refusals.ts";
+import type { Engine } from "./engine.ts";
+import { ownerText, rowKey } from "./keys.ts";
+import { type EventRow, entriesOf } from "./rows.ts";
+
+interface RunRow {
+  readonly status: RunStatus;
+  readonly ended_at: number;
+  readonly last_seq: number;
+  readonly has_events: number;
+}
+
+export function sqliteEvents({ database, live, writer, lifetime, limits }: Engine): EventLog {
+  const { now, eventRetentionMs, eventsPerRun } = limits;
+  const select = database.query<RunRow>(
+    "SELECT status, ended_at, last_seq, has_events FROM runs WHERE owner = ? AND thread_id = ? AND id = ?",
+  );
+  const selectRows = database.query<EventRow>(`
+    SELECT last_seq, epoch, event, body FROM events
+    WHERE owner = ? AND thread_id = ? AND run_id = ? AND last_seq > ? ORDER BY last_seq`);
+
+  return {
+    async append(lease, events) {
+      return writer.append(lease, events);
+    },
+
+    async bounds(key) {
+      const { log, isKept } = find(key) ?? {};
+      if (!log || !isKept || log.last === 0) return { first: 0, last: 0 };
+      return { first: Math.max(1, log.last - eventsPerRun + 1), last: log.last };
+    },
+
+    async *read(key, after, signal) {
+      const found = find(key);
+      if (!found) throw noSuchRun(key.run_id);
+      const { log, isKept } = found;
+      yield* follow(log, after, signal, (cursor) => {
+        const batch = isKept && log.last - cursor <= eventsPerRun ? batchAfter(key, cursor) : [];
+        if (batch[0]?.seq !== cursor + 1) throw eventsExpired(cursor);
+        return batch;
+      });
+    },
+  };
+
+  function find(key: RunKey): { log: Log; isKept: boolean } | undefined {
+    lifetime.visit(ownerText(key.owner), key.thread_id);
+    return database.read(() => {
+      const row = select.get(...rowKey(key));
+      if (!row) return undefined;
+      if (!isSettled(row.status)) return { log: live.open(key).log, isKept: true };
+      const isKept = row.has_events === 1 && row.ended_at + eventRetentionMs > now();
+      return { log: new Log(0, row.last_seq).end(), isKept };
+    });
+  }
+
+  function batchAfter(key: RunKey, cursor: number): readonly LogEntry[] {
+    return database.read(() => {
+      const entries: LogEntry[] = [];
+      for (const row of selectRows.each(...rowKey(key), cursor)) {
+        entries.push(...entriesOf(row).filter(({ seq }) => seq > cursor));
+        const batch = firstBatch(entries, 0);
+        if (batch.length < entries.length) return batch;
+      }
+      return entries;
+    });
+  }
+}

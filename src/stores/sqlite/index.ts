@@ -1,0 +1,42 @@
+// Everything in one SQLite file, for one process. What a method has changed survives the death of the process, and
+// that of the machine too, except for events that nothing is built upon (deltas, progress, brackets of model
+// calls): those are on disk with the next event that counts.
+
+import { join } from "node:path";
+import type { Stores } from "../../core/stores.ts";
+import { DEFAULTS, type StoreOptions } from "../options.ts";
+import { createEngine } from "./engine.ts";
+import { sqliteEvents } from "./events.ts";
+import { sqliteRuns } from "./runs.ts";
+import { sqliteThreads } from "./threads.ts";
+
+/** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
+export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
+
+/** Threads stay until they are deleted, unless `threadTtlMs` is given; events stay for a day. */
+const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 24 * 3_600_000 };
+
+/** Throws `unavailable` when the file is in use by another process, or cannot be used. */
+export function createSqliteStores(options: SqliteLocation & StoreOptions): Stores {
+  const path = "path" in options ? options.path : join(options.dataDir, "skein.db");
+  const engine = createEngine(path, { ...DEFAULTS, ...KEPT, ...options });
+  const { database, live, writer, lifetime } = engine;
+  const stores = {
+    threads: sqliteThreads(engine),
+    runs: sqliteRuns(engine),
+    events: sqliteEvents(engine),
+  };
+  lifetime.start();
+  return {
+    ...stores,
+    async ping() {
+      database.assertOpen();
+    },
+    async close() {
+      lifetime.stop();
+      writer.flush();
+      live.close();
+      database.close();
+    },
+  };
+}

@@ -1,0 +1,18 @@
+// The columns that every key begins with.
+
+import type { Owner } from "../../core/ids.ts";
+import type { RunKey } from "../../core/stores.ts";
+
+/** JSON escapes whatever could make two owners look alike to the database. */
+export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
+
+export function ownerOf(text: string): Owner {
+  // Only `ownerText` writes this column.
+  const [tenant, user] = JSON.parse(text) as [string, string];
+  return { tenant, user };
+}
+
+/** A run's key as the tables have it: owner, thread, run. */
+export type RowKey = readonly [owner: string, threadId: string, runId: string];
+
+export const rowKey = ({ owner, thread_id, run_id }: RunKey): RowKey => [ownerText(owner), thread_id, run_id];

@@ -1,0 +1,35 @@
+// A run as it lies in the table.
+
+import type { RunRecord, RunStatus, StopMode } from "../../core/stores.ts";
+
+export interface RunRow {
+  readonly owner: string;
+  readonly thread_id: string;
+  readonly id: string;
+  readonly agent: string;
+  readonly status: RunStatus;
+  readonly attempt: number;
+  readonly stop_reason: string | null;
+  readonly error: string | null;
+  readonly usage: string;
+  readonly metadata: string;
+  readonly stop: StopMode | null;
+  readonly created_at: number;
+  readonly ended_at: number | null;
+}
+
+/** All of it but the request, which may be long. */
+export const RUN_COLUMNS =
+  "owner, thread_id, id, agent, status, attempt, stop_reason, error, usage, metadata, stop, created_at, ended_at";
+
+export function toRecord(row: RunRow): RunRecord {
+  const { id, thread_id, agent, status, attempt, stop_reason, error, usage, metadata, ended_at } = row;
+  return {
+    ...{ id, thread_id, agent, status, attempt },
+    ...(stop_reason === null ? {} : { stop_reason }),
+    ...(error === null ? {} : { error: JSON.parse(error) }),
+    ...{ usage: JSON.parse(usage), metadata: JSON.parse(metadata) },
+    created_at: new Date(row.created_at).toISOString(),
+    ...(ended_at === null ? {} : { ended_at: new Date(ended_at).toISOString() }),
+  };
+}

@@ -1,0 +1,187 @@
+// Runs in the file: who may execute what. Every method changes what it changes in one transaction.
+
+import { NO_USAGE } from "../../core/message.ts";
+import type { NewRun, RunStore } from "../../core/stores.ts";
+import { draftOf, neverStarted, stamp } from "../endings.ts";
+import { badCursor, pageOf } from "../page.ts";
+import { inboxFull, queueFull, runExists, threadBusy } from "../refusals.ts";
+import { createClaims, keyOf } from "./claims.ts";
+import type { Then } from "./database.ts";
+import type { Engine } from "./engine.ts";
+import { ownerText, rowKey } from "./keys.ts";
+import { RUN_COLUMNS, type RunRow, toRecord } from "./run-rows.ts";
+
+export function sqliteRuns(engine: Engine): RunStore {
+  const { database, live, changes, record, writer, lifetime, limits } = engine;
+  const { now, leaseMs, queueLength, inboxLength } = limits;
+  const claims = createClaims(engine);
+  const IN_THREAD = "owner = ? AND thread_id = ?";
+  const RUN = `${IN_THREAD} AND id = ?`;
+
+  const select = database.query<RunRow>(`SELECT ${RUN_COLUMNS} FROM runs WHERE ${RUN}`);
+  const selectKnown = database.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs WHERE ${IN_THREAD} AND idempotency_key = ?`,
+  );
+  const selectActive = database.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs WHERE ${IN_THREAD} AND status = 'running'`,
+  );
+  const numberOf = database.query<{ number: number }>(`SELECT number FROM runs WHERE ${RUN}`);
+  const selectPage = database.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs WHERE ${IN_THREAD} AND number < ? ORDER BY number DESC LIMIT ?`,
+  );
+  const countWaiting = database.query<{ count: number }>(
+    `SELECT count(*) AS count FROM runs WHERE ${IN_THREAD} AND status = 'pending'`,
+  );
+  const insertThread = database.query(`
+    INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at)
+    VALUES (?1, ?2, '{}', 'idle', 'idle', 0, ?3, ?3, ?3) ON CONFLICT DO NOTHING`);
+  const setAgent = database.query("UPDATE threads SET agent = ? WHERE owner = ? AND id = ?");
+  const insertRun = database.query<RunRow>(`
+    INSERT INTO runs (owner, thread_id, id, agent, status, attempt, usage, metadata, idempotency_key, created_at, request, number, place)
+    SELECT ?1, ?2, ?3, ?4, 'pending', 1, ?5, ?6, ?7, ?8, ?9, coalesce(max(number), 0) + 1, CASE ?10
+      WHEN 'front' THEN coalesce(min(place), 0) - 1 ELSE coalesce(max(place), 0) + 1 END
+    FROM runs WHERE owner = ?1 AND thread_id = ?2 RETURNING ${RUN_COLUMNS}`);
+  const setStop = database.query(`UPDATE runs SET stop = ? WHERE ${RUN}`);
+  const selectMessage = database.query(`SELECT 1 FROM messages WHERE ${IN_THREAD} AND id = ?`);
+  const insertLeft = database.query(`
+    INSERT INTO inbox (owner, thread_id, run_id, number, id, body)
+    SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1, ?4, ?5 FROM inbox
+    WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3`);
+
+  return {
+    async start(owner, run, whenBusy) {
+      const thread: ThreadKey = [ownerText(owner), run.thread_id];
+      visit(thread);
+      return database.write("durable", (then) => {
+        const known = run.idempotency_key !== undefined && selectKnown.get(...thread, run.idempotency_key);
+        if (known) return { outcome: "known", run: toRecord(known) };
+        if (select.get(...thread, run.id)) throw runExists(run.id);
+        const ahead = changes.ahead(...thread);
+        if (ahead !== undefined) mayWait(thread, ahead, whenBusy);
+        const row = enqueue(thread, run, whenBusy);
+        const claim = ahead === undefined ? claims.next(...thread, then) : undefined;
+        if (claim) return { outcome: "claimed", claim };
+        return { outcome: "queued", run: toRecord(row) };
+      });
+    },
+
+    async get(owner, threadId, runId) {
+      lifetime.visit(ownerText(owner), threadId);
+      const row = database.read(() => select.get(ownerText(owner), threadId, runId));
+      return row && toRecord(row);
+    },
+
+    async list(owner, threadId, { limit, cursor }) {
+      const thread: ThreadKey = [ownerText(owner), threadId];
+      lifetime.visit(...thread);
+      return database.read(() => {
+        const end = cursor === undefined ? FIRST_PAGE : numberOf.get(...thread, cursor);
+        if (!end) throw badCursor(cursor ?? "");
+        const page = pageOf(selectPage.all(...thread, end.number, limit + 1), limit, (row) => row.id);
+        return { ...page, items: page.items.map(toRecord) };
+      });
+    },
+
+    async active(owner, threadId) {
+      lifetime.visit(ownerText(owner), threadId);
+      const row = database.read(() => selectActive.get(ownerText(owner), threadId));
+      return row && toRecord(row);
+    },
+
+    async claimNext(owner, threadId) {
+      const thread: ThreadKey = [ownerText(owner), threadId];
+      visit(thread);
+      return database.write("durable", (then) => claims.next(...thread, then));
+    },
+
+    async claimAbandoned() {
+      writer.flush();
+      return database.write("durable", (then) => claims.abandoned(then));
+    },
+
+    async requestStop(owner, threadId, runId, mode) {
+      const thread: ThreadKey = [ownerText(owner), threadId];
+      visit(thread);
+      const row = database.write("durable", (then) => {
+        const before = select.get(...thread, runId);
+        if (before?.status === "pending") cancelWaiting(before, then);
+        if (before?.status === "running" && before.stop !== "cancel") {
+          setStop.run(mode, ...thread, runId);
+          then(() => live.stop(keyOf(before), mode));
+        }
+        return select.get(...thread, runId);
+      });
+      return row && toRecord(row);
+    },
+
+    async steer(owner, threadId, runId, message) {
+      const thread: ThreadKey = [ownerText(owner), threadId];
+      visit(thread);
+      return database.write("durable", () => {
+        if (select.get(...thread, runId)?.status !== "running") return false;
+        const left = changes.inbox([...thread, runId]);
+        const isKnown = left.some(({ id }) => id === message.id) || selectMessage.get(...thread, message.id);
+        if (isKnown) return true;
+        if (left.length >= inboxLength) throw inboxFull(runId, inboxLength);
+        insertLeft.run(...thread, runId, message.id, JSON.stringify(message));
+        return true;
+      });
+    },
+
+    async inbox(lease) {
+      database.assertOpen();
+      const { key } = live.leased(lease);
+      return database.read(() => changes.inbox(rowKey(key)));
+    },
+
+    async renew(lease) {
+      database.assertOpen();
+      const { hold } = live.leased(lease);
+      hold.until = now() + leaseMs;
+      return hold.stop ? { stop: hold.stop } : {};
+    },
+  };
+
+  /** What waits to be written may end a run or change a thread: it comes first. */
+  function visit(thread: ThreadKey): void {
+    writer.flush();
+    lifetime.visit(...thread);
+  }
+
+  function mayWait(thread: ThreadKey, ahead: string, whenBusy: "reject" | "queue" | "front"): void {
+    if (whenBusy === "reject") throw threadBusy(thread[1], ahead);
+    const { count } = countWaiting.get(...thread) ?? { count: 0 };
+    if (count >= queueLength) throw queueFull(thread[1], queueLength);
+  }
+
+  function enqueue(thread: ThreadKey, run: NewRun, whenBusy: string): RunRow {
+    const { id, agent, metadata, idempotency_key: key = null, request } = run;
+    const [usage, text] = [JSON.stringify(NO_USAGE), JSON.stringify(metadata)];
+    insertThread.run(...thread, now());
+    const row = insertRun.get(
+      ...thread,
+      id,
+      agent,
+      usage,
+      text,
+      key,
+      now(),
+      JSON.stringify(request),
+      whenBusy,
+    );
+    if (!row) throw new Error("An insert returns its row.");
+    setAgent.run(agent, ...thread);
+    changes.touchThread(...thread);
+    return row;
+  }
+
+  function cancelWaiting(row: RunRow, then: Then): void {
+    const key = keyOf(row);
+    const events = neverStarted(row.agent, claims.request(row).model, stamp(key, now()));
+    record(live.open(key), row.attempt, events.map(draftOf), then);
+  }
+}
+
+type ThreadKey = readonly [owner: string, threadId: string];
+
+const FIRST_PAGE = { number: Number.MAX_SAFE_INTEGER };

@@ -1,0 +1,158 @@
+// Threads in the file.
+
+import type { Owner } from "../../core/ids.ts";
+import type { Message } from "../../core/message.ts";
+import type { Thread, ThreadStatus, ThreadStore } from "../../core/stores.ts";
+import { decodePosition, encodePosition, pageOf } from "../page.ts";
+import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
+import type { Engine } from "./engine.ts";
+import { ownerText } from "./keys.ts";
+
+interface ThreadRow {
+  readonly id: string;
+  readonly agent: string | null;
+  readonly title: string | null;
+  readonly metadata: string;
+  readonly status: ThreadStatus;
+  readonly message_count: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+const COLUMNS = "id, agent, title, metadata, status, message_count, created_at, updated_at";
+const IN_THREAD = "owner = ? AND thread_id = ?";
+
+export function sqliteThreads({ database, changes, writer, lifetime, limits: { now } }: Engine): ThreadStore {
+  const insert = database.query(`
+    INSERT INTO threads (owner, id, title, title_folded, metadata, status, outcome, message_count, created_at, updated_at, used_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, 'idle', 'idle', 0, ?6, ?6, ?6) ON CONFLICT DO NOTHING`);
+  const select = database.query<ThreadRow>(`SELECT ${COLUMNS} FROM threads WHERE owner = ? AND id = ?`);
+  const selectPage = database.query<ThreadRow>(`
+    SELECT ${COLUMNS} FROM threads
+    WHERE owner = ?1 AND (updated_at, id) < (?2, ?3)
+      AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
+    ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+  const change = database.query(`
+    UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
+      metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
+  const remove = database.query("DELETE FROM threads WHERE owner = ? AND id = ?");
+  const positionOf = database.query<{ position: number }>(
+    `SELECT position FROM messages WHERE ${IN_THREAD} AND id = ?`,
+  );
+  const selectMessages = database.query<{ body: string }>(
+    `SELECT body FROM messages WHERE ${IN_THREAD} AND position > ? ORDER BY position LIMIT ?`,
+  );
+  const selectState = database.query<{ key: string; value: string }>(
+    `SELECT key, value FROM state WHERE ${IN_THREAD}`,
+  );
+  const clearMessages = database.query(`DELETE FROM messages WHERE ${IN_THREAD}`);
+  const clearState = database.query(`DELETE FROM state WHERE ${IN_THREAD}`);
+  const reset = database.query(
+    "UPDATE threads SET message_count = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
+  );
+
+  return {
+    async create(owner, { id, title, metadata }) {
+      lifetime.visit(ownerText(owner), id);
+      const row = database.write("durable", () => {
+        const text = ownerText(owner);
+        const added = insert.run(text, id, title ?? null, folded(title), JSON.stringify(metadata), now());
+        return added === 0 ? undefined : select.get(text, id);
+      });
+      if (!row) throw threadExists(id);
+      return toThread(row);
+    },
+
+    async get(owner, id) {
+      lifetime.visit(ownerText(owner), id);
+      const row = database.read(() => select.get(ownerText(owner), id));
+      return row && toThread(row);
+    },
+
+    async list(owner, { limit, cursor, agent, status, q }) {
+      lifetime.dropThreads();
+      const { updatedAt, id } = cursor === undefined ? NEWEST : decodePosition(cursor);
+      const rows = database.read(() =>
+        selectPage.all(ownerText(owner), updatedAt, id, agent ?? null, status ?? null, folded(q), limit + 1),
+      );
+      const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
+      return { ...page, items: page.items.map(toThread) };
+    },
+
+    async update(owner, id, { title, metadata }) {
+      lifetime.visit(ownerText(owner), id);
+      const row = database.write("durable", () => {
+        change.run(
+          title ?? null,
+          folded(title),
+          metadata ? JSON.stringify(metadata) : null,
+          ownerText(owner),
+          id,
+        );
+        changes.touchThread(ownerText(owner), id);
+        return select.get(ownerText(owner), id);
+      });
+      return row && toThread(row);
+    },
+
+    async delete(owner, id) {
+      lifetime.visit(ownerText(owner), id);
+      return whenFree(owner, id, () => remove.run(ownerText(owner), id));
+    },
+
+    async messages(owner, id, { after, limit = -1 } = {}) {
+      lifetime.visit(ownerText(owner), id);
+      return database.read(() => {
+        const start = after === undefined ? undefined : positionOf.get(ownerText(owner), id, after);
+        if (after !== undefined && !start) throw noSuchMessage(after);
+        const rows = selectMessages.all(ownerText(owner), id, start?.position ?? 0, limit);
+        // Only messages are put into this column.
+        return rows.map(({ body }) => JSON.parse(body) as Message);
+      });
+    },
+
+    async clear(owner, id) {
+      lifetime.visit(ownerText(owner), id);
+      return whenFree(owner, id, () => {
+        clearMessages.run(ownerText(owner), id);
+        clearState.run(ownerText(owner), id);
+        const cleared = reset.run(ownerText(owner), id);
+        changes.touchThread(ownerText(owner), id);
+        return cleared;
+      });
+    },
+
+    async state(owner, id) {
+      lifetime.visit(ownerText(owner), id);
+      const rows = database.read(() => selectState.all(ownerText(owner), id));
+      return Object.fromEntries(rows.map(({ key, value }) => [key, JSON.parse(value)]));
+    },
+  };
+
+  /** Whether `work` changed the thread. Throws `thread_busy`. */
+  function whenFree(owner: Owner, id: string, work: () => number): boolean {
+    writer.flush();
+    return database.write("durable", () => {
+      const run = changes.ahead(ownerText(owner), id);
+      if (run !== undefined) throw threadBusy(id, run);
+      return work() > 0;
+    });
+  }
+}
+
+/** Before every position there is: no date is later. */
+const NEWEST = { updatedAt: 8.64e15, id: "" };
+
+/** The database folds ASCII only. */
+const folded = (text: string | undefined) => text?.toLowerCase() ?? null;
+
+function toThread({ agent, title, metadata, created_at, updated_at, ...row }: ThreadRow): Thread {
+  return {
+    ...row,
+    ...(agent === null ? {} : { agent }),
+    ...(title === null ? {} : { title }),
+    metadata: JSON.parse(metadata),
+    created_at: new Date(created_at).toISOString(),
+    updated_at: new Date(updated_at).toISOString(),
+  };
+}

@@ -1,0 +1,112 @@
+// Appends on their way to the file. What several runs say at about the same time is written in one transaction.
+//
+// Deltas wait for at most MAX_WAIT_MS or MAX_WAITING events. Everything else is written in the same turn of the
+// event loop, and takes along what is before it.
+
+import type { EventName, StreamEvent } from "../../core/event.ts";
+import type { Lease } from "../../core/stores.ts";
+import { type Draft, draftOf, endTheRun } from "../endings.ts";
+import { leaseLost } from "../refusals.ts";
+import type { Database } from "./database.ts";
+import type { LiveRun, LiveRuns } from "./live.ts";
+import type { Recorder } from "./record.ts";
+
+const MAX_WAIT_MS = 5;
+const MAX_WAITING = 64;
+
+/**
+ * What must not be lost when the machine dies: it is on disk when its append resolves. Of everything else a
+ * repeated attempt makes a new version.
+ */
+const COMMIT_POINTS: ReadonlySet<EventName> = new Set([
+  ...(["on_message", "on_state", "on_tool_start", "on_tool_end", "done", "error"] as const),
+]);
+
+/** What waits of one run. */
+interface Waiting {
+  readonly run: LiveRun;
+  readonly epoch: number;
+  readonly drafts: Draft[];
+  readonly written: PromiseWithResolvers<void>;
+  ends: boolean;
+  isDurable: boolean;
+}
+
+export class Writer {
+  readonly #database: Database;
+  readonly #live: LiveRuns;
+  readonly #record: Recorder;
+  #waiting = new Map<LiveRun, Waiting>();
+  #count = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
+  #flushedAt = 0;
+
+  constructor(database: Database, live: LiveRuns, record: Recorder) {
+    this.#database = database;
+    this.#live = live;
+    this.#record = record;
+  }
+
+  /** Resolves when `events` are written. Throws `lease_lost`, or what is wrong with them, before anything is. */
+  append(lease: Lease, events: readonly StreamEvent[]): Promise<void> {
+    this.#database.assertOpen();
+    const run = this.#live.leased(lease);
+    const waiting = this.#waiting.get(run) ?? newWaiting(run, lease.epoch);
+    if (waiting.ends) throw leaseLost(lease);
+    const drafts = events.map(draftOf);
+    waiting.ends = endTheRun(drafts);
+    waiting.isDurable ||= events.some(({ event }) => COMMIT_POINTS.has(event));
+    waiting.drafts.push(...drafts);
+    this.#waiting.set(run, waiting);
+    this.#count += drafts.length;
+    this.#schedule(events.every(({ event }) => event === "on_chat_model_stream"));
+    return waiting.written.promise;
+  }
+
+  /** Writes what waits, now. To be called before anything that changes who may write. Throws nothing: `append` does. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+    this.#timer = undefined;
+    this.#immediate = undefined;
+    const all = [...this.#waiting.values()];
+    this.#waiting = new Map();
+    this.#count = 0;
+    this.#flushedAt = performance.now();
+    try {
+      this.#write(all);
+    } catch {
+      // Each by itself: what cannot be written of one run harms no other.
+      for (const waiting of all) this.#writeAlone(waiting);
+    }
+  }
+
+  #schedule(mayWait: boolean): void {
+    if (this.#count >= MAX_WAITING) this.flush();
+    else if (!mayWait || performance.now() - this.#flushedAt > MAX_WAIT_MS)
+      this.#immediate ??= setImmediate(() => this.flush());
+    else this.#timer ??= setTimeout(() => this.flush(), MAX_WAIT_MS);
+  }
+
+  #writeAlone(waiting: Waiting): void {
+    try {
+      this.#write([waiting]);
+    } catch (error) {
+      waiting.written.reject(error);
+    }
+  }
+
+  #write(all: readonly Waiting[]): void {
+    if (all.length === 0) return;
+    const durability = all.some(({ isDurable }) => isDurable) ? "durable" : "fast";
+    this.#database.write(durability, (then) => {
+      for (const { run, epoch, drafts } of all) this.#record(run, epoch, drafts, then);
+    });
+    for (const { written } of all) written.resolve();
+  }
+}
+
+function newWaiting(run: LiveRun, epoch: number): Waiting {
+  return { run, epoch, drafts: [], written: Promise.withResolvers(), ends: false, isDurable: false };
+}

@@ -1,0 +1,376 @@
+// What every EventLog promises.
+
+import { getEventListeners } from "node:events";
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { newRunId } from "../../src/core/ids.ts";
+import type { LogEntry } from "../../src/core/stores.ts";
+import {
+  ADA,
+  claimed,
+  delta,
+  done,
+  eventsOf,
+  failure,
+  inWorld,
+  keyOf,
+  message,
+  newRun,
+  note,
+  type Open,
+  readAll,
+  readSome,
+  seqsOf,
+  state,
+  upTo,
+} from "../stores/fixture.ts";
+
+export function eventsContract(open: Open): void {
+  describe("events", () => {
+    test("are read as they were written, numbered from 1", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const events: StreamEvent[] = [
+          { event: "run_start", run_id: "r", thread_id: "t", data: { agent: "a", model: "m", attempt: 1 } },
+          delta("one\ntwo\u2028"),
+          delta(""),
+          {
+            event: "on_chat_model_stream",
+            path: ["call_1"],
+            data: { tool_call: { index: 0, args_delta: "{" } },
+          },
+          delta("é😀\ud800"),
+          note("x"),
+          delta("last"),
+          done(),
+        ];
+        await stores.events.append(claim.lease, events);
+        const entries = await readAll(stores, keyOf(claim));
+        expect(entries).toEqual(
+          events.map((event, index) => ({
+            ...{ epoch: claim.lease.epoch, seq: index + 1, event: event.event, json: JSON.stringify(event) },
+          })),
+        );
+      }));
+
+    test("mean what they say, all of it or nothing", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const circular: Record<string, unknown> = {};
+        circular.self = circular;
+        await expect(
+          stores.events.append(lease, [message("x"), state("a", 1), state("b", circular)]),
+        ).rejects.toBeDefined();
+        await expect(
+          stores.events.append(lease, [message("x"), done(), note("after the end")]),
+        ).rejects.toBeDefined();
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+        expect(await stores.threads.state(ADA, "t")).toEqual({});
+        expect(await stores.events.bounds(lease)).toEqual({ first: 0, last: 0 });
+        await stores.events.append(lease, [message("x"), state("a", 1), done()]);
+        expect(seqsOf(await readAll(stores, lease))).toEqual([1, 2, 3]);
+        expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      }));
+
+    test("add a message once, whatever comes again", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { lease } = await claimed(stores, "t");
+        const event = message("x");
+        await stores.events.append(lease, [event, event]);
+        advance(10_001);
+        const [claim] = await stores.runs.claimAbandoned();
+        if (!claim) throw new Error("It was not taken over.");
+        await stores.events.append(claim.lease, [event, done()]);
+        expect(await stores.threads.messages(ADA, "t")).toEqual([event.data.message]);
+        expect((await stores.threads.get(ADA, "t"))?.message_count).toBe(1);
+        const next = await claimed(stores, "t");
+        await stores.events.append(next.lease, [event]);
+        expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      }));
+
+    test("with a path belong to another thread: they are only shown", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const path = ["call_1"];
+        await stores.events.append(lease, [
+          { ...message("child"), path },
+          { ...state("todos", ["child"]), path },
+          { ...done(), path },
+          { ...failure("child"), path },
+        ]);
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+        expect(await stores.threads.state(ADA, "t")).toEqual({});
+        expect((await stores.runs.get(ADA, "t", lease.run_id))?.status).toBe("running");
+        const reading = readAll(stores, lease);
+        await stores.events.append(lease, [done()]);
+        expect((await reading).map(({ event }) => event)).toEqual([
+          "on_message",
+          "on_state",
+          "done",
+          "error",
+          "done",
+        ]);
+      }));
+
+    test("are refused once the run has ended", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const ends = [stores.events.append(lease, [done()]), stores.events.append(lease, [message("late")])];
+        const results = await Promise.allSettled(ends);
+        expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+        for (const event of [delta("late"), message("late"), done("error"), failure("late")])
+          await expect(stores.events.append(lease, [event])).rejects.toMatchObject({ code: "lease_lost" });
+        expect(await readAll(stores, lease)).toHaveLength(1);
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+        expect((await stores.runs.get(ADA, "t", lease.run_id))?.status).toBe("success");
+      }));
+
+    test("are refused under a lease that nobody has", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const waiting = newRun("t");
+        await stores.runs.start(ADA, waiting, "queue");
+        for (const wrong of [
+          { ...lease, epoch: lease.epoch + 1 },
+          { ...lease, epoch: lease.epoch - 1 },
+          { ...lease, run_id: newRunId() },
+          { ...lease, run_id: waiting.id },
+          { ...lease, thread_id: "other" },
+        ]) {
+          const lost = { code: "lease_lost" };
+          await expect(stores.events.append(wrong, [message("x")])).rejects.toMatchObject(lost);
+          await expect(stores.runs.renew(wrong)).rejects.toMatchObject(lost);
+          await expect(stores.runs.inbox(wrong)).rejects.toMatchObject(lost);
+        }
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+      }));
+
+    test("keep their order when nobody waits for one append before the next", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const appends: Promise<void>[] = [];
+        for (let n = 0; n < 300; n++)
+          appends.push(stores.events.append(claim.lease, [n % 50 === 49 ? message(`${n}`) : delta(`${n}`)]));
+        appends.push(stores.events.append(claim.lease, [done()]));
+        await Promise.all(appends);
+        const texts = eventsOf(await readAll(stores, keyOf(claim))).flatMap((event) => {
+          if (event.event === "on_message") return [event.data.message.content];
+          return event.event === "on_chat_model_stream" && "delta" in event.data ? [event.data.delta] : [];
+        });
+        expect(texts).toEqual(Array.from({ length: 300 }, (_, n) => `${n}`));
+      }));
+
+    test("are there for whoever looks once the append has resolved", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        for (let n = 1; n <= 20; n++) {
+          await stores.events.append(claim.lease, [delta(`${n}`)]);
+          expect(await stores.events.bounds(keyOf(claim))).toEqual({ first: 1, last: n });
+          expect(seqsOf(await readSome(stores, keyOf(claim), 1, n - 1))).toEqual([n]);
+        }
+      }));
+
+    test("reach five readers who join at different moments, none lost and none twice", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reading: Promise<LogEntry[]>[] = [];
+        for (let n = 0; n < 1000; n++) {
+          if (n % 200 === 0) reading.push(readAll(stores, keyOf(claim)));
+          const append = stores.events.append(claim.lease, [n % 97 === 0 ? note(`${n}`) : delta(`${n}`)]);
+          if (n % 10 === 0) await append;
+          if (n % 25 === 0) await turn();
+        }
+        await stores.events.append(claim.lease, [done()]);
+        for (const entries of await Promise.all(reading)) expect(seqsOf(entries)).toEqual(upTo(1001));
+      }));
+
+    test("come live, and are read on from any cursor", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(
+          claim.lease,
+          upTo(100).map((n) => delta(`${n}`)),
+        );
+        const late = readAll(stores, keyOf(claim), 77);
+        const live = readAll(stores, keyOf(claim), 100);
+        await stores.events.append(claim.lease, [note("x"), done()]);
+        expect(seqsOf(await late)).toEqual(upTo(102, 78));
+        expect(seqsOf(await live)).toEqual([101, 102]);
+        expect(await readAll(stores, keyOf(claim), 102)).toEqual([]);
+      }));
+
+    test("come in batches that a reader can hold", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(claim.lease, [...upTo(500).map((n) => delta(`${n}`)), done()]);
+        for await (const batch of stores.events.read(keyOf(claim), 0, new AbortController().signal)) {
+          expect(batch.length).toBeGreaterThan(0);
+          expect(batch.length).toBeLessThanOrEqual(64);
+        }
+        const big = await claimed(stores, "big");
+        const long = "x".repeat(100_000);
+        await stores.events.append(big.lease, [...upTo(40).map(() => note(long)), done()]);
+        for await (const batch of stores.events.read(keyOf(big), 0, new AbortController().signal))
+          expect(batch.length).toBeLessThanOrEqual(4);
+      }));
+
+    test("wait for a reader that pauses, and lose nothing meanwhile", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+        await stores.events.append(claim.lease, [note("first")]);
+        const seen = [...((await reader.next()).value ?? [])];
+        for (let n = 0; n < 30; n++)
+          await stores.events.append(
+            claim.lease,
+            upTo(50).map((m) => delta(`${n}.${m}`)),
+          );
+        await stores.events.append(claim.lease, [done()]);
+        for await (const batch of reader) seen.push(...batch);
+        expect(seqsOf(seen)).toEqual(upTo(1502));
+      }));
+
+    test("of a run that waits are waited for", () =>
+      inWorld(open, async ({ stores }) => {
+        const first = await claimed(stores, "t");
+        const waiting = newRun("t");
+        await stores.runs.start(ADA, waiting, "queue");
+        const key = { owner: ADA, thread_id: "t", run_id: waiting.id };
+        expect(await stores.events.bounds(key)).toEqual({ first: 0, last: 0 });
+        const reading = readAll(stores, key);
+        await stores.events.append(first.lease, [done()]);
+        const claim = await stores.runs.claimNext(ADA, "t");
+        if (!claim) throw new Error("It was not claimed.");
+        await stores.events.append(claim.lease, [note("x"), done()]);
+        expect(seqsOf(await reading)).toEqual([1, 2]);
+      }));
+
+    test("of no run there is are not found", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        for (const key of [
+          { ...keyOf(claim), run_id: "run_unknown" },
+          { ...keyOf(claim), thread_id: "other" },
+        ]) {
+          await expect(readAll(stores, key)).rejects.toMatchObject({ code: "not_found" });
+          expect(await stores.events.bounds(key)).toEqual({ first: 0, last: 0 });
+        }
+      }));
+
+    test("beyond the end have never been", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const expired = { code: "events_expired" };
+        await expect(readAll(stores, keyOf(claim), 1)).rejects.toMatchObject(expired);
+        await stores.events.append(claim.lease, [note("x")]);
+        await expect(readAll(stores, keyOf(claim), 2)).rejects.toMatchObject(expired);
+        await stores.events.append(claim.lease, [done()]);
+        await expect(readAll(stores, keyOf(claim), 3)).rejects.toMatchObject(expired);
+        for (const after of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
+          await expect(readAll(stores, keyOf(claim), after)).rejects.toMatchObject({ name: "AppError" });
+      }));
+
+    test("are kept up to a number of them; who is further behind is told", () =>
+      inWorld(
+        open,
+        async ({ stores }) => {
+          const claim = await claimed(stores, "t");
+          const slow = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+          await stores.events.append(claim.lease, [note("first")]);
+          await slow.next();
+          const ten = upTo(10).map(() => delta("x"));
+          await Promise.all(upTo(300).map(() => stores.events.append(claim.lease, ten)));
+          expect(await stores.events.bounds(keyOf(claim))).toEqual({ first: 2902, last: 3001 });
+          const expired = { code: "events_expired" };
+          await expect(slow.next()).rejects.toMatchObject(expired);
+          await expect(readAll(stores, keyOf(claim), 2900)).rejects.toMatchObject(expired);
+          const live = readAll(stores, keyOf(claim), 2901);
+          await stores.events.append(claim.lease, [done()]);
+          expect(seqsOf(await live)).toEqual(upTo(3002, 2902));
+          expect(await stores.events.bounds(keyOf(claim))).toEqual({ first: 2903, last: 3002 });
+        },
+        { eventsPerRun: 100 },
+      ));
+
+    test("go some time after the end, and a reader that had them all does not mind", () =>
+      inWorld(
+        open,
+        async ({ stores, advance }) => {
+          const claim = await claimed(stores, "t");
+          await stores.events.append(claim.lease, [message("kept"), delta("x"), done()]);
+          advance(59_999);
+          expect(await readAll(stores, keyOf(claim))).toHaveLength(3);
+          advance(1);
+          await expect(readAll(stores, keyOf(claim))).rejects.toMatchObject({ code: "events_expired" });
+          expect(await stores.events.bounds(keyOf(claim))).toEqual({ first: 0, last: 0 });
+          expect(await readAll(stores, keyOf(claim), 3)).toEqual([]);
+          expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+          expect((await stores.runs.get(ADA, "t", claim.run.id))?.status).toBe("success");
+        },
+        { eventRetentionMs: 60_000 },
+      ));
+
+    test("that are deleted under a reader are reported, not waited for", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(claim.lease, [...upTo(200).map(() => delta("x")), done()]);
+        const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+        await reader.next();
+        await stores.threads.delete(ADA, "t");
+        await expect(reader.next()).rejects.toMatchObject({ code: "events_expired" });
+      }));
+
+    test("end at once for a reader whose signal aborts", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const aborted = AbortSignal.abort();
+        expect(await readAll(stores, keyOf(claim), 0, aborted)).toEqual([]);
+
+        const waits = new AbortController();
+        const reading = readAll(stores, keyOf(claim), 0, waits.signal);
+        await turn();
+        waits.abort();
+        expect(await reading).toEqual([]);
+
+        await stores.events.append(
+          claim.lease,
+          upTo(200).map(() => delta("x")),
+        );
+        const reads = new AbortController();
+        const reader = stores.events.read(keyOf(claim), 0, reads.signal);
+        await reader.next();
+        reads.abort();
+        expect(await reader.next()).toEqual({ done: true, value: undefined });
+      }));
+
+    test("leave nothing behind of a thousand readers", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(claim.lease, [note("x")]);
+        const { signal, ...leaving } = controllerOf();
+        const waiting = upTo(1000).map(() => readAll(stores, keyOf(claim), 1, signal));
+        const breaking = upTo(50).map(() => readSome(stores, keyOf(claim), 1));
+        await Promise.all(breaking);
+        await turn();
+        leaving.abort();
+        expect((await Promise.all(waiting)).flat()).toEqual([]);
+        expect(getEventListeners(signal, "abort")).toEqual([]);
+        await stores.events.append(claim.lease, [done()]);
+      }));
+
+    test("reach a thousand readers", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reading = upTo(1000).map(() => readAll(stores, keyOf(claim)));
+        for (let n = 0; n < 10; n++) await stores.events.append(claim.lease, [delta(`${n}`)]);
+        await stores.events.append(claim.lease, [done()]);
+        for (const entries of await Promise.all(reading)) expect(entries).toHaveLength(11);
+      }));
+  });
+}
+
+function controllerOf() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}

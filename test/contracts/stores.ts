@@ -1,0 +1,150 @@
+// What all stores together promise: owners never meet, and what is closed says so.
+
+import { describe, expect, test } from "vitest";
+import type { Owner } from "../../src/core/ids.ts";
+import { userMessage } from "../../src/core/message.ts";
+import type { Stores } from "../../src/core/stores.ts";
+import {
+  ADA,
+  claimed,
+  done,
+  inWorld,
+  keyOf,
+  message,
+  newRun,
+  note,
+  type Open,
+  readAll,
+  state,
+} from "../stores/fixture.ts";
+
+/** Owners that naive keys take for one. */
+const NEIGHBOURS: [name: string, owner: Owner, neighbour: Owner][] = [
+  ["another user", ADA, { tenant: "acme", user: "bob" }],
+  ["another tenant's user of the same name", ADA, { tenant: "other", user: "ada" }],
+  ["names that join alike", { tenant: "a", user: "b:c" }, { tenant: "a:b", user: "c" }],
+  ["names with slashes", { tenant: "a", user: "b/c" }, { tenant: "a/b", user: "c" }],
+  ["names with zeros", { tenant: "a", user: "b\u0000c" }, { tenant: "a\u0000b", user: "c" }],
+  ["names with quotes", { tenant: 'a","b', user: "c" }, { tenant: "a", user: 'b","c' }],
+  ["names that are not Unicode", { tenant: "a", user: "\ud800" }, { tenant: "a", user: "\ud801" }],
+  ["names that differ in case", { tenant: "a", user: "ada" }, { tenant: "a", user: "Ada" }],
+  ["no name at all", { tenant: "a", user: "" }, { tenant: "", user: "a" }],
+];
+
+export function storesContract(open: Open): void {
+  describe("owners", () => {
+    test.each(NEIGHBOURS)("never meet: %s", (_, owner, neighbour) =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { threads, runs, events } = stores;
+        const ended = await claimed(stores, "t", { owner });
+        await events.append(ended.lease, [message("mine"), state("todos", ["mine"]), done()]);
+        const running = await claimed(stores, "t", { owner, idempotency_key: "k" });
+        const waiting = newRun("t");
+        await runs.start(owner, waiting, "queue");
+        const before = await everything(stores, owner);
+
+        expect(await threads.get(neighbour, "t")).toBeUndefined();
+        expect(await threads.list(neighbour, { limit: 10 })).toEqual({ items: [] });
+        expect(await threads.update(neighbour, "t", { title: "stolen" })).toBeUndefined();
+        expect(await threads.delete(neighbour, "t")).toBe(false);
+        expect(await threads.clear(neighbour, "t")).toBe(false);
+        expect(await threads.messages(neighbour, "t")).toEqual([]);
+        expect(await threads.state(neighbour, "t")).toEqual({});
+        expect(await runs.get(neighbour, "t", ended.run.id)).toBeUndefined();
+        expect(await runs.list(neighbour, "t", { limit: 10 })).toEqual({ items: [] });
+        expect(await runs.active(neighbour, "t")).toBeUndefined();
+        expect(await runs.claimNext(neighbour, "t")).toBeUndefined();
+        for (const id of [running.run.id, waiting.id])
+          expect(await runs.requestStop(neighbour, "t", id, "cancel")).toBeUndefined();
+        expect(await runs.steer(neighbour, "t", running.run.id, userMessage("stolen"))).toBe(false);
+        const lease = { ...running.lease, owner: neighbour };
+        await expect(runs.inbox(lease)).rejects.toMatchObject({ code: "lease_lost" });
+        await expect(runs.renew(lease)).rejects.toMatchObject({ code: "lease_lost" });
+        await expect(events.append(lease, [message("stolen")])).rejects.toMatchObject({ code: "lease_lost" });
+        await expect(readAll(stores, { ...keyOf(ended), owner: neighbour })).rejects.toMatchObject({
+          code: "not_found",
+        });
+        expect(await events.bounds({ ...keyOf(ended), owner: neighbour })).toEqual({ first: 0, last: 0 });
+
+        // The same names are free for the neighbour, and its own.
+        const own = await runs.start(
+          neighbour,
+          newRun("t", { id: running.run.id, idempotency_key: "k" }),
+          "reject",
+        );
+        if (own.outcome !== "claimed") throw new Error(own.outcome);
+        await events.append(own.claim.lease, [message("theirs"), done()]);
+        expect(await threads.messages(neighbour, "t")).toHaveLength(1);
+        await threads.delete(neighbour, "t");
+        expect(await everything(stores, owner)).toEqual(before);
+
+        advance(10_001);
+        const [claim] = await runs.claimAbandoned();
+        expect(claim?.lease.owner).toEqual(owner);
+      }),
+    );
+
+    test("may be many", () =>
+      inWorld(open, async ({ stores }) => {
+        for (let n = 0; n < 50; n++)
+          await stores.threads.create({ tenant: `${n % 5}`, user: `${n}` }, { id: "t", metadata: {} });
+        expect((await stores.threads.list({ tenant: "2", user: "7" }, { limit: 10 })).items).toHaveLength(1);
+      }));
+  });
+
+  describe("stores", () => {
+    test("answer a ping while they are open", () => inWorld(open, ({ stores }) => stores.ping()));
+
+    test("refuse everything once they are closed", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease, ...claim } = await claimed(stores, "t");
+        await stores.close();
+        await stores.close();
+        const { threads, runs, events } = stores;
+        for (const call of [
+          () => stores.ping(),
+          () => threads.create(ADA, { id: "u", metadata: {} }),
+          () => threads.get(ADA, "t"),
+          () => threads.list(ADA, { limit: 1 }),
+          () => threads.update(ADA, "t", { title: "x" }),
+          () => threads.delete(ADA, "t"),
+          () => threads.clear(ADA, "t"),
+          () => threads.messages(ADA, "t"),
+          () => threads.state(ADA, "t"),
+          () => runs.start(ADA, newRun("t"), "queue"),
+          () => runs.get(ADA, "t", claim.run.id),
+          () => runs.list(ADA, "t", { limit: 1 }),
+          () => runs.active(ADA, "t"),
+          () => runs.claimNext(ADA, "t"),
+          () => runs.claimAbandoned(),
+          () => runs.requestStop(ADA, "t", claim.run.id, "cancel"),
+          () => runs.steer(ADA, "t", claim.run.id, userMessage("x")),
+          () => runs.inbox(lease),
+          () => runs.renew(lease),
+          () => events.append(lease, [note("x")]),
+          () => events.bounds(lease),
+          () => readAll(stores, lease),
+        ])
+          await expect(call(), call.toString()).rejects.toMatchObject({ code: "unavailable" });
+      }));
+
+    test("let no reader wait for ever when they close", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const reading = readAll(stores, lease);
+        const refused = expect(reading).rejects.toMatchObject({ code: "unavailable" });
+        await stores.events.append(lease, [note("x")]);
+        await stores.close();
+        await refused;
+      }));
+  });
+}
+
+async function everything({ threads, runs }: Stores, owner: Owner) {
+  return {
+    threads: await threads.list(owner, { limit: 10 }),
+    runs: await runs.list(owner, "t", { limit: 10 }),
+    messages: await threads.messages(owner, "t"),
+    state: await threads.state(owner, "t"),
+  };
+}

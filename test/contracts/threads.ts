@@ -1,0 +1,326 @@
+// What every ThreadStore promises.
+
+import { describe, expect, test } from "vitest";
+import {
+  ADA,
+  BOB,
+  claimed,
+  done,
+  failure,
+  inWorld,
+  message,
+  newRun,
+  type Open,
+  patch,
+  said,
+  state,
+} from "../stores/fixture.ts";
+
+export function threadsContract(open: Open): void {
+  describe("threads", () => {
+    test("are created once", () =>
+      inWorld(open, async ({ stores: { threads } }) => {
+        const thread = await threads.create(ADA, { id: "t", title: "Trip", metadata: { color: "red" } });
+        expect(thread).toEqual({
+          id: "t",
+          title: "Trip",
+          metadata: { color: "red" },
+          status: "idle",
+          message_count: 0,
+          created_at: "2026-11-21T10:00:00.000Z",
+          updated_at: "2026-11-21T10:00:00.000Z",
+        });
+        expect(await threads.get(ADA, "t")).toEqual(thread);
+        await expect(threads.create(ADA, { id: "t", metadata: {} })).rejects.toMatchObject({
+          code: "already_exists",
+        });
+        expect(await threads.get(ADA, "t")).toEqual(thread);
+      }));
+
+    test("are created by exactly one of those who try at once", () =>
+      inWorld(open, async ({ stores: { threads } }) => {
+        const tries = Array.from({ length: 20 }, () => threads.create(ADA, { id: "t", metadata: {} }));
+        const results = await Promise.allSettled(tries);
+        expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      }));
+
+    test("are renamed and annotated, each without the other", () =>
+      inWorld(open, async ({ stores: { threads }, advance }) => {
+        await threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1, b: true } });
+        advance(1000);
+        expect(await threads.update(ADA, "t", { title: "Journey" })).toMatchObject({
+          title: "Journey",
+          metadata: { a: 1, b: true },
+          updated_at: "2026-11-21T10:00:01.000Z",
+          created_at: "2026-11-21T10:00:00.000Z",
+        });
+        expect(await threads.update(ADA, "t", { metadata: { c: "x" } })).toMatchObject({
+          title: "Journey",
+          metadata: { c: "x" },
+        });
+        expect(await threads.get(ADA, "t")).toMatchObject({ title: "Journey", metadata: { c: "x" } });
+        expect(await threads.update(ADA, "nobody", { title: "x" })).toBeUndefined();
+      }));
+
+    test("hand out copies", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads } = stores;
+        const metadata = { a: 1 };
+        const created = await threads.create(ADA, { id: "t", metadata });
+        metadata.a = 2;
+        created.metadata.a = 3;
+        const { lease } = await claimed(stores, "t");
+        const event = message("hello");
+        await stores.events.append(lease, [event, state("todos", [{ text: "one" }])]);
+        event.data.message.content = "changed";
+        const [first] = await threads.messages(ADA, "t");
+        if (first) first.content = "changed";
+        const todos = (await threads.state(ADA, "t")).todos as { text: string }[];
+        if (todos[0]) todos[0].text = "changed";
+        expect((await threads.get(ADA, "t"))?.metadata).toEqual({ a: 1 });
+        expect((await threads.messages(ADA, "t"))[0]?.content).toBe("hello");
+        expect(await threads.state(ADA, "t")).toEqual({ todos: [{ text: "one" }] });
+      }));
+
+    test("are what their newest run is at", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads, events, runs } = stores;
+        const status = async () => (await threads.get(ADA, "t"))?.status;
+        await threads.create(ADA, { id: "t", metadata: {} });
+        expect(await status()).toBe("idle");
+        for (const [end, expected] of [
+          [done("interrupted"), "interrupted"],
+          [done("success"), "idle"],
+          [done("error"), "error"],
+          [done("cancelled"), "idle"],
+          [failure("broken"), "error"],
+        ] as const) {
+          const { lease } = await claimed(stores, "t");
+          expect(await status()).toBe("busy");
+          await events.append(lease, [end]);
+          expect(await status()).toBe(expected);
+        }
+        const { lease } = await claimed(stores, "t");
+        await runs.start(ADA, newRun("t"), "queue");
+        await events.append(lease, [done()]);
+        expect(await status()).toBe("busy");
+        expect((await threads.list(ADA, { limit: 10, status: "busy" })).items).toHaveLength(1);
+      }));
+
+    test("that wait for an answer still do when a run that waited behind is cancelled", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const waiting = newRun("t");
+        await stores.runs.start(ADA, waiting, "queue");
+        await stores.events.append(lease, [done("interrupted")]);
+        await stores.runs.requestStop(ADA, "t", waiting.id, "cancel");
+        expect((await stores.threads.get(ADA, "t"))?.status).toBe("interrupted");
+      }));
+
+    test("know the agent of their newest run and the number of their messages", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { lease } = await claimed(stores, "t", { agent: "coder" });
+        advance(500);
+        await stores.events.append(lease, [message("one"), message("two")]);
+        expect(await stores.threads.get(ADA, "t")).toMatchObject({
+          agent: "coder",
+          message_count: 2,
+          created_at: "2026-11-21T10:00:00.000Z",
+          updated_at: "2026-11-21T10:00:00.500Z",
+        });
+      }));
+
+    test("are listed newest change first, page by page, none twice and none left out", () =>
+      inWorld(open, async ({ stores: { threads }, advance }) => {
+        for (let n = 0; n < 7; n++) {
+          await threads.create(ADA, { id: `t${n}`, metadata: {} });
+          // Some are created at the same moment.
+          if (n % 3 === 0) advance(1000);
+        }
+        await threads.update(ADA, "t2", { title: "changed last" });
+        const seen: string[] = [];
+        let cursor: string | undefined;
+        do {
+          const page = await threads.list(ADA, { limit: 2, ...(cursor === undefined ? {} : { cursor }) });
+          expect(page.items.length).toBeLessThanOrEqual(2);
+          seen.push(...page.items.map(({ id }) => id));
+          cursor = page.next_cursor;
+          // What changes meanwhile goes to the front and disturbs nobody else.
+          if (seen.length === 2) advance(1000);
+          if (seen.length === 2) await threads.update(ADA, "t2", { title: "again" });
+        } while (cursor !== undefined);
+        expect(seen[0]).toBe("t2");
+        expect([...seen].sort()).toEqual(["t0", "t1", "t2", "t3", "t4", "t5", "t6"]);
+        expect(seen.at(-1)).toBe("t0");
+      }));
+
+    test("end their list without a cursor when the last page is full", () =>
+      inWorld(open, async ({ stores: { threads } }) => {
+        for (const id of ["a", "b"]) await threads.create(ADA, { id, metadata: {} });
+        expect(await threads.list(ADA, { limit: 2 })).not.toHaveProperty("next_cursor");
+        expect(await threads.list(BOB, { limit: 2 })).toEqual({ items: [] });
+      }));
+
+    test("refuse a cursor that is none", () =>
+      inWorld(open, async ({ stores }) => {
+        await claimed(stores, "t");
+        for (const cursor of ["", "x", "'; DROP TABLE threads", Buffer.from("NaN t").toString("base64url")]) {
+          await expect(stores.threads.list(ADA, { limit: 2, cursor })).rejects.toMatchObject({
+            code: "invalid_request",
+          });
+          await expect(stores.runs.list(ADA, "t", { limit: 2, cursor })).rejects.toMatchObject({
+            code: "invalid_request",
+          });
+        }
+      }));
+
+    test("are found by agent, status and a part of the title in any case", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads } = stores;
+        await threads.create(ADA, { id: "a", title: "Élan 100%", metadata: {} });
+        await threads.create(ADA, { id: "b", title: "plan_b", metadata: {} });
+        await threads.create(ADA, { id: "c", metadata: {} });
+        await claimed(stores, "b", { agent: "coder" });
+        const find = async (query: object) =>
+          (await threads.list(ADA, { limit: 10, ...query })).items.map(({ id }) => id).sort();
+        expect(await find({ q: "LAN" })).toEqual(["a", "b"]);
+        expect(await find({ q: "éLAN" })).toEqual(["a"]);
+        expect(await find({ q: "0%" })).toEqual(["a"]);
+        expect(await find({ q: "_" })).toEqual(["b"]);
+        expect(await find({ agent: "coder" })).toEqual(["b"]);
+        expect(await find({ status: "busy" })).toEqual(["b"]);
+        expect(await find({ status: "idle" })).toEqual(["a", "c"]);
+        expect(await find({ status: "idle", q: "lan" })).toEqual(["a"]);
+        expect(await find({ agent: "nobody" })).toEqual([]);
+      }));
+
+    test("return their messages oldest first, from anywhere on", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const events = ["a", "b", "c", "d"].map(message);
+        const ids = events.map(({ data }) => data.message.id);
+        for (const event of events) await stores.events.append(lease, [event]);
+        const read = async (window?: { after?: string; limit?: number }) =>
+          (await stores.threads.messages(ADA, "t", window)).map(({ id }) => id);
+        expect(await stores.threads.messages(ADA, "t")).toEqual(events.map(({ data }) => data.message));
+        expect(await read({ limit: 3 })).toEqual(ids.slice(0, 3));
+        expect(await read({ after: ids[1] ?? "" })).toEqual(ids.slice(2));
+        expect(await read({ after: ids[0] ?? "", limit: 2 })).toEqual(ids.slice(1, 3));
+        expect(await read({ after: ids[3] ?? "" })).toEqual([]);
+        await expect(read({ after: "msg_unknown" })).rejects.toMatchObject({ code: "not_found" });
+        expect(await stores.threads.messages(ADA, "nobody")).toEqual([]);
+      }));
+
+    test("keep whatever a message or a value contains", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const args = JSON.parse(
+          '{"__proto__":{"a":1},"constructor":null,"text":"\\u0000\\ud800 \\u2028\\n\'\\"","n":1e300}',
+        );
+        const sent = {
+          ...{
+            id: "msg_x",
+            created_at: "2026-11-21T10:00:00.000Z",
+            role: "assistant" as const,
+            content: "é😀\u0000",
+          },
+          tool_calls: [{ id: "call", name: "f", args }],
+        };
+        await stores.events.append(lease, [
+          { event: "on_message", data: { message: sent } },
+          state("__proto__", { polluted: true }),
+          state("files", { "a\nb": null, nested: args }),
+        ]);
+        const [kept] = await stores.threads.messages(ADA, "t");
+        expect(JSON.stringify(kept)).toBe(JSON.stringify(sent));
+        const slots = await stores.threads.state(ADA, "t");
+        expect(Object.keys(slots).sort()).toEqual(["__proto__", "files"]);
+        expect(JSON.stringify(slots.files)).toBe(JSON.stringify({ "a\nb": null, nested: args }));
+        expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+      }));
+
+    test("keep their state in slots: replaced, merged key by key, removed", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const slots = async () => stores.threads.state(ADA, "t");
+        expect(await slots()).toEqual({});
+        await stores.events.append(lease, [
+          state("todos", ["a"]),
+          patch("files", { "a.txt": { bytes: 1 }, "b.txt": 2 }),
+        ]);
+        expect(await slots()).toEqual({ todos: ["a"], files: { "a.txt": { bytes: 1 }, "b.txt": 2 } });
+        await stores.events.append(lease, [
+          patch("files", { "a.txt": null, "c.txt": { bytes: 3 } }),
+          state("todos", []),
+        ]);
+        expect(await slots()).toEqual({ todos: [], files: { "b.txt": 2, "c.txt": { bytes: 3 } } });
+        await stores.events.append(lease, [state("todos", undefined), state("title", null), done()]);
+        expect(await slots()).toEqual({ title: null, files: { "b.txt": 2, "c.txt": { bytes: 3 } } });
+      }));
+
+    test("are deleted with all that is in them", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease, run } = await claimed(stores, "t", { idempotency_key: "once" });
+        await stores.events.append(lease, [message("one"), state("todos", ["a"]), done()]);
+        await stores.threads.create(ADA, { id: "other", metadata: {} });
+        expect(await stores.threads.delete(ADA, "t")).toBe(true);
+        expect(await stores.threads.delete(ADA, "t")).toBe(false);
+        expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+        expect(await stores.threads.state(ADA, "t")).toEqual({});
+        expect(await stores.runs.get(ADA, "t", run.id)).toBeUndefined();
+        expect((await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id)).toEqual(["other"]);
+        // The id and the key are free again, and nothing of the old thread comes back.
+        const again = await claimed(stores, "t", { idempotency_key: "once" });
+        expect(again.run.id).not.toBe(run.id);
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+        expect((await stores.runs.list(ADA, "t", { limit: 10 })).items).toHaveLength(1);
+      }));
+
+    test("that are cleared keep their name and their runs, and forget messages and state", () =>
+      inWorld(open, async ({ stores }) => {
+        await stores.threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1 } });
+        const { lease, run } = await claimed(stores, "t");
+        const event = message("one");
+        await stores.events.append(lease, [event, state("todos", ["a"]), done("interrupted")]);
+        expect(await stores.threads.clear(ADA, "t")).toBe(true);
+        expect(await stores.threads.get(ADA, "t")).toMatchObject({
+          ...{ title: "Trip", metadata: { a: 1 }, message_count: 0, status: "idle" },
+        });
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+        expect(await stores.threads.state(ADA, "t")).toEqual({});
+        expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({ status: "interrupted" });
+        expect(await stores.threads.clear(ADA, "nobody")).toBe(false);
+        const next = await claimed(stores, "t");
+        await stores.events.append(next.lease, [said(event.data.message as never)]);
+        expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      }));
+
+    test("are neither deleted nor cleared while a run is active or waits", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease, run } = await claimed(stores, "t");
+        await stores.events.append(lease, [message("one")]);
+        const waiting = newRun("t");
+        await stores.runs.start(ADA, waiting, "queue");
+        const refused = async (run_id: string) => {
+          const expected = { code: "thread_busy", details: { run_id } };
+          await expect(stores.threads.delete(ADA, "t")).rejects.toMatchObject(expected);
+          await expect(stores.threads.clear(ADA, "t")).rejects.toMatchObject(expected);
+        };
+        await refused(run.id);
+        await stores.events.append(lease, [done()]);
+        await refused(waiting.id);
+        expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      }));
+
+    test("may have any number of messages", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const many = Array.from({ length: 2000 }, (_, n) => message(`message ${n}`));
+        await stores.events.append(lease, many);
+        expect((await stores.threads.get(ADA, "t"))?.message_count).toBe(2000);
+        const [last] = await stores.threads.messages(ADA, "t", { after: many[1998]?.data.message.id ?? "" });
+        expect(last?.content).toBe("message 1999");
+      }));
+  });
+}

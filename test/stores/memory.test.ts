@@ -1,0 +1,253 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Stores } from "../../src/core/stores.ts";
+import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
+import { eventsContract } from "../contracts/events.ts";
+import { runsContract } from "../contracts/runs.ts";
+import { storesContract } from "../contracts/stores.ts";
+import { threadsContract } from "../contracts/threads.ts";
+import {
+  ADA,
+  BOB,
+  claimed,
+  delta,
+  done,
+  inWorld,
+  keyOf,
+  message,
+  newRun,
+  note,
+  type Open,
+  patch,
+  readAll,
+  state,
+  upTo,
+} from "./fixture.ts";
+
+const open: Open = async (options) => createMemoryStores(options);
+
+const packed: Open = async (options) => createMemoryStores({ ...options, warmBytes: 0 });
+
+describe.each([
+  ["that keep idle threads as they are", open],
+  ["that keep idle threads compressed", packed],
+])("memory stores %s", (_, each) => {
+  threadsContract(each);
+  runsContract(each);
+  eventsContract(each);
+  storesContract(each);
+});
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+describe("a thread in memory", () => {
+  test("is forgotten an hour after it was last read or written", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const touched = ["read", "renamed", "listened to", "run"];
+      for (const id of ["idle", ...touched]) await stores.threads.create(ADA, { id, metadata: {} });
+      const { lease } = await claimed(stores, "listened to");
+      await stores.events.append(lease, [message("x"), done()]);
+      advance(40 * MINUTE);
+      await stores.threads.messages(ADA, "read");
+      await stores.threads.update(ADA, "renamed", { title: "x" });
+      await readAll(stores, lease);
+      await stores.events.append((await claimed(stores, "run")).lease, [done()]);
+      advance(20 * MINUTE - 1);
+      expect((await stores.threads.list(ADA, { limit: 10 })).items).toHaveLength(5);
+      advance(1);
+      const left = (await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id);
+      expect(left.sort()).toEqual([...touched].sort());
+      expect(await stores.threads.get(ADA, "idle")).toBeUndefined();
+      advance(40 * MINUTE - 1);
+      expect(await stores.threads.get(ADA, "run")).toBeDefined();
+      advance(1);
+      for (const id of ["read", "renamed", "listened to"])
+        expect(await stores.threads.get(ADA, id), id).toBeUndefined();
+      expect(await stores.threads.get(ADA, "run")).toBeDefined();
+    }));
+
+  test("begins anew when it is used after that", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
+      await stores.events.append(lease, [message("old"), state("todos", ["old"]), done()]);
+      advance(HOUR);
+      await claimed(stores, "t", { idempotency_key: "k" });
+      expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+      expect(await stores.threads.state(ADA, "t")).toEqual({});
+    }));
+
+  test("stays as long as a run is active or waits", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const { lease } = await claimed(stores, "t");
+      await stores.runs.start(ADA, newRun("t"), "queue");
+      advance(100 * HOUR);
+      expect((await stores.threads.list(ADA, { limit: 10 })).items).toHaveLength(1);
+      await stores.events.append(lease, [message("x"), done()]);
+      advance(100 * HOUR);
+      const claim = await stores.runs.claimNext(ADA, "t");
+      expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      if (claim) await stores.events.append(claim.lease, [done()]);
+      advance(HOUR);
+      expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+    }));
+
+  test("waits a day for a person's answer", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [message("may I?"), done("interrupted")]);
+      advance(24 * HOUR - 1);
+      expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      advance(24 * HOUR);
+      expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+    }));
+});
+
+describe("the memory for threads", () => {
+  const KB = 1024;
+  const LONG = "x".repeat(10 * KB);
+  const small = (maxBytes: number, more: MemoryStoreOptions = {}): Open => {
+    return async (options) => createMemoryStores({ ...options, ...more, maxBytes });
+  };
+
+  async function fill(stores: Stores, id: string, status: "success" | "interrupted" = "success") {
+    const { lease } = await claimed(stores, id);
+    await stores.events.append(lease, [message(LONG), done(status)]);
+  }
+  async function present(stores: Stores) {
+    return (await stores.threads.list(ADA, { limit: 100 })).items.map(({ id }) => id).sort();
+  }
+
+  test("is shared: the thread that was not used for the longest time makes room", () =>
+    inWorld(small(100 * KB), async ({ stores, advance }) => {
+      for (const id of ["a", "b", "c"]) {
+        await fill(stores, id);
+        advance(1000);
+      }
+      await stores.threads.get(ADA, "a");
+      for (const id of ["d", "e", "f"]) await fill(stores, id);
+      expect(await present(stores)).toEqual(expect.arrayContaining(["a", "d", "e", "f"]));
+      expect(await present(stores)).not.toContain("b");
+      for (let n = 0; n < 100; n++) await fill(stores, `more${n}`);
+      expect((await present(stores)).length).toBeLessThan(7);
+    }));
+
+  test("counts what everybody has, and takes it from whoever uses it least", () =>
+    inWorld(small(100 * KB), async ({ stores }) => {
+      await stores.threads.create(BOB, { id: "b", title: LONG, metadata: {} });
+      for (let n = 0; n < 10; n++) await fill(stores, `t${n}`);
+      expect(await stores.threads.get(BOB, "b")).toBeUndefined();
+    }));
+
+  test("keeps threads that wait for an answer before idle ones", () =>
+    inWorld(small(100 * KB), async ({ stores }) => {
+      await fill(stores, "asks", "interrupted");
+      for (let n = 0; n < 20; n++) await fill(stores, `t${n}`);
+      expect(await present(stores)).toContain("asks");
+      for (let n = 0; n < 20; n++) await fill(stores, `asks${n}`, "interrupted");
+      expect(await present(stores)).not.toContain("asks");
+    }));
+
+  test("is never taken from a thread with a run that is active or waits", () =>
+    inWorld(small(100 * KB), async ({ stores }) => {
+      const active = await claimed(stores, "active");
+      await stores.events.append(active.lease, [message(LONG)]);
+      const before = await claimed(stores, "waiting");
+      await stores.runs.start(ADA, newRun("waiting"), "queue");
+      await stores.events.append(before.lease, [message(LONG), done()]);
+      for (let n = 0; n < 50; n++) await fill(stores, `t${n}`);
+      expect(await present(stores)).toEqual(expect.arrayContaining(["active", "waiting"]));
+      expect(await stores.threads.messages(ADA, "active")).toHaveLength(1);
+      expect(await stores.threads.messages(ADA, "waiting")).toHaveLength(1);
+    }));
+
+  test("that is full of active runs takes nothing more but their ends", () =>
+    inWorld(small(100 * KB), async ({ stores }) => {
+      const claim = await claimed(stores, "t");
+      const full = { code: "unavailable" };
+      const flood = async () => {
+        for (;;) await stores.events.append(claim.lease, [note(LONG)]);
+      };
+      await expect(flood()).rejects.toMatchObject(full);
+      const { last } = await stores.events.bounds(keyOf(claim));
+      expect(last).toBeLessThan(12);
+      await expect(stores.threads.create(ADA, { id: "u", metadata: {} })).rejects.toMatchObject(full);
+      await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject(full);
+      await expect(stores.events.append(claim.lease, [delta("x")])).rejects.toMatchObject(full);
+      expect(await stores.threads.get(ADA, "u")).toBeUndefined();
+
+      await stores.events.append(claim.lease, [message("the end"), done()]);
+      expect(await readAll(stores, keyOf(claim), last)).toHaveLength(2);
+      await claimed(stores, "u");
+      expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+    }));
+
+  test("is not made by dropping the thread that needs it", () =>
+    inWorld(small(100 * KB), async ({ stores }) => {
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [...upTo(5).map(() => message(LONG)), done()]);
+      await expect(stores.runs.start(ADA, newRun("t"), "reject")).rejects.toMatchObject({
+        code: "unavailable",
+      });
+      expect(await stores.threads.messages(ADA, "t")).toHaveLength(5);
+    }));
+
+  test("is given back by everything that goes", () =>
+    inWorld(small(200 * KB), async ({ stores, advance }) => {
+      await stores.threads.create(BOB, { id: "witness", metadata: {} });
+      for (let n = 0; n < 50; n++) {
+        await stores.threads.create(ADA, { id: "t", title: LONG, metadata: {} });
+        await stores.threads.update(ADA, "t", { title: "short" });
+        const { lease, run } = await claimed(stores, "t", { id: `run_${n}` });
+        for (let m = 0; m < 5; m++) {
+          const left = message(LONG);
+          await stores.runs.steer(ADA, "t", run.id, left.data.message as never);
+          await stores.events.append(lease, [
+            left,
+            patch("files", { a: LONG, b: null }),
+            patch("files", { a: null }),
+          ]);
+        }
+        await stores.events.append(lease, [state("todos", [LONG]), state("todos", []), done()]);
+        await stores.threads.clear(ADA, "t");
+        await stores.threads.delete(ADA, "t");
+      }
+      // Had anything been kept, this witness would have been the first to go.
+      expect(await stores.threads.get(BOB, "witness")).toBeDefined();
+      advance(1);
+    }));
+
+  describe("is swept every five minutes", () => {
+    afterEach(() => void vi.useRealTimers());
+    const sweep = () => vi.advanceTimersByTime(5 * MINUTE);
+
+    test("of threads whose time is up", async () => {
+      vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+      await inWorld(small(64 * KB, { interruptedTtlMs: 2 * HOUR }), async ({ stores, advance }) => {
+        await fill(stores, "asks", "interrupted");
+        advance(2 * HOUR);
+        await fill(stores, "fresh");
+        sweep();
+        // Without the sweep the idle thread would have to go, for one that nobody can reach any more.
+        await fill(stores, "a");
+        await stores.threads.create(ADA, { id: "b", metadata: {} });
+        expect(await present(stores)).toEqual(["a", "b", "fresh"]);
+      });
+    });
+
+    test("of the events of runs that ended an hour ago", async () => {
+      vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+      await inWorld(small(100 * KB, { threadTtlMs: 24 * HOUR }), async ({ stores, advance }) => {
+        const { lease } = await claimed(stores, "old");
+        await stores.events.append(lease, [...upTo(9).map(() => note(LONG)), done()]);
+        const reader = stores.events.read(lease, 0, new AbortController().signal);
+        await reader.next();
+        advance(HOUR);
+        sweep();
+        for (const id of ["a", "b"]) await fill(stores, id);
+        expect(await present(stores)).toEqual(["a", "b", "old"]);
+        expect(await readAll(stores, lease, 10)).toEqual([]);
+        await expect(readAll(stores, lease, 9)).rejects.toMatchObject({ code: "events_expired" });
+      });
+    });
+  });
+});

@@ -1,0 +1,307 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { userMessage } from "../../src/core/message.ts";
+import type { StoreOptions } from "../../src/stores/options.ts";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { eventsContract } from "../contracts/events.ts";
+import { runsContract } from "../contracts/runs.ts";
+import { storesContract } from "../contracts/stores.ts";
+import { threadsContract } from "../contracts/threads.ts";
+import {
+  ADA,
+  claimed,
+  delta,
+  done,
+  failure,
+  inWorld,
+  keyOf,
+  message,
+  newRun,
+  note,
+  type Open,
+  patch,
+  readAll,
+  seqsOf,
+  state,
+  upTo,
+} from "./fixture.ts";
+
+let dataDir = "";
+const path = () => join(dataDir, "skein.db");
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "skein-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true }));
+
+const open: Open = async (options) => createSqliteStores({ dataDir, ...options });
+
+threadsContract(open);
+runsContract(open);
+eventsContract(open);
+storesContract(open);
+
+const HOUR = 3_600_000;
+
+/** The file as it is when nobody has it open. */
+function inFile<T>(look: (file: DatabaseSync) => T): T {
+  const file = new DatabaseSync(path());
+  try {
+    return look(file);
+  } finally {
+    file.close();
+  }
+}
+
+const TABLES = ["threads", "runs", "messages", "state", "inbox", "events"];
+const countRows = () =>
+  inFile((file) => TABLES.map((table) => file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
+
+describe("a database", () => {
+  test("keeps everything until it is opened again", async () => {
+    const stores = createSqliteStores({ path: path() });
+    const thread = await stores.threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1 } });
+    const first = await claimed(stores, "t", { idempotency_key: "k" });
+    const events = [
+      message("one"),
+      state("todos", ["a"]),
+      patch("files", { a: 1 }),
+      delta("x"),
+      failure("broken"),
+    ];
+    await stores.events.append(first.lease, events);
+    const waiting = [newRun("t"), newRun("t"), newRun("t")] as const;
+    const second = await claimed(stores, "t");
+    for (const run of waiting) await stores.runs.start(ADA, run, "front");
+    const left = userMessage("left");
+    await stores.runs.steer(ADA, "t", second.run.id, left);
+    await stores.runs.requestStop(ADA, "t", second.run.id, "interrupt");
+    const look = async ({ threads, runs }: typeof stores) => ({
+      thread: await threads.get(ADA, "t"),
+      messages: await threads.messages(ADA, "t"),
+      state: await threads.state(ADA, "t"),
+      runs: await runs.list(ADA, "t", { limit: 10 }),
+    });
+    const before = await look(stores);
+    const log = await readAll(stores, keyOf(first));
+    await stores.close();
+
+    const again = createSqliteStores({ path: path() });
+    try {
+      expect(await look(again)).toEqual(before);
+      expect(before.thread).toMatchObject({
+        created_at: thread.created_at,
+        status: "busy",
+        message_count: 1,
+      });
+      expect(await readAll(again, keyOf(first))).toEqual(log);
+      expect(await again.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject")).toMatchObject({
+        ...{ outcome: "known", run: { id: first.run.id, status: "error" } },
+      });
+      await expect(again.events.append(second.lease, [note("from before")])).rejects.toMatchObject({
+        code: "lease_lost",
+      });
+      const [claim, ...more] = await again.runs.claimAbandoned();
+      expect(more).toEqual([]);
+      expect(claim).toMatchObject({
+        lease: { owner: ADA, epoch: second.lease.epoch + 1 },
+        run: { id: second.run.id, attempt: 2 },
+        request: second.request,
+      });
+      if (!claim) return;
+      expect(await again.runs.inbox(claim.lease)).toEqual([left]);
+      expect(await again.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
+      let { lease } = claim;
+      for (const { id } of waiting.toReversed()) {
+        await again.events.append(lease, [done()]);
+        const next = await again.runs.claimNext(ADA, "t");
+        expect(next?.run.id).toBe(id);
+        if (next) lease = next.lease;
+      }
+    } finally {
+      await again.close();
+    }
+  });
+
+  test("keeps what waits to be written when it is closed", async () => {
+    const stores = createSqliteStores({ path: path() });
+    const claim = await claimed(stores, "t");
+    const appends = [delta("a"), delta("b")].map((event) => stores.events.append(claim.lease, [event]));
+    await stores.close();
+    await Promise.all(appends);
+    const again = createSqliteStores({ path: path() });
+    expect(await again.events.bounds(keyOf(claim))).toEqual({ first: 1, last: 2 });
+    await again.close();
+  });
+
+  test("shows a viewer who was there before the take-over one log without a hole", async () => {
+    const stores = createSqliteStores({ path: path() });
+    const claim = await claimed(stores, "t");
+    await stores.events.append(
+      claim.lease,
+      upTo(100).map((n) => delta(`${n}`)),
+    );
+    await stores.close();
+    const again = createSqliteStores({ path: path() });
+    const reading = readAll(again, keyOf(claim), 90);
+    const [taken] = await again.runs.claimAbandoned();
+    if (taken) await again.events.append(taken.lease, [note("on"), done()]);
+    expect(seqsOf(await reading)).toEqual(upTo(102, 91));
+    await again.close();
+  });
+
+  test("leaves no row of a deleted thread", async () => {
+    await inWorld(open, async ({ stores }) => {
+      const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
+      await stores.runs.steer(ADA, "t", lease.run_id, userMessage("left"));
+      await stores.events.append(lease, [message("one"), state("a", 1), delta("x"), done()]);
+      await stores.threads.delete(ADA, "t");
+    });
+    expect(countRows()).toEqual([0, 0, 0, 0, 0, 0]);
+  });
+
+  test("is swept of events when it is opened", async () => {
+    const options = (now: number): StoreOptions => ({ now: () => now });
+    const stores = createSqliteStores({ path: path(), ...options(0) });
+    for (let n = 0; n < 250; n++) {
+      const { lease } = await claimed(stores, `t${n}`);
+      await stores.events.append(lease, [message("x"), done()]);
+    }
+    await stores.close();
+    const again = createSqliteStores({ path: path(), ...options(24 * HOUR) });
+    // The sweep goes on in steps; each lets others work.
+    for (let n = 0; n < 5; n++) await new Promise(setImmediate);
+    await again.close();
+    expect(countRows()).toEqual([250, 250, 250, 0, 0, 0]);
+  });
+
+  test("keeps threads for ever, unless they are given a time", async () => {
+    await inWorld(open, async ({ stores, advance }) => {
+      await stores.threads.create(ADA, { id: "t", metadata: {} });
+      advance(100_000 * HOUR);
+      expect(await stores.threads.get(ADA, "t")).toBeDefined();
+      await stores.threads.delete(ADA, "t");
+    });
+    const ttl: StoreOptions = { threadTtlMs: HOUR, interruptedTtlMs: 3 * HOUR };
+    await inWorld(
+      open,
+      async ({ stores, advance }) => {
+        for (const id of ["idle", "read"]) await stores.threads.create(ADA, { id, metadata: {} });
+        await stores.events.append((await claimed(stores, "asks")).lease, [done("interrupted")]);
+        await claimed(stores, "runs");
+        advance(HOUR - 1);
+        await stores.threads.messages(ADA, "read");
+        advance(1);
+        expect(await stores.threads.get(ADA, "idle")).toBeUndefined();
+        const left = (await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id);
+        expect(left.sort()).toEqual(["asks", "read", "runs"]);
+        advance(3 * HOUR);
+        expect((await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id)).toEqual(["runs"]);
+      },
+      ttl,
+    );
+  });
+
+  test("that a newer version wrote is refused with a reason", async () => {
+    await createSqliteStores({ path: path() }).close();
+    inFile((file) => file.exec("PRAGMA user_version = 99"));
+    expect(() => createSqliteStores({ path: path() })).toThrow(/newer version.*schema 99/);
+    inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 99 }));
+  });
+
+  test("of another program is left alone", () => {
+    inFile((file) => file.exec("CREATE TABLE theirs (a)"));
+    expect(() => createSqliteStores({ path: path() })).toThrow(/another program/);
+    inFile((file) =>
+      expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
+    );
+  });
+
+  test("that is none is refused with its path", () => {
+    writeFileSync(path(), "not a database ".repeat(1000));
+    expect(() => createSqliteStores({ path: path() })).toThrow(path());
+    expect(() => createSqliteStores({ path: join(path(), "below", "a.db") })).toThrow(
+      expect.objectContaining({ code: "unavailable" }),
+    );
+  });
+
+  test("is made with its folder when there is none", async () => {
+    const stores = createSqliteStores({ dataDir: join(dataDir, "a", "b") });
+    await stores.ping();
+    await stores.close();
+  });
+
+  test("is opened once in a process, too", async () => {
+    const stores = createSqliteStores({ path: path() });
+    expect(() => createSqliteStores({ path: path() })).toThrow(/in use/);
+    await claimed(stores, "t");
+    await stores.close();
+    await createSqliteStores({ path: path() }).close();
+  });
+});
+
+describe("a database in another process", () => {
+  let child: ChildProcess | undefined;
+  afterEach(() => void child?.kill("SIGKILL"));
+
+  /** Resolves with the last number that the writer has printed, once it is at least `atLeast`. */
+  async function writes(writer: ChildProcess, atLeast: number): Promise<number> {
+    if (!writer.stdout) throw new Error("It has no output.");
+    for await (const line of createInterface(writer.stdout)) if (Number(line) >= atLeast) return Number(line);
+    throw new Error("The writer ended by itself.");
+  }
+
+  test("is refused as long as that process lives, and loses nothing when it is killed in the middle of a write", async () => {
+    child = spawn(
+      process.execPath,
+      [fileURLToPath(new URL("./endless-writer.ts", import.meta.url)), path()],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    const acknowledged = await writes(child, 300);
+    expect(() => createSqliteStores({ path: path() })).toThrow(
+      expect.objectContaining({
+        code: "unavailable",
+        message: expect.stringMatching(`${path()}.*in use by another process`),
+      }),
+    );
+    child.kill("SIGKILL");
+    await once(child, "exit");
+
+    const stores = createSqliteStores({ path: path() });
+    try {
+      const [run] = (await stores.runs.list(ADA, "t", { limit: 10 })).items;
+      const key = { owner: ADA, thread_id: "t", run_id: run?.id ?? "" };
+      const { last } = await stores.events.bounds(key);
+      expect(last).toBeGreaterThanOrEqual(acknowledged);
+      expect([0, 8]).toContain(last % 10);
+      const messages = await stores.threads.messages(ADA, "t");
+      expect(messages.map(({ content }) => content)).toEqual(
+        upTo(Math.floor(last / 10)).map((n) => `${10 * n - 1}`),
+      );
+      expect(await stores.threads.state(ADA, "t")).toEqual({ count: last - (last % 10) });
+
+      const [claim] = await stores.runs.claimAbandoned();
+      if (!claim) throw new Error("It was not taken over.");
+      expect(claim.run).toMatchObject({ id: run?.id, attempt: 2 });
+      expect(await stores.runs.inbox(claim.lease)).toMatchObject([{ content: "left" }]);
+      expect(await stores.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
+      await stores.events.append(claim.lease, [done()]);
+      // The message that was left joins the thread before the end.
+      expect(seqsOf(await readAll(stores, key))).toEqual(upTo(last + 2));
+    } finally {
+      await stores.close();
+    }
+    inFile((file) => {
+      expect(file.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+      expect(file.prepare("PRAGMA foreign_key_check").all()).toEqual([]);
+    });
+  });
+});
