@@ -1,0 +1,45 @@
+// What the load generator is told to do, and what it answers.
+
+import type { Script } from "./script.ts";
+
+export interface Job {
+  readonly port: number;
+  /** The server's process: its use is read at the job's beginning and end. */
+  readonly pid: number;
+  /** Runs at once. Each lane is one connection, on which its runs follow each other. */
+  readonly lanes: number;
+  /** Runs of each lane. */
+  readonly runs: number;
+  /** So many runs of a lane in a row share a thread. */
+  readonly turns: number;
+  /** Thread ids begin with it: a prefix that was used before continues its threads. */
+  readonly prefix: string;
+  /** User messages that each run brings before the one with the script. */
+  readonly earlier: number;
+  /** The lanes begin one after the other within this time. */
+  readonly spreadMs: number;
+  readonly script: Script;
+}
+
+export interface JobFigures {
+  readonly runs: number;
+  readonly tokens: number;
+  /** Of the answers' bodies, as they went over the wire. */
+  readonly bytes: number;
+  readonly ms: number;
+  readonly cpuMs: number;
+  /** Medians over the runs, from the first byte of the request. */
+  readonly firstEventMs: number;
+  readonly firstTokenMs: number;
+  readonly runMs: number;
+  /** From the provider's write to our read; NaN unless the script is stamped. */
+  readonly latencyMs: { readonly p50: number; readonly p99: number };
+  /** While all lanes were streaming: from the last one's first token to the first one's last run's end. */
+  readonly steady: {
+    readonly tokens: number;
+    readonly ms: number;
+    readonly cpuMs: number;
+  };
+}
+
+export type JobAnswer = { readonly figures: JobFigures } | { readonly error: string };

@@ -1,0 +1,128 @@
+// One connection to a server under test, and the runs that follow each other on it. It reads the socket itself:
+// an HTTP client would cost the load generator more than the server has to spend.
+
+import { connect, type Socket } from "node:net";
+
+export interface LaneRun {
+  readonly tokens: number;
+  readonly bytes: number;
+  readonly firstEventMs: number;
+  readonly firstTokenMs: number;
+  readonly ms: number;
+}
+
+export interface Watch {
+  /** Length of a token: a server may send several as one. */
+  readonly length: number;
+  /** Called for each token as it comes; it stands in `text` at `at`. */
+  onToken(text: string, at: number): void;
+}
+
+const DELTA = '"delta":"';
+const END = "\r\n0\r\n\r\n";
+
+export class Lane {
+  readonly #port: number;
+  #socket: Socket | undefined;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  /** `body` is ASCII. Rejects unless the server accepts the run, streams it to its end and says `done`. */
+  async run(threadId: string, body: string, watch: Watch): Promise<LaneRun> {
+    const socket = await this.#connected();
+    const head = `POST /threads/${threadId}/runs HTTP/1.1\r\nhost: 127.0.0.1:${this.#port}\r\naccept: text/event-stream\r\ncontent-type: application/json`;
+    const answer = read(socket, watch);
+    socket.write(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    return answer;
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+  }
+
+  async #connected(): Promise<Socket> {
+    if (this.#socket?.writable) return this.#socket;
+    this.#socket?.destroy();
+    const socket = connect(this.#port, "127.0.0.1").setNoDelay();
+    this.#socket = socket;
+    socket.on("error", () => {}); // between two runs nobody minds
+    await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+    return socket;
+  }
+}
+
+function read(socket: Socket, watch: Watch): Promise<LaneRun> {
+  const began = performance.now();
+  let firstEventMs = Number.NaN;
+  let firstTokenMs = Number.NaN;
+  let tokens = 0;
+  let bytes = 0;
+  let inBody = false;
+  let isDone = false;
+  /** The beginning of a line whose end has not come yet, or of a head. */
+  let held = "";
+  let tail = "";
+
+  const head = (text: string): string => {
+    const end = text.indexOf("\r\n\r\n");
+    if (end === -1) return "";
+    if (!text.startsWith("HTTP/1.1 200")) throw new Error(`The server refused a run: ${text.slice(0, 1000)}`);
+    inBody = true;
+    held = "";
+    bytes -= Buffer.byteLength(text.slice(0, end + 4), "latin1");
+    return text.slice(end + 4);
+  };
+
+  const lines = (text: string): void => {
+    if (Number.isNaN(firstEventMs) && text.includes("event: ")) firstEventMs = performance.now() - began;
+    for (let mark = text.indexOf(DELTA); mark !== -1; mark = text.indexOf(DELTA, mark + DELTA.length)) {
+      if (tokens === 0) firstTokenMs = performance.now() - began;
+      const end = text.indexOf('"', mark + DELTA.length);
+      for (let at = mark + DELTA.length; at < end; at += watch.length) {
+        tokens++;
+        watch.onToken(text, at);
+      }
+    }
+    if (text.includes("event: error\n")) throw new Error(`A run failed: ${text.slice(-1000)}`);
+    isDone ||= text.includes("event: done\n");
+  };
+
+  const take = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    const news = chunk.toString("latin1");
+    tail = (tail + news).slice(-END.length);
+    let text = held + news;
+    held = text;
+    if (!inBody) text = head(text);
+    if (!inBody) return;
+    const end = text.lastIndexOf("\n") + 1;
+    lines(text.slice(0, end));
+    held = text.slice(end);
+  };
+
+  return new Promise((resolve, reject) => {
+    const leave = () => socket.off("data", onData).off("close", onClose).off("error", onError);
+    const fail = (error: unknown) => {
+      leave();
+      socket.destroy();
+      reject(error);
+    };
+    const onError = (error: Error) => fail(error);
+    const onClose = () =>
+      fail(new Error(`The connection was closed in the middle of a run, after ${tokens} tokens.`));
+    const onData = (chunk: Buffer) => {
+      try {
+        take(chunk);
+      } catch (error) {
+        return fail(error);
+      }
+      if (tail !== END) return;
+      if (!isDone) return fail(new Error(`A run ended without \`done\`, after ${tokens} tokens.`));
+      leave();
+      resolve({ tokens, bytes, firstEventMs, firstTokenMs, ms: performance.now() - began });
+    };
+    socket.on("data", onData).on("close", onClose).on("error", onError);
+  });
+}

@@ -1,0 +1,123 @@
+// The load generator, a process of its own: does one job after the other, as they come over the IPC channel,
+// and ends with it. A run that fails fails its job.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Job, JobAnswer, JobFigures } from "./job.ts";
+import { Lane, type LaneRun, type Watch } from "./lane.ts";
+import { cpuMsOf } from "./meter.ts";
+import { ageMs, inputOf, lengthOf } from "./script.ts";
+import { median, quantile } from "./stats.ts";
+
+/** What a server still does for a run after its last byte belongs to the run. */
+const AFTERMATH_MS = 30;
+
+async function perform(job: Job): Promise<JobFigures> {
+  const lanes = Array.from({ length: job.lanes }, () => new Lane(job.port));
+  const latencies: number[] = [];
+  const steady = steadyPart(job);
+  const before = cpuMsOf(job.pid);
+  const began = performance.now();
+  try {
+    const runs = await Promise.all(
+      lanes.map(async (lane, index) => {
+        await sleep((job.spreadMs * index) / job.lanes);
+        const results = await runsOf(lane, index, job, watching(job, latencies, steady.laneStarts()));
+        steady.end();
+        return results;
+      }),
+    );
+    const ms = performance.now() - began;
+    await sleep(AFTERMATH_MS);
+    const cpuMs = cpuMsOf(job.pid) - before;
+    return { ...figuresOf(runs.flat()), ms, cpuMs, latencyMs: edgesOf(latencies), steady: steady.figures() };
+  } finally {
+    for (const lane of lanes) lane.close();
+  }
+}
+
+async function runsOf(lane: Lane, index: number, job: Job, watch: Watch): Promise<LaneRun[]> {
+  const results: LaneRun[] = [];
+  const body = bodyOf(job);
+  for (let run = 0; run < job.runs; run++) {
+    const threadId = `${job.prefix}-${index}-${Math.floor(run / job.turns)}`;
+    const result = await lane.run(threadId, body, watch);
+    if (result.tokens !== job.script.tokens)
+      throw new Error(`A run of ${job.script.tokens} tokens brought ${result.tokens}.`);
+    results.push(result);
+  }
+  return results;
+}
+
+function bodyOf({ earlier, script }: Job): string {
+  const contents = [...Array.from({ length: earlier }, (_, n) => `Earlier message ${n}.`), inputOf(script)];
+  return JSON.stringify({ messages: contents.map((content) => ({ role: "user", content })) });
+}
+
+function watching({ script }: Job, latencies: number[], onEach: () => void): Watch {
+  const length = lengthOf(script);
+  if (!script.stamped) return { length, onToken: onEach };
+  return {
+    length,
+    onToken(text, at) {
+      latencies.push(ageMs(text, at));
+      onEach();
+    },
+  };
+}
+
+/** Reads the server's use when the last lane has begun, and again when the first one is through. */
+function steadyPart({ lanes, pid }: Job) {
+  let live = 0;
+  let tokens = 0;
+  const moments: { at: number; tokens: number; cpuMs: number }[] = [];
+  const mark = () => moments.push({ at: performance.now(), tokens, cpuMs: cpuMsOf(pid) });
+  return {
+    laneStarts() {
+      let isFirst = true;
+      return () => {
+        tokens++;
+        if (!isFirst) return;
+        isFirst = false;
+        if (++live === lanes) mark();
+      };
+    },
+    end() {
+      if (moments.length < 2) mark();
+    },
+    figures() {
+      const [from, to] = moments;
+      if (!from || !to) return { tokens: 0, ms: 0, cpuMs: Number.NaN };
+      return {
+        tokens: to.tokens - from.tokens,
+        ms: to.at - from.at,
+        cpuMs: to.cpuMs - from.cpuMs,
+      };
+    },
+  };
+}
+
+function figuresOf(runs: readonly LaneRun[]) {
+  const sum = (of: (run: LaneRun) => number) => runs.reduce((total, run) => total + of(run), 0);
+  return {
+    runs: runs.length,
+    tokens: sum((run) => run.tokens),
+    bytes: sum((run) => run.bytes),
+    firstEventMs: median(runs.map((run) => run.firstEventMs)),
+    firstTokenMs: median(runs.map((run) => run.firstTokenMs)),
+    runMs: median(runs.map((run) => run.ms)),
+  };
+}
+
+const edgesOf = (latencies: readonly number[]) => ({
+  p50: quantile(latencies, 0.5),
+  p99: quantile(latencies, 0.99),
+});
+
+process.on("message", async (job: Job) => {
+  const answer: JobAnswer = await perform(job).then(
+    (figures) => ({ figures }),
+    (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }),
+  );
+  process.send?.(answer);
+});
+process.on("disconnect", () => process.exit());

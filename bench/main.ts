@@ -1,0 +1,79 @@
+// `npm run bench`: this server beside a bare relay, in one run, and the budgets it keeps or breaks. A figure
+// over its budget is told, not an error; the exit code is 1 when something does not work.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { Children, stepAside } from "./children.ts";
+import { type Options, readOptions } from "./options.ts";
+import { stopProfile } from "./probing.ts";
+import { summaryOf } from "./profile.ts";
+import { createRig, type Scenario } from "./rig.ts";
+import { burst } from "./scenarios/burst.ts";
+import { first } from "./scenarios/first.ts";
+import { crowd, paced } from "./scenarios/paced.ts";
+import { start } from "./scenarios/start.ts";
+import { streams } from "./scenarios/streams.ts";
+import { threads } from "./scenarios/threads.ts";
+import { tool } from "./scenarios/tool.ts";
+import { turns } from "./scenarios/turns.ts";
+import { wire } from "./scenarios/wire.ts";
+import { heading, lineOf, section } from "./table.ts";
+import { bareRelay, skein } from "./targets.ts";
+
+const USUAL: readonly Scenario[] = [burst, paced, first, tool, turns, streams, threads, start, wire];
+const ALL: readonly Scenario[] = [...USUAL, crowd];
+
+async function bench(options: Options, children: Children, dir: string): Promise<void> {
+  const { store, provider, rounds } = options;
+  const here = (file: string) => join(import.meta.dirname, file);
+  const loader = children.start({ args: [here("load.ts")], place: "around", logFile: join(dir, "load.log") });
+  const around = {
+    args: [here("provider.ts")],
+    place: "around",
+    logFile: join(dir, "provider.log"),
+  } as const;
+  const surroundings = { children, dir, providerPort: (await children.serve(around)).port };
+  const bare = bareRelay(surroundings);
+  const targets = { bare, skein: options.target === "bare" ? bare : skein(surroundings, store, provider) };
+  const rig = createRig({ children, loader, targets, ...options });
+
+  console.log(`Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model.trim()}`);
+  console.log(`store ${store}, provider ${provider}, ${rounds} rounds; medians, the ratio's over pairs\n`);
+  console.log(heading());
+  for (const scenario of scenariosOf(options)) {
+    console.log(section(scenario));
+    for (const row of await scenario.run(rig)) console.log(lineOf(row));
+  }
+  if (options.profile) {
+    const warm = await rig.warm();
+    console.log(`\nThe bare relay:\n${summaryOf(await stopProfile(warm.bare))}`);
+    console.log(`\nSkein:\n${summaryOf(await stopProfile(warm.skein))}`);
+  }
+}
+
+function scenariosOf({ scenarios }: Options): readonly Scenario[] {
+  return scenarios ? ALL.filter(({ name }) => scenarios.includes(name)) : USUAL;
+}
+
+const children = new Children();
+const dir = mkdtempSync(join(tmpdir(), "skein-bench-"));
+process.on("exit", () => {
+  children.kill();
+  rmSync(dir, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(130));
+
+try {
+  const options = readOptions(
+    process.argv.slice(2),
+    ALL.map(({ name }) => name),
+  );
+  if (process.platform !== "linux") throw new Error("The benchmark reads /proc and so needs Linux.");
+  stepAside();
+  await bench(options, children, dir);
+} catch (error) {
+  console.error(`bench: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+}
+process.exit();

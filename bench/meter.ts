@@ -1,0 +1,25 @@
+// What a process and everything it started has used so far, as Linux counts it in /proc.
+
+import { readdirSync, readFileSync } from "node:fs";
+
+/**
+ * CPU time of all threads in ms, exact to the scheduler's clock. What threads used that have ended is not in it.
+ * Throws when the process is gone.
+ */
+export function cpuMsOf(pid: number): number {
+  const threads = treeOf(pid).flatMap(threadsOf);
+  // `schedstat` of a process is that of its main thread alone, so the threads are summed.
+  const nanoseconds = threads.map((thread) =>
+    Number.parseInt(readFileSync(`${thread}/schedstat`, "utf8"), 10),
+  );
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
+}
+
+function treeOf(pid: number): number[] {
+  const children = threadsOf(pid).flatMap((thread) =>
+    readFileSync(`${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
+  );
+  return [pid, ...children.flatMap(treeOf)];
+}
+
+const threadsOf = (pid: number) => readdirSync(`/proc/${pid}/task`).map((tid) => `/proc/${pid}/task/${tid}`);

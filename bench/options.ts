@@ -1,0 +1,64 @@
+// The command line of the benchmark.
+
+import { parseArgs } from "node:util";
+import { PROVIDERS, type Provider, STORES, type Store } from "./targets.ts";
+
+const USAGE = `npm run bench -- [options]
+
+  --scenario <name>      only this one; may be given several times
+  --rounds <n>           pairs per figure (default 5)
+  --store <kind>         ${STORES.join(" or ")} (default memory)
+  --provider <kind>      the wire between Skein and the fake provider: ${PROVIDERS.join(" or ")} (default openai)
+  --target bare          the relay against itself: what noise alone does to the ratios
+  --profile              tell where both servers' CPU time went
+
+Scenarios: `;
+
+export interface Options {
+  readonly scenarios: readonly string[] | undefined;
+  readonly rounds: number;
+  readonly store: Store;
+  readonly provider: Provider;
+  readonly target: "skein" | "bare";
+  readonly profile: boolean;
+}
+
+/** Throws what is wrong, with the usage, for a command line that is not one of these. */
+export function readOptions(args: readonly string[], scenarios: readonly string[]): Options {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        scenario: { type: "string", multiple: true },
+        rounds: { type: "string", default: "5" },
+        store: { type: "string", default: "memory" },
+        provider: { type: "string", default: "openai" },
+        target: { type: "string", default: "skein" },
+        profile: { type: "boolean", default: false },
+      },
+    });
+    return {
+      scenarios: values.scenario?.map((name) => oneOf("--scenario", name, scenarios)),
+      rounds: atLeastOne(values.rounds),
+      store: oneOf("--store", values.store, STORES),
+      provider: oneOf("--provider", values.provider, PROVIDERS),
+      target: oneOf("--target", values.target, ["skein", "bare"]),
+      profile: values.profile,
+    };
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : error}\n\n${USAGE}${scenarios.join(", ")}`);
+  }
+}
+
+function oneOf<T extends string>(option: string, given: string, values: readonly T[]): T {
+  const value = values.find((each) => each === given);
+  if (value === undefined) throw new Error(`${option} must be ${values.join(", ")}; it is \`${given}\`.`);
+  return value;
+}
+
+function atLeastOne(given: string): number {
+  const value = Number(given);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new Error(`--rounds must be 1 or more; it is \`${given}\`.`);
+  return value;
+}

@@ -1,0 +1,25 @@
+// The parent's end of the probe: asks a server that was started with `PROBED` as Node's arguments.
+
+import { once } from "node:events";
+import { join } from "node:path";
+import type { Server } from "./children.ts";
+import type { Memory, Profile } from "./probe.ts";
+
+export const PROBED = ["--expose-gc", "--import", join(import.meta.dirname, "probe.ts")];
+
+const ANSWER_MS = 60_000;
+
+/** What it holds, after a full collection. */
+export const memoryOf = (server: Server) => ask<Memory>(server, "memory");
+
+/** From here on the server's CPU time is recorded. */
+export const startProfile = (server: Server) => ask<object>(server, "profile");
+export const stopProfile = (server: Server) => ask<Profile>(server, "profiled");
+
+/** The probe answers each question with one message of the type that belongs to it. */
+async function ask<T>({ process }: Server, question: string): Promise<T> {
+  const answered = once(process, "message", { signal: AbortSignal.timeout(ANSWER_MS) });
+  process.send(question);
+  const [answer] = (await answered) as [T];
+  return answer;
+}

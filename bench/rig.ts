@@ -1,0 +1,149 @@
+// What a scenario works with: both servers, warm, the load generator, and the one way to compare: in pairs.
+
+import { once } from "node:events";
+import type { Child, Children, Server } from "./children.ts";
+import type { Job, JobAnswer, JobFigures } from "./job.ts";
+import { PROBED, startProfile } from "./probing.ts";
+import { script } from "./script.ts";
+import type { Store, Target } from "./targets.ts";
+
+const JOB_MS = 180_000;
+
+/** Enough of everything that the compiler is done with it. */
+const WARM_UP: readonly Partial<Job>[] = [
+  { runs: 6 },
+  { runs: 6, script: script({ batch: 8 }) },
+  { runs: 2, script: script({ tokens: 5, calls: 10 }) },
+  { runs: 4 },
+];
+
+export interface Scenario {
+  readonly name: string;
+  /** One sentence: what is measured. */
+  readonly about: string;
+  run(rig: Rig): Promise<Row[]>;
+}
+
+/** One line of the table. `ratio` has a value for each round. */
+export interface Row {
+  readonly figure: string;
+  readonly bare?: readonly number[];
+  readonly skein: readonly number[];
+  readonly ratio?: readonly number[];
+  /** The most that the ratio, or Skein's own value, may be. */
+  readonly budget?: { readonly of: "ratio" | "skein"; readonly most: number };
+}
+
+export interface Pair<K extends string> {
+  readonly bare: Record<K, number>;
+  readonly skein: Record<K, number>;
+}
+
+export interface Rig {
+  readonly store: Store;
+  readonly targets: { readonly bare: Target; readonly skein: Target };
+  readonly children: Children;
+  /** One server of each, started and warmed up once; with a profile, recorded from then on. */
+  warm(): Promise<{ readonly bare: Server; readonly skein: Server }>;
+  /** Has `server` do what the job says. Throws when a run fails. */
+  load(server: Server, job: Partial<Job>): Promise<JobFigures>;
+  /**
+   * Measures both warm servers one right after the other, once per round; who is first changes. A figure that
+   * is always the same needs one round only.
+   */
+  pairs<K extends string>(
+    measure: (server: Server) => Promise<Record<K, number>>,
+    rounds?: number,
+  ): Promise<Pair<K>[]>;
+}
+
+export interface RigOptions {
+  readonly children: Children;
+  readonly loader: Child;
+  readonly targets: Rig["targets"];
+  readonly store: Store;
+  readonly rounds: number;
+  readonly profile: boolean;
+}
+
+export function createRig({ children, loader, targets, store, rounds, profile }: RigOptions): Rig {
+  const lost = endOf(loader);
+  let jobs = 0;
+  let servers: ReturnType<Rig["warm"]> | undefined;
+
+  const load: Rig["load"] = (server, parts) => {
+    const { port, pid } = server;
+    const job = {
+      lanes: 1,
+      runs: 1,
+      turns: 1,
+      earlier: 0,
+      spreadMs: 0,
+      prefix: `bench-${++jobs}`,
+      script: script({}),
+      ...parts,
+    };
+    return perform(loader, { ...job, port, pid }, lost).catch((error: Error) => {
+      throw new Error(`${error.message}\n${server.complaint()}`);
+    });
+  };
+
+  const warmUp = async (target: Target): Promise<Server> => {
+    const server = await target.start(profile ? PROBED : []);
+    for (const parts of WARM_UP) await load(server, { lanes: 64, ...parts });
+    if (profile) await startProfile(server);
+    return server;
+  };
+  const bothWarm = async () => ({ bare: await warmUp(targets.bare), skein: await warmUp(targets.skein) });
+  const warm: Rig["warm"] = () => {
+    servers ??= bothWarm();
+    return servers;
+  };
+
+  return {
+    ...{ store, targets, children, load, warm },
+    async pairs(measure, times = rounds) {
+      const { bare, skein } = await warm();
+      const pairs = [];
+      for (let round = 0; round < times; round++) {
+        const [first, second] = round % 2 === 0 ? [bare, skein] : [skein, bare];
+        const [one, other] = [await measure(first), await measure(second)];
+        pairs.push(first === bare ? { bare: one, skein: other } : { bare: other, skein: one });
+      }
+      return pairs;
+    },
+  };
+}
+
+async function perform({ process }: Child, job: Job, lost: Promise<never>): Promise<JobFigures> {
+  const answered = once(process, "message", { signal: AbortSignal.timeout(JOB_MS) });
+  process.send(job);
+  const [answer] = (await Promise.race([answered, lost])) as [JobAnswer];
+  if ("error" in answer) throw new Error(answer.error);
+  return answer.figures;
+}
+
+/** Rejects when the process ends. */
+function endOf({ process, complaint }: Child): Promise<never> {
+  const lost = new Promise<never>((_, reject) => {
+    process.once("exit", () => reject(new Error(`The load generator ended. ${complaint()}`)));
+  });
+  lost.catch(() => {}); // between two jobs nobody waits for it
+  return lost;
+}
+
+/** The line of one measure: the medians of both, and of the pairs' ratios. */
+export function row<K extends string>(
+  figure: string,
+  pairs: readonly Pair<K>[],
+  key: K,
+  budget?: Row["budget"],
+): Row {
+  return {
+    figure,
+    bare: pairs.map((pair) => pair.bare[key]),
+    skein: pairs.map((pair) => pair.skein[key]),
+    ratio: pairs.map((pair) => pair.skein[key] / pair.bare[key]),
+    ...(budget ? { budget } : {}),
+  };
+}

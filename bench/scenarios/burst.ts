@@ -1,0 +1,22 @@
+import type { Server } from "../children.ts";
+import { type Rig, row, type Scenario } from "../rig.ts";
+import { script } from "../script.ts";
+
+export const burst: Scenario = {
+  name: "burst",
+  about: "64 runs at once of 200 tokens each, as fast as they go",
+  async run(rig) {
+    const single = await rig.pairs((server) => measure(rig, server, 1));
+    const batched = await rig.pairs((server) => measure(rig, server, 8));
+    return [
+      row("CPU ms per 1,000 tokens", single, "cpu", { of: "ratio", most: 1.25 }),
+      row("CPU ms per 1,000 tokens, 8 in a packet", batched, "cpu", { of: "ratio", most: 1.25 }),
+      row("tokens per second", single, "speed"),
+    ];
+  },
+};
+
+async function measure(rig: Rig, server: Server, batch: number) {
+  const { cpuMs, tokens, ms } = await rig.load(server, { lanes: 64, runs: 8, script: script({ batch }) });
+  return { cpu: cpuMs / (tokens / 1000), speed: tokens / (ms / 1000) };
+}

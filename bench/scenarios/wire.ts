@@ -1,0 +1,22 @@
+import { row, type Scenario } from "../rig.ts";
+import { script } from "../script.ts";
+
+const TOKENS = 200;
+
+export const wire: Scenario = {
+  name: "wire",
+  about: "bytes that a client gets, with each token in a packet of its own",
+  async run(rig) {
+    const pairs = await rig.pairs(async (server) => {
+      const bytesOf = async (tokens: number) =>
+        (await rig.load(server, { script: script({ tokens, delayMs: 3 }) })).bytes;
+      const short = await bytesOf(TOKENS);
+      const token = ((await bytesOf(2 * TOKENS)) - short) / TOKENS;
+      return { token, run: short - TOKENS * token };
+    }, 1);
+    return [
+      row("bytes per token", pairs, "token", { of: "skein", most: 130 }),
+      row("bytes per run besides its tokens", pairs, "run"),
+    ];
+  },
+};

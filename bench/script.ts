@@ -1,0 +1,56 @@
+// What the fake provider is to answer, written into the user's message: so it passes through any server, and
+// one provider serves every scenario.
+
+export interface Script {
+  /** Length of the answer. */
+  readonly tokens: number;
+  /** Pause between tokens; 0 = as fast as they are taken. */
+  readonly delayMs: number;
+  /** Tokens in one packet. */
+  readonly batch: number;
+  /** So many answers call a tool before the one that speaks. */
+  readonly calls: number;
+  /** Each token is the moment of its sending, see `ageMs`. */
+  readonly stamped: boolean;
+}
+
+export const script = (parts: Partial<Script>): Script => ({
+  ...{ tokens: 200, delayMs: 0, batch: 1, calls: 0, stamped: false },
+  ...parts,
+});
+
+export function inputOf({ tokens, delayMs, batch, calls, stamped }: Script): string {
+  return `bench ${tokens} ${delayMs} ${batch} ${calls} ${Number(stamped)}.`;
+}
+
+/** The newest script in a model request, and where it ends. Throws when there is none. */
+export function scriptIn(body: string): { script: Script; end: number } {
+  const start = body.lastIndexOf("bench ");
+  const end = body.indexOf(".", start);
+  const numbers = body.slice(start, end).split(" ").slice(1).map(Number);
+  const [tokens = 0, delayMs = 0, batch = 1, calls = 0, stamped = 0] = numbers;
+  if (start === -1 || numbers.length !== 5 || numbers.some(Number.isNaN))
+    throw new Error(`There is no script in this request: ${body.slice(0, 500)}`);
+  return { script: { tokens, delayMs, batch, calls, stamped: stamped === 1 }, end };
+}
+
+const TOKEN = "token ";
+const DIGITS = 9;
+const WRAP = 10 ** DIGITS;
+
+/** The text of the next token. All tokens of a script are of one length, so that joined ones can be told apart. */
+export const tokenOf = ({ stamped }: Script) =>
+  stamped ? `${clock().toString().padStart(DIGITS, "0")} ` : TOKEN;
+export const lengthOf = ({ stamped }: Script) => (stamped ? DIGITS + 1 : TOKEN.length);
+
+/** How long ago the stamped token that stands in `text` at `at` was sent. */
+export function ageMs(text: string, at: number): number {
+  const sent = Number.parseInt(text.slice(at, at + DIGITS), 10);
+  return ((clock() - sent + WRAP) % WRAP) / 1000;
+}
+
+/** Microseconds, the same for all processes of a machine; begins again every 1,000 s. */
+function clock(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return (seconds % 1000) * 1e6 + Math.floor(nanoseconds / 1000);
+}

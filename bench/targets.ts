@@ -1,0 +1,73 @@
+// The servers under test, each started as its users start it.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Children, Server } from "./children.ts";
+
+export const STORES = ["memory", "sqlite"] as const;
+export const PROVIDERS = ["openai", "anthropic"] as const;
+export type Store = (typeof STORES)[number];
+export type Provider = (typeof PROVIDERS)[number];
+
+export interface Target {
+  /** A new process with nothing in it. `nodeArgs` go to Node itself. */
+  start(nodeArgs?: readonly string[]): Promise<Server>;
+}
+
+export interface Surroundings {
+  readonly children: Children;
+  /** A folder for whatever is written; its maker removes it. */
+  readonly dir: string;
+  readonly providerPort: number;
+}
+
+const ROOT = join(import.meta.dirname, "..");
+
+export function bareRelay({ children, dir, providerPort }: Surroundings): Target {
+  return {
+    start: (nodeArgs = []) =>
+      children.serve({
+        args: [...nodeArgs, join(import.meta.dirname, "bare-relay.ts")],
+        place: "measured",
+        env: { PROVIDER_URL: `http://127.0.0.1:${providerPort}/v1` },
+        logFile: join(dir, "bare.log"),
+      }),
+  };
+}
+
+/** Built first, when what is built is not fresh. Throws when that fails. */
+export function skein(
+  { children, dir, providerPort }: Surroundings,
+  store: Store,
+  provider: Provider,
+): Target {
+  const built = spawnSync("sh", [join(ROOT, "script/build")], { encoding: "utf8" });
+  if (built.status !== 0) throw new Error(`The server does not build.\n${built.stdout}${built.stderr}`);
+  return {
+    start: (nodeArgs = []) => {
+      const home = mkdtempSync(join(dir, "skein-"));
+      return children.serve({
+        args: [...nodeArgs, join(ROOT, "dist/main.js"), "serve"],
+        place: "measured",
+        env: { ...configure(home, providerPort, provider), STORE: store, LOG_LEVEL: "warn" },
+        logFile: join(home, "log"),
+      });
+    },
+  };
+}
+
+function configure(home: string, providerPort: number, provider: Provider): Record<string, string> {
+  const files = { AGENTS_FILE: join(home, "agents.yaml"), CONFIG_FILE: join(home, "server.yaml") };
+  const base_url = `http://127.0.0.1:${providerPort}${provider === "openai" ? "/v1" : ""}`;
+  const bench = {
+    model: { provider, model: "fake", base_url, api_key: "test" },
+    system_prompt: "You are a helpful assistant.",
+  };
+  // JSON is YAML.
+  writeFileSync(files.AGENTS_FILE, JSON.stringify({ version: 1, agents: { bench } }));
+  writeFileSync(files.CONFIG_FILE, JSON.stringify({ limits: { runs: 2000 } }));
+  const data = join(home, "data");
+  mkdirSync(data);
+  return { ...files, DATA_DIR: data };
+}

@@ -1,0 +1,44 @@
+// Serves the page beside this file, and hands everything else on to a Skein server: page and API have one origin,
+// so the browser needs no CORS. The client that the page imports is the built one.
+//
+// Run it:   npm start                                              (in another terminal)
+//           npx node examples/browser/main.ts                      and open http://127.0.0.1:3000
+// Test it:  npm test -- test/examples/browser.test.ts
+
+import { createReadStream } from "node:fs";
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import { pipeline } from "node:stream";
+
+const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
+  "/": ["index.html", "text/html; charset=utf-8"],
+  "/client/client.js": ["../../dist/client/client.js", "text/javascript"],
+  "/client/frames.js": ["../../dist/client/frames.js", "text/javascript"],
+};
+
+/** Does not listen yet. */
+export function app(skein: URL): Server {
+  return createServer((incoming, response) => {
+    const [file, type] = FILES[incoming.url ?? ""] ?? [];
+    if (!file || !type) return forward(skein, incoming, response);
+    response.setHeader("content-type", type);
+    pipeline(createReadStream(new URL(file, import.meta.url)), response, () => {});
+  });
+}
+
+/** Piece by piece, both ways. The `Host` header stays the browser's: Skein refuses names that are not this machine's. */
+function forward(skein: URL, incoming: IncomingMessage, response: ServerResponse): void {
+  const { method = "GET", url = "/", headers } = incoming;
+  const onward = request(skein, { path: url, method, headers }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers);
+    pipeline(answer, response, () => {});
+  });
+  onward.on("error", () => (response.headersSent ? response.destroy() : response.writeHead(502).end()));
+  response.on("close", () => onward.destroy());
+  pipeline(incoming, onward, () => {});
+}
+
+if (import.meta.main) {
+  const skein = new URL(process.env.SKEIN_URL ?? "http://127.0.0.1:8000");
+  const port = Number(process.env.PORT ?? 3000);
+  app(skein).listen(port, "127.0.0.1", () => console.log(`http://127.0.0.1:${port}`));
+}

@@ -1,0 +1,34 @@
+// Effects before and after a completion: once for each model call, in the middle of the loop. What they count is
+// reset by itself, because a hook is made anew for each run.
+
+import { abortRun, type Hook, type Message } from "../../src/index.ts";
+
+const NEWEST = 4;
+const LONGEST = 500;
+
+/** Shows the model less of what tools said long ago, and ends a run that makes no progress. */
+export function effects(): Hook {
+  let last: string | undefined;
+  return {
+    name: "effects",
+    // Before: a view of the thread. The thread itself keeps everything.
+    modifyRequest(request) {
+      const old = request.messages.length - NEWEST;
+      return { ...request, messages: request.messages.map((each, at) => (at < old ? trimmed(each) : each)) };
+    },
+    // After: the reply is there, its tools are not run yet.
+    async *wrapModelCall(request, next) {
+      const completion = yield* next(request);
+      const { content, tool_calls = [] } = completion.message;
+      const said = JSON.stringify([content, tool_calls.map(({ name, args }) => [name, args])]);
+      if (said === last) throw abortRun("The model repeats itself.");
+      last = said;
+      return completion;
+    },
+  };
+}
+
+function trimmed(message: Message): Message {
+  if (message.role !== "tool" || typeof message.content !== "string") return message;
+  return { ...message, content: message.content.slice(0, LONGEST) };
+}

@@ -1,0 +1,54 @@
+// Middleware around a run: a deadline, a log, a guardrail. Recovery needs none: whatever is thrown ends the run
+// with an `error` event, never the process.
+
+import { abortRun, type Hook } from "../../src/index.ts";
+
+/** Ends a run that takes longer than `ms`, whatever it is at. */
+export function deadline(ms: number): Hook {
+  const expired = new AbortController();
+  const within = (signal: AbortSignal) => AbortSignal.any([signal, expired.signal]);
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    name: "deadline",
+    beforeAgent() {
+      timer = setTimeout(() => expired.abort(abortRun(`The run took longer than ${ms} ms.`)), ms);
+    },
+    async *wrapModelCall(request, next) {
+      const signal = within(request.signal);
+      try {
+        signal.throwIfAborted();
+        return yield* next({ ...request, signal });
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
+      }
+    },
+    wrapToolCall: (request, next) => next({ ...request, signal: within(request.signal) }),
+    afterAgent: () => clearTimeout(timer),
+  };
+}
+
+/** Tells when a run begins, and how and after how long it ends. */
+export function logged(log: (line: string) => void): Hook {
+  const begun = performance.now();
+  return {
+    name: "logged",
+    beforeAgent: (run) => log(`${run.id} begins`),
+    afterAgent(outcome, run) {
+      log(`${run.id} ends with ${outcome.status} after ${Math.round(performance.now() - begun)} ms`);
+    },
+  };
+}
+
+/** Fails the run when `faultOf` finds something in its last answer. Viewers have seen it; the thread never holds it. */
+export function guardrail(faultOf: (answer: string) => string | undefined): Hook {
+  return {
+    name: "guardrail",
+    async *wrapModelCall(request, next) {
+      const completion = yield* next(request);
+      const fault = completion.message.tool_calls ? undefined : faultOf(completion.message.content);
+      if (fault) throw abortRun(fault);
+      return completion;
+    },
+  };
+}

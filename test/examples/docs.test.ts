@@ -1,0 +1,134 @@
+// What the documentation says can be checked here: names, numbers, addresses.
+
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { agentSchema } from "../../src/agents/schema.ts";
+import { BackendOptions, backends } from "../../src/backends/index.ts";
+import { ServerConfig } from "../../src/config/server.ts";
+import { ModelConfig } from "../../src/core/agent.ts";
+import { hooks } from "../../src/hooks/index.ts";
+import { parseDuration } from "../../src/lib/duration.ts";
+import { Turn } from "../../src/models/scripted.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
+
+/** The cells of the tables under a page's heading, a row each. */
+function rows(file: string, heading: string): string[][] {
+  const [, part] = `\n${read(file)}`.split(`\n${heading}\n`);
+  if (part === undefined) throw new Error(`${file} has no heading "${heading}".`);
+  const [section = ""] = part.split("\n##");
+  return section
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .map((line) => line.split("|").map((cell) => cell.trim()))
+    .map((cells) => cells.slice(1, -1));
+}
+
+/** What stands in backticks in the first cells. */
+const firstNames = (table: string[][]) =>
+  table.flatMap(([cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
+
+/** The defaults of a hook, or of a backend, by option. */
+function defaultsOf(options: z.ZodType): [string, unknown][] {
+  const { properties = {} } = z.toJSONSchema(options, { io: "input" });
+  return Object.entries(properties).map(([name, schema]) => [name, z.looseObject({}).parse(schema).default]);
+}
+
+test("no link of the documentation leads nowhere", () => {
+  const slug = (title: string) =>
+    title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, "")
+      .replaceAll(" ", "-");
+  const anchors = (path: string) =>
+    [...readFileSync(path, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => slug(title));
+  const dead = [
+    ...globSync("{docs,examples}/**/*.md", { cwd: ROOT }),
+    ...globSync("*.md", { cwd: ROOT }),
+  ].flatMap((file) =>
+    [...read(file).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+      .filter(([, target = "", anchor]) => {
+        const path = target === "" ? join(ROOT, file) : resolve(ROOT, dirname(file), target);
+        return !existsSync(path) || (anchor !== undefined && !anchors(path).includes(anchor));
+      })
+      .map(([link]) => `${file}: ${link}`),
+  );
+  expect(dead).toEqual([]);
+});
+
+test("http-api.md tells every code with its status", () => {
+  const [, table = ""] = /const STATUS.*?\{(.*?)\};/s.exec(read("src/http/errors.ts")) ?? [];
+  const statuses = [...table.matchAll(/(\w+): (\d+)/g)].map(([, code, status]) => [code, status]);
+  const told = rows("docs/http-api.md", "## Problems").flatMap(([code = "", status]) =>
+    /^`\w+`$/.test(code) ? [[code.slice(1, -1), status]] : [],
+  );
+  expect(statuses.length).toBeGreaterThan(20);
+  expect(told.toSorted()).toEqual(statuses.toSorted());
+});
+
+test("http-api.md shows every route, and none that there is not", () => {
+  const { paths } = z.object({ paths: z.record(z.string(), z.unknown()) }).parse(parse(read("openapi.yaml")));
+  const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
+  const fits = (path: string, route: string) =>
+    new RegExp(
+      `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}/g, "[^/]+").replace("{path}", ".+")}$`,
+    ).test(path);
+  const routes = Object.keys(paths);
+  expect(shown.filter((path) => !routes.some((route) => fits(path, route)))).toEqual([]);
+  expect(routes.filter((route) => !shown.some((path) => fits(path, route)))).toEqual([]);
+});
+
+test("configuration.md tells every setting of the server with its default", () => {
+  const leaves = (value: object, path: string): [string, unknown][] =>
+    Object.entries(value).flatMap(([key, each]) =>
+      typeof each === "object" ? leaves(each, `${path}${key}.`) : [[path + key, each] as [string, unknown]],
+    );
+  const told = new Map(
+    rows("docs/configuration.md", "## The server").map(([key = "", , value = ""]) => [key, value]),
+  );
+  for (const [key, value] of leaves(ServerConfig.parse({}), "")) {
+    const written = told.get(`\`${key}\``);
+    expect([String(value), String(value)], key).toContain(
+      /^\d+[a-z]+$/.test(written ?? "") ? String(parseDuration(written ?? "")) : written,
+    );
+  }
+});
+
+test("configuration.md tells every key of an agent", () => {
+  const agent = agentSchema({ hooks, backends: BackendOptions, tools: [] });
+  const told = firstNames(rows("docs/configuration.md", "## Agents"));
+  expect(told.toSorted()).toEqual(["agents", "defaults", "version", ...Object.keys(agent.shape)].toSorted());
+});
+
+test("models.md tells every key of a model, and of a script's turn", () => {
+  const told = firstNames(rows("docs/models.md", "## Which model"));
+  expect(told.toSorted()).toEqual(["fallback", ...Object.keys(ModelConfig.shape)].toSorted());
+  const script = firstNames(rows("docs/models.md", "## The scripted model"));
+  for (const key of Object.keys(Turn.shape)) expect(script).toContain(key);
+});
+
+test.each(hooks.map((hook) => [hook.name, hook] as const))(
+  "hooks.md tells every option of %s with its default",
+  (name, { options }) => {
+    const told = rows("docs/hooks.md", `### ${name}`).map(([option, value]) => `${option} ${value}`);
+    for (const [option, value] of defaultsOf(options)) expect(told).toContain(`\`${option}\` ${value}`);
+  },
+);
+
+test.each(backends.map((backend) => [backend.type, backend] as const))(
+  "backends.md tells every option of %s with its default",
+  (_, { options }) => {
+    const told = new Map(rows("docs/backends.md", "# Backends").map(([option, value]) => [option, value]));
+    for (const [option, value] of defaultsOf(options)) {
+      if (option === "type") continue;
+      expect(told.get(`\`${option}\``), option).toBe(
+        value === undefined ? "the agent's name" : String(value),
+      );
+    }
+  },
+);

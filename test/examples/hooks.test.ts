@@ -1,0 +1,177 @@
+import { readdir, readFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { context } from "../../examples/hooks/context.ts";
+import { effects } from "../../examples/hooks/effects.ts";
+import { generation } from "../../examples/hooks/generation.ts";
+import { deadline, guardrail, logged } from "../../examples/hooks/run-middleware.ts";
+import { session } from "../../examples/hooks/session.ts";
+import { toolUse } from "../../examples/hooks/tool-use.ts";
+import { usage } from "../../examples/hooks/usage.ts";
+import { conversation, defineTool, type Message, type ModelRequest, textOf } from "../../src/index.ts";
+import { play } from "../support/agent.ts";
+
+const folder = new URL("../../examples/hooks/", import.meta.url);
+
+const tool = (name: string, output: string, seen: unknown[] = []) =>
+  defineTool({
+    name,
+    description: "For a test.",
+    parameters: z.looseObject({}),
+    execute(args) {
+      seen.push(args);
+      return output;
+    },
+  });
+
+/** A model that keeps what it was asked. */
+function listener(requests: ModelRequest[]) {
+  return (request: ModelRequest) => {
+    requests.push(request);
+    return { say: `answer ${requests.length}` };
+  };
+}
+
+test("a pre-generation hook can refuse a question, and the post-generation hook hears of it", async () => {
+  const reports: string[] = [];
+  const hook = () =>
+    generation(
+      (question) => !question.includes("secret"),
+      (line) => reports.push(line),
+    );
+
+  const refused = await play({ hooks: [hook()], say: "Tell me a secret." });
+  expect(refused.events.at(-1)).toMatchObject({ event: "error", data: { code: "run_aborted" } });
+  const answered = await play({ hooks: [hook()], say: "Hello." });
+  expect(answered.state.get("asked_by")).toBe("ada");
+  expect(reports).toEqual(["error after 1 messages", "success after 2 messages"]);
+});
+
+test("a tool-use hook denies a call, rewrites another and hides a secret in its result", async () => {
+  const seen: unknown[] = [];
+  const { messages } = await play({
+    hooks: [toolUse(new Set(["delete_all"]), "hunter2")],
+    tools: [tool("delete_all", "gone"), tool("login", "the password is hunter2", seen)],
+    script: [{ call: [{ tool: "delete_all" }, { tool: "login", args: { user: "ada" } }] }, { say: "Done." }],
+  });
+  const results = messages.filter((message) => message.role === "tool");
+  expect(results[0]).toMatchObject({ name: "delete_all", error: "`delete_all` is not allowed here." });
+  expect(results[1]).toMatchObject({ name: "login", content: "the password is [secret]" });
+  expect(seen).toEqual([{ user: "ada", dry_run: true }]);
+});
+
+test("a deadline ends a run that takes too long, in the middle of a model call", async () => {
+  const script = [{ say: "This takes for ever.", delay_ms: 60_000 }];
+  const { events } = await play({ hooks: [deadline(20)], script });
+  const end = { event: "error", data: { code: "run_aborted", message: "The run took longer than 20 ms." } };
+  expect(events.at(-1)).toMatchObject(end);
+});
+
+test("a deadline ends a run that takes too long, in the middle of a tool call", async () => {
+  const stuck = defineTool({
+    name: "stuck",
+    description: "Waits for its signal.",
+    parameters: z.object({}),
+    execute: (_args, _call, run) =>
+      new Promise<string>((_, reject) =>
+        run.signal.addEventListener("abort", () => reject(run.signal.reason), { once: true }),
+      ),
+  });
+  const script = [{ call: [{ tool: "stuck" }] }, { say: "never said" }];
+  const { events } = await play({ hooks: [deadline(20)], tools: [stuck], script });
+  expect(events.at(-1)).toMatchObject({ event: "error", data: { code: "run_aborted" } });
+});
+
+test("a deadline that is not reached changes nothing", async () => {
+  const { outcome } = await play({ hooks: [deadline(60_000)] });
+  expect(outcome.status).toBe("success");
+});
+
+test("a logged run says when it begins and how it ends", async () => {
+  const lines: string[] = [];
+  await play({ hooks: [logged((line) => lines.push(line))] });
+  expect(lines).toEqual([
+    expect.stringMatching(/^run_\S+ begins$/),
+    expect.stringMatching(/^run_\S+ ends with success after \d+ ms$/),
+  ]);
+});
+
+test("a guardrail keeps a bad answer out of the thread", async () => {
+  const hook = guardrail((answer) => (answer.includes("damn") ? "Mind your language." : undefined));
+  const { events, messages } = await play({ hooks: [hook], script: [{ say: "damn" }] });
+  expect(events.at(-1)).toMatchObject({ event: "error", data: { message: "Mind your language." } });
+  expect(messages.map(({ role }) => role)).toEqual(["user"]);
+});
+
+test("effects shorten what tools said long ago in the model's view, not in the thread", async () => {
+  const requests: ModelRequest[] = [];
+  const call = { id: "call_1", name: "read", args: {} };
+  const long = "x".repeat(2000);
+  const earlier = conversation().user("Read it.").assistant("", call).tool("call_1", "read", long);
+  const { messages } = await play({
+    hooks: [effects()],
+    script: listener(requests),
+    input: {
+      messages: [
+        ...earlier.messages,
+        ...conversation().assistant("Long.").user("And?").assistant("So?").messages,
+      ],
+    },
+  });
+  const shown = requests[0]?.messages.find(({ role }) => role === "tool");
+  expect(textOf(shown?.content ?? "")).toHaveLength(500);
+  expect(messages.find(({ role }) => role === "tool")?.content).toHaveLength(2000);
+});
+
+test("effects end a run whose model says the same again", async () => {
+  const again = { say: "Once more.", call: [{ tool: "look" }] };
+  const { events } = await play({
+    hooks: [effects()],
+    tools: [tool("look", "nothing")],
+    script: [again, again],
+  });
+  expect(events.at(-1)).toMatchObject({ event: "error", data: { message: "The model repeats itself." } });
+});
+
+test("session hooks bring a conversation from another place and take it back", async () => {
+  const saved = new Map<string, readonly Message[]>();
+  const hook = () =>
+    session({
+      load: async (id) => saved.get(id) ?? [],
+      save: async (id, messages) => void saved.set(id, messages),
+    });
+  const requests: ModelRequest[] = [];
+  const script = listener(requests);
+  for (const say of ["one", "two"]) await play({ hooks: [hook()], script, say, input: { threadId: "s1" } });
+  const texts = (messages: readonly Message[] = []) => messages.map(({ content }) => content);
+  expect(texts(requests[1]?.messages)).toEqual(["one", "answer 1", "two"]);
+  expect(texts(saved.get("s1"))).toEqual(["one", "answer 1", "two", "answer 2"]);
+});
+
+test("injected context is shown to the model and is not in the thread", async () => {
+  const requests: ModelRequest[] = [];
+  const { messages } = await play({ hooks: [context("project", "Use tabs.")], script: listener(requests) });
+  expect(requests[0]?.system.map(({ text }) => text)).toEqual(["<project>\nUse tabs.\n</project>"]);
+  expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+});
+
+test("usage is logged for each model call and for the run", async () => {
+  const lines: string[] = [];
+  await play({
+    hooks: [usage((line) => lines.push(line))],
+    tools: [tool("look", "nothing")],
+    script: [
+      { call: [{ tool: "look" }], usage: { input_tokens: 10, output_tokens: 1 } },
+      { say: "Done.", usage: { input_tokens: 20, output_tokens: 2 } },
+    ],
+  });
+  expect(lines).toEqual(["scripted:test: 10 in, 1 out", "scripted:test: 20 in, 2 out", "run: 30 in, 3 out"]);
+});
+
+test("docs/hooks.md shows every one of these files as it is", async () => {
+  const page = await readFile(new URL("../../docs/hooks.md", import.meta.url), "utf8");
+  for (const file of await readdir(folder)) {
+    const code = await readFile(new URL(file, folder), "utf8");
+    expect(page, file).toContain(`\`\`\`ts\n${code}\`\`\``);
+  }
+});
