@@ -7,7 +7,7 @@ import type { Owner } from "./ids.ts";
 import type { Stream } from "./stream.ts";
 
 export interface FileStat {
-  /** As the agent writes it: relative to the workspace, or absolute inside it. */
+  /** Absolute, as the agent sees it, with links resolved. */
   readonly path: string;
   readonly type: "file" | "directory" | "symlink" | "other";
   /** Bytes. */

@@ -185,6 +185,19 @@ export function eventsContract(open: Open): void {
         for (const entries of await Promise.all(reading)) expect(seqsOf(entries)).toEqual(upTo(1001));
       }));
 
+    test("reach a reader who waits while the run goes on", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+        for (let n = 1; n <= 40; n++) {
+          const next = reader.next();
+          await turn();
+          await stores.events.append(claim.lease, [n % 8 === 0 ? note("x") : delta("x")]);
+          expect(seqsOf((await next).value ?? [])).toEqual([n]);
+        }
+        await stores.events.append(claim.lease, [done()]);
+      }));
+
     test("come live, and are read on from any cursor", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");

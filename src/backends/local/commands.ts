@@ -74,7 +74,8 @@ export class Commands {
   }
 
   async *#execute(jobs: Jobs, workspace: Workspace, command: string, { signal, timeoutMs }: ExecOptions) {
-    const job = await this.#start(jobs, workspace, command);
+    const job = await this.#start(workspace, command);
+    jobs.foreground.add(job);
     const timer = setTimeout(() => void job.end("timeout"), Math.min(timeoutMs, MAX_TIMER_MS));
     const onAbort = () => void job.end("cancelled");
     signal.addEventListener("abort", onAbort, { once: true });
@@ -92,11 +93,10 @@ export class Commands {
     }
   }
 
-  async #start(jobs: Jobs, workspace: Workspace, command: string): Promise<Job> {
+  async #start(workspace: Workspace, command: string): Promise<Job> {
     const pipe = await this.#openPipe(workspace);
     try {
       const job = this.#spawn(workspace, command, pipe);
-      jobs.foreground.add(job);
       await job.started();
       return job;
     } catch (error) {

@@ -34,3 +34,8 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 export const isMissing = (error: unknown) => codeOf(error) === "ENOENT";
+
+/** For a `catch`: nothing when there is no such file; throws anything else. */
+export function unlessMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error;
+}

@@ -1,13 +1,13 @@
 // Files of a workspace on this machine's disk. Every path is pinned down before anything is done with it.
 
 import type { Stats } from "node:fs";
-import { lstat, opendir, rename, unlink } from "node:fs/promises";
+import { chmod, lstat, opendir, rename, unlink } from "node:fs/promises";
 import { posix } from "node:path";
 import type { Backend, FileStat, Found } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { quoted, toRelative } from "../paths.ts";
 import type { Tree } from "../search.ts";
-import { isMissing, toAppError } from "./failures.ts";
+import { toAppError, unlessMissing } from "./failures.ts";
 import { openFile, type Pinned, pin, requireFile, withPinned } from "./pin.ts";
 import { ensureFolders, erase, stagingPath, type Workspace } from "./workspace.ts";
 import { writeFile } from "./write.ts";
@@ -91,6 +91,8 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
         await withPinned(root, posix.dirname(relative), async (parent) => {
           const entry = `${parent.at}/${posix.basename(relative)}`;
           if (!(await lstat(entry)).isDirectory()) return unlink(entry);
+          // Moving a folder changes its `..`, which its own mode must allow.
+          await withPinned(root, relative, ({ at, stats }) => chmod(at, stats.mode | 0o700));
           // Gone at once. What cannot be erased now is erased by the next start.
           const trash = stagingPath(workspace);
           await rename(entry, trash);
@@ -167,10 +169,6 @@ async function statsIn(folder: string, signal: AbortSignal): Promise<[string, St
     });
   }
   return found;
-}
-
-function unlessMissing(error: unknown): undefined {
-  if (!isMissing(error)) throw error;
 }
 
 async function walk(

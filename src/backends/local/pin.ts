@@ -85,5 +85,8 @@ export function requireFile(stats: Stats, path: string): void {
 
 function checked(root: string, real: string, relative: string): string {
   if (isInside(root, real)) return real;
-  throw new AppError("backend_refused", `${quoted(relative)} is a link that leads out of the workspace.`);
+  throw new AppError(
+    "backend_refused",
+    `${quoted(relative || ".")} is a link that leads out of the workspace.`,
+  );
 }

@@ -8,7 +8,7 @@ import { AppError } from "../../core/errors.ts";
 import { isOver, LIFE } from "../../lib/life.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Place } from "../definition.ts";
-import { codeOf, isMissing } from "./failures.ts";
+import { codeOf, unlessMissing } from "./failures.ts";
 
 /** Passes over a folder that does not get empty: some disks leave names out while others are removed. */
 const MAX_ATTEMPTS = 3;
@@ -97,8 +97,4 @@ async function moveToStaging(folder: Buffer, workspace: Workspace): Promise<stri
   await chmod(folder, 0o700);
   await rename(folder, place);
   return place;
-}
-
-function unlessMissing(error: unknown): undefined {
-  if (!isMissing(error)) throw error;
 }

@@ -1,12 +1,11 @@
 // Writing a file so that it appears whole or not at all: into staging first, then moved to its place.
 
-import type { Stats } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename, unlink } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../core/errors.ts";
 import { untilAborted } from "../../lib/abortable.ts";
 import { quoted } from "../paths.ts";
-import { codeOf, isMissing } from "./failures.ts";
+import { codeOf, isMissing, unlessMissing } from "./failures.ts";
 import { type Pinned, pin, requireFile, withPinned } from "./pin.ts";
 import { stagingPath, type Workspace } from "./workspace.ts";
 
@@ -72,7 +71,7 @@ async function placeFor(
   const name = posix.basename(relative);
   const folder = await folderAt(root, posix.dirname(relative));
   try {
-    const stats = await statsOf(`${folder.at}/${name}`);
+    const stats = await lstat(`${folder.at}/${name}`).catch(unlessMissing);
     if (!stats?.isSymbolicLink()) {
       if (stats) requireFile(stats, path);
       return { folder, name, mode: stats && stats.mode & 0o777 };
@@ -112,13 +111,4 @@ async function folderAt(root: string, relative: string): Promise<Pinned> {
     await parent.close();
   }
   return pin(root, relative);
-}
-
-async function statsOf(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
 }
