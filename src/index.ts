@@ -13,3 +13,5 @@ export type { Model, ModelReply, ModelRequest } from "./core/model.ts";
 export { append, patchState, type Run, type RunInput, registerTool, setState } from "./core/run.ts";
 export { drain, type Stream } from "./core/stream.ts";
 export { defineTool, done, failed, interrupted, type Tool, type ToolResult } from "./core/tool.ts";
+export { createModel } from "./models/index.ts";
+export { type Script, scriptedModel, type Turn } from "./models/scripted.ts";

@@ -91,6 +91,7 @@ export function createClient(options: ClientOptions) {
         } catch (error) {
           if (signal?.aborted || isFinal(error) || attempt >= MAX_ATTEMPTS) throw error;
         }
+        if (attempt >= MAX_ATTEMPTS) throw new Error("The server ends the stream again and again.");
         await pause(attempt);
       }
     },

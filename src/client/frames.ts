@@ -8,15 +8,21 @@ export interface Frame {
 
 /** The frames of `body` as they come. Ends with it; comments are passed over. */
 export async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<Frame, void, void> {
-  const text = body.pipeThrough(new TextDecoderStream());
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for await (const chunk of text) {
-    rest += chunk;
-    for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
-      const frame = parsed(rest.slice(0, end));
-      rest = rest.slice(end + 2);
-      if (frame) yield frame;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      rest += value;
+      for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
+        const frame = parsed(rest.slice(0, end));
+        rest = rest.slice(end + 2);
+        if (frame) yield frame;
+      }
     }
+  } finally {
+    await reader.cancel().catch(() => {});
   }
 }
 

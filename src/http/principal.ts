@@ -22,3 +22,13 @@ export async function refuseForeignNames(request: FastifyRequest): Promise<void>
     "This server has no authentication and answers only to `localhost`. Address it by that name.",
   );
 }
+
+const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+const OWN_PAGES: ReadonlySet<string | undefined> = new Set([undefined, "same-origin", "none"]);
+
+/** A web page from elsewhere may send a request without a body, though it never sees the answer. */
+export async function refuseForeignPages(request: FastifyRequest): Promise<void> {
+  const site = request.headers["sec-fetch-site"];
+  if (SAFE_METHODS.has(request.method) || OWN_PAGES.has(typeof site === "string" ? site : undefined)) return;
+  throw new AppError("forbidden", "Pages of other sites may not change anything here.");
+}

@@ -4,7 +4,7 @@ import { fastifySSE } from "@fastify/sse";
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { sendProblem } from "./errors.ts";
-import { refuseForeignNames } from "./principal.ts";
+import { refuseForeignNames, refuseForeignPages } from "./principal.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -45,6 +45,7 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
   // JSON is all that is understood; a form or a plain text from some web page is not.
   server.removeContentTypeParser("text/plain");
   server.addHook("onRequest", refuseForeignNames);
+  server.addHook("onRequest", refuseForeignPages);
   server.addHook(
     "onRequest",
     async (_request, reply) => void reply.header("x-content-type-options", "nosniff"),

@@ -7,12 +7,11 @@ import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { app } from "../../examples/browser/main.ts";
 import { serve } from "../support/process.ts";
-import { temporaryFolder } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 
-/** The page's own server, in front of a server that plays `script`. */
-async function open(script: string): Promise<string> {
-  const { url } = await serve(await temporaryFolder(), script, { STORE: "memory" });
+/** The page's own server, in front of Skein at `url`. */
+async function open({ url }: { url: string }): Promise<string> {
   const page = app(new URL(url));
   page.listen(0, "127.0.0.1");
   await once(page, "listening");
@@ -65,11 +64,12 @@ async function load(origin: string) {
 const textsOf = ({ children }: ReturnType<typeof element>) => children.map(({ textContent }) => textContent);
 
 test("the page shows the text, the tools and the todos of a run", async () => {
-  const origin = await open(`
+  const script = `
 - say: First a plan.
   call: [{ tool: write_todos, args: { todos: [{ id: "1", title: Look, status: in_progress }] } }]
 - say: "<b>Done.</b>"
-`);
+`;
+  const origin = await open(await serve(await temporaryFolder(), script, { STORE: "memory" }));
   const page = await load(origin);
   await page.send();
   expect(page.texts("log")).toEqual([
@@ -82,7 +82,7 @@ test("the page shows the text, the tools and the todos of a run", async () => {
 });
 
 test("the page's server hands events on as they come", async () => {
-  const origin = await open("- { say: word never, delay_ms: 600000 }");
+  const origin = await open(await startServer({ script: [{ say: "word never", delay_ms: 600_000 }] }));
   const viewer = await post(`${origin}/threads/t1/runs`, { input: "Go.", on_disconnect: "cancel" });
   await viewer.until((event) => event.event === "on_chat_model_start");
   viewer.leave();
@@ -94,7 +94,7 @@ test("the page's server hands events on as they come", async () => {
 });
 
 test("the page's server leads nowhere but to its own server", async () => {
-  const origin = await open("- say: Hi.");
+  const origin = await open(await startServer());
   const { port } = new URL(origin);
   const ask = async (path: string, host: string) => {
     const asked = request({ port, host: "127.0.0.1", path, headers: { host } }).end();

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { followARun } from "../../examples/follow-a-run/main.ts";
 import { serve } from "../support/process.ts";
-import { temporaryFolder } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 import { program } from "./program.ts";
 
 const SCRIPT = `
@@ -12,19 +12,13 @@ const SCRIPT = `
 - say: I am through.
 `;
 
-/** A server whose model plays `script`. */
-async function open(script: string): Promise<string> {
-  const { url } = await serve(await temporaryFolder(), script, { STORE: "memory" });
-  return url;
-}
-
 /** Follows a run to its end; returns what was printed. */
-async function printed(url: string): Promise<string> {
+async function printed(url: string, thread: string): Promise<string> {
   let text = "";
   const print = (more: string) => {
     text += more;
   };
-  const last = await followARun({ url, thread: "t1", input: "Think.", print });
+  const last = await followARun({ url, thread, input: "Think.", print });
   expect(last).toMatchObject({ event: "done", data: { status: "success" } });
   return text;
 }
@@ -63,17 +57,17 @@ async function brittle(url: string, bytes: number): Promise<{ url: string; conne
 }
 
 test("prints the same whether the connection holds or breaks again and again", async () => {
-  const [first, second] = await Promise.all([open(SCRIPT), open(SCRIPT)]);
-  const whole = await printed(first);
+  const { url } = await serve(await temporaryFolder(), SCRIPT, { STORE: "memory" });
+  const whole = await printed(url, "t1");
   expect(whole).toContain("✓ write_todos\n");
   expect(whole).toMatch(/I am through\.\n\(success: \d+ tokens\)\n$/);
-  const way = await brittle(second, 8000);
-  expect(await printed(way.url)).toBe(whole);
+  const way = await brittle(url, 8000);
+  expect(await printed(way.url, "t2")).toBe(whole);
   expect(way.connections()).toBeGreaterThan(2);
 });
 
 test("stops the run, not only the following, when it is asked to", async () => {
-  const url = await open("- { say: This takes for ever, delay_ms: 600000 }");
+  const { url } = await startServer({ script: [{ say: "This takes for ever.", delay_ms: 600_000 }] });
   const stop = new AbortController();
   const options = { url, thread: "t1", input: "Go.", print: () => {}, signal: stop.signal };
   const run = followARun(options);
@@ -82,14 +76,14 @@ test("stops the run, not only the following, when it is asked to", async () => {
 });
 
 test("is a program: it prints a run and ends with 0", async () => {
-  const url = await open("- say: Hello from a script.");
+  const { url } = await startServer({ script: [{ say: "Hello from a script." }] });
   const { code, output } = await program("follow-a-run/main.ts", ["Hi"], { SKEIN_URL: url });
   expect(output).toMatch(/^Hello from a script\.\n\(success: \d+ tokens\)\n$/);
   expect(code).toBe(0);
 });
 
 test("says what the server refuses, and ends with 1", async () => {
-  const url = await open("- say: Hello.");
+  const { url } = await startServer();
   const env = { SKEIN_URL: url, THREAD: "no such id" };
   const { code, output } = await program("follow-a-run/main.ts", [], env);
   expect(output).toMatch(/^invalid_request: /);

@@ -164,6 +164,16 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(status).toBe(403);
   });
 
+  test("a page of another site may look at nothing and change nothing", async () => {
+    const { url } = await startServer();
+    const post = (site: string) =>
+      fetch(`${url}/threads`, { method: "POST", headers: { "sec-fetch-site": site } });
+    expect((await post("cross-site")).status).toBe(403);
+    expect((await post("same-site")).status).toBe(403);
+    expect((await post("same-origin")).status).toBe(201);
+    expect((await fetch(`${url}/threads`)).headers.get("access-control-allow-origin")).toBeNull();
+  });
+
   test("what is no HTTP at all is answered and closed", async () => {
     const { url } = await startServer();
     expect(await rawStatus(url, "hello?\r\n\r\n")).toBe(400);
