@@ -43,7 +43,7 @@ export type ErrorCode =
 export interface ErrorInfo {
   readonly code: ErrorCode;
   readonly message: string;
-  readonly details?: Readonly<Record<string, unknown>>;
+  readonly details?: Record<string, unknown>;
 }
 
 export class AppError extends Error {
@@ -70,7 +70,7 @@ export class AppError extends Error {
     return {
       code: this.code,
       message: this.message,
-      ...(this.details === undefined ? {} : { details: this.details }),
+      ...(this.details === undefined ? {} : { details: { ...this.details } }),
     };
   }
 

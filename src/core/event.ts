@@ -89,7 +89,7 @@ const OnState = event(
   }),
 );
 const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));
-const ErrorEvent = event("error", ErrorShape);
+const ErrorEvent = event("error", ErrorShape.extend({ usage: Usage.optional() }));
 const Done = event(
   "done",
   z.object({
@@ -127,6 +127,7 @@ export function isTerminal(event: EventName): boolean {
 }
 
 const PROGRESS: ReadonlySet<EventName> = new Set([
+  "run_start",
   "on_chat_model_start",
   "on_chat_model_stream",
   "on_chat_model_end",

@@ -1,7 +1,8 @@
 // The grammar of a run's events, as a checker. It is a promise of the loop: every start has exactly one end
 // before the run ends, whatever happened; exactly one `done` or `error`, last.
 
-import { type EventName, isTerminal, type StreamEvent } from "./event.ts";
+import type { z } from "zod";
+import { type ErrorShape, type EventName, isTerminal, type StreamEvent } from "./event.ts";
 
 /** What is wrong with the events of one run, read from its first to its last; empty when they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
@@ -91,4 +92,12 @@ export function stillOpen(events: Iterable<StreamEvent>): Opening[] {
     }
   }
   return [...open.values()];
+}
+
+/** The end of what `opening` began, when `error` kept it from ending by itself. */
+export function failedEnd(opening: Opening, error: z.infer<typeof ErrorShape>): StreamEvent {
+  if (opening.event === "on_chat_model_start")
+    return { ...opening, event: "on_chat_model_end", data: { message_id: opening.data.message_id, error } };
+  const data = { call_id: opening.data.call_id, error: `Outcome unknown: ${error.message}`, duration_ms: 0 };
+  return { ...opening, event: "on_tool_end", data };
 }

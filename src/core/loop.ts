@@ -183,7 +183,7 @@ function opening(agent: Agent, { attempt }: LiveRun): StreamEvent {
 }
 
 function closing(run: LiveRun, outcome: Outcome): StreamEvent {
-  if ("error" in outcome) return { event: "error", data: outcome.error.toInfo() };
+  if ("error" in outcome) return { event: "error", data: { ...outcome.error.toInfo(), usage: run.usage } };
   const { status, stop_reason } = outcome;
   const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;
   return {

@@ -146,7 +146,10 @@ export interface RunStore {
   claimAbandoned(): Promise<Claim[]>;
   /** Asks a run to end. One that only waits is ended at once. Returns it as it is after that. */
   requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
-  /** Leaves a message for a running run. False when it is not running. Throws `queue_full`. */
+  /**
+   * Leaves a message for a running run. False when it is not running. Throws `queue_full`. What the run does not
+   * take in any more joins the thread when it ends, as an `on_message` before its last event.
+   */
   steer(owner: Owner, threadId: string, runId: string, message: UserMessage): Promise<boolean>;
   /** The messages left for a run that are not in the thread yet. */
   inbox(lease: Lease): Promise<UserMessage[]>;

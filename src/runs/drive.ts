@@ -3,11 +3,13 @@
 
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import type { Backend, BackendPool } from "../core/backend.ts";
-import { AppError } from "../core/errors.ts";
+import { AppError, type ErrorInfo } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
+import { failedEnd, type Opening } from "../core/grammar.ts";
 import { runAgent } from "../core/loop.ts";
+import { unanswered } from "../core/messages.ts";
 import type { RunInput } from "../core/run.ts";
-import type { Claim, Stores } from "../core/stores.ts";
+import type { Claim, RunRecord, Stores } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { leftovers } from "./leftovers.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
@@ -45,18 +47,14 @@ export interface Control {
  */
 export async function drive(claim: Claim, services: DriveServices, control: Control): Promise<void> {
   const writer = createWriter(services.stores.events, claim.lease);
-  let opened = false;
   try {
     const { agent, input } = await load(claim, services, control);
     for await (const event of runAgent(agent, input)) {
       await writer.write(event);
-      opened = true;
-      if (event.event === "run_resumed") await closeLeftovers(claim, services, writer, input.begun);
+      if (event.event === "run_resumed") await closeLeftovers(claim, services, writer, input);
     }
   } catch (error) {
-    if (isLost(error)) throw error;
-    const events: StreamEvent[] = [{ event: "error", data: AppError.from(error).toInfo() }];
-    await writer.write(...(opened ? [] : [openingOf(claim)]), ...events);
+    if (!isLost(error)) await settleAsFailed(claim, services, AppError.from(error).toInfo());
     throw error;
   }
 }
@@ -95,23 +93,47 @@ async function load(claim: Claim, services: DriveServices, control: Control): Pr
   return { agent, input };
 }
 
-/** What the dead attempt left open is closed before the new one goes on; `begun` learns which calls had begun. */
+/** What the dead attempt left open is closed before the new one goes on, which learns which calls had begun. */
 async function closeLeftovers(
-  { lease, run }: Claim,
+  { lease }: Claim,
   { stores }: DriveServices,
   writer: RunWriter,
-  begun: Set<string>,
+  { begun, messages }: Loaded["input"],
 ): Promise<void> {
-  const { calls, closing } = await leftovers(stores.events, lease, run.attempt);
-  for (const call of calls) begun.add(call);
-  if (closing.length > 0) await writer.write(...closing);
+  const { openings, isWhole } = await leftovers(stores.events, lease);
+  for (const { event, data } of openings) if (event === "on_tool_start") begun.add(data.call_id);
+  // Where the log does not tell, every call that has no result may have begun.
+  if (!isWhole) for (const call of unanswered(messages)) begun.add(call.id);
+  if (openings.length > 0) await writer.write(...openings.map(givenUp));
 }
 
-function openingOf({ run }: Claim): StreamEvent {
+/** The end of what a dead attempt had begun. A message starts again; a call is run again, or answered. */
+function givenUp(opening: Opening): StreamEvent {
+  if (opening.event === "on_chat_model_start")
+    return { event: "message_discard", data: { message_id: opening.data.message_id } };
+  const { call_id } = opening.data;
+  return { event: "on_tool_end", name: opening.name, data: { call_id, interrupted: true, duration_ms: 0 } };
+}
+
+/** What went wrong outside the loop still ends the run as it should. */
+async function settleAsFailed(
+  { lease, run }: Claim,
+  { stores }: DriveServices,
+  error: ErrorInfo,
+): Promise<void> {
+  const { first } = await stores.events.bounds(lease);
+  const { openings } = await leftovers(stores.events, lease);
+  await createWriter(stores.events, lease).write(
+    ...(first === 0 ? [openingOf(run)] : []),
+    ...openings.map((opening) => failedEnd(opening, error)),
+    { event: "error", data: error },
+  );
+}
+
+function openingOf(run: RunRecord): StreamEvent {
   if (run.attempt > 1) return { event: "run_resumed", data: { attempt: run.attempt } };
   return { event: "run_start", data: { agent: run.agent, model: "", attempt: 1 } };
 }
 
 /** Nothing more can be written for this run. */
-const isLost = (error: unknown) =>
-  error instanceof AppError && (error.code === "lease_lost" || error.code === "unavailable");
+const isLost = (error: unknown) => error instanceof AppError && error.code === "lease_lost";

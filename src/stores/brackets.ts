@@ -1,7 +1,7 @@
 // The brackets that a dead process left open, closed on its behalf: every start has its end, always.
 
 import type { EventName, StreamEvent } from "../core/event.ts";
-import { BRACKETS, type Opening, stillOpen } from "../core/grammar.ts";
+import { BRACKETS, failedEnd, stillOpen } from "../core/grammar.ts";
 import type { LogEntry, RunRecord } from "../core/stores.ts";
 
 type RunError = NonNullable<RunRecord["error"]>;
@@ -12,7 +12,7 @@ const IS_BRACKET: ReadonlySet<EventName> = new Set(BRACKETS);
 export function closingOf(entries: Iterable<LogEntry>, error: RunError, ts: string): StreamEvent[] {
   return stillOpen(brackets(entries))
     .reverse()
-    .map((opening) => closing(opening, error, ts));
+    .map((opening) => ({ ...failedEnd(opening, error), ts }));
 }
 
 function* brackets(entries: Iterable<LogEntry>): Generator<StreamEvent> {
@@ -20,14 +20,4 @@ function* brackets(entries: Iterable<LogEntry>): Generator<StreamEvent> {
     // Every entry was written from a StreamEvent.
     if (IS_BRACKET.has(event)) yield JSON.parse(json) as StreamEvent;
   }
-}
-
-function closing(opening: Opening, error: RunError, ts: string): StreamEvent {
-  if (opening.event === "on_chat_model_start") {
-    const { message_id } = opening.data;
-    return { ...opening, event: "on_chat_model_end", ts, data: { message_id, error } };
-  }
-  const { call_id } = opening.data;
-  const data = { call_id, error: "Outcome unknown: the server stopped.", duration_ms: 0 };
-  return { ...opening, event: "on_tool_end", ts, data };
 }

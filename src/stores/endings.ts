@@ -43,13 +43,16 @@ export function changeOf({ event, json }: Draft): Change | undefined {
 
 /** How a run ends that says `event` at last. */
 export function endingOf(event: Extract<Change, { event: "done" | "error" }>): Ending {
-  if (event.event === "error") return { status: "error", usage: NO_USAGE, error: event.data };
+  if (event.event === "error") {
+    const { usage = NO_USAGE, ...error } = event.data;
+    return { status: "error", usage, error };
+  }
   const { status, stop_reason, usage } = event.data;
   return { status, stop_reason, usage };
 }
 
 /** Whether `drafts` end their run. Throws when something would come after the end. */
-export function endTheRun(drafts: readonly Draft[]): boolean {
+export function hasEnd(drafts: readonly Draft[]): boolean {
   const end = drafts.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
   if (end === -1) return false;
   if (end === drafts.length - 1) return true;

@@ -14,6 +14,7 @@ const ENTRY_BYTES = 80;
 
 export class Log {
   readonly #keep: number;
+  readonly #maxBytes: number;
   readonly #waiting = new Set<() => void>();
   #entries: LogEntry[] = [];
   #last: number;
@@ -22,10 +23,11 @@ export class Log {
   #bytes = 0;
   #ringsSoon = false;
 
-  /** Keeps the newest `keep` entries, of which the next is `last + 1`. */
-  constructor(keep: number, last = 0) {
+  /** Keeps the newest `keep` entries, fewer when they weigh more than `maxBytes`. The next one is `last + 1`. */
+  constructor(keep: number, last = 0, maxBytes = Number.POSITIVE_INFINITY) {
     this.#keep = keep;
     this.#last = last;
+    this.#maxBytes = maxBytes;
   }
 
   /** The seq of the newest entry; 0 before the first. */
@@ -58,12 +60,18 @@ export class Log {
     this.#last = entry.seq;
     this.#bytes += weightOf(entry);
     // Trimmed in bulk, so that an entry costs the same however many are kept.
-    if (this.#entries.length >= this.#keep + Math.max(BATCH, this.#keep >> 3)) this.#trim();
+    const isLong = this.#entries.length >= this.#keep + Math.max(BATCH, this.#keep >> 3);
+    if (isLong || this.#bytes > this.#maxBytes) this.#trim();
   }
 
   #trim(): void {
-    for (const old of this.#entries.splice(0, this.#entries.length - this.#keep))
+    let surplus = 0;
+    for (const old of this.#entries) {
+      if (this.#entries.length - surplus <= this.#keep && this.#bytes <= this.#maxBytes) break;
       this.#bytes -= weightOf(old);
+      surplus++;
+    }
+    this.#entries.splice(0, surplus);
   }
 
   /** There will be no more entries. */

@@ -112,7 +112,7 @@ describe("a run", () => {
       script: [{ say: "half", fail: { code: "model_rejected", message: "no" } }],
     });
     expect(outcome).toMatchObject({ status: "error" });
-    expect(dataOf(events, "error")[0]).toEqual({ code: "model_rejected", message: "no" });
+    expect(dataOf(events, "error")[0]).toMatchObject({ code: "model_rejected", message: "no" });
     expect(messages.map((m) => m.role)).toEqual(["user"]);
   });
 
@@ -492,7 +492,7 @@ describe("hooks", () => {
     };
     const { events, outcome } = await play({ hooks: [broken] });
     expect(outcome.status).toBe("error");
-    expect(dataOf(events, "error")[0]).toEqual({
+    expect(dataOf(events, "error")[0]).toMatchObject({
       code: "hook_failed",
       message: "Hook `memory` failed: cannot read",
     });

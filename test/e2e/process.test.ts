@@ -76,6 +76,28 @@ describe("kill -9 of a server on sqlite", () => {
     expect(thread).toMatchObject({ status: "idle", version: 2 });
   });
 
+  test("whose agent is gone after the restart: the run fails with everything closed", async () => {
+    const dir = await temporaryFolder();
+    const script = `- { say: Working., call: [{ tool: execute, args: { command: "echo begun; sleep 5" } }] }`;
+    const first = await serve(dir, script);
+    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until((event) => event.event === "on_tool_progress");
+    first.child.kill("SIGKILL");
+    await viewer.ended().catch(() => {});
+    await first.exited;
+
+    const second = await serve(dir, script, {}, "somebody");
+    const seen = await goOn(viewer, second.url);
+    expectWhole(seen);
+    const events = seen.map(({ event }) => event);
+    expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/Outcome unknown/);
+    expect(dataOf(events, "error")[0]).toMatchObject({
+      code: "invalid_request",
+      message: expect.stringMatching(/assistant/),
+    });
+    expect(await (await fetch(`${second.url}/threads/t1`)).json()).toMatchObject({ status: "error" });
+  });
+
   test("while a run waits its turn: it has its turn after the restart", async () => {
     const dir = await temporaryFolder();
     const script = `- { say: a b c d e f, delay_ms: 30 }`;

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { UserMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
 import { eventsContract } from "../contracts/events.ts";
@@ -11,6 +12,7 @@ import {
   claimed,
   delta,
   done,
+  failure,
   inWorld,
   keyOf,
   message,
@@ -19,6 +21,7 @@ import {
   type Open,
   patch,
   readAll,
+  seqsOf,
   state,
   upTo,
 } from "./fixture.ts";
@@ -192,28 +195,58 @@ describe("the memory for threads", () => {
     }));
 
   test("is given back by everything that goes", () =>
-    inWorld(small(200 * KB), async ({ stores, advance }) => {
+    inWorld(small(200 * KB), async ({ stores }) => {
+      // Were anything kept, this thread would be the first to go.
       await stores.threads.create(BOB, { id: "witness", metadata: {} });
       for (let n = 0; n < 50; n++) {
         await stores.threads.create(ADA, { id: "t", title: LONG, metadata: {} });
-        await stores.threads.update(ADA, "t", { title: "short" });
-        const { lease, run } = await claimed(stores, "t", { id: `run_${n}` });
-        for (let m = 0; m < 5; m++) {
-          const left = message(LONG);
-          await stores.runs.steer(ADA, "t", run.id, left.data.message as never);
-          await stores.events.append(lease, [
-            left,
-            patch("files", { a: LONG, b: null }),
-            patch("files", { a: null }),
-          ]);
-        }
-        await stores.events.append(lease, [state("todos", [LONG]), state("todos", []), done()]);
-        await stores.threads.clear(ADA, "t");
+        await fill(stores, "t");
         await stores.threads.delete(ADA, "t");
       }
-      // Had anything been kept, this witness would have been the first to go.
       expect(await stores.threads.get(BOB, "witness")).toBeDefined();
-      advance(1);
+    }));
+
+  test("is given back by a thread that lives on", () =>
+    inWorld(small(200 * KB, { eventRetentionMs: 0 }), async ({ stores }) => {
+      await stores.threads.create(BOB, { id: "witness", metadata: {} });
+      for (let n = 0; n < 50; n++) {
+        const request = { settings: {}, input: [message(LONG).data.message] };
+        const { lease, run } = await claimed(stores, "t", { id: `run_${n}`, request });
+        await stores.threads.update(ADA, "t", { title: n % 2 ? LONG : "short" });
+        const left = [message(LONG), message(LONG)];
+        for (const { data } of left) await stores.runs.steer(ADA, "t", run.id, data.message as UserMessage);
+        await stores.events.append(lease, [
+          ...left.slice(1),
+          ...[
+            patch("files", { a: LONG, b: null }),
+            patch("files", { a: LONG.slice(1) }),
+            patch("files", { a: null }),
+          ],
+          ...[
+            state("todos", [LONG]),
+            state("todos", []),
+            state("gone", LONG),
+            state("gone", undefined),
+            done(),
+          ],
+        ]);
+        expect(await stores.events.bounds(lease)).toEqual({ first: 0, last: 0 });
+        await stores.threads.clear(ADA, "t");
+      }
+      expect(await stores.threads.get(BOB, "witness")).toBeDefined();
+    }));
+
+  test("is what a value weighs now, not what it has weighed", () =>
+    inWorld(small(800 * KB, { eventsPerRun: 1 }), async ({ stores }) => {
+      await stores.threads.create(BOB, { id: "witness", metadata: {} });
+      const { lease } = await claimed(stores, "t");
+      for (let n = 0; n < 100; n++) {
+        const change = [patch("files", { [`f${n}`]: LONG, a: LONG }), patch("files", { [`f${n}`]: null })];
+        await stores.events.append(lease, [...change, state("todos", [LONG, n]), note("x")]);
+      }
+      await stores.events.append(lease, [done()]);
+      await stores.threads.create(ADA, { id: "u", metadata: {} });
+      expect(await stores.threads.get(BOB, "witness")).toBeDefined();
     }));
 
   describe("is swept every five minutes", () => {
@@ -222,7 +255,7 @@ describe("the memory for threads", () => {
 
     test("of threads whose time is up", async () => {
       vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-      await inWorld(small(64 * KB, { interruptedTtlMs: 2 * HOUR }), async ({ stores, advance }) => {
+      await inWorld(small(50 * KB, { interruptedTtlMs: 2 * HOUR }), async ({ stores, advance }) => {
         await fill(stores, "asks", "interrupted");
         advance(2 * HOUR);
         await fill(stores, "fresh");
@@ -250,4 +283,78 @@ describe("the memory for threads", () => {
       });
     });
   });
+});
+
+describe("a thread that is kept compressed", () => {
+  const packing = (more: MemoryStoreOptions = {}): Open => {
+    return async (options) => createMemoryStores({ ...options, ...more, warmBytes: 0 });
+  };
+
+  /** Whatever is used now, `t` is not. */
+  const packed = (stores: Stores) => stores.threads.create(BOB, { id: `${Math.random()}`, metadata: {} });
+
+  test("is what it was", () =>
+    inWorld(packing(), async ({ stores }) => {
+      const first = await claimed(stores, "t", { idempotency_key: "k", metadata: { a: 1 } });
+      const told = message("one");
+      await stores.events.append(first.lease, [
+        delta("a\nb"),
+        told,
+        state("__proto__", { x: 1 }),
+        failure("broken"),
+      ]);
+      const second = await claimed(stores, "t");
+      await stores.events.append(second.lease, [note("x"), done("interrupted")]);
+      const look = async () => ({
+        thread: await stores.threads.get(ADA, "t"),
+        messages: await stores.threads.messages(ADA, "t"),
+        state: JSON.stringify(await stores.threads.state(ADA, "t")),
+        runs: await stores.runs.list(ADA, "t", { limit: 10 }),
+        logs: [await readAll(stores, first.lease), await readAll(stores, second.lease)],
+      });
+      const before = await look();
+      await packed(stores);
+      expect(await stores.threads.list(ADA, { limit: 10 })).toEqual({ items: [before.thread] });
+      expect(await look()).toEqual(before);
+      await packed(stores);
+      expect(await stores.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject")).toMatchObject({
+        outcome: "known",
+      });
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [told, message("two")]);
+      expect(await stores.threads.messages(ADA, "t")).toHaveLength(2);
+    }));
+
+  test("is read on by a reader who paused, and deleted under one", () =>
+    inWorld(packing({ eventsPerRun: 200 }), async ({ stores }) => {
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [...upTo(999).map((n) => delta(`${n}`)), done()]);
+      const readers = [0, 1].map(() => stores.events.read(lease, 800, new AbortController().signal));
+      const seen = (await Promise.all(readers.map((reader) => reader.next()))).map(({ value }) => [
+        ...(value ?? []),
+      ]);
+      await packed(stores);
+      const [reader, other] = readers;
+      for await (const batch of reader ?? []) {
+        seen[0]?.push(...batch);
+        await packed(stores);
+      }
+      expect(seqsOf(seen[0] ?? [])).toEqual(upTo(1000, 801));
+      await packed(stores);
+      await stores.threads.delete(ADA, "t");
+      await expect(other?.next()).rejects.toMatchObject({ code: "events_expired" });
+    }));
+
+  test("weighs all that is in it while it is used, and little when it is not", () =>
+    inWorld(packing({ maxBytes: 150 * 1024 }), async ({ stores }) => {
+      const long = message("x".repeat(40 * 1024));
+      for (let n = 0; n < 20; n++) {
+        const { lease } = await claimed(stores, `t${n}`);
+        await stores.events.append(lease, [long, done()]);
+      }
+      expect((await stores.threads.list(ADA, { limit: 100 })).items).toHaveLength(20);
+      const { lease } = await claimed(stores, "t3");
+      await stores.events.append(lease, [note("x".repeat(100 * 1024))]);
+      await expect(stores.events.append(lease, [note("x")])).rejects.toMatchObject({ code: "unavailable" });
+    }));
 });

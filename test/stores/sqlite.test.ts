@@ -140,6 +140,55 @@ describe("a database", () => {
     await again.close();
   });
 
+  test("takes things in the order in which they are asked for", () =>
+    inWorld(open, async ({ stores }) => {
+      const { lease } = await claimed(stores, "t");
+      const { threads, runs, events } = stores;
+      const asked = [
+        events.append(lease, [delta("x"), done()]),
+        runs.start(ADA, newRun("t"), "reject"),
+      ] as const;
+      const [, started] = await Promise.all(asked);
+      if (started.outcome !== "claimed") throw new Error(started.outcome);
+      const end = events.append(started.claim.lease, [done()]);
+      const steered = runs.steer(ADA, "t", started.claim.run.id, userMessage("late"));
+      expect(await steered).toBe(false);
+      expect(await Promise.all([end, threads.delete(ADA, "t")])).toEqual([undefined, true]);
+    }));
+
+  test("keeps what one run says although another's cannot be written", () =>
+    inWorld(open, async ({ stores }) => {
+      const [good, bad] = [await claimed(stores, "good"), await claimed(stores, "bad")];
+      const broken = message("x");
+      Object.assign(broken.data.message, { id: undefined });
+      const results = await Promise.allSettled([
+        stores.events.append(good.lease, [message("one")]),
+        stores.events.append(bad.lease, [delta("x"), broken]),
+        stores.events.append(good.lease, [message("two")]),
+      ]);
+      expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+      expect(await stores.threads.messages(ADA, "good")).toHaveLength(2);
+      expect(await stores.events.bounds(keyOf(bad))).toEqual({ first: 0, last: 0 });
+      await stores.events.append(bad.lease, [note("y"), done()]);
+      expect(seqsOf(await readAll(stores, keyOf(bad)))).toEqual([1, 2]);
+    }));
+
+  test("does not grow with what a run said long ago", async () => {
+    await inWorld(
+      open,
+      async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        for (let n = 0; n < 40; n++)
+          await stores.events.append(
+            lease,
+            upTo(100).map(() => note("x")),
+          );
+      },
+      { eventsPerRun: 100 },
+    );
+    expect(countRows()[5]).toBeLessThan(1200);
+  });
+
   test("shows a viewer who was there before the take-over one log without a hole", async () => {
     const stores = createSqliteStores({ path: path() });
     const claim = await claimed(stores, "t");
@@ -221,6 +270,14 @@ describe("a database", () => {
     inFile((file) =>
       expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
     );
+  });
+
+  test("that lacks a table is refused and let go", () => {
+    inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 1"));
+    for (let n = 0; n < 2; n++)
+      expect(() => createSqliteStores({ path: path() })).toThrow(
+        expect.objectContaining({ code: "unavailable", message: expect.not.stringContaining("in use") }),
+      );
   });
 
   test("that is none is refused with its path", () => {

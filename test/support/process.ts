@@ -42,9 +42,10 @@ export async function serve(
   dir: string,
   script: string,
   env: Record<string, string> = {},
+  agent = "assistant",
 ): Promise<ServerProcess> {
   await writeFile(join(dir, "script.yaml"), script);
-  const agents = `agents: { assistant: { model: "scripted:${join(dir, "script.yaml")}", backend: { type: local } } }`;
+  const agents = `agents: { ${agent}: { model: "scripted:${join(dir, "script.yaml")}", backend: { type: local } } }`;
   await writeFile(join(dir, "agents.yaml"), agents);
   const server = skein(["serve"], {
     PORT: "0",

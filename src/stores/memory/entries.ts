@@ -44,10 +44,10 @@ export interface ThreadEntry {
 /** What only a run that has not ended needs. */
 export interface Work {
   readonly request: RunRequest;
+  readonly requestBytes: number;
+  /** Empty when the run ends: what is left joins the thread. */
   inbox: UserMessage[];
   leaseUntil: number;
-  /** Of the request and the inbox. */
-  bytes: number;
   stop: StopMode | undefined;
 }
 

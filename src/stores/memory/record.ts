@@ -9,7 +9,7 @@ import {
   draftOf,
   type Ending,
   endingOf,
-  endTheRun,
+  hasEnd,
   type Stamp,
   stamp,
   THREAD_STATUS,
@@ -28,7 +28,7 @@ const FIRST_ENTRIES = 16;
 export function record(book: Book, run: LiveRun, events: readonly StreamEvent[]): void {
   const { thread, log, work } = run;
   const written = events.map(draftOf);
-  const ends = endTheRun(written);
+  const ends = hasEnd(written);
   if (!ends) book.makeRoom();
   const drafts = ends ? withLeftovers(written, work.inbox, stampOf(book, run)) : written;
 
@@ -76,10 +76,8 @@ export function idsOf(thread: ThreadEntry): Set<string> {
 }
 
 export function setInbox(book: Book, { thread, work }: LiveRun, inbox: UserMessage[]): void {
-  const grown = sizeOf(inbox) - sizeOf(work.inbox);
+  book.weigh(thread, sizeOf(inbox) - sizeOf(work.inbox));
   work.inbox = inbox;
-  work.bytes += grown;
-  book.weigh(thread, grown);
 }
 
 interface SlotChange {
@@ -124,7 +122,7 @@ function settle(book: Book, run: LiveRun, ending: Ending): void {
   entry.endedAt = book.limits.now();
   entry.lastSeq = log.last;
   entry.work = undefined;
-  book.weigh(thread, -work.bytes);
+  book.weigh(thread, -work.requestBytes);
   book.running.delete(run);
   book.retain(run);
   if (thread.active === run) {

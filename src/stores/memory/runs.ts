@@ -121,7 +121,7 @@ export function memoryRuns(book: Book): RunStore {
     thread.queue.splice(front ? 0 : thread.queue.length, 0, run);
     thread.agent = run.agent;
     thread.updatedAt = run.createdAt;
-    book.weigh(thread, RUN_BYTES + run.work.bytes);
+    book.weigh(thread, RUN_BYTES + run.work.requestBytes);
     book.touch(thread);
     return run;
   }
@@ -130,18 +130,20 @@ export function memoryRuns(book: Book): RunStore {
     const { id, agent, metadata, idempotency_key: key } = news;
     const request = jsonCopy(news.request);
     return {
-      ...{
-        thread,
-        id,
-        agent,
-        metadata: { ...metadata },
-        key,
-        createdAt: now(),
-        status: "pending",
-        attempt: 1,
-      },
-      ...{ usage: NO_USAGE, stopReason: undefined, error: undefined, endedAt: undefined, lastSeq: 0 },
-      work: { request, inbox: [], leaseUntil: 0, bytes: sizeOf(request), stop: undefined },
+      thread,
+      id,
+      agent,
+      metadata: { ...metadata },
+      key,
+      createdAt: now(),
+      status: "pending",
+      attempt: 1,
+      usage: NO_USAGE,
+      stopReason: undefined,
+      error: undefined,
+      endedAt: undefined,
+      lastSeq: 0,
+      work: { request, requestBytes: sizeOf(request), inbox: [], leaseUntil: 0, stop: undefined },
       log: new Log(book.limits.eventsPerRun),
     };
   }

@@ -1,6 +1,7 @@
 // Taking runs: for the first time, in their turn, or after whoever executed them is gone. Every function is a
 // part of the transaction that `then` belongs to.
 
+import { BRACKETS } from "../../core/grammar.ts";
 import type { Claim, RunKey, RunRequest } from "../../core/stores.ts";
 import { crashedTooOften, draftOf, stamp } from "../endings.ts";
 import type { Then } from "./database.ts";
@@ -36,7 +37,8 @@ export function createClaims({ database, live, record, limits: { now, maxAttempt
   );
   const selectBrackets = database.query<EventRow>(`
     SELECT last_seq, epoch, event, body FROM events
-    WHERE owner = ? AND thread_id = ? AND run_id = ? AND event <> 'on_chat_model_stream' ORDER BY last_seq`);
+    WHERE owner = ? AND thread_id = ? AND run_id = ?
+      AND event IN (${BRACKETS.map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
 
   return {
     next(owner, threadId, then) {

@@ -1,7 +1,7 @@
 // The one file, and the one connection to it. Opened by one process at a time: the lock is held until the
 // connection closes or the process dies, however it dies.
 
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
@@ -104,6 +104,7 @@ function open(path: string): DatabaseSync {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     file = new DatabaseSync(path, { enableForeignKeyConstraints: true });
     file.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
+    chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);
     return file;
   } catch (error) {
@@ -112,12 +113,13 @@ function open(path: string): DatabaseSync {
   }
 }
 
+/** The primary code; the bits above say more. */
 const SQLITE_BUSY = 5;
 
 function cannotOpen(path: string, error: unknown): unknown {
   if (error instanceof AppError) return error;
   const message =
-    isSqlite(error) && error.errcode === SQLITE_BUSY
+    isSqlite(error) && (error.errcode & 0xff) === SQLITE_BUSY
       ? `\`${path}\` is in use by another process. Only one at a time can use it: stop the other, or use another file.`
       : `The database \`${path}\` cannot be opened: ${error instanceof Error ? error.message : String(error)}.`;
   return new AppError("unavailable", message, { cause: error });

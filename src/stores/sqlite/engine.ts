@@ -2,7 +2,7 @@
 
 import type { Limits } from "../options.ts";
 import { type Changes, createChanges } from "./changes.ts";
-import { Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { createLifetime, type Lifetime } from "./lifetime.ts";
 import { LiveRuns } from "./live.ts";
 import { createRecorder, type Recorder } from "./record.ts";
@@ -18,8 +18,7 @@ export interface Engine {
   readonly lifetime: Lifetime;
 }
 
-export function createEngine(path: string, limits: Limits): Engine {
-  const database = new Database(path);
+export function createEngine(database: Database, limits: Limits): Engine {
   const live = new LiveRuns(database, limits);
   const changes = createChanges(database, limits);
   const record = createRecorder(database, { live, changes, limits });

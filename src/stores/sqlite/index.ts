@@ -5,7 +5,8 @@
 import { join } from "node:path";
 import type { Stores } from "../../core/stores.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
-import { createEngine } from "./engine.ts";
+import { Database } from "./database.ts";
+import { createEngine, type Engine } from "./engine.ts";
 import { sqliteEvents } from "./events.ts";
 import { sqliteRuns } from "./runs.ts";
 import { sqliteThreads } from "./threads.ts";
@@ -19,8 +20,18 @@ const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 24 * 3_6
 /** Throws `unavailable` when the file is in use by another process, or cannot be used. */
 export function createSqliteStores(options: SqliteLocation & StoreOptions): Stores {
   const path = "path" in options ? options.path : join(options.dataDir, "skein.db");
-  const engine = createEngine(path, { ...DEFAULTS, ...KEPT, ...options });
+  const database = new Database(path);
+  try {
+    return database.read(() => assemble(createEngine(database, { ...DEFAULTS, ...KEPT, ...options })));
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function assemble(engine: Engine): Stores {
   const { database, live, writer, lifetime } = engine;
+  const look = database.query("SELECT 1 FROM threads LIMIT 1");
   const stores = {
     threads: sqliteThreads(engine),
     runs: sqliteRuns(engine),
@@ -30,7 +41,7 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): Stor
   return {
     ...stores,
     async ping() {
-      database.assertOpen();
+      database.read(() => look.get());
     },
     async close() {
       lifetime.stop();

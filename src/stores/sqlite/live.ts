@@ -10,8 +10,9 @@ import { leaseLost, storeClosed } from "../refusals.ts";
 import type { Database } from "./database.ts";
 import { rowKey } from "./keys.ts";
 
-/** Entries kept for viewers who follow closely; all others read the table. */
+/** What is kept of a run for viewers who follow closely: so many entries, so many bytes. All others read the table. */
 const TAIL = 64;
+const TAIL_BYTES = 256 * 1024;
 
 export interface Hold {
   readonly epoch: number;
@@ -41,7 +42,7 @@ export class LiveRuns {
   /** Throws `lease_lost`. */
   leased(lease: Lease): LiveRun & { hold: Hold } {
     const run = this.#runs.get(lease.owner, place(lease));
-    if (run?.hold?.epoch !== lease.epoch || !isHeld(run)) throw leaseLost(lease);
+    if (run?.hold?.epoch !== lease.epoch || !hasHold(run)) throw leaseLost(lease);
     return run;
   }
 
@@ -50,7 +51,7 @@ export class LiveRuns {
     const known = this.#runs.get(key.owner, place(key));
     if (known) return known;
     const last = this.#newest.get(...rowKey(key))?.last ?? 0;
-    const run: LiveRun = { key, log: new Log(TAIL, last), hold: undefined };
+    const run: LiveRun = { key, log: new Log(TAIL, last, TAIL_BYTES), hold: undefined };
     this.#runs.set(key.owner, place(key), run);
     return run;
   }
@@ -83,6 +84,6 @@ export class LiveRuns {
 
 const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
 
-function isHeld(run: LiveRun): run is LiveRun & { hold: Hold } {
+function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
   return run.hold !== undefined;
 }

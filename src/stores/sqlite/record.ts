@@ -1,6 +1,6 @@
 // The one place where a run's events are written to the file, together with what they mean.
 
-import { changeOf, type Draft, endTheRun, stamp, withLeftovers } from "../endings.ts";
+import { changeOf, type Draft, hasEnd, stamp, withLeftovers } from "../endings.ts";
 import type { Limits } from "../options.ts";
 import type { Changes } from "./changes.ts";
 import type { Database, Then } from "./database.ts";
@@ -30,7 +30,7 @@ export function createRecorder(
 
   return (run, epoch, given, then) => {
     const key = rowKey(run.key);
-    const ends = endTheRun(given);
+    const ends = hasEnd(given);
     const drafts = ends ? withLeftovers(given, changes.inbox(key), stamp(run.key, limits.now())) : given;
     const before = run.log.last;
     const entries = drafts.map(({ event, json }, index) => ({

@@ -156,19 +156,10 @@ export function sqliteRuns(engine: Engine): RunStore {
 
   function enqueue(thread: ThreadKey, run: NewRun, whenBusy: string): RunRow {
     const { id, agent, metadata, idempotency_key: key = null, request } = run;
-    const [usage, text] = [JSON.stringify(NO_USAGE), JSON.stringify(metadata)];
+    const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
+    const values = [id, agent, ...texts, key, now(), JSON.stringify(request), whenBusy];
     insertThread.run(...thread, now());
-    const row = insertRun.get(
-      ...thread,
-      id,
-      agent,
-      usage,
-      text,
-      key,
-      now(),
-      JSON.stringify(request),
-      whenBusy,
-    );
+    const row = insertRun.get(...thread, ...values);
     if (!row) throw new Error("An insert returns its row.");
     setAgent.run(agent, ...thread);
     changes.touchThread(...thread);

@@ -1,11 +1,11 @@
 // Appends on their way to the file. What several runs say at about the same time is written in one transaction.
 //
-// Deltas wait for at most MAX_WAIT_MS or MAX_WAITING events. Everything else is written in the same turn of the
-// event loop, and takes along what is before it.
+// What only shows progress waits for at most MAX_WAIT_MS or MAX_WAITING events. Everything else is written in the
+// same turn of the event loop, takes along what is before it, and is on disk when its append resolves.
 
-import type { EventName, StreamEvent } from "../../core/event.ts";
+import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
-import { type Draft, draftOf, endTheRun } from "../endings.ts";
+import { type Draft, draftOf, hasEnd } from "../endings.ts";
 import { leaseLost } from "../refusals.ts";
 import type { Database } from "./database.ts";
 import type { LiveRun, LiveRuns } from "./live.ts";
@@ -13,14 +13,6 @@ import type { Recorder } from "./record.ts";
 
 const MAX_WAIT_MS = 5;
 const MAX_WAITING = 64;
-
-/**
- * What must not be lost when the machine dies: it is on disk when its append resolves. Of everything else a
- * repeated attempt makes a new version.
- */
-const COMMIT_POINTS: ReadonlySet<EventName> = new Set([
-  ...(["on_message", "on_state", "on_tool_start", "on_tool_end", "done", "error"] as const),
-]);
 
 /** What waits of one run. */
 interface Waiting {
@@ -55,12 +47,13 @@ export class Writer {
     const waiting = this.#waiting.get(run) ?? newWaiting(run, lease.epoch);
     if (waiting.ends) throw leaseLost(lease);
     const drafts = events.map(draftOf);
-    waiting.ends = endTheRun(drafts);
-    waiting.isDurable ||= events.some(({ event }) => COMMIT_POINTS.has(event));
+    waiting.ends = hasEnd(drafts);
+    const canWait = events.every(({ event }) => isProgress(event));
+    waiting.isDurable ||= !canWait;
     waiting.drafts.push(...drafts);
     this.#waiting.set(run, waiting);
     this.#count += drafts.length;
-    this.#schedule(events.every(({ event }) => event === "on_chat_model_stream"));
+    this.#schedule(canWait);
     return waiting.written.promise;
   }
 
