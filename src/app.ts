@@ -8,6 +8,7 @@ import { BackendOptions } from "./backends/index.ts";
 import { createBackendPool } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
+import { AppError } from "./core/errors.ts";
 import type { Model } from "./core/model.ts";
 import type { Stores } from "./core/stores.ts";
 import type { Tool } from "./core/tool.ts";
@@ -30,7 +31,7 @@ export interface AppOptions {
 
 export interface App {
   readonly server: HttpServer;
-  /** Resolves with the address once requests are taken. */
+  /** Resolves with the address once requests are taken and left runs are taken up. Throws `unavailable`. */
   listen(): Promise<string>;
   /** Ends what runs within the configured grace, every stream with a terminal event, then closes all. */
   close(): Promise<void>;
@@ -77,15 +78,26 @@ export async function createApp(options: AppOptions): Promise<App> {
     );
     closers.push(() => server.close());
     closers.push(() => runs.close(config.shutdown.grace));
-    await runs.open();
-    return {
-      server,
-      close,
-      listen: () => server.listen({ host: config.listen.host, port: config.listen.port }),
+    const listen = async () => {
+      const address = await listenOn(server, config.listen);
+      await runs.open();
+      return address;
     };
+    return { server, close, listen };
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Promise<string> {
+  try {
+    return await server.listen(listen);
+  } catch (error) {
+    const { host, port } = listen;
+    const why = error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+    const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;
+    throw new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another one.`, { cause: error });
   }
 }
 

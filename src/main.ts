@@ -56,7 +56,10 @@ async function serve(): Promise<number> {
   const logger = pino({ level: config.log_level }, pino.destination({ dest: 2, sync: false }));
   const app = await createApp({ config, env: process.env, logger });
   const stopped = signal();
-  const address = await app.listen();
+  const address = await app.listen().catch(async (error: unknown) => {
+    await app.close();
+    throw error;
+  });
   process.stdout.write(`
 Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}). Try it:
 

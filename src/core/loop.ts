@@ -25,22 +25,19 @@ import { failed, type ToolResult } from "./tool.ts";
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
   const run = liveRun(input);
   yield opening(agent, run);
-  const outcome = yield* attempt(agent, run, input);
-  if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome));
-  yield* afterAgent(agent, run, outcome);
-  yield closing(run, outcome);
-  return outcome;
-}
-
-async function* attempt(agent: Agent, run: LiveRun, input: RunInput): Stream<Outcome> {
+  let outcome: Outcome;
   try {
     yield* receive(run, input);
     for (const tool of agent.tools) registerTool(run, tool);
     for (const hook of agent.hooks) yield* blaming(hook, () => hook.beforeAgent?.(run));
-    return yield* iterate(agent, run, input);
+    outcome = yield* iterate(agent, run, input);
   } catch (error) {
-    return outcomeOf(error, run.signal);
+    outcome = outcomeOf(error, run.signal);
   }
+  if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome));
+  yield* afterAgent(agent, run, outcome);
+  yield closing(run, outcome);
+  return outcome;
 }
 
 async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Outcome> {

@@ -27,23 +27,30 @@ export const retry = defineHook({
     const givenUp = new Set<Model>();
     return {
       name: "retry",
-      async *wrapModelCall(request, next) {
-        for (let model = firstOf(request.model, givenUp); ; ) {
-          try {
-            return yield* persist({ ...request, model }, next, options);
-          } catch (error) {
-            const { fallback } = model;
-            if (!fallback || request.signal.aborted || !isUnavailable(error)) throw error;
-            givenUp.add(model);
-            yield warning(
-              "model_fallback",
-              `Model \`${model.name}\` is not available (${error.code}); asking \`${fallback.name}\` instead.`,
-            );
-            model = fallback;
-          }
-        }
+      wrapModelCall(request, next) {
+        const model = firstOf(request.model, givenUp);
+        const first = { ...request, model };
+        return model.fallback ? withFallbacks(first, next) : persist(first, next, options);
       },
     };
+
+    async function* withFallbacks(first: ModelRequest, next: CallModel): Stream<Completion> {
+      for (let request = first; ; ) {
+        const { model, signal } = request;
+        try {
+          return yield* persist(request, next, options);
+        } catch (error) {
+          const { fallback } = model;
+          if (!fallback || signal.aborted || !isUnavailable(error)) throw error;
+          givenUp.add(model);
+          yield warning(
+            "model_fallback",
+            `Model \`${model.name}\` is not available (${error.code}); asking \`${fallback.name}\` instead.`,
+          );
+          request = { ...request, model: fallback };
+        }
+      }
+    }
   },
 });
 

@@ -20,10 +20,10 @@ export const timeout = defineHook({
   create: (options) => ({
     name: "timeout",
 
-    async *wrapModelCall(request, next) {
+    wrapModelCall(request, next) {
       const silence = new AbortController();
       const signal = AbortSignal.any([request.signal, silence.signal]);
-      return yield* unlessSilent(next({ ...request, signal }), silence, options.model);
+      return unlessSilent(next({ ...request, signal }), silence, options.model);
     },
 
     async *wrapToolCall(request, next) {
@@ -61,9 +61,9 @@ async function* unlessSilent(
   silence: AbortController,
   limit: number,
 ): Stream<Completion> {
-  const expired = new AppError("model_timeout", `The model said nothing for ${limit} s.`);
   let waiting = true;
-  const timer = setTimeout(() => waiting && silence.abort(expired), limit * 1000);
+  const expire = () => silence.abort(new AppError("model_timeout", `The model said nothing for ${limit} s.`));
+  const timer = setTimeout(() => waiting && expire(), limit * 1000);
   try {
     for (;;) {
       waiting = true;
@@ -74,7 +74,7 @@ async function* unlessSilent(
       timer.refresh();
     }
   } catch (error) {
-    throw silence.signal.aborted ? expired : error;
+    throw silence.signal.aborted ? silence.signal.reason : error;
   } finally {
     clearTimeout(timer);
     // Nobody reads what a `return` gives back.

@@ -1,5 +1,6 @@
 // Errors as replies: RFC 9457 problem+json, with our code beside the status. The only place that knows both.
 
+import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
@@ -78,6 +79,21 @@ export function sendProblem(thrown: FastifyError | Error, request: FastifyReques
     .code(status)
     .type("application/problem+json")
     .send(JSON.stringify(problem(error, path)));
+}
+
+const UNREADABLE: Readonly<Record<string, [status: number, title: string, detail: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, "headers too large", "The headers are larger than this server takes."],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "request timeout", "The request took too long to arrive."],
+};
+const NO_REQUEST = [400, "invalid request", "This is not an HTTP request that can be understood."] as const;
+
+/** The answer to what is no request at all. The connection ends with it. */
+export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) return;
+  const [status, title, detail] = UNREADABLE[error.code ?? ""] ?? NO_REQUEST;
+  const body = JSON.stringify({ title, status, code: "invalid_request", detail, instance: "" });
+  const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nConnection: close`;
+  socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
 function fromFastify(thrown: FastifyError | Error): AppError {

@@ -3,7 +3,7 @@
 import { fastifySSE } from "@fastify/sse";
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { AppError } from "../core/errors.ts";
-import { sendProblem } from "./errors.ts";
+import { refuseConnection, sendProblem } from "./errors.ts";
 import { refuseForeignNames, refuseForeignPages } from "./principal.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
@@ -39,6 +39,8 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
     bodyLimit: limits.bodyBytes,
     // A HEAD route would run an event stream's handler and never end.
     exposeHeadRoutes: false,
+    frameworkErrors: sendProblem,
+    clientErrorHandler: refuseConnection,
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 4096 },
   });
@@ -50,7 +52,7 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
     "onRequest",
     async (_request, reply) => void reply.header("x-content-type-options", "nosniff"),
   );
-  closeWhatBecomesIdle(server);
+  closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>
     sendProblem(
@@ -62,14 +64,18 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
   return server;
 }
 
+/** How long answers that are under way may take once the server closes. */
+const LAST_ANSWERS_MS = 1000;
+
 /**
- * Closing waits for the connections that are in use. One whose answer is just ending would, once it is kept
- * alive, be waited for until its client or a timer gives it up.
+ * Closing waits for connections: for one whose answer is just ending, until it is idle; for one that never
+ * says or takes anything, not at all for ever.
  */
-function closeWhatBecomesIdle(server: FastifyInstance): void {
+function closeConnections(server: FastifyInstance): void {
   let isClosing = false;
   server.addHook("preClose", async () => {
     isClosing = true;
+    setTimeout(() => server.server.closeAllConnections(), LAST_ANSWERS_MS).unref();
   });
   server.addHook("onResponse", async () => {
     if (isClosing) setImmediate(() => server.server.closeIdleConnections());

@@ -73,7 +73,7 @@ async function* read(body: IncomingMessage, reader: ReplyReader, signal: AbortSi
     if (bytes > MAX_REPLY_BYTES)
       throw new ProviderError(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
     push(parser, chunk);
-    for (const event of events) {
+    for (const event of joined(events)) {
       yield event;
       signal.throwIfAborted();
     }
@@ -82,6 +82,26 @@ async function* read(body: IncomingMessage, reader: ReplyReader, signal: AbortSi
   }
   if (!reader.ended) throw new ProviderError("the stream ended before the reply did");
   return reader.finish();
+}
+
+/** Pieces of text that arrive together are shown together: one event instead of many, and none of it later. */
+function joined(events: readonly StreamEvent[]): readonly StreamEvent[] {
+  if (events.length < 2) return events;
+  const result: StreamEvent[] = [];
+  let text = "";
+  const flush = () => {
+    if (text !== "") result.push({ event: "on_chat_model_stream", data: { delta: text } });
+    text = "";
+  };
+  for (const event of events) {
+    if (event.event === "on_chat_model_stream" && "delta" in event.data) text += event.data.delta;
+    else {
+      flush();
+      result.push(event);
+    }
+  }
+  flush();
+  return result;
 }
 
 function push(parser: SseParser, chunk: Buffer): void {

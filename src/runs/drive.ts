@@ -7,6 +7,7 @@ import { AppError, type ErrorInfo } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import { failedEnd, type Opening } from "../core/grammar.ts";
 import { runAgent } from "../core/loop.ts";
+import { toolMessage } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
 import type { RunInput } from "../core/run.ts";
 import type { Claim, RunRecord, Stores } from "../core/stores.ts";
@@ -49,6 +50,7 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   const writer = createWriter(services.stores.events, claim.lease);
   try {
     const { agent, input } = await load(claim, services, control);
+    if (claim.run.attempt > 1) await beginIfNobodyDid(claim, services, writer, agent.model.name);
     for await (const event of runAgent(agent, input)) {
       await writer.write(event);
       if (event.event === "run_resumed") await closeLeftovers(claim, services, writer, input);
@@ -100,8 +102,8 @@ async function closeLeftovers(
   writer: RunWriter,
   { begun, messages }: Loaded["input"],
 ): Promise<void> {
-  const { openings, isWhole } = await leftovers(stores.events, lease);
-  for (const { event, data } of openings) if (event === "on_tool_start") begun.add(data.call_id);
+  const { openings, begun: calls, isWhole } = await leftovers(stores.events, lease);
+  for (const call of calls) begun.add(call);
   // Where the log does not tell, every call that has no result may have begun.
   if (!isWhole) for (const call of unanswered(messages)) begun.add(call.id);
   if (openings.length > 0) await writer.write(...openings.map(givenUp));
@@ -115,24 +117,35 @@ function givenUp(opening: Opening): StreamEvent {
   return { event: "on_tool_end", name: opening.name, data: { call_id, interrupted: true, duration_ms: 0 } };
 }
 
-/** What went wrong outside the loop still ends the run as it should. */
-async function settleAsFailed(
-  { lease, run }: Claim,
-  { stores }: DriveServices,
-  error: ErrorInfo,
-): Promise<void> {
-  const { first } = await stores.events.bounds(lease);
-  const { openings } = await leftovers(stores.events, lease);
-  await createWriter(stores.events, lease).write(
-    ...(first === 0 ? [openingOf(run)] : []),
+/** What went wrong outside the loop still ends the run as it should: brackets closed, calls answered. */
+async function settleAsFailed(claim: Claim, services: DriveServices, error: ErrorInfo): Promise<void> {
+  const { lease, request } = claim;
+  const { events, threads } = services.stores;
+  const writer = createWriter(events, lease);
+  await beginIfNobodyDid(claim, services, writer, request.model ?? "");
+  const { openings } = await leftovers(events, lease);
+  const calls = unanswered(await threads.messages(lease.owner, lease.thread_id));
+  const results = calls.map((call) => toolMessage(call, "", `Outcome unknown: ${error.message}`));
+  await writer.write(
     ...openings.map((opening) => failedEnd(opening, error)),
+    ...results.map((message): StreamEvent => ({ event: "on_message", data: { message } })),
     { event: "error", data: error },
   );
 }
 
-function openingOf(run: RunRecord): StreamEvent {
-  if (run.attempt > 1) return { event: "run_resumed", data: { attempt: run.attempt } };
-  return { event: "run_start", data: { agent: run.agent, model: "", attempt: 1 } };
+/** A process may have died before it wrote the first event; a run begins with `run_start` all the same. */
+async function beginIfNobodyDid(
+  { lease, run }: Claim,
+  { stores }: DriveServices,
+  writer: RunWriter,
+  model: string,
+): Promise<void> {
+  const { last } = await stores.events.bounds(lease);
+  if (last === 0) await writer.write(runStart(run, model));
+}
+
+function runStart({ agent }: RunRecord, model: string): StreamEvent {
+  return { event: "run_start", data: { agent, model, attempt: 1 } };
 }
 
 /** Nothing more can be written for this run. */

@@ -7,6 +7,8 @@ import type { EventLog, Lease } from "../core/stores.ts";
 export interface Leftovers {
   /** The starts whose end is not in the log, in order. */
   readonly openings: readonly Opening[];
+  /** Every tool call that has begun, ended or not: what it did is known only by its result in the thread. */
+  readonly begun: readonly string[];
   /** False when the log no longer goes back to the run's beginning: more may be open. */
   readonly isWhole: boolean;
 }
@@ -24,5 +26,7 @@ export async function leftovers(log: EventLog, lease: Lease): Promise<Leftovers>
       if (OF_INTEREST.has(event)) events.push(JSON.parse(json) as StreamEvent);
     if (batch.some(({ seq }) => seq === last)) break;
   }
-  return { openings: stillOpen(events).filter((event) => !event.path), isWhole: first <= 1 };
+  const own = events.filter((event) => !event.path);
+  const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
+  return { openings: stillOpen(own), begun, isWhole: first <= 1 };
 }

@@ -169,12 +169,14 @@ export class RunManager {
       signal: abort.signal,
       interruptRequested: () => this.#active.get(run.id)?.interrupt ?? false,
     };
+    // A process that slept past its lease may be given its own run again: the first attempt then ends.
+    this.#active.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
     const finished = drive(claim, this.#options, control)
       .catch((err: unknown) => {
         abort.abort(err);
         this.#options.logger.error({ err, run_id: run.id, thread_id: run.thread_id }, "run failed");
       })
-      .finally(() => this.#active.delete(run.id))
+      .finally(() => this.#active.get(run.id)?.lease === lease && this.#active.delete(run.id))
       .then(() => this.#claimNext(lease));
     this.#active.set(run.id, { lease, abort, finished, interrupt: false });
     return claim;
@@ -192,6 +194,8 @@ export class RunManager {
 
   async #recover(): Promise<void> {
     try {
+      // A process that has slept past its leases still has its runs: they are not abandoned.
+      await this.#renew();
       for (const claim of await this.#options.stores.runs.claimAbandoned()) {
         const { id: run_id, thread_id, attempt } = claim.run;
         this.#options.logger.info({ run_id, thread_id, attempt }, "taking up a run that nobody executes");
@@ -202,19 +206,18 @@ export class RunManager {
     }
   }
 
-  #renew(): void {
-    for (const active of this.#active.values()) {
-      this.#options.stores.runs.renew(active.lease).then(
-        ({ stop }) => stop && this.#stopHere(active.lease.run_id, stop),
-        (error: unknown) => {
-          if (error instanceof AppError && error.code === "lease_lost") active.abort.abort(error);
-          else
-            this.#options.logger.error(
-              { err: error, run_id: active.lease.run_id },
-              "could not renew the lease",
-            );
-        },
-      );
+  /** Never throws: a lease that is lost ends its run, one that cannot be renewed now may be so later. */
+  async #renew(): Promise<void> {
+    await Promise.all([...this.#active.values()].map((active) => this.#renewOne(active)));
+  }
+
+  async #renewOne({ lease, abort }: ActiveRun): Promise<void> {
+    try {
+      const { stop } = await this.#options.stores.runs.renew(lease);
+      if (stop) this.#stopHere(lease.run_id, stop);
+    } catch (err) {
+      if (hasCode(err, "lease_lost")) abort.abort(err);
+      else this.#options.logger.error({ err, run_id: lease.run_id }, "could not renew the lease");
     }
   }
 

@@ -102,7 +102,7 @@ export function crashedTooOften(
   entries: Iterable<LogEntry>,
   stamped: Stamp,
 ): StreamEvent[] {
-  const message = `The process that executed this run died ${attempts} times. It is not tried again.`;
+  const message = `This run was begun ${attempts} times, and each time its process died or lost it. It is not tried again.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   return [...closingOf(entries, error, stamped.ts), { event: "error", ...stamped, data: error }];
 }

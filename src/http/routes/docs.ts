@@ -5,10 +5,10 @@ import { AppError } from "../../core/errors.ts";
 import { packageRoot } from "../../lib/package-root.ts";
 import type { App } from "../validation.ts";
 
-const ASSETS: Readonly<Record<string, string>> = {
-  "swagger-ui.css": "text/css",
-  "swagger-ui-bundle.js": "text/javascript",
-};
+const ASSETS: ReadonlyMap<string, string> = new Map([
+  ["swagger-ui.css", "text/css"],
+  ["swagger-ui-bundle.js", "text/javascript"],
+]);
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -30,7 +30,7 @@ export function docsRoutes(app: App): void {
     reply.type("application/yaml").send(createReadStream(new URL("openapi.yaml", packageRoot))),
   );
   app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
-    const type = ASSETS[params.asset];
+    const type = ASSETS.get(params.asset);
     if (!type) throw new AppError("not_found", `There is no \`${params.asset}\` in the documentation.`);
     const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // put there by script/build
     return reply.type(type).header("cache-control", "max-age=86400").send(createReadStream(file));

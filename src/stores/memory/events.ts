@@ -17,12 +17,12 @@ export function memoryEvents(book: Book): EventLog {
       return find(key)?.log?.bounds ?? { first: 0, last: 0 };
     },
 
-    async *read(key, after, signal) {
+    read(key, after, signal) {
       const run = find(key);
-      if (!run) throw noSuchRun(key.run_id);
+      if (!run) return failing(noSuchRun(key.run_id));
       const log = run.log ?? new Log(0, run.lastSeq).end();
       // The thread may have been packed and unpacked meanwhile.
-      yield* follow(log, after, signal, (cursor) => find(key)?.log?.take(cursor) ?? expired(cursor));
+      return follow(log, after, signal, (cursor) => find(key)?.log?.take(cursor) ?? expired(cursor));
     },
   };
 
@@ -35,4 +35,9 @@ export function memoryEvents(book: Book): EventLog {
 
 function expired(after: number): never {
   throw eventsExpired(after);
+}
+
+/** A reader learns what is wrong when it begins to read. */
+async function* failing(error: Error): AsyncGenerator<never, void, void> {
+  throw error;
 }
