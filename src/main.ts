@@ -8,7 +8,7 @@ import { createApp } from "./app.ts";
 import { chat } from "./cli/chat.ts";
 import { configCheck } from "./cli/config-check.ts";
 import { loadServerConfig } from "./config/load.ts";
-import { AppError } from "./core/errors.ts";
+import { AppError, messageOf } from "./core/errors.ts";
 
 const USAGE = `skein ${packageJson.version}: an agent server
 
@@ -22,16 +22,7 @@ LOG_LEVEL, and the providers' own (ANTHROPIC_API_KEY, OPENAI_API_KEY, …_BASE_U
 `;
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      help: { type: "boolean", short: "h" },
-      version: { type: "boolean", short: "v" },
-      url: { type: "string" },
-      agent: { type: "string" },
-      thread: { type: "string" },
-    },
-  });
+  const { values, positionals } = commandLine();
   if (values.version) return say(packageJson.version);
   if (values.help) return say(USAGE);
   switch (positionals.join(" ")) {
@@ -39,14 +30,34 @@ async function main(): Promise<number> {
       return serve();
     case "chat": {
       const { url = `http://127.0.0.1:${process.env.PORT || 8000}`, agent, thread } = values;
-      await chat({ url, ...(agent ? { agent } : {}), ...(thread ? { thread } : {}) });
-      return 0;
+      return chat({ url, ...(agent ? { agent } : {}), ...(thread ? { thread } : {}) });
     }
     case "config check":
       return configCheck(process.env);
     default:
-      process.stderr.write(`Unknown command \`${positionals.join(" ")}\`.\n\n${USAGE}`);
+      if (positionals.length > 0) process.stderr.write(`Unknown command \`${positionals.join(" ")}\`.\n\n`);
+      process.stderr.write(USAGE);
       return 2;
+  }
+}
+
+/** Throws `invalid_request` for what is no option of ours. */
+function commandLine() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: "boolean", short: "h" },
+        version: { type: "boolean", short: "v" },
+        url: { type: "string" },
+        agent: { type: "string" },
+        thread: { type: "string" },
+      },
+    });
+  } catch (error) {
+    throw new AppError("invalid_request", `${messageOf(error).split(". ")[0]}.\n\n${USAGE}`, {
+      cause: error,
+    });
   }
 }
 
@@ -92,5 +103,5 @@ try {
   process.exitCode = await main();
 } catch (error) {
   process.stderr.write(`skein: ${error instanceof AppError ? error.message : String(error)}\n`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof AppError && error.code === "invalid_request" ? 2 : 1;
 }

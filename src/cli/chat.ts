@@ -1,7 +1,7 @@
-// `skein chat`: talk to a running server. Ctrl-C stops the run after its step, a second one at once; with no
-// run it leaves.
+// `skein chat`: talk to a running server. Ctrl-C stops the run after its step, a second one at once, a third one
+// only looks away; with no run it leaves.
 
-import { createInterface, type Interface } from "node:readline/promises";
+import { createInterface, type Interface } from "node:readline";
 import { type Client, createClient, ProblemError } from "../client/client.ts";
 import { newThreadId } from "../core/ids.ts";
 import { render } from "./render.ts";
@@ -12,61 +12,72 @@ export interface ChatOptions {
   readonly thread?: string;
 }
 
-/** Resolves when the user leaves. */
-export async function chat({ url, agent, thread = newThreadId() }: ChatOptions): Promise<void> {
+/** Resolves with the exit code when the user leaves. */
+export async function chat({ url, agent, thread = newThreadId() }: ChatOptions): Promise<number> {
+  if (!(await isThere(url))) {
+    process.stderr.write(`No Skein server answers at ${url}. Is it running (\`npm start\`)?\n`);
+    return 1;
+  }
   const client = createClient({ baseUrl: url });
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: "\n> " });
   process.stdout.write(`Thread ${thread} on ${url}. An empty line or Ctrl-C leaves.\n`);
+  const leave = () => terminal.close();
+  terminal.on("SIGINT", leave);
+  terminal.prompt();
+  for await (const input of terminal) {
+    if (input.trim() === "") break;
+    terminal.off("SIGINT", leave);
+    await showRun(client, { thread, input, ...(agent === undefined ? {} : { agent }) }, terminal);
+    terminal.on("SIGINT", leave);
+    terminal.prompt();
+  }
+  terminal.close();
+  return 0;
+}
+
+async function isThere(url: string): Promise<boolean> {
   try {
-    for await (const input of questions(terminal)) {
-      const turn = client.run(thread, { input, ...(agent === undefined ? {} : { agent }) });
-      await showRun(turn, client, thread, terminal);
-    }
-  } finally {
-    terminal.close();
+    const { status } = await fetch(`${url.replace(/\/+$/, "")}/health`, {
+      signal: AbortSignal.timeout(5_000),
+    });
+    return status === 200;
+  } catch {
+    return false;
   }
 }
 
-/** Lines that the user types, until an empty one, the end of input or Ctrl-C. */
-async function* questions(terminal: Interface): AsyncGenerator<string> {
-  const leave = new AbortController();
-  terminal.once("close", () => leave.abort());
-  for (;;) {
-    const stop = () => leave.abort();
-    terminal.once("SIGINT", stop);
-    const line = await terminal.question("\n> ", { signal: leave.signal }).catch(() => "");
-    terminal.off("SIGINT", stop);
-    if (line.trim() === "") return;
-    yield line;
-  }
+interface Turn {
+  readonly thread: string;
+  readonly input: string;
+  readonly agent?: string;
 }
 
-async function showRun(
-  turn: ReturnType<Client["run"]>,
-  client: Client,
-  thread: string,
-  terminal: Interface,
-): Promise<void> {
+/** What the first, second and third Ctrl-C do. */
+const STOPS = [
+  "stopping after this step; Ctrl-C again to stop now",
+  "stopping; Ctrl-C again to look away",
+  "not following any more; the run may go on",
+];
+
+async function showRun(client: Client, { thread, ...run }: Turn, terminal: Interface): Promise<void> {
+  const away = new AbortController();
   let runId: string | undefined;
   let presses = 0;
   const stop = () => {
-    if (runId === undefined) return;
-    const mode = presses++ === 0 ? "interrupt" : "cancel";
-    process.stdout.write(
-      `\n(${mode === "interrupt" ? "stopping after this step; Ctrl-C again to stop now" : "stopping"})\n`,
-    );
-    client.stop(thread, runId, mode).catch(() => {});
+    process.stdout.write(`\n(${STOPS[runId === undefined ? 2 : Math.min(presses, 2)]})\n`);
+    if (runId === undefined || presses >= 2) away.abort();
+    else client.stop(thread, runId, presses === 0 ? "interrupt" : "cancel").catch(() => {});
+    presses++;
   };
   terminal.on("SIGINT", stop);
   try {
-    for await (const event of turn) {
+    for await (const event of client.run(thread, run, away.signal)) {
       runId = event.event === "on_chat_model_stream" ? runId : (event.run_id ?? runId);
       process.stdout.write(render(event));
     }
   } catch (error) {
     if (error instanceof ProblemError) process.stdout.write(`✗ ${error.message} (${error.code})\n`);
-    else
-      process.stdout.write(`✗ No answer from the server. Is it running (\`npm start\`)? ${String(error)}\n`);
+    else if (!away.signal.aborted) process.stdout.write(`✗ The server is gone: ${String(error)}\n`);
   } finally {
     terminal.off("SIGINT", stop);
   }

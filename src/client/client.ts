@@ -40,10 +40,11 @@ export class ProblemError extends Error {
 
 export function createClient(options: ClientOptions) {
   const send = options.fetch ?? fetch;
+  const base = options.baseUrl.replace(/\/+$/, "");
 
   const request = async (path: string, init: RequestInit): Promise<Response> => {
     const headers = { ...options.headers, ...(init.headers as Record<string, string> | undefined) };
-    const response = await send(new URL(path, options.baseUrl), { ...init, headers });
+    const response = await send(base + path, { ...init, headers });
     if (response.ok) return response;
     const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
     throw new ProblemError(response.status, problem);
@@ -70,7 +71,7 @@ export function createClient(options: ClientOptions) {
       signal?: AbortSignal,
     ): AsyncGenerator<StreamEvent, void, void> {
       const init = { headers: { "idempotency-key": crypto.randomUUID() }, ...(signal ? { signal } : {}) };
-      const path = `/threads/${encodeURIComponent(threadId)}/runs`;
+      const path = pathOf(threadId);
       let cursor: string | undefined;
       let events = path;
       for (let attempt = 0; ; attempt++) {
@@ -98,12 +99,14 @@ export function createClient(options: ClientOptions) {
 
     /** Ends a run: now, or after its current step. */
     async stop(threadId: string, runId: string, mode: "cancel" | "interrupt" = "cancel"): Promise<RunRecord> {
-      const response = await post(`/threads/${threadId}/runs/${runId}/cancel`, { mode });
+      const response = await post(`${pathOf(threadId)}/${encodeURIComponent(runId)}/cancel`, { mode });
       return (await response.json()) as RunRecord;
     },
   };
 }
 export type Client = ReturnType<typeof createClient>;
+
+const pathOf = (threadId: string) => `/threads/${encodeURIComponent(threadId)}/runs`;
 
 /** 503 passes: a server that restarts, or another replica. */
 const isFinal = (error: unknown) => error instanceof ProblemError && error.status !== 503;

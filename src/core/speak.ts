@@ -2,7 +2,7 @@
 
 import { AppError } from "./errors.ts";
 import { newMessageId } from "./ids.ts";
-import { type AssistantMessage, addUsage } from "./message.ts";
+import { type AssistantMessage, addUsage, type ToolCall } from "./message.ts";
 import { isBlank } from "./messages.ts";
 import type { Completion, ModelReply, ModelRequest } from "./model.ts";
 import type { LiveRun } from "./run.ts";
@@ -39,10 +39,21 @@ function asMessage(id: string, model: string, reply: ModelReply): AssistantMessa
   const { content, tool_calls, reasoning, usage } = reply;
   return {
     ...{ id, created_at: new Date().toISOString(), role: "assistant", content },
-    ...(tool_calls.length > 0 ? { tool_calls: [...tool_calls] } : {}),
+    ...(tool_calls.length > 0 ? { tool_calls: distinct(tool_calls) } : {}),
     ...(reasoning.length > 0 ? { reasoning: [...reasoning] } : {}),
     ...{ model, usage },
   };
+}
+
+/** A call is known by its id: where a model gives one twice, the second gets another. */
+function distinct(calls: readonly ToolCall[]): ToolCall[] {
+  const taken = new Set<string>();
+  return calls.map((call) => {
+    let { id } = call;
+    for (let n = 2; taken.has(id); n++) id = `${call.id}_${n}`;
+    taken.add(id);
+    return { ...call, id };
+  });
 }
 
 /** A provider may answer nothing at all; such a message would make the thread unacceptable to the next one. */

@@ -23,35 +23,30 @@ const HEARTBEAT = { comment: ": heartbeat\n\n", named: "event: heartbeat\ndata: 
 /** The run goes on, or begins, once the server is back: come back to your cursor. */
 const SHUTDOWN = "event: server_shutdown\ndata: {}\n\n";
 
+function framesOf(runId: string, entries: readonly LogEntry[]): string {
+  let frames = "";
+  for (const entry of entries) frames += frame(runId, entry);
+  return frames;
+}
+
+/** What the viewer has not seen is gone: it reads the thread's messages, and goes on with what comes now. */
+const resetFrame = (error: AppError) =>
+  `event: stream_reset\ndata: ${JSON.stringify({ event: "stream_reset", data: error.toInfo() })}\n\n`;
+
 /** The cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
 export function frame(runId: string, { epoch, seq, event, json }: LogEntry): string {
   return `id: ${runId}:${epoch}-${seq}\nevent: ${event}\ndata: ${json}\n\n`;
 }
 
-/** The number of the event that a cursor stands at. Throws `invalid_request` for one of another run. */
-export function positionOf(cursor: string | undefined, runId: string): number {
-  if (cursor === undefined || cursor === "") return 0;
-  const parts = /^(?:(?<run>[A-Za-z0-9_-]+):\d{1,9}-)?(?<seq>\d{1,9})$/.exec(cursor)?.groups;
-  if (!parts || (parts.run !== undefined && parts.run !== runId))
-    throw new AppError(
-      "invalid_request",
-      "The cursor is not one of this run. Use the id of its last event you got.",
-    );
-  return Number(parts.seq);
-}
-
-/** The run that a cursor belongs to, if it names one. */
-export const runOf = (cursor: string | undefined) =>
-  /^([A-Za-z0-9_-]{1,128}):\d{1,9}-\d{1,9}$/.exec(cursor ?? "")?.[1];
-
 /**
- * Sends entries until they end or the viewer leaves; tells which. The caller has validated everything: from
- * here on there is no status to change. The reply is ended here; `read` is told by its signal when to stop.
+ * Sends entries until they end or the viewer leaves; tells which. An error among them is a gap: entries that are
+ * no longer kept. The caller has validated everything: from here on there is no status to change. The reply is
+ * ended here; `read` is told by its signal when to stop.
  */
 export async function sendEvents(
   reply: FastifyReply,
   runId: string,
-  read: (signal: AbortSignal) => AsyncIterable<readonly LogEntry[]>,
+  read: (signal: AbortSignal) => AsyncIterable<readonly LogEntry[] | AppError>,
   options: StreamOptions,
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
@@ -70,9 +65,8 @@ export async function sendEvents(
   }, options.heartbeatMs);
 
   try {
-    for await (const batch of read(stop)) {
-      let frames = "";
-      for (const entry of batch) frames += frame(runId, entry);
+    for await (const item of read(stop)) {
+      const frames = item instanceof AppError ? resetFrame(item) : framesOf(runId, item);
       clearImmediate(flush);
       heartbeat.refresh();
       if (!raw.write(frames)) await drained(raw, options.stallMs, left.signal);
@@ -80,13 +74,6 @@ export async function sendEvents(
     }
     if (options.closing.aborted && !left.signal.aborted) raw.write(SHUTDOWN);
     return left.signal.aborted ? "left" : "ended";
-  } catch (error) {
-    if (!(error instanceof AppError) || error.code !== "events_expired") throw error;
-    // What the viewer has not seen is gone: it must start again from the thread's messages.
-    raw.write(
-      `event: stream_reset\ndata: ${JSON.stringify({ event: "stream_reset", data: error.toInfo() })}\n\n`,
-    );
-    return "ended";
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);

@@ -173,7 +173,7 @@ function shorten(message: string): string {
 
 /** Takes out the key that was sent, and whatever else looks like one. */
 function redact(message: string, secret: string | undefined): string {
-  const known = secret ? message.replaceAll(secret, "[key]") : message;
+  const known = secret && secret.length >= 8 ? message.replaceAll(secret, "[key]") : message;
   return known
     .replace(/\bBearer\s+\S+/gi, "Bearer [key]")
     .replace(/\b(sk|pk|rk|gsk|csk|xai|tgp|hf|nvapi|key)[-_][\w*.-]{6,}/gi, "[key]");

@@ -202,6 +202,19 @@ describe("tool calls of one message", () => {
     expect(toolMessages(messages)[0]?.error).toMatch(message);
   });
 
+  test("that share an id are told apart", async () => {
+    const call = [
+      { tool: "echo", args: { text: "one" }, id: "same" },
+      { tool: "echo", args: { text: "two" }, id: "same" },
+    ];
+    const { messages } = await play({ tools: [echo], script: [{ call }, { say: "ok" }] });
+    const results = toolMessages(messages).map(({ tool_call_id, content }) => [tool_call_id, content]);
+    expect(results.toSorted()).toEqual([
+      ["same", "echo: one"],
+      ["same_2", "echo: two"],
+    ]);
+  });
+
   test("that must wait suspend the run, while the others get their results", async () => {
     const ask = defineTool({
       name: "ask",

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
@@ -145,6 +147,25 @@ describe("SIGTERM", () => {
   });
 });
 
+describe("a server that is asked to end", () => {
+  test("does not wait for a connection that never says anything", async () => {
+    const dir = await temporaryFolder();
+    const server = await serve(dir, "- { say: ok }");
+    const silent = connect(Number(new URL(server.url).port), "127.0.0.1");
+    await once(silent, "connect");
+    const half = connect(Number(new URL(server.url).port), "127.0.0.1");
+    half.write("POST /threads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{");
+    await once(half, "connect");
+    for (const socket of [silent, half]) socket.on("error", () => {});
+    const closed = Promise.all([once(silent, "close"), once(half, "close")]);
+    server.child.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    silent.resume();
+    half.resume();
+    await closed;
+  });
+});
+
 describe("the command line", () => {
   test("refuses to listen where others could reach it without authentication, and says how to fix it", async () => {
     const run = skein(["serve"], { HOST: "0.0.0.0", PORT: "0" });
@@ -169,6 +190,28 @@ describe("the command line", () => {
     expect(await run.exited).toBe(1);
     expect(run.output()).toMatch(/agents\.yaml:3:5.*modle.*model/);
     expect(run.output()).toMatch(/agents\.yaml:5:\d+.*max_iterations/);
+  });
+
+  test("tells which port is taken, and leaves nothing running", async () => {
+    const dir = await temporaryFolder();
+    const first = await serve(dir, "- { say: ok }");
+    const port = new URL(first.url).port;
+    const env = { PORT: port, DATA_DIR: join(dir, "other"), AGENTS_FILE: join(dir, "agents.yaml") };
+    const second = skein(["serve"], env);
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(`127.0.0.1:${port} is taken. Set PORT`);
+  });
+
+  test("says at once that no server answers", async () => {
+    const run = skein(["chat", "--url", "http://127.0.0.1:1"], {});
+    expect(await run.exited).toBe(1);
+    expect(run.output()).toMatch(/No Skein server answers at http:\/\/127\.0\.0\.1:1/);
+  });
+
+  test("answers an unknown option with its usage and exit code 2", async () => {
+    const run = skein(["serve", "--prot", "1"], {});
+    expect(await run.exited).toBe(2);
+    expect(run.output()).toMatch(/'--prot'[\s\S]*skein serve/);
   });
 
   test("answers an unknown command with its usage and exit code 2", async () => {

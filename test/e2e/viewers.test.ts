@@ -64,6 +64,20 @@ describe("a viewer that takes nothing", () => {
   });
 });
 
+describe("a run that has said more than is kept", () => {
+  test("can still be followed: the gap is told, and the rest comes without another", async () => {
+    const { url } = await startServer({ script: [{ say: "w ".repeat(25_000) }] });
+    const first = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await first.ended();
+    const late = await view(url + first.headers.get("location"));
+    const events = await late.ended();
+    expect(late.others[0]).toMatch(/^event: stream_reset\ndata: .*events_expired/);
+    expect(events.at(-1)?.event).toBe("done");
+    const seen = numbers(late.seen);
+    expect(seen).toEqual(seen.map((_, index) => (seen[0] ?? 0) + index));
+  });
+});
+
 describe("many viewers", () => {
   test("of one run all see the same, whenever they come", async () => {
     const { url } = await startServer({ script: [{ say: "a b c d e f g h i j ".repeat(20), delay_ms: 1 }] });
@@ -84,6 +98,8 @@ describe("many viewers", () => {
     const second = await fetch(url + first.headers.get("location"));
     expect(second.status).toBe(503);
     expect(second.headers.get("retry-after")).toBe("1");
+    expect((await post(`${url}/threads/t2/runs`, { input: "go" })).status).toBe(503);
+    expect((await fetch(`${url}/threads/t2`)).status).toBe(404);
     first.leave();
     await expect.poll(async () => (await view(url + first.headers.get("location"))).status).toBe(200);
   });

@@ -52,7 +52,7 @@ describe("every refusal is a problem with the right status and a sentence that h
       body({ messages: [{ role: "assistant", content: "x" }] }),
       400,
       "invalid_request",
-      /messages\.0\.role.*`user` or `system`/,
+      /messages\[0\]\.role.*`user` or `system`/,
     ],
     [
       "a tool message",
@@ -60,7 +60,7 @@ describe("every refusal is a problem with the right status and a sentence that h
       body({ messages: [{ role: "tool", content: "x", tool_call_id: "c", name: "n" }] }),
       400,
       "invalid_request",
-      /messages\.0/,
+      /messages\[0\]/,
     ],
     [
       "empty content",
@@ -68,7 +68,7 @@ describe("every refusal is a problem with the right status and a sentence that h
       body({ messages: [{ role: "user", content: "  " }] }),
       400,
       "invalid_request",
-      /messages\.0\.content.*empty/,
+      /messages\[0\]\.content.*empty/,
     ],
     ["an empty list of messages", run, body({ messages: [] }), 400, "invalid_request", /messages/],
     ["an unknown agent", run, body({ input: "x", agent: "nobody" }), 400, "invalid_request", /nobody/],
@@ -174,9 +174,31 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect((await fetch(`${url}/threads`)).headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  test("what is no HTTP at all is answered and closed", async () => {
+  test("what is no HTTP at all, or hardly, is a problem too", async () => {
     const { url } = await startServer();
     expect(await rawStatus(url, "hello?\r\n\r\n")).toBe(400);
+    const huge = `GET / HTTP/1.1\r\nHost: localhost\r\nX-Huge: ${"x".repeat(40_000)}\r\n\r\n`;
+    expect(await rawStatus(url, huge)).toBe(431);
+    const { problem } = await refusal(`${url}/threads/%zz`, {});
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+  });
+
+  test.each(["constructor", "__proto__", "toString"])(
+    "a page of the documentation called %s is not there",
+    async (name) => {
+      const { url } = await startServer();
+      expect((await fetch(`${url}/docs/${name}`)).status).toBe(404);
+      expect((await fetch(`${url}/health`)).status).toBe(200);
+    },
+  );
+
+  test("a POST that says it goes on with a run goes on with it, or is refused: it never starts another", async () => {
+    const { url } = await startServer();
+    const again = (cursor: string) =>
+      refusal(url + run, { ...body({ input: "x" }), headers: { ...JSON_TYPE, "last-event-id": cursor } });
+    expect((await again("run_nope:1-3")).problem).toMatchObject({ status: 410, code: "events_expired" });
+    expect((await again("garbage")).problem).toMatchObject({ status: 400, code: "invalid_request" });
+    expect((await fetch(`${url}/threads/t1`)).status).toBe(404);
   });
 });
 

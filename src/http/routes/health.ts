@@ -10,6 +10,7 @@ export function healthRoutes(app: App, { stores, version, agents }: HttpServices
   app.get(
     "/health",
     {
+      exposeHeadRoute: true,
       schema: {
         summary: "Liveness: the process answers",
         tags,
@@ -22,6 +23,7 @@ export function healthRoutes(app: App, { stores, version, agents }: HttpServices
   app.get(
     "/ready",
     {
+      exposeHeadRoute: true,
       schema: {
         summary: "Readiness: what the server needs is there",
         tags,

@@ -8,6 +8,7 @@ import { type Message, systemMessage, userMessage } from "../../core/message.ts"
 import { isSettled, RunRecord } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 import type { StartRun } from "../../runs/manager.ts";
+import { expired, resumeAt, runOf } from "../cursor.ts";
 import { finishedRun } from "../finished-run.ts";
 import { ownerOf } from "../principal.ts";
 import {
@@ -22,7 +23,7 @@ import {
   ThreadParams,
 } from "../schemas.ts";
 import type { HttpServices } from "../services.ts";
-import { positionOf, runOf } from "../sse.ts";
+
 import { createStreams } from "../streams.ts";
 import type { App } from "../validation.ts";
 
@@ -52,6 +53,7 @@ export function runRoutes(app: App, services: HttpServices): void {
             content: { "text/event-stream": { schema: Stream }, "application/json": { schema: FinishedRun } },
           },
           202: RunRecord,
+          204: z.null(),
         },
       },
     },
@@ -59,16 +61,18 @@ export function runRoutes(app: App, services: HttpServices): void {
       const { params, body } = request;
       const owner = ownerOf(request);
       const cursor = lastEventId(request);
-      const run =
-        (await rejoined(owner, params.thread_id, cursor)) ??
-        (await runs.start(owner, startOf(params.thread_id, request)));
+      const isWatched = !body.background && !wantsJson(request);
+      if (isWatched) streams.assertRoom();
+      const run = cursor
+        ? await rejoined(owner, params.thread_id, runOf(cursor))
+        : await runs.start(owner, startOf(params.thread_id, request));
       reply.header("location", `/threads/${params.thread_id}/runs/${run.id}/events`);
       if (body.background) return reply.code(202).send(run);
 
       const leaves = body.on_disconnect === "cancel" ? () => cancelQuietly(owner, run) : async () => {};
-      if (wantsJson(request))
-        return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
-      const after = runOf(cursor) === run.id ? positionOf(cursor, run.id) : 0;
+      if (!isWatched) return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
+      const after = await resumeAt(runs, { owner, run }, cursor);
+      if (after === undefined) return reply.code(204).send(null);
       if ((await streams.send(reply, { owner, run, after }, "comment")) === "left") await leaves();
       return undefined;
     },
@@ -112,14 +116,8 @@ export function runRoutes(app: App, services: HttpServices): void {
       const { thread_id, run_id } = request.params;
       const owner = ownerOf(request);
       const run = await runs.get(owner, thread_id, run_id);
-      const after = positionOf(lastEventId(request) ?? request.query.after, run_id);
-      const { first, last } = await runs.bounds(owner, run);
-      if (isSettled(run.status) && last > 0 && after === last) return reply.code(204).send(null);
-      if (after > last || after < first - 1 || (isSettled(run.status) && last === 0))
-        throw new AppError(
-          "events_expired",
-          "The events after this cursor are not kept. Read the thread's messages.",
-        );
+      const after = await resumeAt(runs, { owner, run }, lastEventId(request) ?? request.query.after);
+      if (after === undefined) return reply.code(204).send(null);
       await streams.send(reply, { owner, run, after }, request.query.heartbeat);
       return undefined;
     },
@@ -166,9 +164,10 @@ export function runRoutes(app: App, services: HttpServices): void {
   );
 
   /** Clients that retry a POST by themselves say with the last event they got which run they mean. */
-  async function rejoined(owner: Owner, threadId: string, cursor: string | undefined) {
-    const runId = runOf(cursor);
-    return runId === undefined ? undefined : services.stores.runs.get(owner, threadId, runId);
+  async function rejoined(owner: Owner, threadId: string, runId: string): Promise<RunRecord> {
+    return runs.get(owner, threadId, runId).catch(() => {
+      throw expired();
+    });
   }
 
   async function cancelQuietly(owner: Owner, run: RunRecord): Promise<void> {

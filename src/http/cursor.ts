@@ -1,0 +1,45 @@
+// Where a viewer stands in a run: the id of the last event it got, `<run>:<epoch>-<seq>`.
+
+import { AppError } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+import { isSettled, type RunRecord } from "../core/stores.ts";
+import type { RunManager } from "../runs/manager.ts";
+
+const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):\d{1,9}-)?(?<seq>\d{1,9})$/;
+
+/** The run that a cursor belongs to. Throws `invalid_request` for what is no cursor. */
+export function runOf(cursor: string): string {
+  const run = CURSOR.exec(cursor)?.groups?.run;
+  if (run === undefined) throw notACursor();
+  return run;
+}
+
+/**
+ * The number of the event to go on after; undefined when the run has ended and was read to its end. A viewer
+ * without a cursor gets what is still kept. Throws `invalid_request` for a cursor of another run, and
+ * `events_expired` when what comes after it is no longer kept.
+ */
+export async function resumeAt(
+  runs: RunManager,
+  { owner, run }: { owner: Owner; run: RunRecord },
+  cursor: string | undefined,
+): Promise<number | undefined> {
+  const { first, last } = await runs.bounds(owner, run);
+  const hasEnded = isSettled(run.status);
+  if (hasEnded && last === 0) throw expired();
+  if (cursor === undefined || cursor === "") return 0;
+  const parts = CURSOR.exec(cursor)?.groups;
+  if (!parts || (parts.run !== undefined && parts.run !== run.id)) throw notACursor();
+  const after = Number(parts.seq);
+  if (after > last || after < first - 1) throw expired();
+  return hasEnded && after === last ? undefined : after;
+}
+
+const notACursor = () =>
+  new AppError(
+    "invalid_request",
+    "This is not a cursor of this run. Use the id of the last event you got of it.",
+  );
+
+export const expired = () =>
+  new AppError("events_expired", "The events after this cursor are not kept. Read the thread's messages.");
