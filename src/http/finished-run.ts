@@ -7,6 +7,7 @@ import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { RunRecord } from "../core/stores.ts";
 import type { RunManager } from "../runs/manager.ts";
+import { gone } from "./gone.ts";
 
 /**
  * Resolves with the ended run and all it added to the thread. When the client leaves first, `onLeave` is
@@ -18,21 +19,15 @@ export async function finishedRun(
   { reply, closing }: { reply: FastifyReply; closing: AbortSignal },
   onLeave: () => Promise<void>,
 ): Promise<RunRecord & { messages: Message[] }> {
-  const left = new AbortController();
-  const leave = () => left.abort();
-  reply.raw.once("close", leave);
-  try {
-    const messages: Message[] = [];
-    for await (const batch of runs.events(owner, run, 0, AbortSignal.any([left.signal, closing]))) {
-      for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
-    }
-    if (left.signal.aborted) await onLeave();
-    else if (closing.aborted)
-      throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
-    return { ...(await runs.get(owner, run.thread_id, run.id)), messages };
-  } finally {
-    reply.raw.off("close", leave);
+  const left = gone(reply);
+  const messages: Message[] = [];
+  for await (const batch of runs.events(owner, run, 0, AbortSignal.any([left, closing]))) {
+    for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
   }
+  if (left.aborted) await onLeave();
+  else if (closing.aborted)
+    throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
+  return { ...(await runs.get(owner, run.thread_id, run.id)), messages };
 }
 
 /** The log holds events as they were checked when they were made; a subagent's belong to its own thread. */

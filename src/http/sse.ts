@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { LogEntry } from "../core/stores.ts";
+import { gone } from "./gone.ts";
 
 export interface StreamOptions {
   /** Silence after which a sign of life is sent, in ms. */
@@ -50,11 +51,8 @@ export async function sendEvents(
   options: StreamOptions,
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
-  const left = new AbortController();
-  const leave = () => left.abort();
-  raw.once("close", leave);
-  if (raw.destroyed) leave();
-  const stop = AbortSignal.any([left.signal, options.closing]);
+  const left = gone(reply);
+  const stop = AbortSignal.any([left, options.closing]);
 
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
@@ -69,15 +67,14 @@ export async function sendEvents(
       const frames = item instanceof AppError ? resetFrame(item) : framesOf(runId, item);
       clearImmediate(flush);
       heartbeat.refresh();
-      if (!raw.write(frames)) await drained(raw, options.stallMs, left.signal);
-      if (left.signal.aborted) return "left";
+      if (!raw.write(frames)) await drained(raw, options.stallMs, left);
+      if (left.aborted) return "left";
     }
-    if (options.closing.aborted && !left.signal.aborted) raw.write(SHUTDOWN);
-    return left.signal.aborted ? "left" : "ended";
+    if (options.closing.aborted && !left.aborted) raw.write(SHUTDOWN);
+    return left.aborted ? "left" : "ended";
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);
-    raw.off("close", leave);
     reply.sse.close();
   }
 }

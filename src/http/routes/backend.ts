@@ -7,6 +7,7 @@ import type { BackendConfig } from "../../core/agent.ts";
 import { type Backend, BackendStatus, type FileStat } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { byteRange } from "../byte-range.ts";
+import { gone } from "../gone.ts";
 import { ownerOf } from "../principal.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -106,17 +107,17 @@ function fileRoutes(
     },
     async (request, reply) => {
       const backend = await backendOf(request, request.query.agent);
-      const gone = AbortSignal.any([]);
+      const left = gone(reply);
       const path = pathOf(request.params, backend);
-      const stat = await backend.stat(path, gone);
-      if (stat.type === "directory") return { items: await backend.list(path, gone) };
+      const stat = await backend.stat(path, left);
+      if (stat.type === "directory") return { items: await backend.list(path, left) };
       const range = byteRange(request.headers.range, stat.size);
       fileHeaders(reply, stat);
-      if (!range) return reply.header("content-length", stat.size).send(sent(backend, path, {}));
+      if (!range) return reply.header("content-length", stat.size).send(sent(backend.read(path, {}, left)));
       reply
         .code(206)
         .header("content-range", `bytes ${range.offset}-${range.offset + range.length - 1}/${stat.size}`);
-      return reply.header("content-length", range.length).send(sent(backend, path, range));
+      return reply.header("content-length", range.length).send(sent(backend.read(path, range, left)));
     },
   );
 
@@ -135,7 +136,7 @@ function fileRoutes(
       const path = pathOf(request.params, backend);
       // The content type parser of these routes hands the body on as it comes.
       const body = bounded(request.body as unknown as Readable, limits.uploadBytes);
-      const bytes_written = await backend.write(path, body, AbortSignal.any([]));
+      const bytes_written = await backend.write(path, body, gone(reply));
       return reply.code(201).send({ path, bytes_written });
     },
   );
@@ -151,7 +152,7 @@ function fileRoutes(
     },
     async (request, reply) => {
       const backend = await backendOf(request, request.query.agent);
-      await backend.remove(pathOf(request.params, backend), AbortSignal.any([]));
+      await backend.remove(pathOf(request.params, backend), gone(reply));
       return reply.code(204).send(null);
     },
   );
@@ -179,12 +180,7 @@ function fileHeaders(
 }
 
 /** Read as the client takes it, and no longer than it is there. */
-function sent(backend: Backend, path: string, range: { offset?: number; length?: number }): Readable {
-  const abort = new AbortController();
-  const stream = Readable.from(backend.read(path, range, abort.signal), { objectMode: false });
-  stream.once("close", () => abort.abort());
-  return stream;
-}
+const sent = (bytes: AsyncIterable<Uint8Array>) => Readable.from(bytes, { objectMode: false });
 
 async function* bounded(body: Readable, most: number): AsyncGenerator<Uint8Array> {
   let bytes = 0;
