@@ -14,6 +14,9 @@ const MAX_PARALLEL_CALLS = 16;
 /** How long a tool may take to give its own answer after an abort. Then it is given up. */
 const GRACE_MS = 1000;
 
+/** Made once: every batch ends with it. */
+const OVER = new AppError("cancelled", "The batch is over.");
+
 /** Returns the calls that must wait. Throws what ends the run, after every other call has its result. */
 export async function* dispatch(
   calls: readonly ToolCall[],
@@ -48,7 +51,7 @@ export async function* dispatch(
     if (fatal.length > 0) throw fatal[0];
     return waiting.filter((call) => call !== undefined);
   } finally {
-    batch.abort(); // for a consumer that left in the middle: what still runs ends now
+    batch.abort(OVER); // for a consumer that left in the middle: what still runs ends now
   }
 }
 
