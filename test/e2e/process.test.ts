@@ -157,7 +157,9 @@ describe("a server that is asked to end", () => {
     half.write("POST /threads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{");
     await once(half, "connect");
     for (const socket of [silent, half]) socket.on("error", () => {});
-    const closed = Promise.all([once(silent, "close"), once(half, "close")]);
+    const closed = Promise.all(
+      [silent, half].map((socket) => new Promise((resolve) => socket.once("close", resolve))),
+    );
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     silent.resume();
