@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 // The fake provider is only worth something if it refuses what the vendors refuse.
 
 import { spawn } from "node:child_process";
@@ -161,7 +162,7 @@ describe("openai", () => {
 });
 
 test("runs as a process of its own", async () => {
-  const main = new URL("../support/fake-provider/main.ts", import.meta.url).pathname;
+  const main = fileURLToPath(new URL("../support/fake-provider/main.ts", import.meta.url));
   const child = spawn(process.execPath, [main, "--tokens", "3", "--batch", "2"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
