@@ -1,8 +1,8 @@
-import { fileURLToPath } from "node:url";
 // The fake provider is only worth something if it refuses what the vendors refuse.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fakeProvider } from "./providers.ts";
 
