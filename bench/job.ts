@@ -34,12 +34,11 @@ export interface JobFigures {
   readonly runMs: number;
   /** From the provider's write to our read; NaN unless the script is stamped. */
   readonly latencyMs: { readonly p50: number; readonly p99: number };
-  /** While all lanes were streaming: from the last one's first token to the first one's last run's end. */
-  readonly steady: {
-    readonly tokens: number;
-    readonly ms: number;
-    readonly cpuMs: number;
-  };
+  /**
+   * While all lanes were streaming: from the last one's first token to the end of the first one's last run. NaN
+   * when they never were.
+   */
+  readonly steady: { readonly tokens: number; readonly cpuMs: number };
 }
 
 export type JobAnswer = { readonly figures: JobFigures } | { readonly error: string };

@@ -65,12 +65,19 @@ function watching({ script }: Job, latencies: number[], onEach: () => void): Wat
   };
 }
 
+interface Moment {
+  readonly at: number;
+  readonly tokens: number;
+  readonly cpuMs: number;
+}
+
 /** Reads the server's use when the last lane has begun, and again when the first one is through. */
 function steadyPart({ lanes, pid }: Job) {
   let live = 0;
   let tokens = 0;
-  const moments: { at: number; tokens: number; cpuMs: number }[] = [];
-  const mark = () => moments.push({ at: performance.now(), tokens, cpuMs: cpuMsOf(pid) });
+  let from: Moment | undefined;
+  let to: Moment | undefined;
+  const now = (): Moment => ({ at: performance.now(), tokens, cpuMs: cpuMsOf(pid) });
   return {
     laneStarts() {
       let isFirst = true;
@@ -78,20 +85,15 @@ function steadyPart({ lanes, pid }: Job) {
         tokens++;
         if (!isFirst) return;
         isFirst = false;
-        if (++live === lanes) mark();
+        if (++live === lanes) from = now();
       };
     },
     end() {
-      if (moments.length < 2) mark();
+      to ??= now();
     },
     figures() {
-      const [from, to] = moments;
-      if (!from || !to) return { tokens: 0, ms: 0, cpuMs: Number.NaN };
-      return {
-        tokens: to.tokens - from.tokens,
-        ms: to.at - from.at,
-        cpuMs: to.cpuMs - from.cpuMs,
-      };
+      if (!from || !to || to.at < from.at) return { tokens: Number.NaN, cpuMs: Number.NaN };
+      return { tokens: to.tokens - from.tokens, cpuMs: to.cpuMs - from.cpuMs };
     },
   };
 }

@@ -1,10 +1,10 @@
 // `npm run bench`: this server beside a bare relay, in one run, and the budgets it keeps or breaks. A figure
 // over its budget is told, not an error; the exit code is 1 when something does not work.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
-import { join } from "node:path";
-import { Children, stepAside } from "./children.ts";
+import { dirname, join } from "node:path";
+import { Children, type Server, stepAside } from "./children.ts";
 import { type Options, readOptions } from "./options.ts";
 import { stopProfile } from "./probing.ts";
 import { summaryOf } from "./profile.ts";
@@ -25,7 +25,7 @@ const USUAL: readonly Scenario[] = [burst, paced, first, tool, turns, streams, t
 const ALL: readonly Scenario[] = [...USUAL, crowd];
 
 async function bench(options: Options, children: Children, dir: string): Promise<void> {
-  const { store, provider, rounds } = options;
+  const { store, provider, rounds, profile } = options;
   const here = (file: string) => join(import.meta.dirname, file);
   const loader = children.start({ args: [here("load.ts")], place: "around", logFile: join(dir, "load.log") });
   const around = {
@@ -36,7 +36,7 @@ async function bench(options: Options, children: Children, dir: string): Promise
   const surroundings = { children, dir, providerPort: (await children.serve(around)).port };
   const bare = bareRelay(surroundings);
   const targets = { bare, skein: options.target === "bare" ? bare : skein(surroundings, store, provider) };
-  const rig = createRig({ children, loader, targets, ...options });
+  const rig = createRig({ children, loader, targets, store, rounds, profiled: profile !== undefined });
 
   console.log(`Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model.trim()}`);
   console.log(`store ${store}, provider ${provider}, ${rounds} rounds; medians, the ratio's over pairs\n`);
@@ -45,11 +45,16 @@ async function bench(options: Options, children: Children, dir: string): Promise
     console.log(section(scenario));
     for (const row of await scenario.run(rig)) console.log(lineOf(row));
   }
-  if (options.profile) {
-    const warm = await rig.warm();
-    console.log(`\nThe bare relay:\n${summaryOf(await stopProfile(warm.bare))}`);
-    console.log(`\nSkein:\n${summaryOf(await stopProfile(warm.skein))}`);
-  }
+  if (profile !== undefined)
+    for (const [name, server] of Object.entries(await rig.warm()))
+      await report(name, server, join(profile, `${name}.cpuprofile`));
+}
+
+async function report(name: string, server: Server, file: string): Promise<void> {
+  mkdirSync(dirname(file), { recursive: true });
+  const profile = await stopProfile(server);
+  writeFileSync(file, JSON.stringify(profile));
+  console.log(`\n${name} (${file}):\n${summaryOf(profile)}`);
 }
 
 function scenariosOf({ scenarios }: Options): readonly Scenario[] {

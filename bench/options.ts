@@ -6,11 +6,11 @@ import { PROVIDERS, type Provider, STORES, type Store } from "./targets.ts";
 const USAGE = `npm run bench -- [options]
 
   --scenario <name>      only this one; may be given several times
-  --rounds <n>           pairs per figure (default 5)
+  --rounds <n>           pairs per figure (default 4)
   --store <kind>         ${STORES.join(" or ")} (default memory)
   --provider <kind>      the wire between Skein and the fake provider: ${PROVIDERS.join(" or ")} (default openai)
   --target bare          the relay against itself: what noise alone does to the ratios
-  --profile              tell where both servers' CPU time went
+  --profile <folder>     tell where both servers' CPU time went, and leave the profiles there (for DevTools)
 
 Scenarios: `;
 
@@ -20,7 +20,7 @@ export interface Options {
   readonly store: Store;
   readonly provider: Provider;
   readonly target: "skein" | "bare";
-  readonly profile: boolean;
+  readonly profile: string | undefined;
 }
 
 /** Throws what is wrong, with the usage, for a command line that is not one of these. */
@@ -30,11 +30,11 @@ export function readOptions(args: readonly string[], scenarios: readonly string[
       args: [...args],
       options: {
         scenario: { type: "string", multiple: true },
-        rounds: { type: "string", default: "5" },
+        rounds: { type: "string", default: "4" },
         store: { type: "string", default: "memory" },
         provider: { type: "string", default: "openai" },
         target: { type: "string", default: "skein" },
-        profile: { type: "boolean", default: false },
+        profile: { type: "string" },
       },
     });
     return {

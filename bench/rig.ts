@@ -43,7 +43,7 @@ export interface Rig {
   readonly store: Store;
   readonly targets: { readonly bare: Target; readonly skein: Target };
   readonly children: Children;
-  /** One server of each, started and warmed up once; with a profile, recorded from then on. */
+  /** One server of each, started and warmed up once. */
   warm(): Promise<{ readonly bare: Server; readonly skein: Server }>;
   /** Has `server` do what the job says. Throws when a run fails. */
   load(server: Server, job: Partial<Job>): Promise<JobFigures>;
@@ -63,10 +63,11 @@ export interface RigOptions {
   readonly targets: Rig["targets"];
   readonly store: Store;
   readonly rounds: number;
-  readonly profile: boolean;
+  /** From the end of the warm-up on the servers' CPU time is recorded. */
+  readonly profiled: boolean;
 }
 
-export function createRig({ children, loader, targets, store, rounds, profile }: RigOptions): Rig {
+export function createRig({ children, loader, targets, store, rounds, profiled }: RigOptions): Rig {
   const lost = endOf(loader);
   let jobs = 0;
   let servers: ReturnType<Rig["warm"]> | undefined;
@@ -89,9 +90,9 @@ export function createRig({ children, loader, targets, store, rounds, profile }:
   };
 
   const warmUp = async (target: Target): Promise<Server> => {
-    const server = await target.start(profile ? PROBED : []);
+    const server = await target.start(profiled ? PROBED : []);
     for (const parts of WARM_UP) await load(server, { lanes: 64, ...parts });
-    if (profile) await startProfile(server);
+    if (profiled) await startProfile(server);
     return server;
   };
   const bothWarm = async () => ({ bare: await warmUp(targets.bare), skein: await warmUp(targets.skein) });
@@ -116,8 +117,11 @@ export function createRig({ children, loader, targets, store, rounds, profile }:
 }
 
 async function perform({ process }: Child, job: Job, lost: Promise<never>): Promise<JobFigures> {
-  const answered = once(process, "message", { signal: AbortSignal.timeout(JOB_MS) });
+  const answered = once(process, "message", { signal: AbortSignal.timeout(JOB_MS) }).catch(() => {
+    throw new Error(`The load was not done within ${JOB_MS / 1000} s.`);
+  });
   process.send(job);
+  // load.ts answers each job with one message.
   const [answer] = (await Promise.race([answered, lost])) as [JobAnswer];
   if ("error" in answer) throw new Error(answer.error);
   return answer.figures;

@@ -39,8 +39,6 @@ function line(cells: readonly (string | undefined)[]): string {
 /** Three digits, as more would be noise. */
 function number(value: number): string {
   if (Number.isNaN(value)) return "–";
-  return value.toLocaleString("en", {
-    maximumSignificantDigits: Math.abs(value) < 1000 ? 3 : 6,
-    maximumFractionDigits: 0,
-  });
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  return value.toLocaleString("en", { maximumSignificantDigits: 3 });
 }

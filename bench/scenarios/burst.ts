@@ -17,6 +17,6 @@ export const burst: Scenario = {
 };
 
 async function measure(rig: Rig, server: Server, batch: number) {
-  const { cpuMs, tokens, ms } = await rig.load(server, { lanes: 64, runs: 8, script: script({ batch }) });
+  const { cpuMs, tokens, ms } = await rig.load(server, { lanes: 64, runs: 5, script: script({ batch }) });
   return { cpu: cpuMs / (tokens / 1000), speed: tokens / (ms / 1000) };
 }

@@ -3,8 +3,8 @@ import { script } from "../script.ts";
 
 const DELAY_MS = 50;
 const SPREAD_MS = 500;
-/** So that all streams are live together for three seconds. */
-const TOKENS = (SPREAD_MS + 3000) / DELAY_MS;
+/** So that all streams are live together for two and a half seconds. */
+const TOKENS = (SPREAD_MS + 2500) / DELAY_MS;
 
 export const paced: Scenario = {
   name: "paced",

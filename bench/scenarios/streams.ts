@@ -1,27 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { memoryOf, PROBED } from "../probing.ts";
-import type { Rig, Row, Scenario } from "../rig.ts";
+import { type Rig, row, type Scenario } from "../rig.ts";
 import { script } from "../script.ts";
 import type { Target } from "../targets.ts";
 
 const STREAMS = 500;
 const SPREAD_MS = 1500;
-const LIVE_MS = 1500;
+const LIVE_MS = 1000;
 const DELAY_MS = 50;
 
 export const streams: Scenario = {
   name: "streams",
   about: "what 500 live streams hold, after a full collection",
   async run(rig) {
-    const bare = await measure(rig, rig.targets.bare);
-    const skein = await measure(rig, rig.targets.skein);
-    const line = (figure: string, key: "rss" | "heap", budget: Pick<Row, "budget">): Row => ({
-      ...{ figure, bare: [bare[key]], skein: [skein[key]], ratio: [skein[key] / bare[key]] },
-      ...budget,
-    });
+    const { bare, skein } = rig.targets;
+    const pairs = [{ bare: await measure(rig, bare), skein: await measure(rig, skein) }];
     return [
-      line("RSS kB per live stream", "rss", { budget: { of: "skein", most: 110 } }),
-      line("heap kB per live stream", "heap", {}),
+      row("RSS kB per live stream", pairs, "rss", { of: "skein", most: 110 }),
+      row("heap kB per live stream", pairs, "heap"),
     ];
   },
 };

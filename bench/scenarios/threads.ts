@@ -1,5 +1,5 @@
 import { memoryOf, PROBED } from "../probing.ts";
-import type { Rig, Scenario } from "../rig.ts";
+import { type Rig, row, type Scenario } from "../rig.ts";
 import { script } from "../script.ts";
 import type { Target } from "../targets.ts";
 
@@ -10,20 +10,15 @@ export const threads: Scenario = {
   name: "threads",
   about: "what 10,000 idle threads of ten messages hold, after a full collection",
   async run(rig) {
-    const bare = await measure(rig, rig.targets.bare);
-    const skein = await measure(rig, rig.targets.skein);
+    const { bare, skein } = rig.targets;
+    const pairs = [{ bare: await measure(rig, bare), skein: await measure(rig, skein) }];
     const most = rig.store === "memory" ? 35 : 5;
-    return [
-      {
-        figure: "heap MB per 10,000 idle threads",
-        ...{ bare: [bare], skein: [skein], ratio: [skein / bare], budget: { of: "skein", most } },
-      },
-    ];
+    return [row("heap MB per 10,000 idle threads", pairs, "heap", { of: "skein", most })];
   },
 };
 
 /** One run each: ten messages that came in five turns would take five times as long to measure. */
-async function measure(rig: Rig, target: Target): Promise<number> {
+async function measure(rig: Rig, target: Target) {
   const server = await target.start(PROBED);
   const job = { lanes: LANES, earlier: 8, script: script({ tokens: 20 }) };
   await rig.load(server, { ...job, runs: 2 });
@@ -31,5 +26,5 @@ async function measure(rig: Rig, target: Target): Promise<number> {
   await rig.load(server, { ...job, runs: THREADS / LANES });
   const after = await memoryOf(server);
   await rig.children.stop(server);
-  return (after.heap - before.heap) / 1024 / 1024;
+  return { heap: (after.heap - before.heap) / 1024 / 1024 };
 }

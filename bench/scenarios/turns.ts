@@ -5,7 +5,7 @@ import { script } from "../script.ts";
 const EDGE = 20;
 const TURNS = 200;
 /** Several threads side by side: twenty turns alone are over before they can be measured. */
-const THREADS = 8;
+const THREADS = 4;
 
 export const turns: Scenario = {
   name: "turns",
