@@ -49,7 +49,7 @@ export interface Rig {
   load(server: Server, job: Partial<Job>): Promise<JobFigures>;
   /**
    * Measures both warm servers one right after the other, once per round; who is first changes. A figure that
-   * is always the same needs one round only.
+   * hardly varies needs few `rounds`, whatever was asked for.
    */
   pairs<K extends string>(
     measure: (server: Server) => Promise<Record<K, number>>,

@@ -1,7 +1,9 @@
 import { row, type Scenario } from "../rig.ts";
 import { script } from "../script.ts";
 
-const TOKENS = 200;
+const TOKENS = 50;
+/** Long enough that two tokens meet only when the server is held up. */
+const DELAY_MS = 10;
 
 export const wire: Scenario = {
   name: "wire",
@@ -9,11 +11,11 @@ export const wire: Scenario = {
   async run(rig) {
     const pairs = await rig.pairs(async (server) => {
       const bytesOf = async (tokens: number) =>
-        (await rig.load(server, { script: script({ tokens, delayMs: 3 }) })).bytes;
+        (await rig.load(server, { script: script({ tokens, delayMs: DELAY_MS }) })).bytes;
       const short = await bytesOf(TOKENS);
       const token = ((await bytesOf(2 * TOKENS)) - short) / TOKENS;
       return { token, run: short - TOKENS * token };
-    }, 1);
+    }, 3);
     return [
       row("bytes per token", pairs, "token", { of: "skein", most: 130 }),
       row("bytes per run besides its tokens", pairs, "run"),
