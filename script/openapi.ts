@@ -77,9 +77,12 @@ function tidy(document: object): object {
   return tidied;
 }
 
-/** The schemas that the paths use, directly or not, and what a stream's data is. */
+/** What comes as the data of a stream. */
+const STREAMED = ["StreamEvent", "UserEvent"];
+
+/** The schemas that the paths use, directly or not, and those of streams. */
 function referencesIn(paths: Node, schemas: Node): Set<string> {
-  const found = new Set(["StreamEvent"]);
+  const found = new Set(STREAMED);
   const follow = (node: unknown) => {
     for (const [, name] of JSON.stringify(node).matchAll(/#\/components\/schemas\/(\w+)/g)) {
       if (name === undefined || found.has(name)) continue;
@@ -88,7 +91,7 @@ function referencesIn(paths: Node, schemas: Node): Set<string> {
     }
   };
   follow(paths);
-  follow(schemas.StreamEvent);
+  for (const name of STREAMED) follow(schemas[name]);
   return found;
 }
 

@@ -2,10 +2,12 @@
 // simply not found. Every implementation passes the contract suites in test/contracts.
 
 import { z } from "zod";
+import type { EventBus } from "./bus.ts";
 import { DoneStatus, ErrorShape, type EventName, type StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
 import { Message, Usage, type UserMessage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
+import type { SandboxLedger } from "./sandboxes.ts";
 
 /** What the client may say of a thread or a run: small, flat, returned as it came. */
 export const Metadata = z
@@ -191,6 +193,8 @@ export interface Stores {
   readonly threads: ThreadStore;
   readonly runs: RunStore;
   readonly events: EventLog;
+  readonly sandboxes: SandboxLedger;
+  readonly bus: EventBus;
   /** Throws `unavailable` when it cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;

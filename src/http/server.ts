@@ -8,10 +8,12 @@ import { refuseForeignNames, refuseForeignPages } from "./principal.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { docsRoutes } from "./routes/docs.ts";
+import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { threadRoutes } from "./routes/threads.ts";
 import type { HttpServices } from "./services.ts";
+import { createStreams } from "./streams.ts";
 import { withZod } from "./validation.ts";
 
 export type HttpServer = Awaited<ReturnType<typeof createServer>>;
@@ -27,8 +29,10 @@ export async function createServer(
   // Heartbeats are ours: the plugin's would ignore back-pressure.
   await server.register(fastifySSE, { heartbeatInterval: 0 });
   const app = withZod(server);
-  for (const routes of [healthRoutes, agentRoutes, threadRoutes, runRoutes, backendRoutes])
-    routes(app, services);
+  const streams = createStreams(services.limits);
+  server.addHook("preClose", async () => streams.close());
+  for (const routes of [healthRoutes, agentRoutes, threadRoutes, runRoutes, backendRoutes, eventRoutes])
+    routes(app, { ...services, streams });
   docsRoutes(app);
   return server;
 }

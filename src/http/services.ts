@@ -1,10 +1,11 @@
-// What the routes are given. The composition root builds it.
+// What the routes are given. The composition root builds it, but for what the server itself adds.
 
 import type { AgentInfo } from "../agents/registry.ts";
 import type { AgentDefinition } from "../core/agent.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { Stores } from "../core/stores.ts";
 import type { RunManager } from "../runs/manager.ts";
+import type { Streams } from "./streams.ts";
 
 export interface HttpServices {
   readonly stores: Stores;
@@ -17,6 +18,11 @@ export interface HttpServices {
   };
   readonly limits: HttpLimits;
   readonly version: string;
+}
+
+/** What the server adds for its routes. */
+export interface RouteServices extends HttpServices {
+  readonly streams: Streams;
 }
 
 export interface HttpLimits {

@@ -1,11 +1,10 @@
-// Server-Sent Events. A viewer is a cursor, not a queue: it takes what its socket takes and reads on from the
-// log, so a slow one costs a bounded buffer and delays nobody.
+// Server-Sent Events. A viewer takes what its socket takes, and what is to be sent is pulled only then, so a slow
+// one costs a bounded buffer and delays nobody.
 
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { AppError } from "../core/errors.ts";
-import type { LogEntry } from "../core/stores.ts";
+import type { AppError } from "../core/errors.ts";
 import { gone } from "./gone.ts";
 
 export interface StreamOptions {
@@ -15,39 +14,29 @@ export interface StreamOptions {
   readonly stallMs: number;
   /** Named heartbeats are visible to browser code, comments are not. */
   readonly heartbeat: "comment" | "named";
-  /** Aborted when the server ends: streams of runs that it does not end itself are then closed. */
+  /** Aborted when the server ends: streams that do not end by themselves are then closed. */
   readonly closing: AbortSignal;
 }
 
 const HEARTBEAT = { comment: ": heartbeat\n\n", named: "event: heartbeat\ndata: {}\n\n" };
 
-/** The run goes on, or begins, once the server is back: come back to your cursor. */
+/** Whatever it was about goes on once the server is back: come back. */
 const SHUTDOWN = "event: server_shutdown\ndata: {}\n\n";
 
-function framesOf(runId: string, entries: readonly LogEntry[]): string {
-  let frames = "";
-  for (const entry of entries) frames += frame(runId, entry);
-  return frames;
-}
-
-/** What the viewer has not seen is gone: it reads the thread's messages, and goes on with what comes now. */
-const resetFrame = (error: AppError) =>
+/** What the viewer has not seen is gone: it reads anew what it follows, and goes on with what comes now. */
+export const resetFrame = (error: AppError) =>
   `event: stream_reset\ndata: ${JSON.stringify({ event: "stream_reset", data: error.toInfo() })}\n\n`;
 
-/** The cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
-export function frame(runId: string, { epoch, seq, event, json }: LogEntry): string {
-  return `id: ${runId}:${epoch}-${seq}\nevent: ${event}\ndata: ${json}\n\n`;
-}
+/** What is to be sent, one frame or several at a time, until `signal` aborts. */
+export type Frames = (signal: AbortSignal) => AsyncIterable<string>;
 
 /**
- * Sends entries until they end or the viewer leaves; tells which. An error among them is a gap: entries that are
- * no longer kept. The caller has validated everything: from here on there is no status to change. The reply is
- * ended here; `read` is told by its signal when to stop.
+ * Sends frames until they end or the viewer leaves; tells which. The caller has validated everything: from here on
+ * there is no status to change. The reply is ended here.
  */
-export async function sendEvents(
+export async function sendFrames(
   reply: FastifyReply,
-  runId: string,
-  read: (signal: AbortSignal) => AsyncIterable<readonly LogEntry[] | AppError>,
+  read: Frames,
   options: StreamOptions,
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
@@ -63,8 +52,7 @@ export async function sendEvents(
   }, options.heartbeatMs);
 
   try {
-    for await (const item of read(stop)) {
-      const frames = item instanceof AppError ? resetFrame(item) : framesOf(runId, item);
+    for await (const frames of read(stop)) {
       clearImmediate(flush);
       heartbeat.refresh();
       if (!raw.write(frames)) await drained(raw, options.stallMs, left);

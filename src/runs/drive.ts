@@ -12,6 +12,7 @@ import { unanswered } from "../core/messages.ts";
 import type { RunInput } from "../core/run.ts";
 import type { Claim, RunRecord, Stores } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
+import { announceEnd, announceStart } from "./announce.ts";
 import { leftovers } from "./leftovers.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
@@ -47,14 +48,20 @@ export interface Control {
  * gone: the run is then another process's, or the next one's.
  */
 export async function drive(claim: Claim, services: DriveServices, control: Control): Promise<void> {
-  const writer = createWriter(services.stores.events, claim.lease);
+  const { bus, events } = services.stores;
+  const { run, lease } = claim;
+  const writer = createWriter(events, lease);
+  announceStart(bus, lease.owner, run);
+  let last: StreamEvent | undefined;
   try {
     const { agent, input } = await load(claim, services, control);
-    if (claim.run.attempt > 1) await beginIfNobodyDid(claim, services, writer, agent.model.name);
+    if (run.attempt > 1) await beginIfNobodyDid(claim, services, writer, agent.model.name);
     for await (const event of runAgent(agent, input)) {
       await writer.write(event);
       if (event.event === "run_resumed") await closeLeftovers(claim, services, writer, input);
+      last = event;
     }
+    announceEnd(bus, lease.owner, run, last?.event === "done" ? last.data.status : "error");
   } catch (error) {
     if (!isLost(error)) await settleAsFailed(claim, services, AppError.from(error).toInfo());
     throw error;
@@ -119,7 +126,7 @@ function givenUp(opening: Opening): StreamEvent {
 
 /** What went wrong outside the loop still ends the run as it should: brackets closed, calls answered. */
 async function settleAsFailed(claim: Claim, services: DriveServices, error: ErrorInfo): Promise<void> {
-  const { lease, request } = claim;
+  const { lease, run, request } = claim;
   const { events, threads } = services.stores;
   const writer = createWriter(events, lease);
   await beginIfNobodyDid(claim, services, writer, request.model ?? "");
@@ -131,6 +138,7 @@ async function settleAsFailed(claim: Claim, services: DriveServices, error: Erro
     ...results.map((message): StreamEvent => ({ event: "on_message", data: { message } })),
     { event: "error", data: error },
   );
+  announceEnd(services.stores.bus, lease.owner, run, "error");
 }
 
 /** A process may have died before it wrote the first event; a run begins with `run_start` all the same. */

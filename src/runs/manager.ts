@@ -15,6 +15,7 @@ import {
   type RunRecord,
   type StopMode,
 } from "../core/stores.ts";
+import { announceEnd } from "./announce.ts";
 import { type DriveServices, drive } from "./drive.ts";
 
 /** A third of the stores' lease. */
@@ -130,7 +131,10 @@ export class RunManager {
     const before = await this.get(owner, threadId, runId);
     if (isSettled(before.status))
       throw new AppError("run_not_active", `Run \`${runId}\` has ended (${before.status}).`);
-    const run = await this.#options.stores.runs.requestStop(owner, threadId, runId, mode);
+    const { runs, bus } = this.#options.stores;
+    const run = await runs.requestStop(owner, threadId, runId, mode);
+    // One that waited has ended with that, and nobody drives it.
+    if (before.status === "pending" && run?.status === "cancelled") announceEnd(bus, owner, run, "cancelled");
     this.#stopHere(runId, mode);
     return run ?? before;
   }

@@ -48,6 +48,13 @@ export function eventsExpired(after: number): AppError {
   );
 }
 
+export function fellBehind(limit: number): AppError {
+  return new AppError(
+    "events_expired",
+    `More than ${limit} events waited to be read; they are lost. Read anew what you follow.`,
+  );
+}
+
 export function storeClosed(): AppError {
   return new AppError("unavailable", "The store is closed.");
 }

@@ -11,6 +11,7 @@ import {
   inWorld,
   keyOf,
   message,
+  NEIGHBOURS,
   newRun,
   note,
   type Open,
@@ -18,18 +19,7 @@ import {
   state,
 } from "../stores/fixture.ts";
 
-/** Owners that naive keys take for one. */
-const NEIGHBOURS: [name: string, owner: Owner, neighbour: Owner][] = [
-  ["another user", ADA, { tenant: "acme", user: "bob" }],
-  ["another tenant's user of the same name", ADA, { tenant: "other", user: "ada" }],
-  ["names that join alike", { tenant: "a", user: "b:c" }, { tenant: "a:b", user: "c" }],
-  ["names with slashes", { tenant: "a", user: "b/c" }, { tenant: "a/b", user: "c" }],
-  ["names with zeros", { tenant: "a", user: "b\u0000c" }, { tenant: "a\u0000b", user: "c" }],
-  ["names with quotes", { tenant: 'a","b', user: "c" }, { tenant: "a", user: 'b","c' }],
-  ["names that are not Unicode", { tenant: "a", user: "\ud800" }, { tenant: "a", user: "\ud801" }],
-  ["names that differ in case", { tenant: "a", user: "ada" }, { tenant: "a", user: "Ada" }],
-  ["no name at all", { tenant: "a", user: "" }, { tenant: "", user: "a" }],
-];
+const NEVER = new AbortController().signal;
 
 export function storesContract(open: Open): void {
   describe("owners", () => {
@@ -100,7 +90,10 @@ export function storesContract(open: Open): void {
         const { lease, ...claim } = await claimed(stores, "t");
         await stores.close();
         await stores.close();
-        const { threads, runs, events } = stores;
+        const { threads, runs, events, sandboxes, bus } = stores;
+        const box = { id: "sb", owner: ADA, name: "b", keep: { running: 1, container: 1, files: 1 } };
+        const record = { ...box, state: "running", used_at: 0, revision: "" } as const;
+        bus.publish(ADA, { event: "run_started", data: { thread_id: "t", run_id: "r", agent: "a" } });
         for (const call of [
           () => stores.ping(),
           () => threads.create(ADA, { id: "u", metadata: {} }),
@@ -124,6 +117,15 @@ export function storesContract(open: Open): void {
           () => events.append(lease, [note("x")]),
           () => events.bounds(lease),
           () => readAll(stores, lease),
+          () => sandboxes.enter(box, { total: 1, tenant: 1 }),
+          () => sandboxes.touch(["sb"]),
+          () => sandboxes.adopt(box, "stopped"),
+          () => sandboxes.get("sb"),
+          () => sandboxes.due(1),
+          () => sandboxes.idle(1, 1),
+          () => sandboxes.begin(record),
+          () => sandboxes.settle(record, "gone"),
+          () => bus.subscribe(ADA, NEVER).next(),
         ])
           await expect(call(), call.toString()).rejects.toMatchObject({ code: "unavailable" });
       }));

@@ -12,6 +12,19 @@ export type Open = (options?: StoreOptions) => Promise<Stores>;
 export const ADA: Owner = { tenant: "acme", user: "ada" };
 export const BOB: Owner = { tenant: "acme", user: "bob" };
 
+/** Owners that naive keys take for one. */
+export const NEIGHBOURS: [name: string, owner: Owner, neighbour: Owner][] = [
+  ["another user", ADA, { tenant: "acme", user: "bob" }],
+  ["another tenant's user of the same name", ADA, { tenant: "other", user: "ada" }],
+  ["names that join alike", { tenant: "a", user: "b:c" }, { tenant: "a:b", user: "c" }],
+  ["names with slashes", { tenant: "a", user: "b/c" }, { tenant: "a/b", user: "c" }],
+  ["names with zeros", { tenant: "a", user: "b\u0000c" }, { tenant: "a\u0000b", user: "c" }],
+  ["names with quotes", { tenant: 'a","b', user: "c" }, { tenant: "a", user: 'b","c' }],
+  ["names that are not Unicode", { tenant: "a", user: "\ud800" }, { tenant: "a", user: "\ud801" }],
+  ["names that differ in case", { tenant: "a", user: "ada" }, { tenant: "a", user: "Ada" }],
+  ["no name at all", { tenant: "a", user: "" }, { tenant: "", user: "a" }],
+];
+
 export interface World {
   readonly stores: Stores;
   /** Moves the clock of the stores, in ms. */

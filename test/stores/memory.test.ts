@@ -2,8 +2,10 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { UserMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
+import { busContract } from "../contracts/bus.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { runsContract } from "../contracts/runs.ts";
+import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import {
@@ -39,6 +41,9 @@ describe.each([
   eventsContract(each);
   storesContract(each);
 });
+
+sandboxesContract(open);
+busContract(open);
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,8 +10,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { busContract } from "../contracts/bus.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { runsContract } from "../contracts/runs.ts";
+import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import {
@@ -45,6 +47,8 @@ const open: Open = async (options) => createSqliteStores({ dataDir, ...options }
 threadsContract(open);
 runsContract(open);
 eventsContract(open);
+sandboxesContract(open);
+busContract(open);
 storesContract(open);
 
 const HOUR = 3_600_000;
@@ -265,15 +269,18 @@ describe("a database", () => {
   });
 
   test("of another program is left alone", () => {
-    inFile((file) => file.exec("CREATE TABLE theirs (a)"));
-    expect(() => createSqliteStores({ path: path() })).toThrow(/another program/);
-    inFile((file) =>
-      expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
-    );
+    for (const version of [0, 1]) {
+      rmSync(path(), { force: true });
+      inFile((file) => file.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${version}`));
+      expect(() => createSqliteStores({ path: path() })).toThrow(/another program/);
+      inFile((file) =>
+        expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
+      );
+    }
   });
 
   test("that lacks a table is refused and let go", () => {
-    inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 1"));
+    inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 2"));
     for (let n = 0; n < 2; n++)
       expect(() => createSqliteStores({ path: path() })).toThrow(
         expect.objectContaining({ code: "unavailable", message: expect.not.stringContaining("in use") }),
@@ -301,6 +308,89 @@ describe("a database", () => {
     await stores.close();
     await createSqliteStores({ path: path() }).close();
   });
+});
+
+describe("a database of an older version", () => {
+  const made = (sql = "") =>
+    inFile((file) => file.exec(readFileSync(new URL("./schema-1.sql", import.meta.url), "utf8") + sql));
+  const now = () => Date.parse("2026-11-21T10:00:01.000Z");
+  const schema = () =>
+    inFile((file) => file.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY name").all());
+
+  test("is brought up to date when it is opened, and keeps what is in it", async () => {
+    made();
+    for (const time of ["first", "second"]) {
+      const stores = createSqliteStores({ path: path(), now });
+      const { threads, runs, sandboxes } = stores;
+      expect(await threads.get(ADA, "trip"), time).toMatchObject({
+        ...{ title: "The trip", metadata: { colour: "blue" }, status: "busy" },
+      });
+      expect((await threads.messages(ADA, "trip")).map(({ content }) => content)).toEqual(["one", "two"]);
+      expect(await threads.state(ADA, "trip")).toEqual({ todos: ["a"] });
+      expect((await runs.list(ADA, "trip", { limit: 10 })).items).toMatchObject([
+        ...[{ id: "run_waiting" }, { id: "run_running" }, { id: "run_ended", status: "success" }],
+      ]);
+      expect(seqsOf(await readAll(stores, { owner: ADA, thread_id: "trip", run_id: "run_ended" }))).toEqual(
+        upTo(5),
+      );
+      const [claim] = await runs.claimAbandoned();
+      expect(claim?.run.id).toBe("run_running");
+      if (claim) expect(await runs.inbox(claim.lease)).toMatchObject([{ content: "left" }]);
+      expect(await sandboxes.enter(BOX, { total: 1, tenant: 1 })).toBe("entered");
+      await stores.close();
+    }
+  });
+
+  test("has then the same tables as a new one", async () => {
+    await createSqliteStores({ path: path() }).close();
+    const fresh = schema();
+    rmSync(path());
+    made();
+    await createSqliteStores({ path: path() }).close();
+    expect(schema()).toEqual(fresh);
+  });
+
+  test("is left as it is when that cannot be done", () => {
+    made("CREATE TABLE sandboxes (theirs)");
+    const before = schema();
+    expect(() => createSqliteStores({ path: path() })).toThrow(
+      expect.objectContaining({ code: "unavailable", message: expect.stringContaining(path()) }),
+    );
+    expect(schema()).toEqual(before);
+    inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 1 }));
+  });
+});
+
+const BOX = {
+  id: "sb_1",
+  owner: ADA,
+  name: "work",
+  keep: { running: HOUR, container: 2 * HOUR, files: null },
+};
+
+test("the ledger of sandboxes is as it was when the database is opened again", async () => {
+  let time = 0;
+  const options = { path: path(), now: () => time };
+  const caps = { total: 2, tenant: 2 };
+  const stores = createSqliteStores(options);
+  await stores.sandboxes.enter(BOX, caps);
+  await stores.sandboxes.enter({ ...BOX, id: "sb_2" }, caps);
+  const seen = await stores.sandboxes.get("sb_2");
+  const begun = seen && (await stores.sandboxes.begin(seen));
+  if (!begun) throw new Error("It could not be begun.");
+  const before = await stores.sandboxes.get("sb_1");
+  await stores.close();
+
+  const { sandboxes, close } = createSqliteStores(options);
+  expect(await sandboxes.get("sb_1")).toEqual(before);
+  expect(await sandboxes.get("sb_2")).toEqual(begun);
+  expect(await sandboxes.enter({ ...BOX, id: "sb_3" }, caps)).toBe("tenant");
+  expect(await sandboxes.settle(begun, "stopped")).toBe(true);
+  time = HOUR;
+  expect(await sandboxes.due(10)).toMatchObject([{ id: "sb_1", state: "running" }]);
+  time = 2 * HOUR;
+  expect(await sandboxes.due(10)).toMatchObject([{ id: "sb_1" }, { id: "sb_2", state: "stopped" }]);
+  await close();
 });
 
 describe("a database in another process", () => {

@@ -11,6 +11,7 @@ import type { StartRun } from "../../runs/manager.ts";
 import { expired, resumeAt, runOf } from "../cursor.ts";
 import { finishedRun } from "../finished-run.ts";
 import { ownerOf } from "../principal.ts";
+import { runFrames } from "../run-frames.ts";
 import {
   EventsQuery,
   FinishedRun,
@@ -22,20 +23,14 @@ import {
   StopBody,
   ThreadParams,
 } from "../schemas.ts";
-import type { HttpServices } from "../services.ts";
-
-import { createStreams } from "../streams.ts";
+import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const Stream = z.string().describe("Server-Sent Events: `id`, `event`, and as `data` a StreamEvent.");
 // Loose: what a validator leaves out would be gone from `request.headers`.
 const Key = z.looseObject({ "idempotency-key": z.string().min(1).max(255).optional() });
 
-export function runRoutes(app: App, services: HttpServices): void {
-  const { runs } = services;
-  const streams = createStreams(services);
-  app.addHook("preClose", async () => streams.close());
-
+export function runRoutes(app: App, { runs, streams }: RouteServices): void {
   app.post(
     "/threads/:thread_id/runs",
     {
@@ -73,7 +68,8 @@ export function runRoutes(app: App, services: HttpServices): void {
       if (!isWatched) return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
       const after = await resumeAt(runs, { owner, run }, cursor);
       if (after === undefined) return reply.code(204).send(null);
-      if ((await streams.send(reply, { owner, run, after }, "comment")) === "left") await leaves();
+      const frames = runFrames(runs, { owner, run, after });
+      if ((await streams.send(reply, frames, "comment")) === "left") await leaves();
       return undefined;
     },
   );
@@ -118,7 +114,7 @@ export function runRoutes(app: App, services: HttpServices): void {
       const run = await runs.get(owner, thread_id, run_id);
       const after = await resumeAt(runs, { owner, run }, lastEventId(request) ?? request.query.after);
       if (after === undefined) return reply.code(204).send(null);
-      await streams.send(reply, { owner, run, after }, request.query.heartbeat);
+      await streams.send(reply, runFrames(runs, { owner, run, after }), request.query.heartbeat);
       return undefined;
     },
   );

@@ -1,10 +1,12 @@
 // Everything in the memory of this process, gone with it. Bounded by time and by bytes.
 
 import type { Stores } from "../../core/stores.ts";
+import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { Book } from "./book.ts";
 import { memoryEvents } from "./events.ts";
 import { memoryRuns } from "./runs.ts";
+import { memorySandboxes } from "./sandboxes.ts";
 import { memoryThreads } from "./threads.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
@@ -26,16 +28,20 @@ export function createMemoryStores({
   ...options
 }: MemoryStoreOptions = {}): Stores {
   const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
+  const bus = new LocalBus();
   const sweep = setInterval(() => book.sweep(), book.limits.sweepMs).unref();
   return {
     threads: memoryThreads(book),
     runs: memoryRuns(book),
     events: memoryEvents(book),
+    sandboxes: memorySandboxes(book),
+    bus,
     async ping() {
       book.assertOpen();
     },
     async close() {
       clearInterval(sweep);
+      bus.close();
       book.close();
     },
   };

@@ -1,4 +1,4 @@
-// What the three stores of one file share.
+// What the stores of one file share.
 
 import type { Limits } from "../options.ts";
 import { type Changes, createChanges } from "./changes.ts";

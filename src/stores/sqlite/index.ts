@@ -4,11 +4,13 @@
 
 import { join } from "node:path";
 import type { Stores } from "../../core/stores.ts";
+import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { Database } from "./database.ts";
 import { createEngine, type Engine } from "./engine.ts";
 import { sqliteEvents } from "./events.ts";
 import { sqliteRuns } from "./runs.ts";
+import { sqliteSandboxes } from "./sandboxes.ts";
 import { sqliteThreads } from "./threads.ts";
 
 /** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
@@ -31,11 +33,14 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): Stor
 
 function assemble(engine: Engine): Stores {
   const { database, live, writer, lifetime } = engine;
+  const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
   const stores = {
     threads: sqliteThreads(engine),
     runs: sqliteRuns(engine),
     events: sqliteEvents(engine),
+    sandboxes: sqliteSandboxes(engine),
+    bus,
   };
   lifetime.start();
   return {
@@ -45,6 +50,7 @@ function assemble(engine: Engine): Stores {
     },
     async close() {
       lifetime.stop();
+      bus.close();
       writer.flush();
       live.close();
       database.close();

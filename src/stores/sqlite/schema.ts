@@ -1,15 +1,13 @@
-// The tables, and the check that a file has exactly them.
+// The tables, how they came to be, and the check that a file has them.
 //
-// `owner` is the JSON of [tenant, user]: whatever the two contain, no two owners share one. It leads every key,
-// so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
+// `owner` is the JSON of [tenant, user]: whatever the two contain, no two owners share one. It leads the key of
+// all that a user can ask for, so nothing can be found, joined or deleted across owners. Times are milliseconds
+// since 1970.
 
 import type { DatabaseSync } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
 
-/** Grows with every change of the tables. */
-const VERSION = 1;
-
-const TABLES = `
+const VERSION_1 = `
 CREATE TABLE threads (
   owner TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -102,7 +100,31 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 `;
 
-/** Makes the tables in an empty file. Throws `unavailable` for a file that is another program's, or a newer version's. */
+// No user asks for these: the id alone is the key. `tenant` is JSON, as in `owner`. What has no `due_at` stays.
+const VERSION_2 = `
+CREATE TABLE sandboxes (
+  id TEXT NOT NULL PRIMARY KEY,
+  owner TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  keep TEXT NOT NULL,
+  state TEXT NOT NULL,
+  used_at INTEGER NOT NULL,
+  revision TEXT NOT NULL,
+  due_at REAL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sandboxes_by_state ON sandboxes (state, used_at);
+CREATE INDEX sandboxes_due ON sandboxes (due_at) WHERE due_at IS NOT NULL;
+`;
+
+/** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
+const STEPS = [VERSION_1, VERSION_2];
+const VERSION = STEPS.length;
+
+/**
+ * Makes the tables in an empty file, and what is missing in an older version's. Throws `unavailable` for a file
+ * that is another program's, or a newer version's, and leaves it as it is.
+ */
 export function prepareSchema(file: DatabaseSync, path: string): void {
   const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
   if (version === VERSION) return;
@@ -111,7 +133,16 @@ export function prepareSchema(file: DatabaseSync, path: string): void {
       "unavailable",
       `\`${path}\` was written by a newer version of this program (schema ${version}; this one knows ${VERSION}). Use the newer version, or another file.`,
     );
-  if (file.prepare("SELECT 1 FROM sqlite_schema").get())
+  if (!isOurs(file, version))
     throw new AppError("unavailable", `\`${path}\` is the database of another program. Use another file.`);
-  file.exec(`BEGIN; ${TABLES} PRAGMA user_version = ${VERSION}; COMMIT`);
+  file.exec(`BEGIN; ${STEPS.slice(version).join("")} PRAGMA user_version = ${VERSION}; COMMIT`);
+}
+
+/** Whether all tables of its version are there; when it has none, whether nothing is. */
+function isOurs(file: DatabaseSync, version: number): boolean {
+  const found = file.prepare("SELECT name FROM sqlite_schema").all();
+  if (version === 0) return found.length === 0;
+  const names = found.map(({ name }) => name);
+  const ours = STEPS.slice(0, version).flatMap((step) => [...step.matchAll(/CREATE TABLE (\w+)/g)]);
+  return ours.every(([, name]) => names.includes(name));
 }

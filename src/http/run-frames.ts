@@ -1,0 +1,46 @@
+// A run as a viewer gets it: its entries as frames. A viewer is a cursor, not a queue: it reads on from the log.
+
+import { AppError } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+import type { LogEntry, RunRecord } from "../core/stores.ts";
+import type { RunManager } from "../runs/manager.ts";
+import { type Frames, resetFrame } from "./sse.ts";
+
+interface View {
+  readonly owner: Owner;
+  readonly run: RunRecord;
+  /** The number of the event that was seen last. */
+  readonly after: number;
+}
+
+/** The entries after `after`. Where some are no longer kept it says so, and goes on with what is. */
+export function runFrames(runs: RunManager, { owner, run, after }: View): Frames {
+  return async function* (signal) {
+    for (let cursor = after; ; ) {
+      try {
+        for await (const batch of runs.events(owner, run, cursor, signal)) {
+          yield framesOf(run.id, batch);
+          cursor = batch.at(-1)?.seq ?? cursor;
+        }
+        return;
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== "events_expired") throw error;
+        yield resetFrame(error);
+        const { first, last } = await runs.bounds(owner, run);
+        if (last <= cursor) return;
+        cursor = Math.max(cursor, first - 1);
+      }
+    }
+  };
+}
+
+function framesOf(runId: string, entries: readonly LogEntry[]): string {
+  let frames = "";
+  for (const entry of entries) frames += frame(runId, entry);
+  return frames;
+}
+
+/** The id is the cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
+function frame(runId: string, { epoch, seq, event, json }: LogEntry): string {
+  return `id: ${runId}:${epoch}-${seq}\nevent: ${event}\ndata: ${json}\n\n`;
+}

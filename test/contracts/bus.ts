@@ -1,0 +1,151 @@
+// What a user's bus promises to those who listen.
+
+import { getEventListeners } from "node:events";
+import { describe, expect, test } from "vitest";
+import type { EventBus, UserEvent } from "../../src/core/bus.ts";
+import { ADA, BOB, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
+
+/** Events may wait for a subscriber up to here. */
+const MOST = 1000;
+
+export function busContract(open: Open): void {
+  const withBus = (body: (bus: EventBus, close: () => Promise<void>) => Promise<void>) =>
+    inWorld(open, ({ stores }) => body(stores.bus, () => stores.close()));
+
+  describe("a user's bus", () => {
+    test("gives what is published from the call on, in order, to each who listens", () =>
+      withBus(async (bus) => {
+        const { signal } = new AbortController();
+        bus.publish(ADA, started(0));
+        const [one, two] = [bus.subscribe(ADA, signal), bus.subscribe(ADA, signal)];
+        for (const n of upTo(3)) bus.publish(ADA, started(n));
+        const late = bus.subscribe(ADA, signal);
+        bus.publish(ADA, started(4));
+        expect(await taken(one, 4)).toEqual(upTo(4).map(started));
+        expect(await taken(two, 4)).toEqual(upTo(4).map(started));
+        expect(await taken(late, 1)).toEqual([started(4)]);
+      }));
+
+    test("wakes who waits", () =>
+      withBus(async (bus) => {
+        const events = bus.subscribe(ADA, new AbortController().signal);
+        for (const n of upTo(3)) {
+          const next = events.next();
+          bus.publish(ADA, started(n));
+          expect(await next).toEqual({ done: false, value: started(n) });
+        }
+      }));
+
+    test.each(NEIGHBOURS)("is never heard by %s", (_, owner, neighbour) =>
+      withBus(async (bus) => {
+        const { signal } = new AbortController();
+        const [own, other] = [bus.subscribe(owner, signal), bus.subscribe(neighbour, signal)];
+        bus.publish(owner, started(1));
+        bus.publish(neighbour, started(2));
+        expect(await taken(own, 1)).toEqual([started(1)]);
+        expect(await taken(other, 1)).toEqual([started(2)]);
+      }),
+    );
+
+    test("takes what is published while nobody listens, and after it is closed", () =>
+      withBus(async (bus, close) => {
+        bus.publish(ADA, started(1));
+        await close();
+        bus.publish(ADA, started(2));
+      }));
+  });
+
+  describe("a subscription", () => {
+    test("ends when its signal aborts, at once, whether it waits or is behind", () =>
+      withBus(async (bus) => {
+        const leaving = new AbortController();
+        const [waits, behind] = [bus.subscribe(ADA, leaving.signal), bus.subscribe(ADA, leaving.signal)];
+        const stays = bus.subscribe(ADA, new AbortController().signal);
+        const next = waits.next();
+        bus.publish(ADA, started(1));
+        await next;
+        const last = waits.next();
+        leaving.abort();
+        expect(await last).toEqual(OVER);
+        expect(await behind.next()).toEqual(OVER);
+        expect(await bus.subscribe(ADA, leaving.signal).next()).toEqual(OVER);
+        expect(await taken(stays, 1)).toEqual([started(1)]);
+        expect(getEventListeners(leaving.signal, "abort")).toEqual([]);
+      }));
+
+    test("ends when it is returned, whether it was pulled before, or waits, or not", () =>
+      withBus(async (bus) => {
+        const { signal } = new AbortController();
+        const listens = bus.subscribe(ADA, signal);
+        bus.publish(ADA, started(1));
+        for await (const event of listens) {
+          expect(event).toEqual(started(1));
+          break;
+        }
+        expect(await bus.subscribe(ADA, signal).return()).toEqual(OVER);
+        const waits = bus.subscribe(ADA, signal);
+        const next = waits.next();
+        expect(await waits.return()).toEqual(OVER);
+        expect(await next).toEqual(OVER);
+        expect(await waits.next()).toEqual(OVER);
+        expect(getEventListeners(signal, "abort")).toEqual([]);
+      }));
+
+    test("ends with a reason when the store closes", () =>
+      withBus(async (bus, close) => {
+        const { signal } = new AbortController();
+        const [waits, behind] = [bus.subscribe(ADA, signal), bus.subscribe(BOB, signal)];
+        const refused = expect(waits.next()).rejects.toMatchObject({ code: "unavailable" });
+        bus.publish(BOB, started(1));
+        await close();
+        await refused;
+        await expect(behind.next()).rejects.toMatchObject({ code: "unavailable" });
+        expect(await waits.next()).toEqual(OVER);
+        expect(getEventListeners(signal, "abort")).toEqual([]);
+      }));
+
+    test(`that falls more than ${MOST} events behind is told, and nobody else has to know`, () =>
+      withBus(async (bus) => {
+        const [slow, quick] = [new AbortController(), new AbortController()];
+        const behind = bus.subscribe(ADA, slow.signal);
+        const follows = bus.subscribe(ADA, quick.signal);
+        for (const n of upTo(MOST + 1)) {
+          bus.publish(ADA, started(n));
+          expect(await taken(follows, 1)).toEqual([started(n)]);
+        }
+        await expect(behind.next()).rejects.toMatchObject({ code: "events_expired" });
+        expect(await behind.next()).toEqual(OVER);
+        expect(getEventListeners(slow.signal, "abort")).toEqual([]);
+        const again = bus.subscribe(ADA, slow.signal);
+        bus.publish(ADA, started(0));
+        expect(await taken(again, 1)).toEqual([started(0)]);
+        expect(await taken(follows, 1)).toEqual([started(0)]);
+      }));
+
+    test(`may be ${MOST} events behind`, () =>
+      withBus(async (bus) => {
+        const events = bus.subscribe(ADA, new AbortController().signal);
+        for (const n of upTo(MOST)) bus.publish(ADA, started(n));
+        expect(await taken(events, MOST)).toEqual(upTo(MOST).map(started));
+        for (const n of upTo(MOST)) bus.publish(ADA, started(n));
+        expect(await taken(events, MOST)).toEqual(upTo(MOST).map(started));
+      }));
+  });
+}
+
+const OVER = { done: true, value: undefined };
+
+const started = (n: number): UserEvent => ({
+  event: "run_started",
+  data: { thread_id: "t", run_id: `run_${n}`, agent: "a" },
+});
+
+async function taken(events: AsyncGenerator<UserEvent>, count: number): Promise<UserEvent[]> {
+  const found: UserEvent[] = [];
+  while (found.length < count) {
+    const { value } = await events.next();
+    if (value === undefined) throw new Error(`It ended after ${found.length} events.`);
+    found.push(value);
+  }
+  return found;
+}

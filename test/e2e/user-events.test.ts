@@ -1,0 +1,178 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pino } from "pino";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { UserEvent } from "../../src/core/bus.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { createServer } from "../../src/http/server.ts";
+import { RunManager } from "../../src/runs/manager.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
+import { post, type Viewer, view } from "../support/sse.ts";
+
+const wait = defineTool({
+  name: "wait",
+  description: "Waits until the run ends.",
+  parameters: z.object({}),
+  execute: (_args, _call, run) =>
+    new Promise<string>((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason))),
+});
+const WAITING = {
+  script: () => ({ call: [{ tool: "wait" }] }),
+  tools: [wait],
+  agents: "agents: { assistant: { model: 'scripted:test', tools: [wait] } }",
+};
+
+/** The user's events that have come so far, each as its frame says. */
+function heard({ others }: Viewer): UserEvent[] {
+  return others.flatMap((frame) => {
+    const [, name, data = ""] = /^event: (\w+)\ndata: (.*)$/.exec(frame) ?? [];
+    if (name === undefined || name === "stream_reset" || name === "server_shutdown") return [];
+    const event = UserEvent.parse(JSON.parse(data));
+    expect(event.event).toBe(name);
+    return [event];
+  });
+}
+
+/** What became of runs: `<started or ended> <thread> <status>`. */
+const ofRuns = (viewer: Viewer) =>
+  heard(viewer).flatMap(({ event, data }) =>
+    "run_id" in data ? [[event, data.thread_id, "status" in data ? data.status : ""].join(" ").trim()] : [],
+  );
+
+const listen = (url: string, query = "") => view(`${url}/events${query}`);
+
+const stop = (url: string, location: string | null) =>
+  fetch(url + location?.replace(/\/events$/, "/cancel"), { method: "POST" });
+
+describe("a user who listens", () => {
+  test("hears when a run starts and how it ends, with what it takes to find it", async () => {
+    const { url } = await startServer();
+    const viewer = await listen(url);
+    expect(viewer.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    const run = await post(`${url}/threads/t1/runs`, { input: "go" });
+    const run_id = run.headers.get("location")?.split("/").at(-2);
+    const data = { thread_id: "t1", run_id, agent: "assistant" };
+    await expect
+      .poll(() => heard(viewer))
+      .toEqual([
+        { event: "run_started", data },
+        { event: "run_ended", data: { ...data, status: "success" } },
+      ]);
+    expect(viewer.seen).toEqual([]);
+    viewer.leave();
+  });
+
+  test("hears of runs that are cancelled, in their turn or before it", async () => {
+    const { url } = await startServer(WAITING);
+    const [viewer, another] = [await listen(url), await listen(url)];
+    const first = await post(`${url}/threads/t1/runs`, { input: "go" });
+    const second = await post(`${url}/threads/t1/runs`, { input: "go", on_busy: "enqueue" });
+    const third = await post(`${url}/threads/t1/runs`, { input: "go", on_busy: "enqueue" });
+    await stop(url, second.headers.get("location"));
+    await expect.poll(() => ofRuns(viewer)).toEqual(["run_started t1", "run_ended t1 cancelled"]);
+    expect(heard(viewer)[1]?.data).toMatchObject({
+      run_id: second.headers.get("location")?.split("/").at(-2),
+    });
+    await stop(url, first.headers.get("location"));
+    await expect.poll(() => ofRuns(viewer).slice(2)).toEqual(["run_ended t1 cancelled", "run_started t1"]);
+    await stop(url, third.headers.get("location"));
+    await expect.poll(() => ofRuns(viewer).slice(4)).toEqual(["run_ended t1 cancelled"]);
+    expect(heard(another)).toEqual(heard(viewer));
+    for (const each of [viewer, another]) each.leave();
+  });
+
+  test("hears of a run that fails, also before its agent says a word", async () => {
+    const dir = await temporaryFolder();
+    await mkdir(join(dir, "data"));
+    await writeFile(join(dir, "data", "workspaces"), "no folder can be made here");
+    const { url } = await startServer({
+      dir,
+      script: () => {
+        throw new Error("The model is broken.");
+      },
+      agents:
+        "agents: { talker: { model: 'scripted:test' }, worker: { model: 'scripted:test', backend: { type: local } } }",
+    });
+    const viewer = await listen(url);
+    await post(`${url}/threads/t1/runs`, { input: "go" });
+    await expect.poll(() => ofRuns(viewer)).toEqual(["run_started t1", "run_ended t1 error"]);
+    await post(`${url}/threads/t2/runs`, { input: "go", agent: "worker" });
+    await expect.poll(() => ofRuns(viewer).slice(2)).toEqual(["run_started t2", "run_ended t2 error"]);
+    viewer.leave();
+  });
+
+  test("and hears nothing sees a sign of life", async () => {
+    const { url } = await startServer({ config: { streams: { heartbeat: 0.05 } } });
+    const [viewer, named] = [await listen(url), await listen(url, "?heartbeat=named")];
+    await expect.poll(() => viewer.others).toContain(": heartbeat");
+    await expect.poll(() => named.others).toContain("event: heartbeat\ndata: {}");
+    for (const each of [viewer, named]) each.leave();
+  });
+
+  test("is told when the server ends", async () => {
+    const { url, app } = await startServer();
+    const viewer = await listen(url);
+    await app.close();
+    await viewer.ended();
+    expect(viewer.others.at(-1)).toMatch(/^event: server_shutdown/);
+  });
+
+  test("takes one of the server's streams, and gives it back when leaving", async () => {
+    const { url } = await startServer({ config: { limits: { streams: 1 } } });
+    const viewer = await listen(url);
+    expect((await fetch(`${url}/events`)).status).toBe(503);
+    expect((await post(`${url}/threads/t1/runs`, { input: "go" })).status).toBe(503);
+    viewer.leave();
+    await expect.poll(async () => (await post(`${url}/threads/t1/runs`, { input: "go" })).status).toBe(200);
+  });
+
+  test("cannot ask for a replay that there is not", async () => {
+    const { url } = await startServer();
+    expect((await fetch(`${url}/events?after=3`)).status).toBe(400);
+  });
+});
+
+const OWNER = { tenant: "default", user: "default" };
+const started = (n: number): UserEvent => ({
+  event: "run_started",
+  data: { thread_id: `t${n}`, run_id: `run_${n}`, agent: "a" },
+});
+
+test("a user who falls behind is told that something was missed, and hears what comes after", async () => {
+  const { url, bus } = await bareServer();
+  const viewer = await listen(url);
+  bus.publish(OWNER, {
+    event: "backend_status",
+    data: { name: "w", type: "t", status: "running", workdir: "/w" },
+  });
+  await expect.poll(() => heard(viewer)).toHaveLength(1);
+  // All in one turn of the event loop: nobody can be quick enough.
+  for (let n = 0; n <= 1001; n++) bus.publish(OWNER, started(n));
+  await expect.poll(() => viewer.others.at(-1)).toMatch(/^event: stream_reset\ndata: .*events_expired/);
+  bus.publish(OWNER, started(2000));
+  await expect.poll(() => heard(viewer).at(-1)).toEqual(started(2000));
+  expect(heard(viewer)).toHaveLength(2);
+  viewer.leave();
+});
+
+/** A server whose bus the test has in its hands. */
+async function bareServer() {
+  const stores = createMemoryStores();
+  const none = () => Promise.reject(new Error("There is none."));
+  const backends = { get: none, status: none, start: none, stop: none, ping: none, close: async () => {} };
+  const logger = pino({ level: "silent" });
+  const find = () => {
+    throw new Error("There is none.");
+  };
+  const agents = { find, checkModel: find, build: find, list: () => [] };
+  const runs = new RunManager({ stores, agents, backends, logger, maxActive: 1 });
+  const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
+  const server = await createServer({ stores, runs, backends, agents, limits, version: "0" }, logger);
+  onTestFinished(async () => {
+    await server.close();
+    await stores.close();
+  });
+  return { url: await server.listen({ port: 0, host: "127.0.0.1" }), bus: stores.bus };
+}
