@@ -51,10 +51,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     for (const warning of agents.warnings()) logger.warn(warning);
     const stores = openStores(config);
     closers.push(() => stores.close());
-    const backends = createBackendPool({
-      dataDir: config.data_dir,
-      allowSeveralUsers: config.backends.allow_local,
-    });
+    const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
 
     const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
@@ -81,6 +78,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const listen = async () => {
       const address = await listenOn(server, config.listen);
       await runs.open();
+      backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
       return address;
     };
     return { server, close, listen };
@@ -113,6 +111,19 @@ export function catalogueOf(
     createModel: create ?? ((spec) => createModel(spec, env)),
     missingKey: (spec) => missingKey(spec, env),
   };
+}
+
+function openBackends(config: ServerConfig, { sandboxes, bus }: Stores, logger: FastifyBaseLogger) {
+  const { allow_local, docker } = config.backends;
+  return createBackendPool({
+    ...{ dataDir: config.data_dir, allowSeveralUsers: allow_local, sandboxes, logger },
+    docker: {
+      ...{ host: docker.host, deployment: docker.deployment, firewall: docker.firewall },
+      caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant },
+      sweepMs: docker.sweep,
+    },
+    onStatus: (owner, data) => bus.publish(owner, { event: "backend_status", data }),
+  });
 }
 
 /** Threads in the database stay until they are deleted; what is in memory has its time and its room. */

@@ -42,7 +42,7 @@ export async function loadAgents({ file, catalogue, env }: AgentsSource): Promis
       prompt: await readPrompt(draft.fields.system_prompt, file),
     })),
   );
-  const faults = drafts.flatMap((draft) => faultsOf(draft, catalogue));
+  const faults = [...drafts.flatMap((draft) => faultsOf(draft, catalogue)), ...sharingFaults(drafts)];
   const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
   const [first, ...others] = drafts;
   if (problems.length > 0 || !first) throw invalid(document.tell(problems));
@@ -76,6 +76,23 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
   return faults;
 }
 
+/** Agents that name the same container must mean the same one. */
+function sharingFaults(drafts: readonly Drafted[]): Fault[] {
+  const meant = new Map<string, { agent: string; options: string }>();
+  return drafts.flatMap(({ name: agent, fields, placeOf }) => {
+    const { type, name = agent, ...rest } = SharedBackend.safeParse(fields.backend).data ?? {};
+    if (type !== "docker") return [];
+    const options = JSON.stringify(Object.entries(rest).sort());
+    const other = meant.get(name);
+    if (!other) meant.set(name, { agent, options });
+    if (!other || other.options === options) return [];
+    const message = `names the same container \`${name}\` as agent \`${other.agent}\`, but describes it differently: write the same, or give it another \`name\``;
+    return [{ path: placeOf("backend"), message }];
+  });
+}
+
+const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optional() });
+
 /** What does not keep the server from starting. */
 function doubtsOf({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[] {
   const model = modelSpecOf(fields);
@@ -91,15 +108,15 @@ const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.strin
 
 /** Nothing is wrong with the draft any more. */
 function define({ name, fields, prompt }: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
-  const { backend, ...own } = schema.parse(fields);
+  const { backend: _, ...own } = schema.parse(fields);
   return {
     ...own,
     name,
     model: own.model ?? automaticModel(env),
     system: prompt.blocks,
-    // As written: whoever makes a hook parses its options, and parsing twice would change them twice.
+    // As written: whoever makes a hook or a backend parses its options, and parsing twice would change them twice.
     hooks: HookSettings.parse(fields.hooks ?? {}),
-    ...(backend ? { backend: { name, ...BackendFields.parse(backend) } } : {}),
+    ...(fields.backend ? { backend: { name, ...BackendFields.parse(fields.backend) } } : {}),
   };
 }
 

@@ -2,9 +2,10 @@
 
 import { z } from "zod";
 import type { BackendDefinition } from "./definition.ts";
+import { docker } from "./docker/index.ts";
 import { local } from "./local/index.ts";
 
-export const backends: readonly BackendDefinition[] = [local];
+export const backends: readonly BackendDefinition[] = [local, docker];
 
 /** What an agent may say under `backend:`. */
-export const BackendOptions = z.discriminatedUnion("type", [local.options]);
+export const BackendOptions = z.discriminatedUnion("type", [local.options, docker.options]);

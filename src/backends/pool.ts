@@ -5,10 +5,12 @@ import type { BackendConfig } from "../core/agent.ts";
 import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { BackendDriver, BackendServices, Place } from "./definition.ts";
+import type { BackendDriver, BackendServices, BackendState, Place } from "./definition.ts";
 import { BackendOptions, backends } from "./index.ts";
 
-export interface PoolOptions extends BackendServices {
+export interface PoolOptions extends Omit<BackendServices, "onState"> {
+  /** Told when a backend's status changes. */
+  readonly onStatus: (owner: Owner, status: BackendStatus) => void;
   /**
    * Kept at once. For one more, the one of those where nothing runs that was asked for longest ago is
    * stopped; when there is none, `get` throws `unavailable`.
@@ -27,19 +29,32 @@ interface Wanted {
 
 interface Entry extends Wanted {
   readonly backend: Promise<Backend>;
-  status: BackendStatus["status"];
-  error?: string;
+  /** Of making it; once it is made its driver knows. */
+  making: BackendState | undefined;
+}
+
+export interface ProcessBackends extends BackendPool {
+  /** Looks from now on after what earlier processes have left of these types, and says in `ping` when they cannot be had. */
+  begin(types: readonly string[]): void;
 }
 
 const MAX_BACKENDS = 1000;
 
-export function createBackendPool({ maxBackends = MAX_BACKENDS, ...services }: PoolOptions): BackendPool {
-  const drivers = new Map(backends.map((definition) => [definition.type, definition.open(services)]));
+export function createBackendPool(options: PoolOptions): ProcessBackends {
+  const { maxBackends = MAX_BACKENDS, onStatus, ...services } = options;
   /** Asked for longest ago first. */
   const entries = new Map<string, Entry>();
+  const begun = new Set<BackendDriver<Options>>();
   let isClosed = false;
 
-  const driverOf = ({ options }: Wanted): BackendDriver<Options> => {
+  const onState = (place: Place, state: BackendState) => {
+    const entry = entries.get(keyOf(place));
+    if (entry) onStatus(place.owner, statusOf(entry, state));
+  };
+  const drivers = new Map<string, BackendDriver<Options>>(
+    backends.map((definition) => [definition.type, definition.open({ ...services, onState })]),
+  );
+  const driverOf = ({ options }: Pick<Wanted, "options">): BackendDriver<Options> => {
     const driver = drivers.get(options.type);
     if (!driver) throw new AppError("config_invalid", `There is no backend of type \`${options.type}\`.`);
     return driver;
@@ -47,20 +62,19 @@ export function createBackendPool({ maxBackends = MAX_BACKENDS, ...services }: P
 
   const obtain = (wanted: Wanted): Entry => {
     const known = entries.get(wanted.key);
-    if (known && known.status !== "error" && isSame(known.options, wanted.options)) return known;
+    if (known && known.making?.status !== "error" && isSame(known.options, wanted.options)) return known;
     if (!known && entries.size >= maxBackends) makeRoom();
     const entry: Entry = {
       ...wanted,
       backend: driverOf(wanted).create(wanted.options, wanted.place),
-      status: "starting",
+      making: { status: "starting" },
     };
     entry.backend.then(
       () => {
-        entry.status = "running";
+        entry.making = undefined;
       },
       (error: unknown) => {
-        entry.status = "error";
-        entry.error = messageOf(error);
+        entry.making = { status: "error", error: messageOf(error) };
         // An owner who may have none takes no room.
         const isRefused = error instanceof AppError && error.code === "backend_refused";
         if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
@@ -70,7 +84,8 @@ export function createBackendPool({ maxBackends = MAX_BACKENDS, ...services }: P
   };
 
   const makeRoom = () => {
-    const isIdle = (entry: Entry) => entry.status !== "starting" && !driverOf(entry).isBusy(entry.place);
+    const isIdle = (entry: Entry) =>
+      entry.making?.status !== "starting" && !driverOf(entry).isBusy(entry.place);
     const idle = entries.values().find(isIdle);
     if (!idle)
       throw new AppError("unavailable", `All ${maxBackends} workspaces are in use. Try again later.`);
@@ -90,15 +105,8 @@ export function createBackendPool({ maxBackends = MAX_BACKENDS, ...services }: P
 
   const status = async (owner: Owner, config: BackendConfig): Promise<BackendStatus> => {
     const wanted = read(owner, config);
-    const { type, workdir } = wanted.options;
-    const entry = entries.get(wanted.key);
-    if (!entry) return { type, workdir, status: "stopped" };
-    return {
-      type,
-      workdir,
-      status: entry.status,
-      ...(entry.error === undefined ? {} : { error: entry.error }),
-    };
+    const making = entries.get(wanted.key)?.making;
+    return statusOf(wanted, making ?? (await driverOf(wanted).state(wanted.options, wanted.place)));
   };
 
   return {
@@ -106,15 +114,28 @@ export function createBackendPool({ maxBackends = MAX_BACKENDS, ...services }: P
     status,
     async start(owner, config) {
       await get(owner, config);
+      const { options, place } = read(owner, config);
+      await driverOf({ options }).ready(options, place);
       return status(owner, config);
     },
     async stop(owner, config) {
       const wanted = read(owner, config);
       const entry = entries.get(wanted.key);
       await entry?.backend.catch(() => {});
-      if (entry && entries.get(wanted.key) === entry) entries.delete(wanted.key);
       await driverOf(wanted).stop(wanted.place);
+      if (entry && entries.get(wanted.key) === entry) entries.delete(wanted.key);
       return status(owner, config);
+    },
+    begin(types) {
+      for (const type of types) {
+        const driver = drivers.get(type);
+        if (!driver || begun.has(driver)) continue;
+        begun.add(driver);
+        driver.begin();
+      }
+    },
+    async ping() {
+      await Promise.all([...begun].map((driver) => driver.ping()));
     },
     async close() {
       isClosed = true;
@@ -133,7 +154,14 @@ function read(owner: Owner, config: BackendConfig): Wanted {
     );
   const options = parsed.data;
   const place = { owner, name: options.name ?? "default" };
-  return { key: JSON.stringify([owner.tenant, owner.user, place.name]), place, options };
+  return { key: keyOf(place), place, options };
 }
+
+const keyOf = ({ owner, name }: Place) => JSON.stringify([owner.tenant, owner.user, name]);
+
+const statusOf = ({ place, options: { type, workdir } }: Wanted, state: BackendState): BackendStatus => ({
+  ...{ name: place.name, type, status: state.status, workdir },
+  ...(state.error === undefined ? {} : { error: state.error }),
+});
 
 const isSame = (one: Options, other: Options) => JSON.stringify(one) === JSON.stringify(other);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { check, sentence } from "../lib/check.ts";
 import { given } from "../lib/given.ts";
 import type { Variables } from "../lib/interpolate.ts";
-import { Host, LogLevel, Port, type ServerConfig, StoreKind } from "./server.ts";
+import { DockerHost, Host, LogLevel, Port, type ServerConfig, StoreKind } from "./server.ts";
 
 const Settings = z.object({
   CONFIG_FILE: z.string().optional(),
@@ -13,6 +13,7 @@ const Settings = z.object({
   DATA_DIR: z.string().optional(),
   AGENTS_FILE: z.string().optional(),
   STORE: StoreKind.optional(),
+  DOCKER_HOST: DockerHost.optional(),
   LOG_LEVEL: LogLevel.optional(),
   ALLOW_LOCAL_BACKEND: z
     .enum(["true", "false", "1", "0"])
@@ -34,11 +35,15 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
 
 /** `config` with what the environment says instead. */
 export function override(config: ServerConfig, settings: Settings): ServerConfig {
-  const { HOST, PORT, DATA_DIR, AGENTS_FILE, STORE, LOG_LEVEL, ALLOW_LOCAL_BACKEND } = settings;
+  const { HOST, PORT, DATA_DIR, AGENTS_FILE, STORE, LOG_LEVEL, ALLOW_LOCAL_BACKEND, DOCKER_HOST } = settings;
   return {
     ...config,
     ...given({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
     listen: { ...config.listen, ...given({ host: HOST, port: PORT }) },
-    backends: { ...config.backends, ...given({ allow_local: ALLOW_LOCAL_BACKEND }) },
+    backends: {
+      ...config.backends,
+      ...given({ allow_local: ALLOW_LOCAL_BACKEND }),
+      docker: { ...config.backends.docker, ...given({ host: DOCKER_HOST }) },
+    },
   };
 }

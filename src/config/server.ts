@@ -23,7 +23,29 @@ export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trac
 
 const Listen = z.strictObject({ host: Host.default("127.0.0.1"), port: Port.default(8000) });
 
-const Backends = z.strictObject({ allow_local: z.boolean().default(false) });
+/** What is done again and again, or ends something: never at once. */
+const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
+
+export const DockerHost = z
+  .string()
+  .regex(
+    /^(unix:\/\/\/|\/|(tcp|https?):\/\/[^/]+$)/,
+    "must be unix:///path/to/docker.sock or tcp://host:port",
+  );
+
+const Docker = z.strictObject({
+  host: DockerHost.optional(),
+  deployment: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+    .optional(),
+  sandboxes: count.default(100),
+  sandboxes_per_tenant: count.default(100),
+  sweep: Interval.prefault("20s"),
+  firewall: z.enum(["managed", "operator"]).default("managed"),
+});
+
+const Backends = z.strictObject({ allow_local: z.boolean().default(false), docker: Docker.prefault({}) });
 
 const Limits = z.strictObject({
   body_bytes: count.default(MIB),
@@ -32,9 +54,6 @@ const Limits = z.strictObject({
   queued_runs: z.int().min(0).default(16),
   streams: count.default(10_000),
 });
-
-/** What is done again and again, or ends something: never at once. */
-const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
 
 const Streams = z.strictObject({ heartbeat: Interval.prefault("10s"), stall: Interval.prefault("30s") });
 

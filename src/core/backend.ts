@@ -35,9 +35,24 @@ export interface ExecResult {
   /** Null when it was killed by a signal. */
   readonly exitCode: number | null;
   readonly signal?: string;
-  /** Why the command was ended by us. Absent when it ended by itself. */
-  readonly ended?: "timeout" | "cancelled" | "output-limit";
+  /** What came between. Absent when the command ended by itself and all it printed was read. */
+  readonly ended?: CommandEnd;
+  /** How the sandbox was lost: "its container was removed". */
+  readonly detail?: string;
 }
+
+export type CommandEnd =
+  /** Ended by us, with everything it had started. */
+  | "timeout"
+  | "cancelled"
+  | "output-limit"
+  | "disk-limit"
+  /** The memory was used up: the system killed it, or a part of it. */
+  | "oom"
+  /** It ended, but what it printed last is lost. */
+  | "output-lost"
+  /** The sandbox stopped under it. What it did is not known. */
+  | "sandbox-lost";
 
 export interface GrepMatch {
   readonly file: string;
@@ -92,6 +107,7 @@ export interface Backend {
 
 export const BackendStatus = z
   .object({
+    name: z.string(),
     type: z.string(),
     status: z.enum(["stopped", "starting", "running", "error"]),
     workdir: z.string(),
@@ -102,12 +118,18 @@ export type BackendStatus = z.infer<typeof BackendStatus>;
 
 /** Hands out backends: one for each owner and `config.name`, made on first use. Closed by the process. */
 export interface BackendPool {
-  /** Throws `backend_refused` when this owner may not have one, `backend_failed` when it cannot be made. */
+  /**
+   * Throws `backend_refused` when this owner may not have one, `backend_failed` when it cannot be made. One that
+   * takes its time is handed out while it starts; what is done with it waits, and throws what went wrong.
+   */
   get(owner: Owner, config: BackendConfig): Promise<Backend>;
   /** Makes nothing. */
   status(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
+  /** Resolves when it can be used. */
   start(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /** Ends what runs in it; its files stay. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
+  /** Throws `unavailable` while what the configured backends run on cannot be reached. */
+  ping(): Promise<void>;
   close(): Promise<void>;
 }

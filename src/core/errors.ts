@@ -14,6 +14,7 @@ export type ErrorCode =
   | "already_exists"
   | "thread_busy"
   | "queue_full"
+  | "limit_exceeded"
   | "run_not_active"
   | "events_expired"
   // what the model's provider answered

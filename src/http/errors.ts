@@ -16,6 +16,7 @@ const STATUS: Record<ErrorCode, number> = {
   already_exists: 409,
   thread_busy: 409,
   queue_full: 429,
+  limit_exceeded: 429,
   run_not_active: 409,
   events_expired: 410,
   model_auth: 502,

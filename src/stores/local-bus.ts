@@ -10,9 +10,15 @@ import { fellBehind, storeClosed } from "./refusals.ts";
 const MAX_BEHIND = 1000;
 
 export class LocalBus implements EventBus {
+  readonly #onAudience: (owner: Owner, isHeard: boolean) => void;
   readonly #subscriptions = new OwnerMap<Subscription>();
   #count = 0;
   #isClosed = false;
+
+  /** `onAudience` is told when the first of an owner's subscriptions begins, and when the last has ended. */
+  constructor(onAudience: (owner: Owner, isHeard: boolean) => void = () => {}) {
+    this.#onAudience = onAudience;
+  }
 
   publish(owner: Owner, event: UserEvent): void {
     for (const subscription of this.#subscriptions.of(owner)) subscription.give(event);
@@ -23,9 +29,11 @@ export class LocalBus implements EventBus {
     const leave = () => subscription.end();
     const subscription = new Subscription(() => {
       this.#subscriptions.delete(owner, key);
+      if (this.#subscriptions.of(owner).length === 0) this.#onAudience(owner, false);
       signal.removeEventListener("abort", leave);
     });
     this.#subscriptions.set(owner, key, subscription);
+    if (this.#subscriptions.of(owner).length === 1) this.#onAudience(owner, true);
     signal.addEventListener("abort", leave);
     if (this.#isClosed) subscription.end(storeClosed());
     else if (signal.aborted) leave();

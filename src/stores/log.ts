@@ -74,6 +74,13 @@ export class Log {
     this.#entries.splice(0, surplus);
   }
 
+  /** The entries up to `last` are written, but not here. */
+  advance(last: number): void {
+    if (last <= this.#last) return;
+    this.drop();
+    this.#last = last;
+  }
+
   /** There will be no more entries. */
   end(): this {
     this.#ended = true;
@@ -139,18 +146,23 @@ function weightOf({ json }: LogEntry): number {
   return Buffer.byteLength(json) + ENTRY_BYTES;
 }
 
+/** Throws `invalid_request` for what is not the number of an entry, or 0. */
+export function checkCursor(after: number): void {
+  if (Number.isSafeInteger(after) && after >= 0) return;
+  throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${after}.`);
+}
+
 /**
  * Replay and live as one: the entries after `after`, in batches, until the log has ended or `signal` aborts.
- * What the log no longer holds comes from `older`, which returns at least one entry or throws.
+ * What the log does not hold comes from `older`, which returns at least one entry or throws.
  */
 export async function* follow(
   log: Log,
   after: number,
   signal: AbortSignal,
-  older: (after: number) => readonly LogEntry[],
+  older: (after: number) => readonly LogEntry[] | Promise<readonly LogEntry[]>,
 ): AsyncGenerator<readonly LogEntry[], void, void> {
-  if (!(Number.isSafeInteger(after) && after >= 0))
-    throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${after}.`);
+  checkCursor(after);
   if (after > log.last) throw eventsExpired(after);
 
   let wake = () => {};
@@ -159,7 +171,7 @@ export async function* follow(
   try {
     for (let cursor = after; !signal.aborted; ) {
       if (cursor < log.last) {
-        const batch = log.take(cursor) ?? older(cursor);
+        const batch = log.take(cursor) ?? (await older(cursor));
         cursor = batch.at(-1)?.seq ?? cursor;
         yield batch;
       } else if (log.ended) {

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { createRegistry } from "../../src/agents/registry.ts";
 import { BackendOptions } from "../../src/backends/index.ts";
-import { createBackendPool } from "../../src/backends/pool.ts";
 import { hooks } from "../../src/hooks/index.ts";
 import { createModel, missingKey } from "../../src/models/index.ts";
 import { type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
+import { newPool } from "../support/pool.ts";
 
 const registry = (env: Record<string, string>) =>
   createRegistry({
@@ -25,7 +25,7 @@ const registry = (env: Record<string, string>) =>
 
 async function playDemo(): Promise<Played & { ms: number }> {
   const dataDir = await mkdtemp(join(tmpdir(), "skein-demo-"));
-  const pool = createBackendPool({ dataDir, allowSeveralUsers: false });
+  const pool = newPool({ dataDir });
   try {
     const agents = await registry({});
     const definition = agents.find(undefined);

@@ -4,8 +4,9 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";
+import type { PoolOptions } from "../../src/backends/pool.ts";
 import type { BackendPool } from "../../src/core/backend.ts";
+import { newPool } from "../support/pool.ts";
 
 export const ada = { tenant: "acme", user: "ada" };
 export const config = { type: "local", name: "code" };
@@ -21,7 +22,7 @@ afterAll(async () => {
 /** `dataDir` is the caller's own, if it is given. */
 export async function opened(options: Partial<PoolOptions> = {}) {
   const dataDir = options.dataDir ?? (await newFolder());
-  const pool = createBackendPool({ dataDir, allowSeveralUsers: false, ...options });
+  const pool = newPool({ ...options, dataDir });
   pools.push(pool);
   return { dataDir, pool, backend: await pool.get(ada, config) };
 }

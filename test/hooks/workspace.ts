@@ -4,12 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { createBackendPool } from "../../src/backends/pool.ts";
 import type { Backend } from "../../src/core/backend.ts";
+import { newPool } from "../support/pool.ts";
 
 export async function workspace(files: Readonly<Record<string, string | Uint8Array>>): Promise<Backend> {
   const dataDir = await mkdtemp(join(tmpdir(), "skein-hooks-"));
-  const pool = createBackendPool({ dataDir, allowSeveralUsers: false });
+  const pool = newPool({ dataDir });
   onTestFinished(async () => {
     await pool.close();
     await rm(dataDir, { recursive: true, force: true });

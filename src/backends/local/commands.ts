@@ -7,14 +7,13 @@ import { AppError } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
 import { isOver, LIFE } from "../../lib/life.ts";
 import { randomId } from "../../lib/random-id.ts";
+import { refuseUnusable } from "../command-text.ts";
 import { follow } from "./follow.ts";
 import { cannotStart, Job } from "./job.ts";
 import { endTree } from "./kill.ts";
 import { type Pipe, pipePool } from "./pipes.ts";
 import { ensureFolders, stagingPath, type Workspace } from "./workspace.ts";
 
-/** The system takes 128 KiB for one argument. */
-const MAX_COMMAND_BYTES = 100_000;
 /** At once, in one workspace. */
 const MAX_RUNNING = 64;
 /** What holds its output open in the background, in one workspace. The oldest is ended for a newer one. */
@@ -159,16 +158,6 @@ async function endAll(all: readonly Jobs[], isMarked: (mark: string) => boolean)
   await Promise.all(all.flatMap(({ foreground }) => [...foreground].map((job) => job.end("cancelled"))));
   await endTree({ isMarked });
   for (const { background } of all) for (const job of background) job.output.destroy();
-}
-
-function refuseUnusable(command: string): void {
-  if (command.includes("\0")) throw new AppError("invalid_request", "The command holds a NUL character.");
-  const bytes = Buffer.byteLength(command);
-  if (bytes > MAX_COMMAND_BYTES)
-    throw new AppError(
-      "invalid_request",
-      `The command has ${bytes} bytes; at most ${MAX_COMMAND_BYTES} are possible. Write a file and run that.`,
-    );
 }
 
 const shuttingDown = () => new AppError("shutting_down", "The server is stopping; no command is started.");

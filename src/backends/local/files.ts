@@ -5,7 +5,8 @@ import { chmod, lstat, opendir, rename, unlink } from "node:fs/promises";
 import { posix } from "node:path";
 import type { Backend, FileStat, Found } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
-import { quoted, toRelative } from "../paths.ts";
+import { failure } from "../failures.ts";
+import { toRelative } from "../paths.ts";
 import type { Tree } from "../search.ts";
 import { toAppError, unlessMissing } from "./failures.ts";
 import { openFile, type Pinned, pin, requireFile, withPinned } from "./pin.ts";
@@ -74,8 +75,7 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
     list: (path, signal) =>
       on(path, signal, (relative) =>
         withPinned(root, relative, async ({ at, real, stats }) => {
-          if (!stats.isDirectory())
-            throw new AppError("invalid_request", `${quoted(path)} is a file, not a folder.`);
+          if (!stats.isDirectory()) throw failure("NOFOLDER", path);
           const found = await statsIn(at, signal);
           return found.map(([name, stats]) => statOf(`${real}/${name}`, stats));
         }),

@@ -1,18 +1,11 @@
-// Reading a command's output to its end: what of it is said while it runs, and what is kept.
+// Reading a command's output to its end.
 
-import { StringDecoder } from "node:string_decoder";
 import { setImmediate } from "node:timers/promises";
 import type { ExecOutput, ExecResult } from "../../core/backend.ts";
 import type { Stream } from "../../core/stream.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { headTail } from "../../lib/head-tail.ts";
+import { newTranscript } from "../transcript.ts";
 import type { Job } from "./job.ts";
 
-/** Of the output the first and the last so many characters are kept. */
-const KEPT_CHARS = 50_000;
-/** Output is said as it comes up to here, in pieces at most so often. */
-const SAID_CHARS = 50_000;
-const SAY_EVERY_MS = 100;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 /** What is left in the background may hold the pipe: so long it is waited for, and so much is read of it. */
 const DRAIN_MS = 100;
@@ -73,41 +66,5 @@ function resultOf({ exit, ended }: Job, { text, omitted }: { text: string; omitt
     exitCode: exit?.code ?? null,
     ...(exit?.signal ? { signal: exit.signal } : {}),
     ...(ended ? { ended } : {}),
-  };
-}
-
-/** Decodes output, keeps its ends, and hands out its beginning in pieces of a reasonable size. */
-function newTranscript() {
-  const decoder = new StringDecoder("utf8");
-  const kept = headTail(KEPT_CHARS);
-  let unsaid = "";
-  let allowance = SAID_CHARS;
-  let dueAt = 0;
-
-  const add = (text: string) => {
-    kept.push(text);
-    const said = firstChars(text, allowance);
-    unsaid += said;
-    allowance = said.length < text.length ? 0 : allowance - said.length;
-  };
-  const say = () => {
-    const text = unsaid;
-    unsaid = "";
-    dueAt = performance.now() + SAY_EVERY_MS;
-    return text;
-  };
-
-  return {
-    take: (chunk: Buffer) => add(decoder.write(chunk)),
-    /** What is to be said now; empty when nothing is. */
-    due: () => (unsaid !== "" && performance.now() >= dueAt ? say() : ""),
-    /** Milliseconds until something is to be said, if there is anything. */
-    dueIn: () => (unsaid === "" ? undefined : Math.max(1, dueAt - performance.now())),
-    /** No more comes: what was not said yet. */
-    end() {
-      add(decoder.end());
-      return say();
-    },
-    read: () => kept.read(),
   };
 }

@@ -23,8 +23,10 @@ export const local = {
     const commands = new Commands();
     /** Whose machine this is: the first who came. */
     let sole: string | undefined;
+    const made = new Set<string>();
 
     return {
+      begin() {},
       async create({ workdir }: Options, place): Promise<Backend> {
         if (process.platform === "win32")
           throw new AppError(
@@ -37,6 +39,7 @@ export const local = {
 
         const workspace = await openWorkspace(dataDir, place);
         await commands.endOrphans(workspace.id);
+        made.add(workspace.id);
         const tree = localFiles(workspace, workdir);
         const { stat, read, write, list, remove } = tree;
         return {
@@ -48,7 +51,13 @@ export const local = {
         };
       },
       isBusy: (place) => commands.isBusy(workspaceId(place)),
-      stop: (place) => commands.stop(workspaceId(place)),
+      async ready() {},
+      state: async (_, place) => ({ status: made.has(workspaceId(place)) ? "running" : "stopped" }),
+      async stop(place) {
+        await commands.stop(workspaceId(place));
+        made.delete(workspaceId(place));
+      },
+      async ping() {},
       close: () => commands.close(),
     };
   },

@@ -9,7 +9,7 @@ import { type FileHandle, lstat, open, readlink, realpath } from "node:fs/promis
 import { join } from "node:path";
 import { AppError } from "../../core/errors.ts";
 import { isInside } from "../../lib/inside.ts";
-import { quoted } from "../paths.ts";
+import { failure } from "../failures.ts";
 import { HAS_PROC } from "./platform.ts";
 
 /** Node has no name for it. The same on every architecture that it runs on. */
@@ -78,15 +78,11 @@ export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
 
 /** `path` is the agent's. */
 export function requireFile(stats: Stats, path: string): void {
-  if (stats.isDirectory()) throw new AppError("invalid_request", `${quoted(path)} is a folder, not a file.`);
-  if (!stats.isFile())
-    throw new AppError("invalid_request", `${quoted(path)} is a pipe, a socket or a device, not a file.`);
+  if (stats.isDirectory()) throw failure("EISDIR", path);
+  if (!stats.isFile()) throw failure("NOFILE", path);
 }
 
 function checked(root: string, real: string, relative: string): string {
   if (isInside(root, real)) return real;
-  throw new AppError(
-    "backend_refused",
-    `${quoted(relative || ".")} is a link that leads out of the workspace.`,
-  );
+  throw failure("OUTSIDE", relative || ".");
 }

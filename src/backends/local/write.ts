@@ -4,6 +4,7 @@ import { type FileHandle, lstat, mkdir, open, rename, unlink } from "node:fs/pro
 import { posix } from "node:path";
 import { AppError } from "../../core/errors.ts";
 import { untilAborted } from "../../lib/abortable.ts";
+import { failure } from "../failures.ts";
 import { quoted } from "../paths.ts";
 import { codeOf, isMissing, unlessMissing } from "./failures.ts";
 import { type Pinned, pin, requireFile, withPinned } from "./pin.ts";
@@ -67,7 +68,7 @@ async function placeFor(
   { path, relative }: Target,
   mayFollow = true,
 ): Promise<{ folder: Pinned; name: string; mode: number | undefined }> {
-  if (relative === "") throw new AppError("invalid_request", `${quoted(path)} is a folder, not a file.`);
+  if (relative === "") throw failure("EISDIR", path);
   const name = posix.basename(relative);
   const folder = await folderAt(root, posix.dirname(relative));
   try {
@@ -91,7 +92,7 @@ async function linkTarget(root: string, path: string, relative: string): Promise
     return await withPinned(root, relative, async ({ real }) => real.slice(root.length + 1));
   } catch (error) {
     if (!isMissing(error)) throw error;
-    throw new AppError("backend_refused", `${quoted(path)} is a link to nothing. Remove it first.`);
+    throw failure("DANGLING", path);
   }
 }
 

@@ -5,7 +5,7 @@
 
 import { z } from "zod";
 import type { BackendConfig } from "../../core/agent.ts";
-import type { Backend, ExecOutput, ExecResult } from "../../core/backend.ts";
+import type { Backend, CommandEnd, ExecOutput, ExecResult } from "../../core/backend.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
@@ -34,7 +34,7 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
       const work = backend.exec(command, { signal: run.signal, timeoutMs: timeout * 1000 });
       const result = yield* asProgress(work, call);
       const report = reportOf(result);
-      return result.ended ? failed(reasons[result.ended](timeout), report) : done(report);
+      return result.ended ? failed(reasons[result.ended](timeout, result.detail), report) : done(report);
     },
   });
 }
@@ -56,11 +56,17 @@ async function* asProgress(work: Stream<ExecResult, ExecOutput>, call: ToolCall)
   }
 }
 
-const reasons: Readonly<Record<NonNullable<ExecResult["ended"]>, (seconds: number) => string>> = {
+const reasons: Readonly<Record<CommandEnd, (seconds: number, detail?: string) => string>> = {
   timeout: (seconds) =>
     `The command was ended after ${seconds} s, with everything it had started. Set \`timeout\` (at most ${MAX_SECONDS}), or run it in the background.`,
   cancelled: () => "The command was cancelled before it finished.",
   "output-limit": () => "The command was ended because it printed too much. Redirect its output to a file.",
+  "disk-limit": () =>
+    "The command was ended because it wrote more than the workspace may hold. Remove files.",
+  oom: () => "The memory of the sandbox was used up, and the command or a part of it was killed.",
+  "output-lost": () => "The command ended, but what it printed last, and its exit code, are lost.",
+  "sandbox-lost": (_, detail = "it went away") =>
+    `The sandbox was lost while the command ran: ${detail}. What the command did is not known; files are kept, and the next call works again.`,
 };
 
 function reportOf({ output, omitted, exitCode, signal }: ExecResult): string {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-export function healthRoutes(app: App, { stores, version, agents }: HttpServices): void {
+export function healthRoutes(app: App, { stores, backends, version, agents }: HttpServices): void {
   const tags = ["operations"];
 
   app.get(
@@ -31,7 +31,7 @@ export function healthRoutes(app: App, { stores, version, agents }: HttpServices
       },
     },
     async () => {
-      await stores.ping();
+      await Promise.all([stores.ping(), backends.ping()]);
       return { status: "ready" as const };
     },
   );

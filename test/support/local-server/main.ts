@@ -1,9 +1,9 @@
 // A server in a process of its own, in the middle of a command and of a write.
 
-import { createBackendPool } from "../../../src/backends/pool.ts";
+import { newPool } from "../pool.ts";
 
 const [dataDir = ""] = process.argv.slice(2);
-const pool = createBackendPool({ dataDir, allowSeveralUsers: false });
+const pool = newPool({ dataDir });
 const backend = await pool.get({ tenant: "acme", user: "ada" }, { type: "local", name: "code" });
 const { signal } = new AbortController();
 

@@ -1,0 +1,325 @@
+// The Docker engine: the few of its calls that sandboxes need. The only file that knows its client.
+//
+// Every call has a deadline, because an engine may never answer: a container that is wedged makes even a look at
+// it hang. What the engine refuses is an `EngineError` with its HTTP status; an engine that cannot be reached, or
+// keeps silent, is one with status 0.
+
+import type { Duplex, Readable } from "node:stream";
+import type Dockerode from "dockerode";
+import { AppError } from "../../core/errors.ts";
+
+const CALL_MS = 10_000;
+const START_MS = 30_000;
+const PULL_MS = 10 * 60_000;
+
+export class EngineError extends Error {
+  override name = "EngineError";
+  /** 404, 409, …; 0 when there was no answer. */
+  readonly status: number;
+  constructor(status: number, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.status = status;
+  }
+}
+
+export interface ContainerInfo {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** created, running, paused, restarting, removing, exited, dead. */
+  readonly status: string;
+  readonly exitCode: number;
+  readonly oomKilled: boolean;
+}
+
+export interface ContainerSummary {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly status: string;
+  /** Milliseconds since 1970, by the engine's clock. */
+  readonly createdAt: number;
+}
+
+export interface VolumeInfo {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly options: Readonly<Record<string, string>>;
+}
+
+export interface NetworkInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly driver: string;
+  readonly isInternal: boolean;
+  readonly hasIpv6: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly options: Readonly<Record<string, string>>;
+  readonly subnets: readonly string[];
+}
+
+export interface ContainerEvent {
+  /** die, oom, destroy … */
+  readonly action: string;
+  readonly name: string;
+}
+
+export interface ExecSpec {
+  readonly command: readonly string[];
+  readonly user: string;
+  readonly folder: string;
+  readonly environment: readonly string[];
+}
+
+export type ContainerSpec = Omit<Dockerode.ContainerCreateOptions, "name" | "abortSignal">;
+export type NetworkSpec = Pick<
+  Dockerode.NetworkCreateOptions,
+  "Name" | "Driver" | "Internal" | "EnableIPv6" | "Labels" | "Options"
+>;
+
+export type Engine = ReturnType<typeof connect>;
+
+/** The client is loaded at the first call. Nothing is kept open, so nothing has to be closed. */
+export function connect(host: string | undefined) {
+  let client: Promise<Dockerode> | undefined;
+  const docker = () => {
+    client ??= import("dockerode").then((module) => new module.default(addressOf(host)));
+    return client;
+  };
+
+  const call = async <T>(
+    signal: AbortSignal | undefined,
+    ms: number,
+    work: (docker: Dockerode, abortSignal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    const abort = new AbortController();
+    const giveUp = () => abort.abort(signal?.reason);
+    const timer = setTimeout(() => abort.abort(new EngineError(0, "it does not answer")), ms);
+    signal?.addEventListener("abort", giveUp, { once: true });
+    if (signal?.aborted) giveUp();
+    try {
+      const opened = await docker();
+      abort.signal.throwIfAborted();
+      // Some calls do not end when they are aborted.
+      return await Promise.race([work(opened, abort.signal), aborted(abort.signal)]);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw toEngineError(abort.signal.aborted ? abort.signal.reason : error);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", giveUp);
+      // Ends what is left of a race that is lost; a stream that was handed out is no request any more.
+    }
+  };
+
+  return {
+    ping: (signal?: AbortSignal) =>
+      call(signal, CALL_MS, (docker, abortSignal) => {
+        // It takes options like all the others; its type does not say so.
+        const ping = docker.ping as (options: { abortSignal: AbortSignal }) => Promise<unknown>;
+        return ping.call(docker, { abortSignal });
+      }),
+
+    /** `name=seccomp,profile=default`, `name=userns`, `name=rootless` … */
+    securityOptions: (signal?: AbortSignal): Promise<readonly string[]> =>
+      call(signal, CALL_MS, async (docker) => {
+        const info: { SecurityOptions?: readonly string[] | null } = await docker.info();
+        return info.SecurityOptions ?? [];
+      }),
+
+    inspect: (name: string, signal?: AbortSignal): Promise<ContainerInfo | undefined> =>
+      unlessMissing(
+        call(signal, CALL_MS, async (docker, abortSignal) => {
+          const { Id, State, Config } = await docker.getContainer(name).inspect({ abortSignal });
+          return {
+            ...{ id: Id, labels: Config.Labels ?? {}, status: State.Status },
+            ...{ exitCode: State.ExitCode, oomKilled: State.OOMKilled },
+          };
+        }),
+      ),
+
+    /** Throws 409 when the name is taken, 404 when there is no such image or network. */
+    create: (name: string, spec: ContainerSpec, signal?: AbortSignal): Promise<string> =>
+      call(signal, START_MS, async (docker, abortSignal) => {
+        const { id } = await docker.createContainer({ ...spec, name, abortSignal });
+        return id;
+      }),
+
+    /** Also of one that runs already. */
+    start: (id: string, signal?: AbortSignal) =>
+      call(signal, START_MS, (docker, abortSignal) => docker.getContainer(id).start({ abortSignal })).catch(
+        unless(304),
+      ),
+
+    unpause: (id: string, signal?: AbortSignal) =>
+      call(signal, CALL_MS, (docker, abortSignal) => docker.getContainer(id).unpause({ abortSignal })),
+
+    /** Resolves with the exit code. */
+    wait: (id: string, signal?: AbortSignal): Promise<number> =>
+      call(signal, START_MS, async (docker, abortSignal) => {
+        const { StatusCode } = await docker.getContainer(id).wait({ abortSignal });
+        return StatusCode;
+      }),
+
+    /** Also of one that is stopped or gone. */
+    stop: (id: string, signal?: AbortSignal) =>
+      call(signal, START_MS, (docker, abortSignal) =>
+        docker.getContainer(id).stop({ t: 1, abortSignal }),
+      ).catch(unless(304, 404)),
+
+    /** Also of one that runs, or is gone. */
+    remove: (id: string, signal?: AbortSignal) =>
+      call(signal, START_MS, (docker, abortSignal) =>
+        docker.getContainer(id).remove({ force: true, v: false, abortSignal }),
+      ).catch(unless(404)),
+
+    list: (label: string, signal?: AbortSignal): Promise<ContainerSummary[]> =>
+      call(signal, START_MS, async (docker, abortSignal) => {
+        const found = await docker.listContainers({ all: true, filters: { label: [label] }, abortSignal });
+        return found.map(({ Id, Names, Labels, State, Created }) => ({
+          ...{ id: Id, name: (Names[0] ?? "").slice(1), labels: Labels },
+          ...{ status: State, createdAt: Created * 1000 },
+        }));
+      }),
+
+    /** A running process's input and output, in the engine's frames. Ended by destroying it; the process is not. */
+    exec: (
+      id: string,
+      { command, user, folder, environment }: ExecSpec,
+      signal?: AbortSignal,
+    ): Promise<Duplex> =>
+      call(signal, CALL_MS, async (docker, abortSignal) => {
+        const exec = await docker.getContainer(id).exec({
+          ...{ Cmd: [...command], User: user, WorkingDir: folder, Env: [...environment], Tty: false },
+          ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, abortSignal },
+        });
+        const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
+        if (abortSignal.aborted) stream.destroy();
+        return stream;
+      }),
+
+    /** Resolves when the image is there. Throws what the registry says. */
+    pull: (image: string, signal?: AbortSignal): Promise<void> =>
+      call(signal, PULL_MS, async (docker, abortSignal) => {
+        const progress = await docker.pull(image, { abortSignal });
+        await new Promise<void>((resolve, reject) => {
+          docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));
+        });
+      }),
+
+    createVolume: (
+      name: string,
+      labels: Record<string, string>,
+      options: Record<string, string>,
+      signal?: AbortSignal,
+    ): Promise<void> =>
+      call(signal, CALL_MS, async (docker, abortSignal) => {
+        await docker.createVolume({ Name: name, Labels: labels, DriverOpts: options, abortSignal });
+      }),
+
+    inspectVolume: (name: string, signal?: AbortSignal): Promise<VolumeInfo | undefined> =>
+      unlessMissing(
+        call(signal, CALL_MS, async (docker, abortSignal) =>
+          volumeInfo(await docker.getVolume(name).inspect({ abortSignal })),
+        ),
+      ),
+
+    /** Also of one that is gone. Throws 409 while a container refers to it. */
+    removeVolume: (name: string, signal?: AbortSignal) =>
+      call(signal, CALL_MS, (docker, abortSignal) => docker.getVolume(name).remove({ abortSignal })).catch(
+        unless(404),
+      ),
+
+    listVolumes: (label: string, signal?: AbortSignal): Promise<VolumeInfo[]> =>
+      call(signal, START_MS, async (docker, abortSignal) => {
+        const { Volumes } = await docker.listVolumes({ filters: { label: [label] }, abortSignal });
+        return (Volumes ?? []).map(volumeInfo);
+      }),
+
+    createNetwork: (spec: NetworkSpec, signal?: AbortSignal): Promise<string> =>
+      call(signal, CALL_MS, async (docker, abortSignal) => {
+        const { id } = await docker.createNetwork({ ...spec, CheckDuplicate: true, abortSignal });
+        return id;
+      }),
+
+    inspectNetwork: (name: string, signal?: AbortSignal): Promise<NetworkInfo | undefined> =>
+      unlessMissing(
+        call(signal, CALL_MS, async (docker) => networkInfo(await docker.getNetwork(name).inspect())),
+      ),
+
+    listNetworks: (label: string, signal?: AbortSignal): Promise<NetworkInfo[]> =>
+      call(signal, CALL_MS, async (docker, abortSignal) => {
+        const found = await docker.listNetworks({ filters: { label: [label] }, abortSignal });
+        return found.map(networkInfo);
+      }),
+
+    /** Also of one that is gone. Throws 403 while containers are connected. */
+    removeNetwork: (id: string, signal?: AbortSignal) =>
+      call(signal, CALL_MS, (docker, abortSignal) => docker.getNetwork(id).remove({ abortSignal })).catch(
+        unless(404),
+      ),
+
+    /** What happens to containers that have the label, until the stream ends or is destroyed. */
+    events: (label: string, signal?: AbortSignal): Promise<Readable> =>
+      call(signal, CALL_MS, async (docker) => {
+        const filters = { type: ["container"], label: [label], event: ["die", "oom", "destroy"] };
+        // A stream of Node's, by the client; its type says less.
+        return (await docker.getEvents({ filters: JSON.stringify(filters) })) as unknown as Readable;
+      }),
+  };
+}
+
+function addressOf(host: string | undefined): Dockerode.DockerOptions {
+  if (host === undefined) return {};
+  const url = URL.canParse(host) ? new URL(host) : undefined;
+  if (url?.protocol === "unix:" || host.startsWith("/"))
+    // Said to be absent, because the client prefers a host from its environment.
+    return { socketPath: url ? url.pathname : host, host: undefined } as Dockerode.DockerOptions;
+  if (url && ["tcp:", "http:", "https:"].includes(url.protocol)) {
+    const isTls = url.protocol === "https:" || url.port === "2376";
+    return { host: url.hostname, port: url.port || "2375", protocol: isTls ? "https" : "http" };
+  }
+  throw new AppError(
+    "config_invalid",
+    `\`${host}\` is no address of a Docker engine: use unix:///… or tcp://….`,
+  );
+}
+
+function volumeInfo(volume: Dockerode.VolumeInspectInfo): VolumeInfo {
+  return { name: volume.Name, labels: volume.Labels ?? {}, options: volume.Options ?? {} };
+}
+
+function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo {
+  return {
+    ...{ id: network.Id, name: network.Name, driver: network.Driver },
+    ...{ isInternal: network.Internal, hasIpv6: network.EnableIPv6 },
+    ...{ labels: network.Labels ?? {}, options: network.Options ?? {} },
+    subnets: (network.IPAM?.Config ?? []).flatMap(({ Subnet }) => (Subnet ? [Subnet] : [])),
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+function toEngineError(error: unknown): unknown {
+  if (error instanceof EngineError || error instanceof AppError || !(error instanceof Error)) return error;
+  const status = "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : 0;
+  // The client writes "(HTTP code 404) no such container - " before what the engine says.
+  const said = error.message.replace(/^\(HTTP code \d+\)[^-]*- /, "").trim();
+  const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
+  return new EngineError(status, status === 0 && code ? `it cannot be reached (${code})` : said, error);
+}
+
+const isStatus = (error: unknown, statuses: readonly number[]) =>
+  error instanceof EngineError && statuses.includes(error.status);
+
+/** For a `catch`: nothing for an answer that is as good as success. */
+const unless =
+  (...statuses: number[]) =>
+  (error: unknown): undefined => {
+    if (!isStatus(error, statuses)) throw error;
+  };
+
+const unlessMissing = <T>(answer: Promise<T>): Promise<T | undefined> => answer.catch(unless(404));

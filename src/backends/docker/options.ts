@@ -1,0 +1,65 @@
+// What an operator may say of a Docker backend. Everything has a default but the image.
+
+import { z } from "zod";
+import type { SandboxKeep } from "../../core/sandboxes.ts";
+import { Duration } from "../../lib/duration.ts";
+import { Size } from "../../lib/size.ts";
+import { commonOptions } from "../definition.ts";
+
+const MIB = 1024 ** 2;
+/** Pages of a tmpfs count as memory: if they could fill it, nothing could be started any more. */
+const MAX_TMP_SHARE = 0.4;
+export const SHM_BYTES = 16 * MIB;
+
+const atLeast = (mib: number) =>
+  Size.refine((bytes) => bytes >= mib * MIB, `must be at least ${mib}m, for example ${mib * 2}m`);
+const Keep = z.union([z.literal("forever").transform(() => null), Duration]);
+
+export const DockerOptions = z
+  .strictObject({
+    type: z.literal("docker"),
+    ...commonOptions,
+    image: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, "must name an image, for example python:3.12-slim")
+      .describe("Any image with /bin/sh. Pulled when the engine does not have it."),
+    network: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "must be none, bridge, or the name of an internal network")
+      .default("none")
+      .describe("`none`; `bridge` for the internet; or an internal network of the engine, by its name."),
+    memory: atLeast(32).prefault("512m").describe("There is no swap."),
+    cpus: z.number().min(0.05).max(1024).default(1),
+    pids: z.int().min(16).max(32_768).default(256),
+    disk: atLeast(16).prefault("1g").describe("What the workspace may hold."),
+    tmp: atLeast(1).prefault("64m").describe("What /tmp may hold; a part of `memory`."),
+    runtime: z
+      .string()
+      .regex(
+        /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+        "must name a runtime that the engine knows, for example runsc",
+      )
+      .optional()
+      .describe("Default: the engine's own."),
+    idle_stop: Duration.prefault("15m").describe("Without use for so long, it is stopped; files stay."),
+    idle_remove: Keep.prefault("24h").describe("… its container is removed; files stay."),
+    keep_files: Keep.prefault("forever").describe("… its files are deleted. `forever`: never."),
+  })
+  .refine(({ memory, tmp }) => tmp + SHM_BYTES <= memory * MAX_TMP_SHARE, {
+    path: ["tmp"],
+    error: ({ input }) => {
+      // Refinements run only on what the fields before have accepted.
+      const { memory } = input as { memory: number };
+      const most = Math.floor((memory * MAX_TMP_SHARE - SHM_BYTES) / MIB);
+      return most >= 1
+        ? `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`
+        : "leaves no room in this `memory`: what is in /tmp counts as memory";
+    },
+  });
+export type DockerOptions = z.output<typeof DockerOptions>;
+
+export const keepOf = ({ idle_stop, idle_remove, keep_files }: DockerOptions): SandboxKeep => ({
+  running: idle_stop,
+  container: idle_remove,
+  files: keep_files,
+});

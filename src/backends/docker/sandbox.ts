@@ -1,0 +1,295 @@
+// One user's sandbox: a container that is there when it is needed, and there again when it was lost.
+//
+// File operations are repeated after a loss, commands never: what they did is not known.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
+import { AppError, messageOf } from "../../core/errors.ts";
+import type { Sandbox } from "../../core/sandboxes.ts";
+import type { Stream } from "../../core/stream.ts";
+import { orAborted } from "../../lib/abortable.ts";
+import type { BackendState, Place } from "../definition.ts";
+import type { Files } from "../shell/files.ts";
+import { type Fragment, LaneLost, type Reply, type Runner } from "../shell/runner.ts";
+import { admit } from "./admission.ts";
+import { converge, inWords } from "./converge.ts";
+import { type ContainerInfo, EngineError } from "./engine.ts";
+import { moveIn, type Opened } from "./move-in.ts";
+import type { DockerOptions } from "./options.ts";
+import type { Host } from "./services.ts";
+
+const TRIES = 6;
+/** After so many losses in one operation, all that runs in the sandbox is killed: something keeps killing us. */
+const TRIES_BEFORE_RESET = 3;
+const FIRST_PAUSE_MS = 30;
+const MAX_EXPLAIN_MS = 300;
+
+export interface SandboxSettings {
+  /** Throws `unavailable` while the engine is away. */
+  readonly host: () => Promise<Host>;
+  readonly sandbox: Sandbox;
+  readonly options: DockerOptions;
+  readonly onState: (state: BackendState) => void;
+}
+
+export class DockerSandbox implements Runner {
+  readonly #settings: SandboxSettings;
+  readonly #closing = new AbortController();
+  #opening: Promise<Opened> | undefined;
+  #opened: Opened | undefined;
+  #state: BackendState = { status: "stopped" };
+  #uses = 0;
+  #wasUsed = false;
+
+  constructor(settings: SandboxSettings) {
+    this.#settings = settings;
+  }
+
+  get options(): DockerOptions {
+    return this.#settings.options;
+  }
+  isOf({ owner, name }: Place): boolean {
+    const { sandbox } = this.#settings;
+    return (
+      sandbox.name === name && sandbox.owner.tenant === owner.tenant && sandbox.owner.user === owner.user
+    );
+  }
+  get state(): BackendState {
+    return this.#state;
+  }
+  /** Whether somebody waits for something that runs here. */
+  get isBusy(): boolean {
+    return this.#uses > 0;
+  }
+  /** Whether this process holds it open. */
+  get isOpen(): boolean {
+    return this.#opening !== undefined;
+  }
+
+  /** Whether it was used since this was asked last. */
+  takeUse(): boolean {
+    const wasUsed = this.#wasUsed || this.isBusy;
+    this.#wasUsed = false;
+    return wasUsed;
+  }
+
+  /** Resolves when it runs. Throws what is in the way. */
+  async ready(signal: AbortSignal): Promise<void> {
+    await this.#use(() => this.#open(signal));
+  }
+
+  /** The helper for its files, if there is one. */
+  async helper(signal: AbortSignal): Promise<Files | undefined> {
+    const { helper } = await this.#use(() => this.#open(signal));
+    return helper.files;
+  }
+
+  async run(fragment: Fragment, signal: AbortSignal): Promise<Reply> {
+    return this.repeated((opened) => opened.shell.runOnce(fragment, signal), signal);
+  }
+
+  async runOnce(fragment: Fragment, signal: AbortSignal): Promise<Reply> {
+    return this.#use(async () => {
+      const opened = await this.#open(signal);
+      try {
+        return await opened.shell.runOnce(fragment, signal);
+      } catch (error) {
+        if (error instanceof LaneLost) await this.#look(opened);
+        throw error;
+      }
+    });
+  }
+
+  /** Does what may safely be done twice, again after each loss. Throws `backend_failed` when it is lost again and again. */
+  async repeated<T>(work: (opened: Opened) => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#use(async () => {
+      for (let tried = 1; ; tried++) {
+        const opened = await this.#open(signal);
+        try {
+          return await work(opened);
+        } catch (error) {
+          if (!(error instanceof LaneLost)) throw error;
+          const why = await this.#look(opened);
+          if (tried === TRIES)
+            throw new AppError("backend_failed", `The sandbox was lost again and again: ${why}.`, {
+              cause: error,
+            });
+          if (tried === TRIES_BEFORE_RESET) await this.#reset(opened);
+          await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
+        }
+      }
+    });
+  }
+
+  /** Before something is written. Throws `backend_failed` when the workspace is full. */
+  async assertRoom(signal: AbortSignal): Promise<void> {
+    await this.repeated(({ diskWatch }) => diskWatch?.assertRoom(signal) ?? Promise.resolve(), signal);
+  }
+
+  /** As `Backend.exec`. */
+  async *exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
+    this.#uses++;
+    try {
+      if (options.signal.aborted) return CANCELLED;
+      const opened = await this.#open(options.signal).catch((error: unknown) => {
+        if (!options.signal.aborted) throw error;
+      });
+      if (!opened) return CANCELLED;
+      const result = yield* run(opened, command, options);
+      return result.ended === "sandbox-lost" ? { ...result, detail: await this.#explain(opened) } : result;
+    } finally {
+      this.#uses--;
+      this.#wasUsed = true;
+    }
+  }
+
+  /** What the engine tells of a container that may be ours. */
+  notice(containerId: string, action: string): void {
+    const opened = this.#opened;
+    if (opened?.containerId !== containerId) return;
+    if (action === "oom") opened.shell.noteOom();
+    else void this.#look(opened);
+  }
+
+  /** Lets go of it: what waits for it fails with `why`, and later use opens it again. The container is left as it is. */
+  async letGo(why: string): Promise<void> {
+    await this.#opening?.catch(() => {});
+    if (this.#opened) this.#drop(this.#opened, why);
+  }
+
+  /** Lets go of it for good. */
+  async close(why: string): Promise<void> {
+    this.#closing.abort(new AppError("unavailable", `The sandbox is not to be had: ${why}.`));
+    await this.letGo(why);
+  }
+
+  async #use<T>(work: () => Promise<T>): Promise<T> {
+    this.#uses++;
+    try {
+      return await work();
+    } finally {
+      this.#uses--;
+      this.#wasUsed = true;
+    }
+  }
+
+  /** All who ask meanwhile wait for the same; that one of them gives up does not end it. */
+  #open(signal: AbortSignal): Promise<Opened> {
+    this.#closing.signal.throwIfAborted();
+    this.#opening ??= this.#begin().catch((error: unknown) => {
+      this.#opening = undefined;
+      this.#setState({ status: "error", error: messageOf(error) });
+      throw error;
+    });
+    return orAborted(this.#opening, signal);
+  }
+
+  async #begin(): Promise<Opened> {
+    const { sandbox, options } = this.#settings;
+    const { signal } = this.#closing;
+    this.#setState({ status: "starting" });
+    try {
+      const host = await this.#settings.host();
+      await admit(host, sandbox, signal);
+      for (let tried = 1; ; tried++) {
+        try {
+          const running = await converge(host, { sandbox, options }, signal);
+          const opened = await moveIn(
+            host,
+            { sandbox, options, running, onSilence: () => this.#suspect() },
+            signal,
+          );
+          this.#opened = opened;
+          this.#setState({ status: "running" });
+          return opened;
+        } catch (error) {
+          // It went away between our looking at it and our moving in.
+          if (!(error instanceof LaneLost) || tried === TRIES) throw error;
+          await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
+        }
+      }
+    } catch (error) {
+      if (error instanceof EngineError) throw inWords(error);
+      if (error instanceof LaneLost)
+        throw new AppError("backend_failed", `No shell can be started in the sandbox: ${error.message}.`, {
+          cause: error,
+        });
+      throw error;
+    }
+  }
+
+  #suspect(): void {
+    if (this.#opened) void this.#look(this.#opened);
+  }
+
+  /** Its processes are killed before the engine calls a container stopped, so it is looked at more than once. */
+  async #explain(opened: Opened): Promise<string> {
+    for (let pause = FIRST_PAUSE_MS; pause < MAX_EXPLAIN_MS && opened.lost === undefined; pause *= 2) {
+      await this.#look(opened);
+      await sleep(pause);
+    }
+    return this.#look(opened);
+  }
+
+  /** Finds out why a shell went away, or keeps silent, and drops what is lost. Returns the reason in words. */
+  async #look(opened: Opened): Promise<string> {
+    const { engine } = opened.host;
+    if (opened.lost !== undefined) return opened.lost;
+    try {
+      const found = await engine.inspect(opened.containerId, this.#closing.signal);
+      if (found?.status === "running") return "its shell was killed";
+      if (found?.status !== "paused") return this.#drop(opened, lossOf(found));
+      await engine.unpause(opened.containerId, this.#closing.signal);
+      return "its container was paused";
+    } catch {
+      return this.#drop(opened, "the Docker engine went away");
+    }
+  }
+
+  #drop(opened: Opened, why: string): string {
+    if (opened.lost !== undefined) return opened.lost;
+    opened.lost = why;
+    opened.close(new LaneLost(why));
+    if (this.#opened === opened) {
+      this.#opened = undefined;
+      this.#opening = undefined;
+      this.#setState({ status: "stopped" });
+    }
+    return why;
+  }
+
+  /** Ends all that runs in it, by force if it must be; files stay. */
+  async #reset(opened: Opened): Promise<void> {
+    const { sandbox } = this.#settings;
+    const { host } = opened;
+    host.logger.warn({ sandbox: sandbox.id }, "resetting a sandbox whose shells are lost again and again");
+    try {
+      await opened.shell.killAll(this.#closing.signal);
+    } catch {
+      await host.engine.stop(opened.containerId, this.#closing.signal).catch(() => {});
+      this.#drop(opened, "it was reset");
+    }
+  }
+
+  #setState(state: BackendState): void {
+    if (this.#state.status === state.status && this.#state.error === state.error) return;
+    this.#state = state;
+    this.#settings.onState(state);
+  }
+}
+
+async function* run(opened: Opened, command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
+  const { shell, diskWatch } = opened;
+  if (!diskWatch) return yield* shell.exec(command, options);
+  using watched = diskWatch.follow(options.signal);
+  const result = yield* shell.exec(command, { ...options, signal: watched.signal });
+  return watched.isFull ? { ...result, ended: "disk-limit" } : result;
+}
+
+const CANCELLED: ExecResult = { output: "", omitted: 0, exitCode: null, ended: "cancelled" };
+
+function lossOf(found: ContainerInfo | undefined): string {
+  if (!found) return "its container was removed";
+  if (found.oomKilled) return "its container ran out of memory";
+  return found.exitCode === 137 ? "its container was killed" : "its container was stopped";
+}

@@ -1,0 +1,17 @@
+// What all sandboxes of one engine have in common.
+
+import type { SandboxCaps, SandboxLedger } from "../../core/sandboxes.ts";
+import type { BackendLogger } from "../definition.ts";
+import type { Disk } from "./disk.ts";
+import type { Engine } from "./engine.ts";
+import type { Networks } from "./network.ts";
+
+export interface Host {
+  readonly engine: Engine;
+  readonly deployment: string;
+  readonly disk: Disk;
+  readonly networks: Networks;
+  readonly ledger: SandboxLedger;
+  readonly caps: SandboxCaps;
+  readonly logger: BackendLogger;
+}

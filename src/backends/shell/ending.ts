@@ -1,0 +1,89 @@
+// Ending a command with everything it has started: first it is asked, then it is killed, then what is left is
+// looked for. It is found by its process group, and outside of that by the variable that the command had in its
+// environment. What leaves the group and wipes its environment stays.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { orAborted } from "../../lib/abortable.ts";
+import type { Reply } from "./runner.ts";
+
+/** The variable that names the job. */
+export const JOB = "SKEIN_JOB";
+
+/** How long those who are asked to end may take. */
+const GRACE_MS = 400;
+/** For one step: a shell may have been stopped, and another one may not. */
+const STEP_MS = 1000;
+/** Between two looks at what is left: the first, and the longest while it is asked and while it is killed. */
+const FIRST_WAIT_MS = 5;
+const ASKING_WAIT_MS = 40;
+const KILLING_WAIT_MS = 1000;
+
+export interface Tree {
+  /** The value of the variable. */
+  readonly id: string;
+  /**
+   * The number of the command's process, which is its group's as well. Resolves when it has started, or with nothing
+   * when that will not be known any more.
+   */
+  readonly leader: Promise<number | undefined>;
+}
+
+/** Runs a script in the sandbox beside the command. */
+export type RunBeside = (script: string, signal: AbortSignal) => Promise<Reply>;
+
+/** Resolves when nothing is left, or when `signal` aborts: until then it tries again. Never throws. */
+export async function endTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
+  // Before it has started there is nothing to be found, and it would start after all.
+  const group = await orAborted(leader, signal).catch(() => undefined);
+  if (group !== undefined) {
+    const grace = AbortSignal.any([signal, AbortSignal.timeout(GRACE_MS)]);
+    await run(ask(group), grace).catch(() => {});
+    await untilNone((limit) => run(look(group), limit), grace, ASKING_WAIT_MS);
+  }
+  await untilNone((limit) => run(sweep(id, group), limit), signal, KILLING_WAIT_MS);
+}
+
+/** Repeats a script that counts what is left, more and more slowly. */
+async function untilNone(
+  count: (limit: AbortSignal) => Promise<Reply>,
+  signal: AbortSignal,
+  longestWaitMs: number,
+): Promise<void> {
+  for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(wait * 2, longestWaitMs)) {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]);
+    const reply = await count(limit).catch(() => undefined);
+    if (reply?.fields[1] === "0") return;
+    await sleep(wait, undefined, { signal }).catch(() => {});
+  }
+}
+
+/**
+ * One that was stopped hears it only when it goes on. Nothing but the shell itself is needed. Right after its start
+ * the leader has no group yet.
+ */
+const ask = (group: number) => `${send("TERM", group)}; kill -s CONT -- -${group}`;
+
+const send = (signal: string, group: number) =>
+  `{ kill -s ${signal} -- -${group} || kill -s ${signal} ${group}; }`;
+
+/** Lists the living members of a group; one that has ended is a member until its parent asks for it. */
+const members = (group: number) => `LC_ALL=C grep -ls ') [^ZX] [0-9]* ${group} ' /proc/[0-9]*/stat`;
+
+const marked = (id: string) => `LC_ALL=C grep -lsxzF '${JOB}=${id}' /proc/[0-9]*/environ`;
+
+const look = (group: number) => `set -- $(${members(group)}); r="0 $#"`;
+
+/** A process that forks while it is looked for may need several looks. */
+function sweep(id: string, group: number | undefined): string {
+  const kill = group === undefined ? "" : send("KILL", group);
+  const found = group === undefined ? marked(id) : `${marked(id)}; ${members(group)}`;
+  return `${kill}
+for round in 1 2 3; do
+  set -- $(${found})
+  for file; do
+    file=\${file#/proc/}
+    kill -s KILL "\${file%%/*}"
+  done
+done
+r="0 $#"`;
+}

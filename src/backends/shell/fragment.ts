@@ -1,0 +1,145 @@
+// One fragment, run in a lane: how its script is wrapped, how its input reaches it, and how long it may take.
+//
+// A shell reads its script from where a fragment reads its input, and it reads ahead. So the input is sent when the
+// shell says that it has read all of the script, and nothing follows the input until the shell says that it is
+// through. What the fragment has left of its input is then read away, up to a line that only this operation knows.
+
+import { AppError } from "../../core/errors.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Lane } from "./lane.ts";
+import { printMark } from "./marks.ts";
+import { type Fragment, LaneLost, type Reply } from "./runner.ts";
+
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
+const DEADLINE_MS = 20_000;
+const SILENCE_MS = 1500;
+const PIECE_BYTES = 64 * 1024;
+
+export interface Patience {
+  readonly signal: AbortSignal;
+  /** Called when there is no answer for long. */
+  readonly onSilence?: () => void;
+}
+
+/**
+ * Throws the signal's reason, `payload_too_large` or `LaneLost`. Whoever gives up is answered at once; the lane is
+ * free when the fragment has ended by itself. One that prints or takes too much is not waited for: its lane is closed.
+ */
+export async function runFragment(
+  lane: Lane,
+  { script, input, maxBytes = MAX_OUTPUT_BYTES }: Fragment,
+  { signal, onSilence }: Patience,
+): Promise<Reply> {
+  signal.throwIfAborted();
+  const mark = randomId();
+  const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+  const output = gather(maxBytes);
+  const answers = input ? feed(lane, input, mark) : [];
+
+  const silence = onSilence && setTimeout(onSilence, SILENCE_MS);
+  const deadline = setTimeout(() => lane.close(tooSlow()), DEADLINE_MS);
+  const onAbort = () => {
+    output.drop();
+    reject(signal.reason);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  const settle = () => {
+    clearTimeout(silence);
+    clearTimeout(deadline);
+    signal.removeEventListener("abort", onAbort);
+  };
+
+  lane.begin({
+    mark,
+    script: `N=${mark} r=0\n${input ? withInput(script) : withoutInput(script)}\n`,
+    onOutput(bytes) {
+      if (!output.add(bytes)) lane.close(tooLarge(maxBytes));
+    },
+    onMark(words) {
+      const answer = answers.shift();
+      if (answer) {
+        answer();
+        return;
+      }
+      lane.end();
+      settle();
+      resolve({ fields: words.split(" "), output: output.read(), mark });
+    },
+    onLost(reason) {
+      settle();
+      reject(reason);
+    },
+  });
+  return promise;
+}
+
+const withoutInput = (script: string) => `{
+${script}
+} </dev/null 2>/dev/null
+${printMark("$r")}`;
+
+/**
+ * All of it is one command, so that none of it is unread when the input comes. What is left after a failure may be
+ * long, and is left to \`grep\`; the shell itself reads byte by byte.
+ */
+const withInput = (script: string) => `{
+${printMark("ready")}
+{
+${script}
+} 2>/dev/null
+${printMark("through")}
+l=
+case $r in
+0 | 0\\ *) read -r l; read -r l ;;
+*) LC_ALL=C grep -qxF "$N" && l=$N ;;
+esac
+until [ "$l" = "$N" ]; do read -r l || exit; done
+${printMark("$r")}
+} 2>/dev/null`;
+
+/** What is done when the shell says that it is ready, and that it is through. */
+function feed(lane: Lane, input: Uint8Array, mark: string): (() => void)[] {
+  let isThrough = false;
+  let sending = Promise.resolve();
+  const send = async () => {
+    for (let at = 0; at < input.length && !isThrough; at += PIECE_BYTES)
+      await lane.write(input.subarray(at, at + PIECE_BYTES));
+  };
+  return [
+    () => {
+      sending = send();
+      // When the lane is closed, the operation learns it from the lane.
+      sending.catch(() => {});
+    },
+    () => {
+      isThrough = true;
+      sending.then(() => lane.write(Buffer.from(`\n${mark}\n`))).catch(() => {});
+    },
+  ];
+}
+
+/** Output up to a limit; once it is dropped, nothing of it is kept. */
+function gather(maxBytes: number) {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  let isDropped = false;
+  return {
+    /** False when it was too much. */
+    add(bytes: Buffer): boolean {
+      size += bytes.length;
+      if (size > maxBytes) return false;
+      if (!isDropped) chunks.push(Buffer.from(bytes));
+      return true;
+    },
+    drop() {
+      isDropped = true;
+      chunks = [];
+    },
+    read: () => (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
+  };
+}
+
+const tooSlow = () => new LaneLost(`its shell did not answer within ${DEADLINE_MS / 1000} s`);
+
+const tooLarge = (maxBytes: number) =>
+  new AppError("payload_too_large", `There is more than the ${maxBytes} bytes that may be read at once.`);

@@ -1,0 +1,79 @@
+// Frames, as the helper's own file tells them. What comes in is a stranger's: lengths are held against their bounds
+// before anything is done with them.
+
+import { MAX_FRAME_BYTES } from "./bounds.ts";
+
+/** Id and letter. */
+const HEAD_BYTES = 5;
+const LENGTH_BYTES = 4;
+
+export type Field = string | Uint8Array;
+
+export interface Frame {
+  readonly id: number;
+  readonly letter: string;
+  /** Parts of one buffer, which is nobody else's. */
+  readonly fields: readonly Buffer[];
+  /** Of the whole frame on the wire. */
+  readonly bytes: number;
+}
+
+export function encodeFrame(id: number, letter: string, fields: readonly Field[]): Buffer {
+  const sizes = fields.map((field) => (typeof field === "string" ? Buffer.byteLength(field) : field.length));
+  const rest = sizes.reduce((sum, size) => sum + LENGTH_BYTES + size, HEAD_BYTES);
+  const frame = Buffer.allocUnsafe(LENGTH_BYTES + rest);
+  let at = frame.writeUInt32BE(rest);
+  at = frame.writeUInt32BE(id, at);
+  at += frame.write(letter, at, "latin1");
+  fields.forEach((field, index) => {
+    at = frame.writeUInt32BE(sizes[index] ?? 0, at);
+    if (typeof field === "string") at += frame.write(field, at);
+    else {
+      frame.set(field, at);
+      at += field.length;
+    }
+  });
+  return frame;
+}
+
+/** Takes bytes as they come, and calls `onFrame` for each frame in them. Throws for what can be none. */
+export function frameReader(onFrame: (frame: Frame) => void): (bytes: Buffer) => void {
+  const length = Buffer.alloc(LENGTH_BYTES);
+  let rest: Buffer | undefined;
+  let held = 0;
+
+  return (bytes) => {
+    for (let at = 0; at < bytes.length; ) {
+      const target = rest ?? length;
+      const copied = bytes.copy(target, held, at);
+      at += copied;
+      held += copied;
+      if (held < target.length) return;
+      held = 0;
+      if (rest) {
+        onFrame(decode(rest));
+        rest = undefined;
+      } else rest = Buffer.allocUnsafe(checked(length.readUInt32BE()));
+    }
+  };
+}
+
+function checked(size: number): number {
+  if (size < HEAD_BYTES || size > MAX_FRAME_BYTES) throw new Error(`a frame of ${size} bytes`);
+  return size;
+}
+
+function decode(rest: Buffer): Frame {
+  const fields: Buffer[] = [];
+  for (let at = HEAD_BYTES; at < rest.length; ) {
+    const start = at + LENGTH_BYTES;
+    if (start > rest.length) throw new Error("a frame that ends in a field's length");
+    at = start + rest.readUInt32BE(at);
+    if (at > rest.length) throw new Error("a field that is longer than its frame");
+    fields.push(rest.subarray(start, at));
+  }
+  return {
+    ...{ id: rest.readUInt32BE(), letter: rest.toString("latin1", LENGTH_BYTES, HEAD_BYTES), fields },
+    bytes: LENGTH_BYTES + rest.length,
+  };
+}

@@ -1,0 +1,141 @@
+// What the helper does with folders: list, search and remove. What they hold may be much, so it is done in slices.
+
+import { STAGING } from "../../prelude.ts";
+import { CHUNK_BYTES, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "../bounds.ts";
+
+export const FOLDERS = `
+sub is_self { $_[0] eq "." or $_[0] eq ".." }
+
+sub list {
+    my ($id, $path) = @_;
+    my ($name, @stat) = find($path);
+    refuse("NOFOLDER") if kind(@stat) ne "d";
+    my $folder = from_root($name);
+    go($name);
+    opendir my $entries, "." or os();
+    my $count = 0;
+    begin($id, sub {
+        go($entries);
+        my (@found, $is_over);
+        for (1 .. 200) {
+            my $entry = $count < ${MAX_LISTED} ? readdir $entries : undef;
+            $is_over = not defined $entry;
+            last if $is_over;
+            next if is_self($entry);
+            @stat = lstat $entry or next;
+            push @found, facts(@stat), $entry;
+            $count++;
+        }
+        answer($id, "d", @found) if @found;
+        answer($id, "k", $folder) if $is_over;
+        return $is_over;
+    });
+}
+
+# Links are not followed. A folder that is gone or closed to us has nothing to find.
+sub walk {
+    my ($id, $start, @skipped) = @_;
+    my %is_skipped = map { ($_ => 1) } @skipped;
+    my @folders = $start;
+    my ($seen, $bytes) = (0, 0);
+    my ($folder, $entries);
+    begin($id, sub {
+        my (@found, $end);
+        my $room = ${CHUNK_BYTES};
+        undef $entries if $entries and not chdir $entries;
+        for (1 .. 200) {
+            if (not $entries) {
+                $folder = pop @folders;
+                $end = "all" if not defined $folder;
+                last if $end;
+                eval { enter($folder); opendir $entries, "." } or undef $entries;
+                next;
+            }
+            my $name = readdir $entries;
+            undef $entries if not defined $name;
+            next if not defined $name or is_self($name);
+            my $path = $folder eq "" ? $name : "$folder/$name";
+            $bytes += 4 + length $path;
+            $end = "more" if ++$seen > ${MAX_WALKED} or $bytes > ${MAX_WALKED_BYTES};
+            last if $end;
+            my @stat = lstat $name or next;
+            my $kind = kind(@stat);
+            if ($kind eq "f") {
+                push @found, $path;
+                last if ($room -= 4 + length $path) < 0;
+            }
+            elsif ($kind eq "d" and not $is_skipped{$name} and $path ne "${STAGING}") {
+                push @folders, $path;
+            }
+        }
+        answer($id, "d", @found) if @found;
+        answer($id, "k", $end) if $end;
+        return $end;
+    });
+}
+
+# A folder is gone at once, and erased then; without staging it has to be erased where it is.
+sub remove {
+    my ($id, $path) = @_;
+    my ($folder, $name) = parted($path);
+    enter(defined $folder ? $folder : "");
+    my @stat = lstat $name or os();
+    if (kind(@stat) ne "d") {
+        unlink $name or os();
+        return answer($id, "k");
+    }
+    my $grave = eval { stage() };
+    return erase($id, "$here/$name", "stays") if not defined $grave;
+    # Moving a folder changes its "..", which its own mode must allow.
+    chmod 0700 | $stat[2] & 07777, $name;
+    return erase($id, $grave) if rename $name, $grave;
+    # It holds staging, or lies on another disk.
+    os() unless $!{EINVAL} or $!{EXDEV};
+    erase($id, "$here/$name", "stays");
+}
+
+# Folders in it are moved up first, so that no depth is too deep.
+sub erase {
+    my ($id, $top, $stays) = @_;
+    my @folders = $top;
+    my ($folder, $entries, %tries, $fault);
+    begin($id, sub {
+        undef $entries if $entries and not chdir $entries;
+        for (1 .. 100) {
+            if (not $entries) {
+                $folder = pop @folders;
+                if (not defined $folder) {
+                    refuse($fault || "EBUSY") if $stays and lstat $top;
+                    answer($id, "k");
+                    return 1;
+                }
+                chmod 0700, $folder;
+                next if chdir $folder and opendir $entries, ".";
+                $fault = errno();
+                undef $entries;
+                next;
+            }
+            my $name = readdir $entries;
+            if (not defined $name) {
+                undef $entries;
+                next if rmdir $folder;
+                $fault = errno() unless $!{ENOTEMPTY};
+                # What is in it now was moved up, or left out by a disk that is changed while it is read.
+                unshift @folders, $folder if ++$tries{$folder} < 3;
+                next;
+            }
+            next if is_self($name) or unlink $name;
+            my $code = errno();
+            if (not lstat $name or not -d _) {
+                $fault = $code;
+                next;
+            }
+            chmod 0700, $name;
+            my $moved = "$top/" . ($folder eq $top ? $name : unique());
+            push @folders, $moved if $folder eq $top or rename $name, $moved;
+        }
+        answer($id, "p");
+        return 0;
+    }, "goes on");
+}
+`;

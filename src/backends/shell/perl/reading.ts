@@ -1,0 +1,118 @@
+// Contents of files, through a helper.
+
+import { garbled, textIn, wordIn } from "./answers.ts";
+import { CHUNK_BYTES } from "./bounds.ts";
+import type { Field } from "./frames.ts";
+import { type Link, Refusal } from "./link.ts";
+
+/** Of an answer, besides contents. */
+const EXTRA_BYTES = 16 * 1024;
+/** Files whose contents are asked for at once, and what their paths may take. */
+const MAX_PATHS = 256;
+const MAX_PATHS_BYTES = 64 * 1024;
+
+interface Part {
+  readonly relative: string;
+  readonly offset: number;
+  /** May be infinite. */
+  readonly length: number;
+}
+
+/** A part of one file, which stays the same file while it is read, whatever takes its place. */
+export async function* readPart(link: Link, part: Part, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const id = link.newId();
+  let left = part.length;
+  const ask = (letter: string, ...fields: Field[]) =>
+    link.ask({ ...{ id, letter, fields, maxBytes: CHUNK_BYTES + EXTRA_BYTES }, read: pieceOf(left) }, signal);
+
+  const { relative, offset, length } = part;
+  let piece = await ask("r", relative, decimal(offset), Number.isFinite(length) ? decimal(length) : "");
+  try {
+    for (;;) {
+      if (piece.bytes.length > 0) yield piece.bytes;
+      if (!piece.hasMore) return;
+      left -= piece.bytes.length;
+      piece = await ask("m");
+    }
+  } finally {
+    if (piece.hasMore) link.giveUp(id);
+  }
+}
+
+const decimal = (count: number) => String(Math.min(count, Number.MAX_SAFE_INTEGER));
+
+function pieceOf(left: number) {
+  return (fields: readonly Buffer[]) => {
+    const hasMore = wordIn(fields[0], { 0: false, 1: true });
+    const bytes = fields[1];
+    if (!bytes || bytes.length > left || (hasMore && bytes.length === 0)) throw garbled();
+    return { hasMore, bytes };
+  };
+}
+
+/** Each file's content; those that are larger than `maxBytes`, gone or not readable are left out. */
+export async function* readContents(
+  link: Link,
+  paths: readonly string[],
+  maxBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<{ path: string; bytes: Uint8Array }> {
+  for (let at = 0; at < paths.length; ) {
+    const asked = someOf(paths, at);
+    const answers = await askContents(link, asked, maxBytes, signal);
+    for (const [index, { word, bytes }] of answers.entries()) {
+      const path = asked[index] ?? "";
+      if (word === "file") yield { path, bytes };
+      const content = word === "large" ? await readLarge(link, path, maxBytes, signal) : undefined;
+      if (content) yield { path, bytes: content };
+    }
+    at += answers.length;
+  }
+}
+
+function someOf(paths: readonly string[], start: number): readonly string[] {
+  let end = start;
+  for (let bytes = 0; end < paths.length && end - start < MAX_PATHS; end++) {
+    bytes += Buffer.byteLength(paths[end] ?? "");
+    if (bytes > MAX_PATHS_BYTES && end > start) break;
+  }
+  return paths.slice(start, end);
+}
+
+/** For the first so many of the paths, at least one. */
+function askContents(link: Link, paths: readonly string[], maxBytes: number, signal: AbortSignal) {
+  const request = {
+    ...{ id: link.newId(), letter: "c", fields: [decimal(maxBytes), ...paths] },
+    maxBytes: CHUNK_BYTES + EXTRA_BYTES,
+    read(fields: readonly Buffer[]) {
+      const answers = Array.from({ length: fields.length / 2 }, (_, index) => ({
+        word: textIn(fields[2 * index]),
+        bytes: fields[2 * index + 1] ?? Buffer.alloc(0),
+      }));
+      if (answers.length === 0 || answers.length > paths.length) throw garbled();
+      if (answers.some(({ bytes }) => bytes.length > maxBytes)) throw garbled();
+      return answers;
+    },
+  };
+  return link.ask(request, signal);
+}
+
+async function readLarge(
+  link: Link,
+  relative: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of readPart(link, { relative, offset: 0, length: maxBytes + 1 }, signal)) {
+      chunks.push(chunk);
+      size += chunk.length;
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+  return size > maxBytes ? undefined : Buffer.concat(chunks);
+}

@@ -1,0 +1,141 @@
+// Writing a file so that it appears whole or not at all: into staging first, then moved to its place.
+//
+// What is small goes in one fragment. What is larger goes piece by piece, and no lane is held while its source is
+// silent. Each piece is sent once: after a loss it is not known how much of it has arrived.
+
+import { isUtf8 } from "node:buffer";
+import { AppError } from "../../core/errors.ts";
+import { untilAborted } from "../../lib/abortable.ts";
+import { failure } from "../failures.ts";
+import { quoted } from "../paths.ts";
+import { type Fragment, LaneLost, quote, type Reply } from "./runner.ts";
+import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./target.ts";
+
+const PIECE_BYTES = 1024 * 1024;
+/** So much text the shell writes by itself; what is larger, or no text, it is given to read. */
+const TEXT_BYTES = 96 * 1024;
+/** Of a write whose data is still here. */
+const TRIES = 3;
+
+/** A file that is there stays executable. Returns the bytes written. */
+export async function writeFile(
+  target: Target,
+  data: Uint8Array | AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<number> {
+  if (target.relative === "") throw failure("EISDIR", target.path);
+  if (!(data instanceof Uint8Array)) return writeStream(target, data, signal);
+  if (data.length <= PIECE_BYTES) return writeAtOnce(target, data, signal);
+  for (let tried = 1; ; tried++) {
+    try {
+      return await writePieces(target, piecesOf(data), signal);
+    } catch (error) {
+      if (!(error instanceof LaneLost)) throw error;
+      if (tried === TRIES) throw lost(target, error);
+    }
+  }
+}
+
+/** What is wrong with the path is said before anything is asked of `source`. */
+async function writeStream(
+  target: Target,
+  source: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<number> {
+  await perform(target, { script: `fs_target ${wordsOf(target)}` }, signal);
+  const pieces = gathered(untilAborted(source, signal));
+  try {
+    const { value: first = new Uint8Array() } = await pieces.next();
+    if (first.length < PIECE_BYTES) return await writeAtOnce(target, first, signal);
+    return await writePieces(target, followed(first, pieces), signal);
+  } catch (error) {
+    throw error instanceof LaneLost ? lost(target, error) : error;
+  } finally {
+    await pieces.return();
+  }
+}
+
+async function writeAtOnce(target: Target, data: Uint8Array, signal: AbortSignal): Promise<number> {
+  const { fill, input } = filling(data);
+  const script = `fs_target ${wordsOf(target)} && fs_stage && T=$S/${stagingName()} && ${fill} && fs_put || fs_drop`;
+  await perform(target, { script, ...input }, signal);
+  return data.length;
+}
+
+function filling(data: Uint8Array): { fill: string; input?: Pick<Fragment, "input"> } {
+  const isText = data.length <= TEXT_BYTES && !data.includes(0) && isUtf8(data);
+  if (!isText) return { fill: `fs_receive ${data.length}`, input: { input: data } };
+  return { fill: `{ printf %s ${quote(Buffer.from(data).toString())} >"$T" || fs_full ${data.length}; }` };
+}
+
+/** Throws `LaneLost` as well; then nothing is changed. */
+async function writePieces(
+  target: Target,
+  pieces: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<number> {
+  const name = stagingName();
+  const place = `fs_target ${wordsOf(target)} && T=$S/${name}`;
+  const staged = `fs_root ${quote(target.workdir)} && T=$S/${name} && { [ -f "$T" ] || r=GONE; } && [ "$r" = 0 ]`;
+  let bytes = 0;
+  try {
+    await perform(target, { script: `${place} && fs_stage && { printf '' >"$T" || fs_full 0; }` }, signal);
+    for await (const input of pieces) {
+      const script = `${staged} && fs_receive ${input.length}`;
+      arrived(await target.runner.runOnce({ script, input }, signal), target);
+      bytes += input.length;
+    }
+    const check = { script: `${staged} && r="0 $(stat -c '%s %i' "$T")"` };
+    const { fields } = arrived(await target.runner.run(check, signal), target);
+    if (fields[1] !== String(bytes)) throw new LaneLost("what was written is not what is there");
+    // Moved already, it is known by its inode: then this runs for the second time.
+    const isThere = `[ "$(stat -c %i "./$n")" = ${quote(fields[2] ?? "")} ]`;
+    const move = { script: `${place} && { if [ -e "$T" ]; then fs_put; else ${isThere} || r=GONE; fi; }` };
+    arrived(await target.runner.run(move, signal), target);
+    return bytes;
+  } catch (error) {
+    await discard(target, name);
+    throw error;
+  }
+}
+
+/** In pieces of one size, but for the last. */
+async function* gathered(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of source) {
+    for (let at = 0; at < chunk.length; ) {
+      const part = chunk.subarray(at, at + PIECE_BYTES - size);
+      parts.push(part);
+      size += part.length;
+      at += part.length;
+      if (size < PIECE_BYTES) continue;
+      yield Buffer.concat(parts);
+      parts = [];
+      size = 0;
+    }
+  }
+  if (size > 0) yield Buffer.concat(parts);
+}
+
+async function* piecesOf(data: Uint8Array) {
+  for (let at = 0; at < data.length; at += PIECE_BYTES) yield data.subarray(at, at + PIECE_BYTES);
+}
+
+async function* followed(first: Uint8Array, rest: AsyncIterable<Uint8Array>) {
+  yield first;
+  yield* rest;
+}
+
+/** What lies in staging goes with the sandbox that it was put into. */
+function arrived(reply: Reply, { path }: Target): Reply {
+  if (reply.fields[0] === "GONE") throw new LaneLost("what was written is gone");
+  return succeeded(reply, path);
+}
+
+const lost = ({ path }: Target, cause: LaneLost) =>
+  new AppError(
+    "backend_failed",
+    `The sandbox was lost while ${quoted(path)} was written; nothing was changed. Try again.`,
+    { cause },
+  );

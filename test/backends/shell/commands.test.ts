@@ -1,0 +1,328 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import type { OpenChannel } from "../../../src/backends/shell/channel.ts";
+import { Shell } from "../../../src/backends/shell/shell.ts";
+import type { Backend, ExecOptions, ExecResult } from "../../../src/core/backend.ts";
+import { AppError } from "../../../src/core/errors.ts";
+import { commandsContract, drained, refuses } from "../../contracts/backend.ts";
+import { childShell, SHELLS } from "../../support/child-shell.ts";
+
+const { signal } = new AbortController();
+const folders: string[] = [];
+const shells: Shell[] = [];
+afterEach(() => {
+  for (const shell of shells.splice(0)) shell.close(new Error("the test is over"));
+});
+afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))));
+
+async function newFolder(): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "skein-shell-")));
+  folders.push(folder);
+  return folder;
+}
+
+type Command = readonly [string, ...string[]];
+
+function shellIn(folder: string, open: OpenChannel): Shell {
+  return new Shell(open, { workdir: folder, prelude: "", onSilence() {} });
+}
+
+/** A sandbox that is a folder, for one test. */
+async function opened(command: Command = SHELLS.dash) {
+  const folder = await newFolder();
+  let channels = 0;
+  const open = childShell({ shell: command, cwd: folder });
+  const shell = shellIn(folder, (events, limit) => {
+    channels++;
+    return open(events, limit);
+  });
+  shells.push(shell);
+  const start = (text: string, options: Partial<ExecOptions> = {}) =>
+    shell.exec(text, { signal, timeoutMs: 15_000, ...options });
+  return {
+    ...{ folder, shell, start, channels: () => channels },
+    execute: (text: string, options: Partial<ExecOptions> = {}) => drained(start(text, options)),
+    file: (name: string) => readFile(join(folder, name), "utf8").catch(() => ""),
+    write: (name: string) => writeFile(join(folder, name), ""),
+  };
+}
+
+/** Whether a process lives. One that has ended and is not yet asked for does not. */
+async function lives(pid: string): Promise<boolean> {
+  const text = await readFile(`/proc/${pid.trim()}/stat`, "latin1").catch(() => "");
+  return text !== "" && !/\) [ZX] /.test(text);
+}
+
+/** The process that reads what a command prints. */
+async function readerOf(command: string): Promise<number> {
+  const end = (pid: string, number: number) => readlink(`/proc/${pid.trim()}/fd/${number}`).catch(() => "");
+  const pipe = await end(command, 1);
+  for (const pid of await readdir("/proc"))
+    if (Number(pid) > 0 && (await end(pid, 0)) === pipe) return Number(pid);
+  throw new Error("Nobody reads it.");
+}
+
+describe.each(Object.entries(SHELLS))("a sandbox with %s", (_, command) => {
+  commandsContract(async () => {
+    const folder = await newFolder();
+    const shell = shellIn(folder, childShell({ shell: command, cwd: folder }));
+    const backend = { exec: shell.exec.bind(shell), ...plainFiles(folder) };
+    // The tests of commands use no other part of it.
+    return { backend: backend as unknown as Backend, close: async () => shell.close(new Error("the end")) };
+  });
+
+  test("tells death from an exit with the same status", async () => {
+    const { execute } = await opened(command);
+    for (const [name, number] of [
+      ["TERM", 15],
+      ["SEGV", 11],
+      ["HUP", 1],
+      ["USR1", 10],
+    ] as const) {
+      const killed = await execute(`echo x; kill -s ${name} $$`);
+      expect(killed).toEqual({ output: "x\n", omitted: 0, exitCode: null, signal: `SIG${name}` });
+      expect(await execute(`exit ${128 + number}`)).toEqual({
+        output: "",
+        omitted: 0,
+        exitCode: 128 + number,
+      });
+    }
+    expect((await execute("kill -s INT $$")).exitCode).toBe(130);
+    expect((await execute("kill -s PIPE $$")).exitCode).toBe(141);
+    expect((await execute("sh -c 'kill -s KILL $$'; exit 3")).exitCode).toBe(3);
+  });
+
+  test("runs nothing but the command's own text, line by line", async () => {
+    const { execute } = await opened(command);
+    expect((await execute("echo a\nno-such-tool")).output).toMatch(/^a\n.*2: no-such-tool/);
+    expect((await execute("if then")).output).toMatch(/1: Syntax error/);
+    for (const text of ["", "#", "&& x", "; ;", "'", "$(", ") | echo x", "} | echo x", "<<EOF\nx"])
+      expect((await execute(text)).output).not.toBe("x\n");
+    expect((await execute("echo next")).output).toBe("next\n");
+  });
+
+  test("gives a command an environment, files and a session of its own", async () => {
+    const { execute } = await opened(command);
+    const environment = (await execute("env")).output.match(/^\w+(?==)/gm)?.sort();
+    expect(environment?.filter((name) => name !== "SHLVL" && name !== "_")).toEqual([
+      ...["HOME", "PATH", "PWD", "SKEIN_JOB"],
+    ]);
+    const links = (await execute("ls -l /proc/self/fd")).output.match(/(?<= )\d+ -> .*/g) ?? [];
+    // Node hands on what it was itself given above 2; what the lane's shell holds must not be among it.
+    const inherited = await Promise.all(
+      links.map((link) => existsSync(`/proc/self/fd/${parseInt(link, 10)}`)),
+    );
+    expect(links.filter((_, index) => !inherited[index]).length).toBeLessThanOrEqual(1);
+    expect(links.slice(0, 3).map((link) => link.replace(/\d+\]/, ""))).toEqual([
+      ...["0 -> /dev/null", "1 -> pipe:[", "2 -> pipe:["],
+    ]);
+    const [pid, group, session] = (await execute("cut -d' ' -f1,5,6 /proc/$$/stat")).output.trim().split(" ");
+    expect([group, session]).toEqual([pid, pid]);
+  });
+
+  test("says that output is lost when what reads it was killed", async () => {
+    const { execute, start, file, write } = await opened(command);
+    const running = start("echo $$ > pid; echo on; while [ ! -e go ]; do sleep 0.01; done");
+    await running.next();
+    process.kill(await readerOf(await file("pid")), "SIGKILL");
+    await write("go");
+    expect(await drained(running)).toEqual({
+      ...{ output: "on\n", omitted: 0, exitCode: null, ended: "output-lost" },
+    });
+    expect((await execute("echo next")).output).toBe("next\n");
+  });
+
+  test("says that the sandbox is lost when its shell was killed, and ends what is left of the command", async () => {
+    const { execute, file } = await opened(command);
+    const killLane = "kill -s KILL -- -$(cut -d' ' -f5 /proc/$PPID/stat)";
+    const result = await execute(`echo $$ > pid; ${killLane}; sleep 300`);
+    expect(result).toMatchObject({ exitCode: null, ended: "sandbox-lost" });
+    await expect.poll(async () => lives(await file("pid"))).toBe(false);
+    expect((await execute("echo next")).output).toBe("next\n");
+  });
+});
+
+describe("a command", () => {
+  test("never gets what an earlier one left in the background prints", async () => {
+    const { execute, write } = await opened();
+    expect((await execute("(while [ ! -e go ]; do echo LATE; sleep 0.002; done) & echo x")).output).toContain(
+      "x\n",
+    );
+    for (let index = 0; index < 30; index++)
+      expect((await execute(`echo ${index}`)).output).toBe(`${index}\n`);
+    await write("go");
+  });
+
+  test("waits for its turn behind sixteen others, and is refused behind 64 more", async () => {
+    const { execute, write, shell } = await opened();
+    const running = Array.from({ length: 80 }, (_, index) =>
+      execute(`while [ ! -e go ]; do sleep 0.05; done; echo ${index}`),
+    );
+    await refuses(() => execute("echo more"), "unavailable", "64");
+    expect(shell.isBusy).toBe(true);
+    await write("go");
+    const outputs = (await Promise.all(running)).map(({ output }) => output);
+    expect(outputs).toEqual(outputs.map((_, index) => `${index}\n`));
+    expect(shell.isBusy).toBe(false);
+    expect((await execute("echo more")).output).toBe("more\n");
+  });
+
+  test("that waits for its turn is cancelled without being started", async () => {
+    const { execute, write, folder } = await opened();
+    const running = Array.from({ length: 16 }, () => execute("while [ ! -e go ]; do sleep 0.05; done"));
+    const abort = new AbortController();
+    const waiting = execute("echo x > started", { signal: abort.signal });
+    abort.abort();
+    expect(await waiting).toEqual({ output: "", omitted: 0, exitCode: null, ended: "cancelled" });
+    await write("go");
+    await Promise.all(running);
+    expect(existsSync(join(folder, "started"))).toBe(false);
+  });
+
+  test("that is cancelled right at its start leaves nothing behind", async () => {
+    const { execute, shell } = await opened();
+    await execute(":");
+    for (let count = 0; count < 40; count++) {
+      const abort = new AbortController();
+      const running = execute(`exec sleep 300.${process.pid}`, { signal: abort.signal });
+      await shell.runOnce({ script: ":" }, signal);
+      for (let turn = 0; turn < count; turn++) await new Promise(setImmediate);
+      abort.abort();
+      expect((await running).ended).toBe("cancelled");
+    }
+    expect((await execute(`ps -eo args | grep -c '[s]leep 300.${process.pid}'`)).output).toBe("0\n");
+  });
+
+  test("is begun in a shell that is alive, whatever has become of the others", async () => {
+    const { execute } = await opened();
+    const all = () => Promise.all(Array.from({ length: 8 }, () => execute("sleep 0.05; echo $PPID")));
+    const parents = (await all()).map(({ output }) => Number(output));
+    expect(new Set(parents).size).toBe(8);
+    const lane = (await execute("cut -d' ' -f4 /proc/$PPID/stat")).output;
+    process.kill(Number(lane), "SIGKILL");
+    for (const { output } of await all()) expect(Number(output)).toBeGreaterThan(0);
+  });
+
+  test("that cannot be ended does not hold up who waits for it", async () => {
+    const { execute, start, file } = await opened();
+    const running = start("echo $$ > pid; echo on; sleep 300", { timeoutMs: 1000 });
+    await running.next();
+    const reader = await readerOf(await file("pid"));
+    process.kill(reader, "SIGSTOP");
+    const begun = performance.now();
+    expect(await drained(running)).toMatchObject({ output: "on\n", ended: "timeout" });
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    process.kill(reader, "SIGKILL");
+    expect((await execute("echo next")).output).toBe("next\n");
+  });
+
+  test("waits for a reader that is slow", async () => {
+    const { start, file } = await opened();
+    const stream = start(
+      "echo 0 > count; while :; do printf %10000s x; n=$((n+1)); echo $n > count.new; mv count.new count; done",
+    );
+    await stream.next();
+    let [last, same] = [-1, 0];
+    while (same < 20) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      const now = Number(await file("count"));
+      same = now === last ? same + 1 : 0;
+      last = now;
+    }
+    expect(last * 10_000).toBeLessThan(2_000_000);
+    await stream.return(undefined as never);
+  });
+
+  test("takes no memory, however much it prints", async () => {
+    const { execute } = await opened();
+    const before = process.memoryUsage().rss;
+    expect(await execute("head -c 10737418240 /dev/zero")).toMatchObject({ ended: "output-limit" });
+    expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);
+  });
+
+  test("says that the memory was used up when it was killed for it, and only then", async () => {
+    const { start, execute, shell } = await opened();
+    const during = async (text: string): Promise<ExecResult> => {
+      const stream = start(`echo on; ${text}`);
+      await stream.next();
+      shell.noteOom();
+      return drained(stream);
+    };
+    expect(await during("kill -s KILL $$")).toMatchObject({
+      ended: "oom",
+      exitCode: null,
+      signal: "SIGKILL",
+    });
+    expect(await during("sleep 0.01; exit 137")).toMatchObject({ ended: "oom", exitCode: 137 });
+    expect(await during("exit 1")).toEqual({ output: "on\n", omitted: 0, exitCode: 1 });
+    const late = execute("echo > dead; kill -s KILL $$");
+    await expect.poll(() => shell.isBusy).toBe(true);
+    const noting = setInterval(() => shell.noteOom(), 20);
+    expect(await late).toMatchObject({ ended: "oom" });
+    clearInterval(noting);
+    expect(await execute("kill -s KILL $$")).not.toHaveProperty("ended");
+  });
+});
+
+describe("what commands leave in the background", () => {
+  test("goes on when it holds its output, up to eight of them", async () => {
+    const { execute, file } = await opened();
+    const leave = (index: number) => execute(`sleep 300 & echo $! > pid${index}`);
+    await leave(0);
+    await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(leave));
+    await expect.poll(async () => lives(await file("pid0"))).toBe(false);
+    for (let index = 1; index < 9; index++) expect(await lives(await file(`pid${index}`))).toBe(true);
+    await execute("kill -s KILL $(cat pid?)");
+  });
+
+  test("does not keep the server busy, however much it prints", async () => {
+    const { execute } = await opened();
+    const { exitCode, omitted } = await execute("yes & echo $! > pid");
+    expect(exitCode).toBe(0);
+    expect(omitted).toBeLessThan(5_000_000);
+    const before = performance.eventLoopUtilization();
+    await execute("sleep 0.3");
+    expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.8);
+    await execute("kill -s KILL $(cat pid)");
+  });
+});
+
+describe("a shell that is closed", () => {
+  test("ends what runs as lost, and fails what waits and what comes", async () => {
+    const { shell, start, execute, file } = await opened();
+    const names = Array.from({ length: 16 }, (_, index) => `pid${index}`);
+    const running = names.map((name) => start(`echo $$ > ${name}; echo on; exec sleep 300`));
+    await Promise.all(running.map((stream) => stream.next()));
+    const waiting = expect(execute("echo never")).rejects.toThrow("the end");
+    shell.close(new Error("the end"));
+    for (const stream of running)
+      expect(await drained(stream)).toMatchObject({ ended: "sandbox-lost", exitCode: null });
+    await waiting;
+    await expect(execute("echo never")).rejects.toThrow("the end");
+    for (const name of names) process.kill(Number(await file(name)), "SIGKILL");
+  });
+});
+
+/** As much of the port as the tests of commands need, on the folder itself. */
+function plainFiles(folder: string): Pick<Backend, "read" | "write" | "stat" | "remove"> {
+  return {
+    async *read(path) {
+      yield await readFile(join(folder, path));
+    },
+    async write(path, data) {
+      if (!(data instanceof Uint8Array)) throw new Error("not needed here");
+      await writeFile(join(folder, path), data);
+      return data.length;
+    },
+    async stat(path) {
+      const { size } = await stat(join(folder, path)).catch(() => {
+        throw new AppError("not_found", path);
+      });
+      return { path, type: "file", size, modified_at: "" };
+    },
+    remove: (path) => rm(join(folder, path)),
+  };
+}

@@ -1,0 +1,49 @@
+// Channels to shells that are child processes of the test: what a container's shells are, without a container.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { OpenChannel } from "../../src/backends/shell/channel.ts";
+
+/** A shell by the command that starts it; each is a `/bin/sh` somewhere. */
+export const SHELLS = {
+  dash: ["dash"],
+  busybox: ["busybox", "sh"],
+  bash: ["bash", "--posix"],
+} satisfies Record<string, readonly [string, ...string[]]>;
+
+export interface ChildShell {
+  readonly shell: readonly [string, ...string[]];
+  readonly cwd: string;
+  /** The only place where commands are looked for. */
+  readonly path?: string;
+}
+
+export function childShell({ shell: [file, ...args], cwd, path }: ChildShell): OpenChannel {
+  return async (events) => {
+    const env = { PATH: path ?? process.env.PATH ?? "/usr/bin:/bin", HOME: cwd };
+    const child = spawn(file, args, { cwd, env, detached: true, stdio: "pipe" });
+    const streams = [child.stdin, child.stdout, child.stderr];
+    let isClosed = false;
+    const close = (error?: Error) => {
+      if (isClosed) return;
+      isClosed = true;
+      for (const stream of streams) stream.destroy();
+      events.onClose(error);
+    };
+    for (const stream of streams) stream.on("error", close);
+    child.stdout.on("data", (bytes: Buffer) => isClosed || events.onOutput(bytes));
+    child.stderr.on("data", (bytes: Buffer) => isClosed || events.onErrorOutput(bytes));
+    child.on("error", close);
+    child.on("close", () => close());
+    await once(child, "spawn");
+    return {
+      write: (bytes) =>
+        new Promise((resolve, reject) => {
+          child.stdin.write(bytes, (error) => (error ? reject(error) : resolve()));
+        }),
+      pause: () => void [child.stdout.pause(), child.stderr.pause()],
+      resume: () => void [child.stdout.resume(), child.stderr.resume()],
+      close: () => close(),
+    };
+  };
+}

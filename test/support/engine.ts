@@ -1,0 +1,58 @@
+// The Docker engine of a test file. Which one it is, is found out by engine-setup.ts, for the files that
+// vitest.config.ts lists. Where tests may have an engine of their own, each file has one to itself, until it is done.
+
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import Docker from "dockerode";
+import { afterAll, describe, inject, test } from "vitest";
+import { type OwnEngine, startOwnEngine } from "./own-engine.ts";
+
+/** Made by script/test-images. `debian`: GNU tools, dash, perl, python3. `bare`: no uid 1000, no /workspace. */
+export type TestImage = "busybox" | "perl" | "debian" | "bare";
+
+export interface Engine extends Pick<OwnEngine, "host" | "docker"> {
+  /** Its name in the engine, where it is from then on. */
+  image(name: TestImage): Promise<string>;
+}
+
+const found = inject("engine");
+if (!found)
+  throw new Error("A test that needs an engine is in a folder `docker`, or is named *.docker.test.ts.");
+
+const own = found.kind === "own" ? await startOwnEngine() : undefined;
+if (own) afterAll(own.close);
+
+/** The tests get the engine; without one they are skipped. */
+export function describeWithEngine(name: string, tests: (engine: Engine) => void): void {
+  if (own) describeWithOwnEngine(name, tests);
+  else if (found.kind === "machine")
+    describe(name, () => tests(withImages({ host: found.host, docker: new Docker() })));
+  else test.skip(`${name} (needs a Docker engine)`, () => {});
+}
+
+/** For tests that stop it, or see all that it has: they are skipped when it is not their own. */
+export function describeWithOwnEngine(name: string, tests: (engine: Engine & OwnEngine) => void): void {
+  if (own) describe(name, () => tests(withImages(own)));
+  else test.skip(`${name} (needs a Docker engine of its own)`, () => {});
+}
+
+const loaded = new Map<TestImage, Promise<string>>();
+
+function withImages<E extends Pick<OwnEngine, "docker">>(engine: E): E & Pick<Engine, "image"> {
+  const image = (name: TestImage) => {
+    const loading = loaded.get(name) ?? load(engine.docker, name);
+    loaded.set(name, loading);
+    return loading;
+  };
+  return { ...engine, image };
+}
+
+/** Also when another file loads the same one: the same archive is the same image. */
+async function load(docker: Docker, name: TestImage): Promise<string> {
+  if (found.kind === "none") throw new Error("There is no engine.");
+  const progress = await docker.loadImage(createReadStream(join(found.images, `${name}.tar`)));
+  await new Promise<void>((resolve, reject) => {
+    docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+  });
+  return `skein-test/${name}`;
+}

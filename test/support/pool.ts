@@ -1,0 +1,21 @@
+// The pool of backends as the server makes it, with what most tests do not care about.
+
+import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+
+/** Closed by the caller. */
+export function newPool(options: Pick<PoolOptions, "dataDir"> & Partial<PoolOptions>) {
+  return createBackendPool({
+    allowSeveralUsers: false,
+    docker: {
+      ...{ host: undefined, deployment: undefined, firewall: "managed" },
+      ...{ caps: { total: 100, tenant: 100 }, sweepMs: 20_000 },
+    },
+    sandboxes: createMemoryStores().sandboxes,
+    logger: SILENT,
+    onStatus() {},
+    ...options,
+  });
+}
+
+const SILENT = { info() {}, warn() {}, error() {} };
