@@ -25,14 +25,14 @@ export async function setup(project: TestProject): Promise<() => void> {
   let note = "";
   const found = await find().catch((error: Error): FoundEngine => {
     if (process.env.CI) throw new Error(`The tests have no Docker engine. ${error.message}`);
-    note = `were SKIPPED: they have no Docker engine. ${error.message}`;
+    note = `SKIPPED, because the tests have no Docker engine. ${error.message}`;
     return { kind: "none" };
   });
-  if (found.kind === "machine") note = "were run on this machine's engine, without the tests that stop it.";
+  if (found.kind === "machine") note = "run on this machine's engine, without the tests that stop it.";
   project.provide("engine", found);
   return () => {
     const files = project.vitest.state.getTestModules().filter((file) => file.project === project);
-    if (note) process.stderr.write(`\n*** ${files.length} test files with sandboxes ${note}\n\n`);
+    if (note) process.stderr.write(`\n*** Test files with sandboxes: ${files.length}, ${note}\n\n`);
   };
 }
 

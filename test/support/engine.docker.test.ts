@@ -9,19 +9,17 @@ import { text } from "node:stream/consumers";
 import { expect, test, vi } from "vitest";
 import { describeWithEngine, describeWithOwnEngine, type TestImage } from "./engine.ts";
 
-const WORKS: Readonly<Record<TestImage, string>> = {
-  busybox: "test $(stat -c %u:%g /workspace) = 1000:1000 && setsid true && echo works",
-  perl: "perl -MPOSIX -e 'print q(works), qq(\n)'",
-  debian:
-    "cd /workspace && ls --version | grep -q GNU && setsid true && python3 -c 'import os; print(\"works\")'",
-  bare: "! test -e /workspace && ! grep 1000 /etc/passwd && echo works",
-};
+const WORKS: readonly (readonly [TestImage, string])[] = [
+  ["busybox", "test $(stat -c %u:%g /workspace) = 1000:1000 && setsid true && echo works"],
+  ["perl", "perl -MPOSIX -e 'print qq(works\n)'"],
+  ["debian", "ls --version | grep -q GNU && setsid true && python3 -c 'import os; print(\"works\")'"],
+  ["bare", "! test -e /workspace && ! grep 1000 /etc/passwd && echo works"],
+];
 
 describeWithEngine("a test's engine", (engine) => {
-  test.each(Object.entries(WORKS))("runs commands in the image `%s`", async (name, command) => {
-    const image = await engine.image(name as TestImage);
+  test.each(WORKS)("runs commands in the image `%s`", async (name, command) => {
     const output = new PassThrough();
-    await engine.docker.run(image, ["sh", "-c", command], output, {
+    await engine.docker.run(await engine.image(name), ["sh", "-c", command], output, {
       Tty: true,
       HostConfig: { AutoRemove: true },
     });

@@ -25,6 +25,14 @@ export async function admit(host: Host, sandbox: Sandbox, signal: AbortSignal): 
   }
 }
 
+/** One that could not be made to run takes no room. Throws what the engine says. */
+export async function withdraw({ engine, ledger }: Host, id: string): Promise<void> {
+  const found = await engine.inspect(id);
+  const seen = found?.status === "running" ? undefined : await ledger.get(id);
+  const ending = seen?.state === "running" ? await ledger.begin(seen) : undefined;
+  if (ending) await ledger.settle(ending, found ? "stopped" : "removed");
+}
+
 async function makeRoom(host: Host, signal: AbortSignal): Promise<boolean> {
   for (const seen of await host.ledger.idle(ROOM_IDLE_MS, CANDIDATES))
     if (await retire(host, seen, signal)) return true;

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
 import type { Sandbox } from "../../core/sandboxes.ts";
-import { type ContainerInfo, EngineError } from "./engine.ts";
+import { type ContainerInfo, EngineError } from "./engine-info.ts";
 import { labelsOf, SPEC } from "./identity.ts";
 import type { DockerOptions } from "./options.ts";
 import type { Host } from "./services.ts";
@@ -22,27 +22,19 @@ export interface Wanted {
   readonly options: DockerOptions;
 }
 
-export interface Running {
-  readonly containerId: string;
-  /** Whether it ran before: then something may run in it that nobody waits for any more. */
-  readonly wasRunning: boolean;
-}
-
-/** Throws `backend_failed` or `backend_refused` with what is wrong, `unavailable` when the engine is away. */
-export async function converge(host: Host, wanted: Wanted, signal: AbortSignal): Promise<Running> {
+/** Resolves with the container's id. Throws `backend_failed` or `backend_refused` with what is wrong, `unavailable` when the engine is away. */
+export async function converge(host: Host, wanted: Wanted, signal: AbortSignal): Promise<string> {
   const { sandbox, options } = wanted;
   const network = await host.networks.prepare(options.network, signal);
   const labels = labelsOf(host.deployment, sandbox);
   const spec = specOf({ options, volume: sandbox.id, network, labels });
   let deadline = performance.now() + PATIENCE_MS;
   let pause = FIRST_PAUSE_MS;
-  let wasRunning = true;
   let wasPulled = false;
 
   const step = async (): Promise<string | undefined> => {
     const found = await host.engine.inspect(sandbox.id, signal);
     if (!found) {
-      wasRunning = false;
       await host.disk.prepare(sandbox.id, options.disk, labels, signal);
       await host.engine.create(sandbox.id, spec, signal);
       return undefined;
@@ -56,7 +48,6 @@ export async function converge(host: Host, wanted: Wanted, signal: AbortSignal):
       return undefined;
     }
     if (found.status === "running") return found.id;
-    wasRunning = false;
     await raise(host, wanted, found, signal);
     return undefined;
   };
@@ -64,7 +55,7 @@ export async function converge(host: Host, wanted: Wanted, signal: AbortSignal):
   for (;;) {
     try {
       const containerId = await step();
-      if (containerId !== undefined) return { containerId, wasRunning };
+      if (containerId !== undefined) return containerId;
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       if (isMissingImage(error) && !wasPulled) {

@@ -2,7 +2,8 @@
 
 import { AppError, messageOf } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { type Engine, EngineError } from "./engine.ts";
+import type { Engine } from "./engine.ts";
+import { EngineError } from "./engine-info.ts";
 import type { LoopDisks } from "./loop.ts";
 
 /**

@@ -3,11 +3,12 @@
 import { AppError } from "../../core/errors.ts";
 import type { BackendLogger } from "../definition.ts";
 import { type DiskKind, findDiskKind, type ProbedEngine } from "./disk-kind.ts";
-import type { Engine, VolumeInfo } from "./engine.ts";
+import type { Engine } from "./engine.ts";
+import type { VolumeInfo } from "./engine-info.ts";
 import { labelOf } from "./identity.ts";
 import { type LoopDisks, linkFolders, loopDisks } from "./loop.ts";
 
-/** What `losetup` and the like are given when the caller has no end of his own. */
+/** What `losetup` and the like are given when the caller sets no end. */
 const PATIENCE_MS = 60_000;
 /** Space that is freed in a workspace is free on the host at once. */
 const MOUNT_OPTIONS = "nosuid,nodev,noatime,discard";

@@ -3,15 +3,19 @@
 import { AppError } from "../../core/errors.ts";
 import { quoted } from "../paths.ts";
 import { type Files, shellFiles } from "../shell/files.ts";
-import { LaneLost } from "../shell/runner.ts";
+import { LaneLost, type Runner } from "../shell/runner.ts";
 import type { DockerSandbox } from "./sandbox.ts";
 
-export function sandboxFiles(sandbox: DockerSandbox, workdir: string): Files {
-  const byShell = shellFiles(sandbox, workdir);
+export function sandboxFiles(current: () => DockerSandbox, workdir: string): Files {
+  const runner: Runner = {
+    run: (fragment, signal) => current().run(fragment, signal),
+    runOnce: (fragment, signal) => current().runOnce(fragment, signal),
+  };
+  const byShell = shellFiles(runner, workdir);
 
   /** For what may be done twice. */
   const either = async <T>(work: (files: Files) => Promise<T>, signal: AbortSignal): Promise<T> => {
-    const helper = await sandbox.helper(signal);
+    const helper = await current().helper(signal);
     if (!helper) return work(byShell);
     return work(helper).catch((error: unknown) => {
       if (error instanceof LaneLost) return work(byShell);
@@ -26,7 +30,7 @@ export function sandboxFiles(sandbox: DockerSandbox, workdir: string): Files {
     files: (folder, skipped, signal) => either((files) => files.files(folder, skipped, signal), signal),
 
     async *read(path, range, signal) {
-      const helper = await sandbox.helper(signal);
+      const helper = await current().helper(signal);
       if (!helper) return yield* byShell.read(path, range, signal);
       let hasBegun = false;
       try {
@@ -44,14 +48,14 @@ export function sandboxFiles(sandbox: DockerSandbox, workdir: string): Files {
 
     async write(path, data, signal) {
       if (data instanceof Uint8Array) return either((files) => files.write(path, data, signal), signal);
-      const files = (await sandbox.helper(signal)) ?? byShell;
+      const files = (await current().helper(signal)) ?? byShell;
       return files.write(path, data, signal).catch((error: unknown) => {
         throw error instanceof LaneLost ? lost(`${quoted(path)} was written`, error) : error;
       });
     },
 
     async remove(path, signal) {
-      const helper = await sandbox.helper(signal);
+      const helper = await current().helper(signal);
       if (!helper) return byShell.remove(path, signal);
       await helper.remove(path, signal).catch(async (error: unknown) => {
         if (!(error instanceof LaneLost)) throw error;
@@ -61,7 +65,7 @@ export function sandboxFiles(sandbox: DockerSandbox, workdir: string): Files {
     },
 
     async *contents(paths, maxBytes, signal) {
-      const helper = await sandbox.helper(signal);
+      const helper = await current().helper(signal);
       const left = new Set(paths);
       try {
         if (helper)

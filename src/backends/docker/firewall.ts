@@ -75,8 +75,11 @@ export function firewall(bridge: string, mark: string): Firewall {
       await runCommand("iptables", ["-w", "-C", "FORWARD", "-j", BEFORE_DOCKER], { signal });
       // Replaces what these chains hold in one step, and touches no others.
       await runCommand("iptables-restore", ["-w", "--noflush"], { signal, input: await rules() });
-      for (const hook of await usable(hooks))
-        if (!(await has(hook, signal))) await change("-I", hook, signal);
+      await Promise.all(
+        (await usable(hooks)).map(async (hook) => {
+          if (!(await has(hook, signal))) await change("-I", hook, signal);
+        }),
+      );
     },
     async lower(signal) {
       for (const hook of await usable(hooks))
@@ -109,13 +112,15 @@ function neighbours(): string[] {
   return addresses.flatMap(({ family, cidr }) => (family === "IPv4" && cidr !== null ? [cidr] : []));
 }
 
-/** False when there is no such thing. */
+/** What programs answer when there is no such rule or chain, and no such program. */
+const ABSENT: readonly unknown[] = [1, 2, "ENOENT"];
+
 async function succeeds(run: Promise<string>): Promise<boolean> {
   try {
     await run;
     return true;
   } catch (error) {
-    if (error instanceof CommandFailed && (error.code === 1 || error.code === 2)) return false;
+    if (error instanceof CommandFailed && ABSENT.includes(error.code)) return false;
     throw error;
   }
 }

@@ -5,7 +5,8 @@ import { execFile, spawn } from "node:child_process";
 
 const DEADLINE_MS = 30_000;
 const LOCK_MS = 60_000;
-const MAX_OUTPUT_BYTES = 4 * 1024 ** 2;
+/** Of what a program says; one that says more is killed. A file system that is mended can say a lot. */
+const MAX_OUTPUT_BYTES = 64 * 1024 ** 2;
 const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
 /** Its message names paths of this machine: it is for the log, not for users. */

@@ -4,7 +4,8 @@ import type { BackendServices } from "../definition.ts";
 import { inWords } from "./converge.ts";
 import { deploymentOf } from "./deployment.ts";
 import { openDisk } from "./disk.ts";
-import { connect, EngineError } from "./engine.ts";
+import { connect } from "./engine.ts";
+import { EngineError } from "./engine-info.ts";
 import { networks } from "./network.ts";
 import type { Host } from "./services.ts";
 

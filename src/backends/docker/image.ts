@@ -1,7 +1,7 @@
 // A file that holds a file system of its own, of a fixed size: what does not fit is refused by the kernel. It takes
 // up on the host what is in it, not what it may hold.
 //
-// For a caller who has the file for himself: no other process, and no device, uses it meanwhile.
+// For a caller that has the file to itself: no other process, and no device, uses it meanwhile.
 
 import { open, rename, rm, truncate } from "node:fs/promises";
 import { CommandFailed, runCommand } from "./host-command.ts";
@@ -46,6 +46,7 @@ export async function makeImage(path: string, bytes: number, signal: AbortSignal
     ];
     await runCommand("mkfs.ext4", [...options, draft], { signal });
     await handOverLostAndFound(draft, signal);
+    await flush(draft);
     await rename(draft, path);
   } catch (error) {
     await rm(draft, { force: true });
@@ -110,7 +111,13 @@ async function handOverLostAndFound(path: string, signal: AbortSignal): Promise<
   await runCommand("debugfs", ["-w", "-f", "-", path], { signal, input });
 }
 
-/** At most what fits `bytes`. The kernel groups blocks, and a last group that is too small would be left out. */
+/** A file that has its name is whole, also after a crash of the host. */
+async function flush(path: string): Promise<void> {
+  const file = await open(path, "r");
+  await file.sync().finally(() => file.close());
+}
+
+/** What fits `bytes`, less a last group of blocks that would be too small to be used. */
 function blocksFor(bytes: number): number {
   const blocks = Math.floor(bytes / BLOCK_BYTES);
   const last = blocks % GROUP_BLOCKS;

@@ -6,7 +6,7 @@ import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
 import { inWords } from "./converge.ts";
-import { EngineError } from "./engine.ts";
+import { EngineError } from "./engine-info.ts";
 import { sandboxFiles } from "./files.ts";
 import { hostHolder } from "./host.ts";
 import { sandboxId } from "./identity.ts";
@@ -25,12 +25,7 @@ export const docker = {
     const keeper = new Keeper({ reach, sandboxes: () => sandboxes, sweepMs: settings.sweepMs, logger });
     const idOf = async (place: Place) => sandboxId(await deployment(), place);
 
-    const obtain = async (options: DockerOptions, place: Place): Promise<DockerSandbox> => {
-      keeper.start();
-      const id = await idOf(place);
-      const known = sandboxes.get(id);
-      if (known && isSame(known.options, options)) return known;
-      await known?.close("it is made anew from another configuration");
+    const make = (id: string, options: DockerOptions, place: Place): DockerSandbox => {
       const made = new DockerSandbox({
         host: reach,
         sandbox: { id, owner: place.owner, name: place.name, keep: keepOf(options) },
@@ -39,6 +34,14 @@ export const docker = {
       });
       sandboxes.set(id, made);
       return made;
+    };
+    /** The one of this configuration; one of another is closed. */
+    const obtain = async (id: string, options: DockerOptions, place: Place): Promise<DockerSandbox> => {
+      keeper.start();
+      const known = sandboxes.get(id);
+      if (known && isSame(known.options, options)) return known;
+      await known?.close("it is made anew from another configuration");
+      return make(id, options, place);
     };
 
     /** For good, in the ledger as well; the files stay. */
@@ -54,15 +57,16 @@ export const docker = {
       begin: () => keeper.start(),
 
       async create(options, place): Promise<Backend> {
-        const sandbox = await obtain(options, place);
+        const id = await idOf(place);
+        const sandbox = await obtain(id, options, place);
         // Whoever comes to use it learns what is in the way.
-        sandbox.ready(new AbortController().signal).catch(() => {});
-        return backendOf(sandbox, options);
+        sandbox.ready(FOREVER).catch(() => {});
+        return backendOf(() => sandboxes.get(id) ?? make(id, options, place), options);
       },
 
       async ready(options, place) {
-        const sandbox = await obtain(options, place);
-        await sandbox.ready(new AbortController().signal);
+        const sandbox = await obtain(await idOf(place), options, place);
+        await sandbox.ready(FOREVER);
       },
 
       async state(_, place) {
@@ -81,8 +85,10 @@ export const docker = {
 
       async stop(place) {
         const id = await idOf(place);
-        await sandboxes.get(id)?.letGo("it was stopped");
+        const sandbox = sandboxes.get(id);
+        await sandbox?.letGo("it was stopped");
         await halt(await reach(), id);
+        if (sandbox && !sandbox.isBusy && !sandbox.isOpen) sandboxes.delete(id);
       },
 
       async ping() {
@@ -103,20 +109,23 @@ export const docker = {
   },
 } satisfies BackendDefinition<DockerOptions>;
 
-function backendOf(sandbox: DockerSandbox, { workdir }: DockerOptions): Backend {
-  const files = sandboxFiles(sandbox, workdir);
+/** The sandbox is asked for anew at each use: the one that is meant may have been replaced. */
+function backendOf(current: () => DockerSandbox, { workdir }: DockerOptions): Backend {
+  const files = sandboxFiles(current, workdir);
   const { stat, read, list, remove } = files;
   const write: Backend["write"] = async (path, data, signal) => {
-    await sandbox.assertRoom(signal);
+    await current().assertRoom(signal);
     return files.write(path, data, signal);
   };
   return {
     ...{ type: "docker", workdir },
-    exec: (command, options) => sandbox.exec(command, options),
+    exec: (command, options) => current().exec(command, options),
     ...{ stat, read, write, list, remove },
     ...editing({ stat, read, write }),
     ...searching(files),
   };
 }
+
+const FOREVER = new AbortController().signal;
 
 const isSame = (one: DockerOptions, other: DockerOptions) => JSON.stringify(one) === JSON.stringify(other);

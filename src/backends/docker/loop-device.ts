@@ -60,7 +60,7 @@ export async function isMounted(device: string): Promise<boolean> {
   }
 }
 
-/** At no time the link is missing, or leads to two. */
+/** In one step, whatever the link led to before. */
 export async function pointTo(device: string, link: string): Promise<void> {
   if ((await readlink(link).catch(() => undefined)) === device) return;
   const draft = `${link}.new`;

@@ -5,10 +5,10 @@ import { randomId } from "../../lib/random-id.ts";
 import type { OpenChannel } from "../shell/channel.ts";
 import { clearStaging } from "../shell/files.ts";
 import { PRELUDE } from "../shell/prelude.ts";
-import type { Runner } from "../shell/runner.ts";
+import { LaneLost, quote, type Runner } from "../shell/runner.ts";
 import { Shell } from "../shell/shell.ts";
-import type { Running } from "./converge.ts";
 import { DiskWatch } from "./disk-watch.ts";
+import { EngineError } from "./engine-info.ts";
 import { frameChannel } from "./exec-channel.ts";
 import { type Helper, keepHelper } from "./helper.ts";
 import { labelsOf } from "./identity.ts";
@@ -32,7 +32,7 @@ export interface Opened {
 export interface MoveIn {
   readonly sandbox: Sandbox;
   readonly options: DockerOptions;
-  readonly running: Running;
+  readonly containerId: string;
   /** An operation has had no answer for long. */
   readonly onSilence: () => void;
 }
@@ -40,20 +40,23 @@ export interface MoveIn {
 /** Throws `LaneLost` when the container goes away meanwhile. */
 export async function moveIn(
   host: Host,
-  { sandbox, options, running, onSilence }: MoveIn,
+  { sandbox, options, containerId, onSilence }: MoveIn,
   signal: AbortSignal,
 ): Promise<Opened> {
-  const { containerId, wasRunning } = running;
-  const open: OpenChannel = async (events, signal) =>
-    frameChannel(await host.engine.exec(containerId, shellSpec(options), signal), events);
+  const open: OpenChannel = async (events, signal) => {
+    try {
+      return frameChannel(await host.engine.exec(containerId, shellSpec(options), signal), events);
+    } catch (error) {
+      // Whoever wanted the shell finds out what became of the container.
+      throw error instanceof EngineError ? new LaneLost(error.message, { cause: error }) : error;
+    }
+  };
   const { workdir } = options;
   const shell = new Shell(open, { workdir, prelude: PRELUDE, onSilence });
   try {
     await shell.prewarm(signal);
-    // What a server that died has left behind is waited for by nobody.
-    if (wasRunning) await shell.killAll(signal);
-    else await clearStaging(shell, workdir, signal);
-    if (!(await isWritable(shell, signal))) await giveToTenant(host, { sandbox, options }, signal);
+    await clearStaging(shell, workdir, signal);
+    if (!(await isUsable(shell, workdir, signal))) await giveToTenant(host, { sandbox, options }, signal);
     const isCapped = await host.disk.isCapped(sandbox.id, signal);
     const diskWatch = isCapped ? undefined : new DiskWatch({ shell, workdir, bytes: options.disk });
     const helper = keepHelper(open, workdir);
@@ -68,8 +71,15 @@ export async function moveIn(
   }
 }
 
-async function isWritable(shell: Pick<Runner, "runOnce">, signal: AbortSignal): Promise<boolean> {
-  const { fields } = await shell.runOnce({ script: "[ -w . ] || r=1" }, signal);
+/** Its owner may have shut himself out, and could not get in to mend that. */
+async function isUsable(
+  shell: Pick<Runner, "runOnce">,
+  workdir: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const place = quote(workdir);
+  const script = `[ -r ${place} ] && [ -w ${place} ] && [ -x ${place} ] || chmod u+rwx ${place} || r=1`;
+  const { fields } = await shell.runOnce({ script }, signal);
   return fields[0] === "0";
 }
 

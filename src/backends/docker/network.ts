@@ -6,7 +6,8 @@ import { readFile } from "node:fs/promises";
 import { AppError } from "../../core/errors.ts";
 import { serially } from "../../lib/serially.ts";
 import type { BackendLogger, DockerSettings } from "../definition.ts";
-import type { Engine, NetworkInfo } from "./engine.ts";
+import type { Engine } from "./engine.ts";
+import type { NetworkInfo } from "./engine-info.ts";
 import { firewall } from "./firewall.ts";
 import { CommandFailed } from "./host-command.ts";
 import { labelOf } from "./identity.ts";
@@ -30,7 +31,7 @@ export type NetworkEngine = Pick<Engine, "inspectNetwork" | "createNetwork" | "r
 
 export interface NetworksOptions {
   readonly deployment: string;
-  /** `operator`: the operator answers for what sandboxes on `bridge`, or on a network of his, can reach. */
+  /** `operator`: the operator answers for all that sandboxes can reach on `bridge` and on internal networks. */
   readonly firewall: DockerSettings["firewall"];
   readonly logger: BackendLogger;
 }
@@ -63,7 +64,7 @@ export function networks(engine: NetworkEngine, options: NetworksOptions): Netwo
   };
 
   const toInternet = async (signal: AbortSignal): Promise<string> => {
-    if (isManaged && process.getuid?.() !== 0) throw needsFirewall("it is not root");
+    if (isManaged && !isRoot()) throw needsFirewall("it is not root");
     const known = await engine.inspectNetwork(name, signal);
     const network = known ?? (await make(signal));
     if (!Object.entries(made).every(([key, value]) => network.options[key] === value) || network.hasIpv6)
@@ -82,7 +83,7 @@ export function networks(engine: NetworkEngine, options: NetworksOptions): Netwo
   const raise = async (signal: AbortSignal): Promise<void> => {
     const interfaces = await readFile("/proc/self/net/dev", "utf8").catch(() => "");
     if (!interfaces.includes(`${bridge}:`))
-      throw needsFirewall("the engine's networks are not on its machine");
+      throw needsFirewall("the engine's networks are not on this machine");
     if ((await readFile(SEES_BRIDGES, "utf8").catch(() => "")).trim() !== "1")
       throw needsFirewall("the machine's setting `net.bridge.bridge-nf-call-iptables` is not 1");
     try {
@@ -108,10 +109,12 @@ export function networks(engine: NetworkEngine, options: NetworksOptions): Netwo
     },
     async remove(signal) {
       await engine.removeNetwork(name, signal);
-      if (isManaged) await wall.lower(signal);
+      if (isManaged && isRoot()) await wall.lower(signal);
     },
   };
 }
+
+const isRoot = () => process.getuid?.() === 0;
 
 /** Whether the host has an address in it, and with it all that listens there. */
 function hasHost({ driver, options, hasIpv6 }: NetworkInfo): boolean {

@@ -2,7 +2,7 @@
 // nothing is there that is never looked at again.
 
 import type { Sandbox, SandboxState } from "../../core/sandboxes.ts";
-import type { ContainerSummary } from "./engine.ts";
+import type { ContainerSummary } from "./engine-info.ts";
 import { ERRAND, labelOf, sandboxOf } from "./identity.ts";
 import type { Host } from "./services.ts";
 

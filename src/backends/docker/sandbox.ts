@@ -11,9 +11,10 @@ import { orAborted } from "../../lib/abortable.ts";
 import type { BackendState, Place } from "../definition.ts";
 import type { Files } from "../shell/files.ts";
 import { type Fragment, LaneLost, type Reply, type Runner } from "../shell/runner.ts";
-import { admit } from "./admission.ts";
+import { admit, withdraw } from "./admission.ts";
 import { converge, inWords } from "./converge.ts";
-import { type ContainerInfo, EngineError } from "./engine.ts";
+import { EngineError } from "./engine-info.ts";
+import { findLoss } from "./loss.ts";
 import { moveIn, type Opened } from "./move-in.ts";
 import type { DockerOptions } from "./options.ts";
 import type { Host } from "./services.ts";
@@ -21,6 +22,10 @@ import type { Host } from "./services.ts";
 const TRIES = 6;
 /** After so many losses in one operation, all that runs in the sandbox is killed: something keeps killing us. */
 const TRIES_BEFORE_RESET = 3;
+/** The same after so many commands that were lost in a row, as with a fork bomb: none of them is repeated. */
+const LOST_BEFORE_RESET = 2;
+/** For a shell to kill all the others. Where it gets no processor, the engine does it. */
+const KILL_ALL_MS = 1500;
 const FIRST_PAUSE_MS = 30;
 const MAX_EXPLAIN_MS = 300;
 
@@ -40,6 +45,7 @@ export class DockerSandbox implements Runner {
   #state: BackendState = { status: "stopped" };
   #uses = 0;
   #wasUsed = false;
+  #lostInARow = 0;
 
   constructor(settings: SandboxSettings) {
     this.#settings = settings;
@@ -108,14 +114,7 @@ export class DockerSandbox implements Runner {
         try {
           return await work(opened);
         } catch (error) {
-          if (!(error instanceof LaneLost)) throw error;
-          const why = await this.#look(opened);
-          if (tried === TRIES)
-            throw new AppError("backend_failed", `The sandbox was lost again and again: ${why}.`, {
-              cause: error,
-            });
-          if (tried === TRIES_BEFORE_RESET) await this.#reset(opened);
-          await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
+          await this.#afterLoss(error, opened, tried);
         }
       }
     });
@@ -131,12 +130,23 @@ export class DockerSandbox implements Runner {
     this.#uses++;
     try {
       if (options.signal.aborted) return CANCELLED;
-      const opened = await this.#open(options.signal).catch((error: unknown) => {
-        if (!options.signal.aborted) throw error;
-      });
-      if (!opened) return CANCELLED;
-      const result = yield* run(opened, command, options);
-      return result.ended === "sandbox-lost" ? { ...result, detail: await this.#explain(opened) } : result;
+      for (let tried = 1; ; tried++) {
+        const opened = await this.#open(options.signal).catch((error: unknown) => {
+          if (!options.signal.aborted) throw error;
+        });
+        if (!opened) return CANCELLED;
+        try {
+          const result = yield* run(opened, command, options);
+          const isLost = result.ended === "sandbox-lost";
+          const detail = isLost ? { detail: await this.#explain(opened) } : {};
+          this.#lostInARow = isLost || result.ended === "output-lost" ? this.#lostInARow + 1 : 0;
+          if (this.#lostInARow === LOST_BEFORE_RESET) await this.#reset(opened);
+          return { ...result, ...detail };
+        } catch (error) {
+          // Thrown while nothing was started yet.
+          await this.#afterLoss(error, opened, tried);
+        }
+      }
     } finally {
       this.#uses--;
       this.#wasUsed = true;
@@ -185,29 +195,19 @@ export class DockerSandbox implements Runner {
   }
 
   async #begin(): Promise<Opened> {
-    const { sandbox, options } = this.#settings;
+    const { sandbox } = this.#settings;
     const { signal } = this.#closing;
     this.#setState({ status: "starting" });
     try {
       const host = await this.#settings.host();
       await admit(host, sandbox, signal);
-      for (let tried = 1; ; tried++) {
-        try {
-          const running = await converge(host, { sandbox, options }, signal);
-          const opened = await moveIn(
-            host,
-            { sandbox, options, running, onSilence: () => this.#suspect() },
-            signal,
-          );
-          this.#opened = opened;
-          this.#setState({ status: "running" });
-          return opened;
-        } catch (error) {
-          // It went away between our looking at it and our moving in.
-          if (!(error instanceof LaneLost) || tried === TRIES) throw error;
-          await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
-        }
-      }
+      const opened = await this.#raise(host).catch(async (error: unknown) => {
+        await withdraw(host, sandbox.id).catch(() => {});
+        throw error;
+      });
+      this.#opened = opened;
+      this.#setState({ status: "running" });
+      return opened;
     } catch (error) {
       if (error instanceof EngineError) throw inWords(error);
       if (error instanceof LaneLost)
@@ -218,8 +218,34 @@ export class DockerSandbox implements Runner {
     }
   }
 
+  async #raise(host: Host): Promise<Opened> {
+    const { sandbox, options } = this.#settings;
+    const { signal } = this.#closing;
+    const onSilence = () => this.#suspect();
+    for (let tried = 1; ; tried++) {
+      try {
+        const containerId = await converge(host, { sandbox, options }, signal);
+        return await moveIn(host, { sandbox, options, containerId, onSilence }, signal);
+      } catch (error) {
+        // It went away between our looking at it and our moving in.
+        if (!(error instanceof LaneLost) || tried === TRIES) throw error;
+        await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
+      }
+    }
+  }
+
   #suspect(): void {
     if (this.#opened) void this.#look(this.#opened);
+  }
+
+  /** Resolves when it may be tried again. Throws what is no loss, and `backend_failed` when it was tried often enough. */
+  async #afterLoss(error: unknown, opened: Opened, tried: number): Promise<void> {
+    if (!(error instanceof LaneLost)) throw error;
+    const why = await this.#look(opened);
+    if (tried === TRIES)
+      throw new AppError("backend_failed", `The sandbox was lost again and again: ${why}.`, { cause: error });
+    if (tried === TRIES_BEFORE_RESET) await this.#reset(opened);
+    await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal: this.#closing.signal });
   }
 
   /** Its processes are killed before the engine calls a container stopped, so it is looked at more than once. */
@@ -233,17 +259,10 @@ export class DockerSandbox implements Runner {
 
   /** Finds out why a shell went away, or keeps silent, and drops what is lost. Returns the reason in words. */
   async #look(opened: Opened): Promise<string> {
-    const { engine } = opened.host;
     if (opened.lost !== undefined) return opened.lost;
-    try {
-      const found = await engine.inspect(opened.containerId, this.#closing.signal);
-      if (found?.status === "running") return "its shell was killed";
-      if (found?.status !== "paused") return this.#drop(opened, lossOf(found));
-      await engine.unpause(opened.containerId, this.#closing.signal);
-      return "its container was paused";
-    } catch {
-      return this.#drop(opened, "the Docker engine went away");
-    }
+    const { host, containerId } = opened;
+    const { why, isGone } = await findLoss(host.engine, containerId, LOOK);
+    return isGone ? this.#drop(opened, why) : why;
   }
 
   #drop(opened: Opened, why: string): string {
@@ -262,9 +281,11 @@ export class DockerSandbox implements Runner {
   async #reset(opened: Opened): Promise<void> {
     const { sandbox } = this.#settings;
     const { host } = opened;
+    this.#lostInARow = 0;
+    if (opened.lost !== undefined) return;
     host.logger.warn({ sandbox: sandbox.id }, "resetting a sandbox whose shells are lost again and again");
     try {
-      await opened.shell.killAll(this.#closing.signal);
+      await opened.shell.killAll(AbortSignal.any([this.#closing.signal, AbortSignal.timeout(KILL_ALL_MS)]));
     } catch {
       await host.engine.stop(opened.containerId, this.#closing.signal).catch(() => {});
       this.#drop(opened, "it was reset");
@@ -286,10 +307,6 @@ async function* run(opened: Opened, command: string, options: ExecOptions): Stre
   return watched.isFull ? { ...result, ended: "disk-limit" } : result;
 }
 
+/** A look has a deadline of its own, and is worth its while also when the server stops. */
+const LOOK = new AbortController().signal;
 const CANCELLED: ExecResult = { output: "", omitted: 0, exitCode: null, ended: "cancelled" };
-
-function lossOf(found: ContainerInfo | undefined): string {
-  if (!found) return "its container was removed";
-  if (found.oomKilled) return "its container ran out of memory";
-  return found.exitCode === 137 ? "its container was killed" : "its container was stopped";
-}

@@ -1,7 +1,7 @@
 // What a sandbox's container is made from: shut off by default, whatever the image says.
 
 import { createHash } from "node:crypto";
-import type { ContainerSpec, ExecSpec } from "./engine.ts";
+import type { ContainerSpec, ExecSpec } from "./engine-info.ts";
 import { ERRAND, SPEC } from "./identity.ts";
 import { type DockerOptions, SHM_BYTES } from "./options.ts";
 
@@ -9,6 +9,14 @@ import { type DockerOptions, SHM_BYTES } from "./options.ts";
 const KEEPER = "65534:65534";
 const TENANT = "1000:1000";
 const FOREVER = ["sleep", "2147483647"];
+/** A file may be empty, and still takes memory as long as it is there: no more of them than there are pages. */
+const BYTES_PER_FILE = 4096;
+/** The engine's own list, as long as any version has it, and what tells of other sandboxes' disks. */
+const MASKED = [
+  ...["/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"],
+  ...["/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware"],
+  ...["/sys/devices/virtual/powercap", "/proc/diskstats", "/proc/partitions", "/sys/devices/virtual/block"],
+];
 
 export interface SpecOptions {
   readonly options: DockerOptions;
@@ -38,8 +46,13 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
       MemorySwap: memory,
       NanoCpus: Math.round(cpus * 1e9),
       PidsLimit: pids,
-      ShmSize: SHM_BYTES,
-      Tmpfs: { "/tmp": `rw,nosuid,nodev,exec,size=${tmp},mode=1777,uid=1000,gid=1000` },
+      Tmpfs: {
+        "/tmp": `exec,uid=1000,gid=1000,${inMemory(tmp)}`,
+        "/dev/shm": `noexec,${inMemory(SHM_BYTES)}`,
+      },
+      // What is shared in memory is gone with the last process that has it, and cannot fill the memory for good.
+      Sysctls: { "kernel.shm_rmid_forced": "1" },
+      MaskedPaths: MASKED,
       Ulimits: [
         { Name: "nofile", Soft: 1024, Hard: 4096 },
         { Name: "core", Soft: 0, Hard: 0 },
@@ -52,6 +65,9 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
   };
   return { ...spec, Labels: { ...labels, [SPEC]: hashOf(spec) } };
 }
+
+const inMemory = (bytes: number) =>
+  `rw,nosuid,nodev,mode=1777,size=${bytes},nr_inodes=${Math.floor(bytes / BYTES_PER_FILE)}`;
 
 /** A container that gives the workspace to the user, for an image whose own folder belongs to somebody else. */
 export function chownSpec({ options, volume, labels }: Omit<SpecOptions, "network">): ContainerSpec {

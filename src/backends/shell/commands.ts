@@ -46,7 +46,8 @@ export class Commands {
   async *exec(command: string, { signal, timeoutMs }: ExecOptions): Stream<ExecResult, ExecOutput> {
     refuseUnusable(command);
     const lane = await this.#take(signal);
-    if (!lane) return CANCELLED;
+    if (lane && signal.aborted) this.#lanes.give(lane);
+    if (!lane || signal.aborted) return CANCELLED;
     const { workdir } = this.#options;
     const job = new Job(lane, { command, workdir, endTree: (tree) => this.#endTree(tree) });
     this.#running.add(job);
@@ -82,7 +83,7 @@ export class Commands {
     this.#lanes.dismissIdle();
   }
 
-  /** A lane that is alive: a command is not begun twice. Nothing when the signal is aborted. */
+  /** A lane that is alive, for a command is not begun twice. Nothing when the signal is aborted meanwhile. */
   async #take(signal: AbortSignal): Promise<Lane | undefined> {
     try {
       for (;;) {

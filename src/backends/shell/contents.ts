@@ -10,7 +10,7 @@ import { perform, type Target } from "./target.ts";
 const MAX_FILES = 200;
 const MAX_PATH_BYTES = 64 * 1024;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** What files may have grown since their sizes were told, and the lines between them. */
+/** For what is told of files, and for what they have grown by meanwhile. */
 const ROOM_BYTES = 512 * 1024;
 const SLASH = 0x2f;
 
@@ -44,7 +44,7 @@ async function sizesOf(
   const { workdir } = workspace;
   const words = paths.map((path) => quote(`./${path}`)).join(" ");
   const script = `fs_root ${quote(workdir)} && { fs_tell ${words}; [ $? -lt 126 ] || r=EIO; }`;
-  const entries = entriesIn(await perform(workspace, { script }, signal), workdir);
+  const entries = entriesIn(await perform(workspace, { script, maxBytes: ROOM_BYTES }, signal), workdir);
   const files = entries.filter(({ type }) => type === "file");
   return new Map(files.map(({ path, size }) => [path.slice(workdir.length + 1), size]));
 }
@@ -78,8 +78,9 @@ async function readAtOnce(
   signal: AbortSignal,
 ): Promise<Content[]> {
   const way = `./${[...randomBytes(64)].map((byte) => (byte < 128 ? "/" : "./")).join("")}.`;
-  const words = paths.map((path, index) => quote(`${way}${"/".repeat(index + 1)}${path}`)).join(" ");
+  const words = paths.map((path, index) => `"$w"${quote(`${"/".repeat(index + 1)}${path}`)}`).join(" ");
   const script = `fs_root ${quote(workspace.workdir)} && {
+    w=${way}
     echo
     tail -v -c +1 -- ${words}
     [ $? -lt 126 ] || r=EIO
@@ -94,7 +95,8 @@ function parted(output: Buffer, line: Buffer, paths: readonly string[]): Content
     const slashes = at + line.length;
     let name = slashes;
     while (output[name] === SLASH) name++;
-    const path = paths[name - slashes - 1] ?? "";
+    const path = paths[name - slashes - 1];
+    if (path === undefined) break;
     const start = name + Buffer.byteLength(`${path} <==\n`);
     at = output.indexOf(line, start);
     contents.push({ path, bytes: output.subarray(start, at < 0 ? undefined : at) });

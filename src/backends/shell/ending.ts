@@ -73,8 +73,8 @@ const marked = (id: string) => `LC_ALL=C grep -lsxzF '${JOB}=${id}' /proc/[0-9]*
 
 const look = (group: number) => `set -- $(${members(group)}); r="0 $#"`;
 
-/** A process that forks while it is looked for may need several looks. */
-function sweep(id: string, group: number | undefined): string {
+/** Kills what carries a job's mark, and its group. A process that forks while it is looked for may need several looks. */
+export function sweep(id: string, group?: number): string {
   const kill = group === undefined ? "" : send("KILL", group);
   const found = group === undefined ? marked(id) : `${marked(id)}; ${members(group)}`;
   return `${kill}

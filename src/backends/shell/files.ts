@@ -20,6 +20,7 @@ import { writeFile } from "./write.ts";
 
 /** A folder is listed up to here, in the order of the disk. */
 const MAX_LISTED = 10_000;
+const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 /** So many names fit on one command line, whatever they are. */
 const MAX_NAMES = 500;
 const GRACE_SECONDS = 60;
@@ -58,9 +59,10 @@ export function shellFiles(runner: Runner, workdir: string): Files {
 
     async list(path, signal) {
       const target = at(path);
-      const reply = await perform(target, { script: listing(target) }, signal);
+      const fragment = { script: listing(target), maxBytes: MAX_LISTED_BYTES };
+      const reply = await perform(target, fragment, signal);
       return entriesIn(reply, workdir)
-        .filter((entry) => entry.path !== `${workdir}/${STAGING_ROOT}`)
+        .filter(({ path, type }) => path !== `${workdir}/${STAGING_ROOT}` || type !== "directory")
         .toSorted((one, other) => (one.path < other.path ? -1 : 1))
         .slice(0, MAX_LISTED);
     },
@@ -90,8 +92,8 @@ const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
 }`;
 
 /**
- * Erases what operations that were lost have left behind. To be called when the sandbox was started: what is
- * younger than a minute may belong to an operation that goes on.
+ * Begins to erase what operations that were lost have left behind. To be called when the sandbox was started: what
+ * is younger than a minute may belong to an operation that goes on.
  */
 export async function clearStaging(
   runner: Pick<Runner, "runOnce">,
@@ -99,5 +101,6 @@ export async function clearStaging(
   signal: AbortSignal,
 ): Promise<void> {
   const before = Math.floor(Date.now() / 1000) - GRACE_SECONDS;
-  await runner.runOnce({ script: `fs_root ${quote(workdir)} && fs_clear ${before}` }, signal);
+  const script = `fs_root ${quote(workdir)} && { fs_clear ${before} >/dev/null & }`;
+  await runner.runOnce({ script }, signal);
 }

@@ -80,7 +80,7 @@ ${printMark("$r")}`;
 
 /**
  * All of it is one command, so that none of it is unread when the input comes. What is left after a failure may be
- * long, and is left to \`grep\`; the shell itself reads byte by byte.
+ * long, and is left to `grep`; the shell itself reads byte by byte.
  */
 const withInput = (script: string) => `{
 ${printMark("ready")}

@@ -1,7 +1,7 @@
 // The script that runs a command in a lane, and what it tells of the command.
 
 import type { ExecResult } from "../../core/backend.ts";
-import { JOB } from "./ending.ts";
+import { JOB, sweep } from "./ending.ts";
 import { printMark } from "./marks.ts";
 import { quote } from "./runner.ts";
 
@@ -18,21 +18,35 @@ export interface JobScript {
  * id. Two marks come: `ended` with the status, through the pipe and so behind all output; then `closed`, when nobody
  * holds the pipe any more. On the lane's standard error come `started` with the number of the process that becomes
  * the command, then what the lane's shell has to say of how it ended, then `reported`.
+ *
+ * Beside the command somebody waits for a line on the lane's input, which is to be sent with the first mark. When the
+ * input ends instead, nobody waits for the command any more, as when the server has died: then it is ended with
+ * everything it has started. All of it is one command of the shell's: it is read before that line could be.
  */
 export const scriptOf = ({ mark, id, command, workdir }: JobScript) => `N=${mark} c=${quote(command)}
 {
-  (
-    read -r pid rest </proc/self/stat
-    echo "started $N $pid" >&2
-    set -- "$c"
-    unset N c r pid rest
-    cd -- ${quote(workdir)} 2>&1 && unset OLDPWD && export ${JOB}=${id} && exec setsid /bin/sh -c "$1" 2>&1
-  )
-  ${printMark("ended $?")}
-  echo "reported $N" >&2
-} </dev/null | cat
-${printMark("closed")}
+  exec 5<&0
+  { read -r c || { ${sweep(id)}
+  }; } <&5 5<&- >/dev/null 2>&1 &
+  w=$!
+  {
+    (
+      read -r pid rest </proc/self/stat
+      echo "started $N $pid" >&2
+      set -- "$c"
+      unset N c w r pid rest
+      cd -- ${quote(workdir)} 2>&1 && unset OLDPWD && export ${JOB}=${id} && exec setsid /bin/sh -c "$1" 2>&1
+    )
+    ${printMark("ended $?")}
+    echo "reported $N" >&2
+  } </dev/null 5<&- | cat 5<&-
+  ${printMark("closed")}
+  wait $w
+  exec 5<&-
+}
 `;
+/** What is to be sent with the first mark. */
+export const FAREWELL = Buffer.from("\n");
 
 /** A shell's status for what was killed by a signal is this and the signal's number. */
 const KILLED = 128;

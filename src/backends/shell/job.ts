@@ -9,7 +9,7 @@ import type { CommandEnd, ExecResult } from "../../core/backend.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { newTranscript } from "../transcript.ts";
 import type { Tree } from "./ending.ts";
-import { type Exit, exitOf, isKill, scriptOf } from "./job-script.ts";
+import { type Exit, exitOf, FAREWELL, isKill, scriptOf } from "./job-script.ts";
 import type { Lane } from "./lane.ts";
 import { linesOf } from "./lines.ts";
 import { LaneLost } from "./runner.ts";
@@ -52,10 +52,11 @@ export class Job implements Tree {
   #patience: NodeJS.Timeout | undefined;
   #bytes = 0;
   #bytesInTime = 0;
+  #isAnswered = false;
   #isPipeClosed = false;
-  /** Whether all that the shell itself had to say of the job has come, and whether it was anything. */
-  #isReported = false;
+  /** Whether the shell itself had something to say of how the command ended, and whether all of that has come. */
   #hasMessage = false;
+  #isReported = false;
   #isOutOfMemory = false;
   #ending: Promise<void> | undefined;
   #isEnded = false;
@@ -169,6 +170,8 @@ export class Job implements Tree {
 
   /** First the command's status, if the pipe is whole; then that nobody holds the pipe any more. */
   #onMark(words: string): void {
+    if (!this.#isAnswered) this.lane.write(FAREWELL).catch(() => {});
+    this.#isAnswered = true;
     const [kind, status] = words.split(" ");
     if (kind === "ended") {
       this.#status = Number(status);
@@ -180,8 +183,9 @@ export class Job implements Tree {
   }
 
   #onReport(line: string, mark: string): void {
-    if (line === `reported ${mark}`) this.#isReported = true;
-    else if (line.startsWith(`started ${mark} `)) this.#leader.resolve(Number(line.split(" ")[2]));
+    const [word, of, pid] = line.split(" ");
+    if (of === mark && word === "started") this.#leader.resolve(Number(pid));
+    else if (of === mark) this.#isReported = true;
     else if (line !== "") this.#hasMessage = true;
     this.#review();
   }

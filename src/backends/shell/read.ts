@@ -20,7 +20,7 @@ export async function* readFile(
   if (offset === 0) {
     const wanted = Math.min(length, PIECE_BYTES + 1);
     const script = `fs_file ${wordsOf(target)} && { head -c ${wanted} "./$n" || r=EIO; }`;
-    const { output } = await perform(target, { script }, signal);
+    const { output } = await perform(target, { script, maxBytes: wanted }, signal);
     if (wanted === length || output.length < wanted) {
       if (output.length > 0) yield output;
       return;
@@ -82,6 +82,6 @@ async function readPiece(
   const skipped = Math.floor(at / BLOCK_BYTES);
   const script = `${find}
     [ "$r" != 0 ] || dd if="$f" bs=${BLOCK_BYTES} skip=${skipped} count=${blocks} || r=EIO`;
-  const { output } = await perform(target, { script }, signal);
+  const { output } = await perform(target, { script, maxBytes: blocks * BLOCK_BYTES }, signal);
   return output.subarray(before, before + bytes);
 }

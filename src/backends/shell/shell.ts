@@ -73,10 +73,10 @@ export class Shell implements Pick<Runner, "runOnce"> {
     }
   }
 
-  /** Kills every process of the sandbox's user but those that another user owns: commands, lanes, what was left behind. */
+  /** Kills all that the lanes' user runs in the sandbox, whoever started it: commands, lanes, what was left behind. */
   async killAll(signal: AbortSignal): Promise<void> {
     const lane = await this.#lanes.takeFirst(signal);
-    // None of them is left, and it takes a moment until that is known.
+    // They will all be dead before we hear of it.
     this.#lanes.dismissIdle();
     this.#commands.dismissIdle();
     await this.#run(lane, { script: "kill -s KILL -- -1" }, signal);

@@ -6,13 +6,12 @@ import { failure } from "../failures.ts";
 import { type Fragment, quote, type Reply, type Runner } from "./runner.ts";
 
 const CLEANUP_MS = 2000;
+/** Of output, where a fragment does not say that it needs more: whoever has taken over a shell can send much. */
+const MAX_BYTES = 64 * 1024;
 
-export interface Workspace {
+export interface Target {
   readonly runner: Runner;
   readonly workdir: string;
-}
-
-export interface Target extends Workspace {
   /** As the agent wrote it, for messages. */
   readonly path: string;
   /** To the workspace, without `.` and `..`; empty for the workspace itself. */
@@ -27,7 +26,7 @@ export function wordsOf({ workdir, relative }: Target): string {
 /** Runs a fragment that may safely run twice. Throws what it says went wrong. */
 export async function perform(target: Target, fragment: Fragment, signal: AbortSignal): Promise<Reply> {
   signal.throwIfAborted();
-  return succeeded(await target.runner.run(fragment, signal), target.path);
+  return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...fragment }, signal), target.path);
 }
 
 export function succeeded(reply: Reply, path: string): Reply {
@@ -38,10 +37,10 @@ export function succeeded(reply: Reply, path: string): Reply {
 }
 
 /** A name in staging that nobody else has, and that tells when it was made. */
-export const stagingName = () => `${Math.floor(Date.now() / 1000)}-${randomId()}`;
+export const stagingName = (unique = randomId()) => `${Math.floor(Date.now() / 1000)}-${unique}`;
 
 /** Removes a file from staging, if it can be done soon. Otherwise it is left for `clearStaging`. */
-export async function discard({ runner, workdir }: Workspace, name: string): Promise<void> {
+export async function discard({ runner, workdir }: Target, name: string): Promise<void> {
   const script = `fs_root ${quote(workdir)} && rm -f "$S/${name}"`;
   await runner.run({ script }, AbortSignal.timeout(CLEANUP_MS)).catch(() => {});
 }

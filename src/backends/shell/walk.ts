@@ -8,6 +8,8 @@ import { perform, type Target, wordsOf } from "./target.ts";
 /** Entries that are looked at. */
 const MAX_WALKED = 50_000;
 const MAX_WALKED_BYTES = 8 * 1024 * 1024;
+/** Each twice, one too many, and what is cut off at the end. */
+const MAX_PRINTED = 2 * MAX_WALKED + 4;
 
 /** Paths relative to the workspace. Links are not followed, folders named in `skipped` not entered. */
 export async function walk(
@@ -20,11 +22,11 @@ export async function walk(
     find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0
     [ $? -lt 126 ] && printf %s "$N"
   } | head -c ${MAX_WALKED_BYTES}`;
-  const { output, mark } = await perform(target, { script }, signal);
+  const { output, mark } = await perform(target, { script, maxBytes: MAX_WALKED_BYTES }, signal);
   // Names need not be UTF-8, and two that are not must not look the same.
   const text = output.toString("latin1");
   const isWhole = text.endsWith(mark);
-  const entries = text.split("\0").slice(0, isWhole ? -1 : -2);
+  const entries = text.split("\0", MAX_PRINTED).slice(0, isWhole ? -1 : -2);
 
   const matches: string[] = [];
   let walked = 0;

@@ -12,8 +12,8 @@ import { type Fragment, LaneLost, quote, type Reply } from "./runner.ts";
 import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./target.ts";
 
 const PIECE_BYTES = 1024 * 1024;
-/** So much text the shell writes by itself; what is larger, or no text, it is given to read. */
-const TEXT_BYTES = 96 * 1024;
+/** So much text the shell writes by itself, which is the fastest. What is larger, or no text, it is given to read. */
+const TEXT_BYTES = 32 * 1024;
 /** Of a write whose data is still here. */
 const TRIES = 3;
 
@@ -57,7 +57,9 @@ async function writeStream(
 
 async function writeAtOnce(target: Target, data: Uint8Array, signal: AbortSignal): Promise<number> {
   const { fill, input } = filling(data);
-  const script = `fs_target ${wordsOf(target)} && fs_stage && T=$S/${stagingName()} && ${fill} && fs_put || fs_drop`;
+  // Each time it runs it has a name of its own: what ran before may not be over, though it was lost.
+  const name = stagingName("$N");
+  const script = `fs_target ${wordsOf(target)} && fs_stage && T=$S/${name} && ${fill} && fs_put || fs_drop`;
   await perform(target, { script, ...input }, signal);
   return data.length;
 }

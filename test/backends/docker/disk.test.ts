@@ -68,10 +68,10 @@ async function opened({ docker, host, image }: Engine, options: { dataDir?: stri
     },
     /** What a command in a workspace prints. Nothing of it runs any more. */
     async run(id: string, command: string): Promise<string> {
-      const made = await container(id, "sh", "-c", `cd /workspace; ${command}`);
+      const made = await container(id, "sh", "-c", `exec 2>&1; cd /workspace; ${command}`);
       await engine.start(made);
       await engine.wait(made);
-      const logs = await docker.getContainer(made).logs({ stdout: true, stderr: true });
+      const logs = await docker.getContainer(made).logs({ stdout: true });
       await engine.remove(made);
       return printed(logs);
     },
@@ -186,6 +186,15 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     await Promise.all([one, other].map(({ disk }) => disk.release(id)));
     expect(await devicesOf(id)).toEqual([]);
     await Promise.all([one, other].map(({ disk }) => disk.remove(id)));
+  });
+
+  test("attached a second time by somebody else, it is not touched", async () => {
+    const { disk, workspace } = await opened(found);
+    const id = await workspace(32 * MIB);
+    const { stdout } = await host("losetup", ["--find", "--show", imageOf(id)]);
+    await refuses(() => disk.prepare(id, 32 * MIB, labels, signal), "backend_failed", "more than once");
+    await host("losetup", ["-d", stdout.trim()]);
+    await disk.prepare(id, 32 * MIB, labels, signal);
   });
 
   test("released, it holds nothing of the host; removed, nothing of it is left", async () => {

@@ -12,6 +12,14 @@ async function containerOf({ docker }: Pick<Engine, "docker">, { deployment }: W
   return docker.getContainer(found.Id);
 }
 
+type Container = Awaited<ReturnType<typeof containerOf>>;
+
+async function areAllRunning({ docker }: Pick<Engine, "docker">, container: Container): Promise<boolean> {
+  const { ExecIDs } = await container.inspect();
+  const execs = await Promise.all((ExecIDs ?? []).map((id) => docker.getExec(id).inspect()));
+  return execs.every(({ Running, Pid }) => Running && Pid > 0);
+}
+
 /** A command that has begun, and runs on. */
 async function begun(backend: Backend) {
   const stream = backend.exec("echo begun; sleep 300", { signal, timeoutMs: 60_000 });
@@ -33,7 +41,6 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     expect(await execute(backend, "cat f")).toMatchObject({ output: "kept", exitCode: 0 });
   };
 
-  type Container = Awaited<ReturnType<typeof containerOf>>;
   test.each<[string, RegExp, (container: Container) => Promise<unknown>]>([
     ["removed", /container was (removed|killed)/, (container) => container.remove({ force: true })],
     ["killed", /container was killed/, (container) => container.kill()],
@@ -62,7 +69,10 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
 
   test("because it was paused goes on", async () => {
     const { world, backend } = await opened();
-    await (await containerOf(engine, world)).pause();
+    const container = await containerOf(engine, world);
+    // An engine that pauses a container while something is being started in it may never answer for it again.
+    await expect.poll(() => areAllRunning(engine, container), { timeout: 10_000 }).toBe(true);
+    await container.pause();
     await isWell(backend);
   });
 

@@ -1,3 +1,6 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
 import { drained, execute, readAll, refuses } from "../../contracts/backend.ts";
@@ -74,6 +77,28 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect(await text(await second.pool.get(ada, config), "f")).toBe("kept");
     const [after] = await containersOf(engine, world);
     expect(after?.Id).toBe(before?.Id);
+  });
+
+  test("ends the commands of a server that was killed, and no others", async () => {
+    const world = await newWorld();
+    const config = await configOf(engine, "busybox");
+    const { pool } = newServer(engine, world);
+    const backend = await pool.get(ada, config);
+    const other = backend.exec("echo on; while [ ! -e go ]; do sleep 0.05; done; echo off", {
+      signal,
+      timeoutMs: 60_000,
+    });
+    await other.next();
+    const args = [engine.host, world.dataDir, world.deployment, JSON.stringify(config)];
+    const server = fork(join(import.meta.dirname, "../../support/docker-server/main.ts"), args);
+    await once(server, "message");
+    const sleeping = async () => (await execute(backend, "ps -o args")).output.match(/sleep 30\d/g)?.sort();
+    expect(await sleeping()).toEqual(["sleep 301", "sleep 302", "sleep 303", "sleep 304"]);
+    server.kill("SIGKILL");
+    // What was put into the background with its output closed was meant to stay.
+    await expect.poll(sleeping, { timeout: 10_000 }).toEqual(["sleep 301"]);
+    await backend.write("go", Buffer.from(""), signal);
+    expect((await drained(other)).output).toBe("on\noff\n");
   });
 
   test("stops with its server, and keeps the files", async () => {

@@ -291,7 +291,7 @@ describe("what commands leave in the background", () => {
 });
 
 describe("a shell that is closed", () => {
-  test("ends what runs as lost, and fails what waits and what comes", async () => {
+  test("ends what runs, as lost, and fails what waits and what comes", async () => {
     const { shell, start, execute, file } = await opened();
     const names = Array.from({ length: 16 }, (_, index) => `pid${index}`);
     const running = names.map((name) => start(`echo $$ > ${name}; echo on; exec sleep 300`));
@@ -302,9 +302,17 @@ describe("a shell that is closed", () => {
       expect(await drained(stream)).toMatchObject({ ended: "sandbox-lost", exitCode: null });
     await waiting;
     await expect(execute("echo never")).rejects.toThrow("the end");
-    for (const name of names) process.kill(Number(await file(name)), "SIGKILL");
+    for (const name of names) {
+      const pid = Number(await file(name));
+      await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    }
   });
 });
+
+async function isAlive(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X");
+  return !/^State:\s+[XZ]/m.test(status);
+}
 
 /** As much of the port as the tests of commands need, on the folder itself. */
 function plainFiles(folder: string): Pick<Backend, "read" | "write" | "stat" | "remove"> {
