@@ -1,7 +1,6 @@
 // Channels to shells that are child processes of the test: what a container's shells are, without a container.
 
 import { spawn } from "node:child_process";
-import { appendFileSync } from "node:fs";
 import { once } from "node:events";
 import type { OpenChannel } from "../../src/backends/shell/channel.ts";
 
@@ -33,9 +32,9 @@ export function childShell({ shell: [file, ...args], cwd, path }: ChildShell): O
     };
     for (const stream of streams) stream.on("error", close);
     child.stdout.on("data", (bytes: Buffer) => isClosed || events.onOutput(bytes));
-    child.stderr.on("data", (bytes: Buffer) => { appendFileSync("/tmp/lanes/stderr.log", `${Date.now()} ${file} ${child.pid} ${JSON.stringify(String(bytes))}\n`); isClosed || events.onErrorOutput(bytes); });
+    child.stderr.on("data", (bytes: Buffer) => isClosed || events.onErrorOutput(bytes));
     child.on("error", close);
-    child.on("close", (code, sig) => { if (!isClosed) appendFileSync("/tmp/lanes/stderr.log", `${Date.now()} ${file} ${child.pid} CLOSED ${code} ${sig}\n`); close(); });
+    child.on("close", () => close());
     await once(child, "spawn");
     return {
       write: (bytes) =>

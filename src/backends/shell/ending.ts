@@ -21,11 +21,15 @@ const KILLING_WAIT_MS = 1000;
 export interface Tree {
   /** The value of the variable. */
   readonly id: string;
-  /**
-   * The number of the command's process, which is its group's as well. Resolves when it has started, or with nothing
-   * when that will not be known any more.
-   */
-  readonly leader: Promise<number | undefined>;
+  /** The command's process. Resolves when it has started, or with nothing when that will not be known any more. */
+  readonly leader: Promise<Leader | undefined>;
+}
+
+export interface Leader {
+  /** The number of the process, and of its group. */
+  readonly pid: number;
+  /** When it started, in the system's own count: numbers are used again, even those of groups. */
+  readonly startedAt: string;
 }
 
 /** Runs a script in the sandbox beside the command. */
@@ -34,13 +38,13 @@ export type RunBeside = (script: string, signal: AbortSignal) => Promise<Reply>;
 /** Resolves when nothing is left, or when `signal` aborts: until then it tries again. Never throws. */
 export async function endTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
   // Before it has started there is nothing to be found, and it would start after all.
-  const group = await orAborted(leader, signal).catch(() => undefined);
-  if (group !== undefined) {
+  const known = await orAborted(leader, signal).catch(() => undefined);
+  if (known) {
     const grace = AbortSignal.any([signal, AbortSignal.timeout(GRACE_MS)]);
-    await run(ask(group), grace).catch(() => {});
-    await untilNone((limit) => run(look(group), limit), grace, ASKING_WAIT_MS);
+    await run(ask(known), grace).catch(() => {});
+    await untilNone((limit) => run(look(known), limit), grace, ASKING_WAIT_MS);
   }
-  await untilNone((limit) => run(sweep(id, group), limit), signal, KILLING_WAIT_MS);
+  await untilNone((limit) => run(sweep(id, known), limit), signal, KILLING_WAIT_MS);
 }
 
 /** Repeats a script that counts what is left, more and more slowly. */
@@ -58,32 +62,40 @@ async function untilNone(
 }
 
 /**
- * One that was stopped hears it only when it goes on. Nothing but the shell itself is needed. Right after its start
- * the leader has no group yet.
+ * Sets `g` to the group, unless its number is another's by now: then there is none of its members left. Right after
+ * its start the leader has no group yet, and `p` is set to it. Nothing but the shell itself is needed.
  */
-const ask = (group: number) => `${send("TERM", group)}; kill -s CONT -- -${group}`;
+const identify = ({ pid, startedAt }: Leader) => `g= p= s=
+read -r s </proc/${pid}/stat
+set -- \${s##*) }
+case \${20} in
+'') g=${pid} ;;
+${startedAt}) g=${pid} p=${pid} ;;
+esac`;
 
-const send = (signal: string, group: number) =>
-  `{ kill -s ${signal} -- -${group} || kill -s ${signal} ${group}; }`;
+const send = (signal: string) =>
+  `[ -z "$g" ] || kill -s ${signal} -- "-$g" || [ -z "$p" ] || kill -s ${signal} "$p"`;
 
-/** Lists the living members of a group; one that has ended is a member until its parent asks for it. */
-const members = (group: number) => `LC_ALL=C grep -ls ') [^ZX] [0-9]* ${group} ' /proc/[0-9]*/stat`;
+/** One that was stopped hears it only when it goes on. */
+const ask = (leader: Leader) => `${identify(leader)}
+${send("TERM")}
+${send("CONT")}`;
 
-const marked = (id: string) => `LC_ALL=C grep -lsxzF '${JOB}=${id}' /proc/[0-9]*/environ`;
+/** Lists the living members of the group; one that has ended is a member until its parent asks for it. */
+const MEMBERS = `[ -z "$g" ] || LC_ALL=C grep -ls ") [^ZX] [0-9]* $g " /proc/[0-9]*/stat`;
 
-const look = (group: number) => `set -- $(${members(group)}); r="0 $#"`;
+const look = (leader: Leader) => `${identify(leader)}
+set -- $(${MEMBERS})
+r="0 $#"`;
 
 /** Kills what carries a job's mark, and its group. A process that forks while it is looked for may need several looks. */
-export function sweep(id: string, group?: number): string {
-  const kill = group === undefined ? "" : send("KILL", group);
-  const found = group === undefined ? marked(id) : `${marked(id)}; ${members(group)}`;
-  return `${kill}
-for round in 1 2 3; do
-  set -- $(${found})
-  for file; do
-    file=\${file#/proc/}
-    kill -s KILL "\${file%%/*}"
-  done
+export const sweep = (id: string, leader?: Leader) => `for round in 1 2 3; do
+${leader ? identify(leader) : "g= p="}
+${send("KILL")}
+set -- $(LC_ALL=C grep -lsxzF '${JOB}=${id}' /proc/[0-9]*/environ; ${MEMBERS})
+for file; do
+file=\${file#/proc/}
+kill -s KILL "\${file%%/*}"
+done
 done
 r="0 $#"`;
-}

@@ -17,7 +17,7 @@ export interface JobScript {
  * The command is one word in it, and gets a session, an output and an environment in which nothing is ours but its
  * id. Two marks come: `ended` with the status, through the pipe and so behind all output; then `closed`, when nobody
  * holds the pipe any more. On the lane's standard error come `started` with the number of the process that becomes
- * the command, then what the lane's shell has to say of how it ended, then `reported`.
+ * the command and the time of its start, then what the lane's shell has to say of how it ended, then `reported`.
  *
  * Beside the command somebody waits for a line on the lane's input, which is to be sent with the first mark. When the
  * input ends instead, nobody waits for the command any more, as when the server has died: then it is ended with
@@ -32,7 +32,8 @@ export const scriptOf = ({ mark, id, command, workdir }: JobScript) => `N=${mark
   {
     (
       read -r pid rest </proc/self/stat
-      echo "started $N $pid" >&2
+      set -- \${rest##*) }
+      echo "started $N $pid \${20}" >&2
       set -- "$c"
       unset N c w r pid rest
       cd -- ${quote(workdir)} 2>&1 && unset OLDPWD && export ${JOB}=${id} && exec setsid /bin/sh -c "$1" 2>&1

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandEnd, ExecResult } from "../../core/backend.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { newTranscript } from "../transcript.ts";
-import type { Tree } from "./ending.ts";
+import type { Leader, Tree } from "./ending.ts";
 import { type Exit, exitOf, FAREWELL, isKill, scriptOf } from "./job-script.ts";
 import type { Lane } from "./lane.ts";
 import { linesOf } from "./lines.ts";
@@ -45,7 +45,7 @@ export class Job implements Tree {
   /** Why it was ended by us. */
   ended: CommandEnd | undefined;
   readonly #endTree: (tree: Tree) => Promise<void>;
-  readonly #leader = Promise.withResolvers<number | undefined>();
+  readonly #leader = Promise.withResolvers<Leader | undefined>();
   readonly #settled = Promise.withResolvers<void>();
   #outcome: Outcome | undefined;
   #status: number | undefined;
@@ -78,7 +78,7 @@ export class Job implements Tree {
     });
   }
 
-  get leader(): Promise<number | undefined> {
+  get leader(): Promise<Leader | undefined> {
     return this.#leader.promise;
   }
   get outcome(): Outcome | undefined {
@@ -183,8 +183,9 @@ export class Job implements Tree {
   }
 
   #onReport(line: string, mark: string): void {
-    const [word, of, pid] = line.split(" ");
-    if (of === mark && word === "started") this.#leader.resolve(Number(pid));
+    const [word, of, pid, startedAt] = line.split(" ");
+    if (of === mark && word === "started")
+      this.#leader.resolve({ pid: Number(pid), startedAt: `${Number(startedAt)}` });
     else if (of === mark) this.#isReported = true;
     else if (line !== "") this.#hasMessage = true;
     this.#review();
