@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import type { OpenChannel } from "../../../src/backends/shell/channel.ts";
+import { endTree } from "../../../src/backends/shell/ending.ts";
 import { Shell } from "../../../src/backends/shell/shell.ts";
 import type { Backend, ExecOptions, ExecResult } from "../../../src/core/backend.ts";
 import { AppError } from "../../../src/core/errors.ts";
@@ -290,6 +291,26 @@ describe("what commands leave in the background", () => {
   });
 });
 
+describe("ending a command", () => {
+  test("spares who has got the number of its process since", async () => {
+    const { shell, execute, file } = await opened();
+    await execute("setsid sleep 300 >/dev/null 2>&1 & echo $! > pid");
+    const pid = Number(await file("pid"));
+    const end = (startedAt: string) =>
+      endTree(
+        { id: "none", leader: Promise.resolve({ pid, startedAt }) },
+        (script) => shell.runOnce({ script }, signal),
+        signal,
+      );
+    const [, fields = ""] = /\) (.*)/.exec(await readFile(`/proc/${pid}/stat`, "utf8")) ?? [];
+    const startedAt = fields.split(" ")[19] ?? "";
+    await end(`${Number(startedAt) - 1}`);
+    expect(await lives(`${pid}`)).toBe(true);
+    await end(startedAt);
+    expect(await lives(`${pid}`)).toBe(false);
+  });
+});
+
 describe("a shell that is closed", () => {
   test("ends what runs, as lost, and fails what waits and what comes", async () => {
     const { shell, start, execute, file } = await opened();
@@ -302,17 +323,10 @@ describe("a shell that is closed", () => {
       expect(await drained(stream)).toMatchObject({ ended: "sandbox-lost", exitCode: null });
     await waiting;
     await expect(execute("echo never")).rejects.toThrow("the end");
-    for (const name of names) {
-      const pid = Number(await file(name));
-      await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
-    }
+    for (const name of names)
+      await expect.poll(async () => lives(await file(name)), { timeout: 10_000 }).toBe(false);
   });
 });
-
-async function isAlive(pid: number): Promise<boolean> {
-  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X");
-  return !/^State:\s+[XZ]/m.test(status);
-}
 
 /** As much of the port as the tests of commands need, on the folder itself. */
 function plainFiles(folder: string): Pick<Backend, "read" | "write" | "stat" | "remove"> {

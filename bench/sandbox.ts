@@ -1,0 +1,23 @@
+// `npm run bench:sandbox`: a user's sandbox beside the plain way, one `docker exec` per operation, in one run. A
+// figure over its budget is told, not an error; the exit code is 1 when something does not work.
+//
+// As root on Linux it has an engine and a host of its own, as the tests do; elsewhere it uses the machine's engine
+// (`DOCKER_HOST`) and removes what it made there.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { mayHaveOwnEngine } from "./sandbox/engine.ts";
+
+const main = fileURLToPath(import.meta.resolve("./sandbox/main.ts"));
+const testEngine = join(import.meta.dirname, "../script/test-engine");
+const host = mayHaveOwnEngine ? ["sh", testEngine, "host"] : [];
+
+if (mayHaveOwnEngine && spawnSync("sh", [testEngine, "prepare"], { stdio: "inherit" }).status !== 0)
+  process.exit(1);
+const [command = "", ...args] = [...host, process.execPath, main, ...process.argv.slice(2)];
+const child = spawn(command, args, { stdio: "inherit" });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+const [code] = await once(child, "close");
+process.exitCode = code ?? 1;

@@ -1,0 +1,67 @@
+// The Docker engine of the benchmark, with the tests' images.
+
+import { spawnSync } from "node:child_process";
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import Docker from "dockerode";
+import { startOwnEngine } from "../../test/support/own-engine.ts";
+
+/** Made by script/test-images. In `debian` there is a Perl, so files have the helper; in `busybox` only shells. */
+export type ImageName = "busybox" | "debian";
+
+export interface BenchEngine {
+  /** For the server's setting. */
+  readonly host: string | undefined;
+  readonly docker: Docker;
+  /** Its name in the engine, where it is until the end. */
+  image(name: ImageName): Promise<string>;
+  close(): Promise<void>;
+}
+
+export const mayHaveOwnEngine = process.platform === "linux" && process.getuid?.() === 0;
+
+/** One that answers. The caller closes it. */
+export async function openEngine(): Promise<BenchEngine> {
+  const images = imagesFolder();
+  const { host, docker, close } = mayHaveOwnEngine ? await startOwnEngine() : await machinesEngine();
+  const added: Docker.Image[] = [];
+  return {
+    ...{ host, docker },
+    async image(name) {
+      const fullName = `skein-test/${name}`;
+      const image = docker.getImage(fullName);
+      const isThere = await image.inspect().then(
+        () => true,
+        () => false,
+      );
+      if (!isThere) added.push(image);
+      const progress = await docker.loadImage(createReadStream(join(images, `${name}.tar`)));
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+      await promise;
+      return fullName;
+    },
+    async close() {
+      // One that somebody else uses by now stays.
+      await Promise.allSettled(added.map((image) => image.remove()));
+      await close();
+    },
+  };
+}
+
+async function machinesEngine(): Promise<Pick<BenchEngine, "host" | "docker" | "close">> {
+  const docker = new Docker();
+  await docker.ping().catch((error: Error) => {
+    throw new Error(
+      `No Docker engine answers (${error.message}). Start one, set DOCKER_HOST, or be root on Linux.`,
+    );
+  });
+  return { host: undefined, docker, close: async () => {} };
+}
+
+function imagesFolder(): string {
+  const script = join(import.meta.dirname, "../../script/test-images");
+  const made = spawnSync("sh", [script], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+  if (made.status !== 0) throw new Error("The images cannot be made.");
+  return made.stdout.trim();
+}

@@ -1,0 +1,27 @@
+// What the processes of a container hold, each page counted by its share: those in it, and the shim that the engine
+// runs beside it.
+
+import { readdirSync, readFileSync } from "node:fs";
+import type Docker from "dockerode";
+
+/** In bytes. NaN where this machine's /proc does not show the engine's processes. */
+export async function pssOf(docker: Docker, container: string): Promise<number> {
+  const { Id } = await docker.getContainer(container).inspect();
+  const sizes = pids()
+    .filter((pid) => read(pid, "cgroup").includes(Id) || read(pid, "cmdline").includes(Id))
+    .map((pid) => Number(/^Pss:\s+(\d+) kB$/m.exec(read(pid, "smaps_rollup"))?.[1] ?? 0) * 1024);
+  const sum = sizes.reduce((all, size) => all + size, 0);
+  return sum > 0 ? sum : Number.NaN;
+}
+
+const pids = () =>
+  process.platform === "linux" ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : [];
+
+/** Empty when the process is gone, or somebody else's. */
+function read(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return "";
+  }
+}
