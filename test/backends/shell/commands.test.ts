@@ -17,7 +17,10 @@ const shells: Shell[] = [];
 afterEach(() => {
   for (const shell of shells.splice(0)) shell.close(new Error("the test is over"));
 });
-afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))));
+afterAll(async () => {
+  await endAllIn(folders);
+  await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })));
+});
 
 async function newFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "skein-shell-")));
@@ -55,6 +58,14 @@ async function opened(command: Command = SHELLS.dash) {
 async function lives(pid: string): Promise<boolean> {
   const text = await readFile(`/proc/${pid.trim()}/stat`, "latin1").catch(() => "");
   return text !== "" && !/\) [ZX] /.test(text);
+}
+
+/** What tests have left in the background, as commands may. */
+async function endAllIn(places: readonly string[]): Promise<void> {
+  for (const pid of await readdir("/proc")) {
+    const place = await readlink(`/proc/${pid}/cwd`).catch(() => "");
+    if (places.includes(place)) process.kill(Number(pid), "SIGKILL");
+  }
 }
 
 /** The process that reads what a command prints. */

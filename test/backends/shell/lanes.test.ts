@@ -384,7 +384,7 @@ describe("the lanes of a sandbox", () => {
   test("fail all who wait and all who work when they are closed", async () => {
     const { pool } = counting(1);
     const lane = await pool.take(signal);
-    const working = run(lane, "sleep 300");
+    const working = run(lane, `while [ -d ${folder} ]; do sleep 0.1; done`);
     const waiting = pool.take(signal);
     pool.close(new Error("the end"));
     await expect(working).rejects.toThrow("the end");
