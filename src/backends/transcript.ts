@@ -10,8 +10,6 @@ const KEPT_CHARS = 50_000;
 const SAID_CHARS = 50_000;
 const SAY_EVERY_MS = 100;
 
-export type Transcript = ReturnType<typeof newTranscript>;
-
 /** Decodes output, keeps its ends, and hands out its beginning in pieces of a reasonable size. */
 export function newTranscript() {
   const decoder = new StringDecoder("utf8");

@@ -64,7 +64,11 @@ async function lives(pid: string): Promise<boolean> {
 async function endAllIn(places: readonly string[]): Promise<void> {
   for (const pid of await readdir("/proc")) {
     const place = await readlink(`/proc/${pid}/cwd`).catch(() => "");
-    if (places.includes(place)) process.kill(Number(pid), "SIGKILL");
+    try {
+      if (places.includes(place)) process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // It has ended by itself.
+    }
   }
 }
 
