@@ -53,7 +53,7 @@ agents:
     {
       ...{ name: "coder", description: "Writes code", model: "acme:large", context_window: 128_000 },
       ...{ max_iterations: 5, tools: [], system: [] },
-      backend: { type: "local", name: "coder", timeout: 120 },
+      backend: { type: "local", name: "coder" },
       hooks: { middle: true, inner: true, outer: { wait: 1 } },
     },
     {

@@ -60,7 +60,9 @@ test("users who may share a machine have files of their own, whatever they are c
 test("tells what a backend is doing", async () => {
   const { pool } = await opened();
   const named = { type: "local", name: "other" };
-  expect(await pool.status(ada, named)).toEqual({ type: "local", status: "stopped", workdir: "/workspace" });
+  expect(await pool.status(ada, named)).toEqual({
+    ...{ name: "other", type: "local", status: "stopped", workdir: "/workspace" },
+  });
   const starting = pool.start(ada, named);
   expect((await pool.status(ada, named)).status).toBe("starting");
   expect((await starting).status).toBe("running");
