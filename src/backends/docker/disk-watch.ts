@@ -1,11 +1,26 @@
 // A workspace that the system does not hold to its size is looked at instead. It may grow past its size between two
 // looks, by as much as can be written in that time.
 
+import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
+import type { Stream } from "../../core/stream.ts";
 import { quote, type Runner } from "../shell/runner.ts";
+import type { Shell } from "../shell/shell.ts";
 
 const LOOK_EVERY_MS = 2000;
 const KIB = 1024;
+
+/** Runs a command, and ends it when the workspace holds too much. */
+export async function* execWatched(
+  { shell, diskWatch }: { shell: Shell; diskWatch: DiskWatch | undefined },
+  command: string,
+  options: ExecOptions,
+): Stream<ExecResult, ExecOutput> {
+  if (!diskWatch) return yield* shell.exec(command, options);
+  using watched = diskWatch.follow(options.signal);
+  const result = yield* shell.exec(command, { ...options, signal: watched.signal });
+  return watched.isFull ? { ...result, ended: "disk-limit" } : result;
+}
 
 export interface DiskWatchOptions {
   readonly shell: Pick<Runner, "runOnce">;

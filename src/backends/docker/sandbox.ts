@@ -1,6 +1,7 @@
 // One user's sandbox: a container that is there when it is needed, and there again when it was lost.
 //
-// File operations are repeated after a loss, commands never: what they did is not known.
+// File operations are repeated after a loss, commands never: what they did is not known. (Longer than most files: its
+// states are one machine, and can only be judged side by side.)
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
@@ -12,7 +13,9 @@ import type { BackendState, Place } from "../definition.ts";
 import type { Files } from "../shell/files.ts";
 import { type Fragment, LaneLost, type Reply, type Runner } from "../shell/runner.ts";
 import { admit, withdraw } from "./admission.ts";
+import { clearOut } from "./clear-out.ts";
 import { converge, inWords } from "./converge.ts";
+import { execWatched } from "./disk-watch.ts";
 import { EngineError } from "./engine-info.ts";
 import { findLoss } from "./loss.ts";
 import { moveIn, type Opened } from "./move-in.ts";
@@ -24,8 +27,6 @@ const TRIES = 6;
 const TRIES_BEFORE_RESET = 3;
 /** The same after so many commands that were lost in a row, as with a fork bomb: none of them is repeated. */
 const LOST_BEFORE_RESET = 2;
-/** For a shell to kill all the others. Where it gets no processor, the engine does it. */
-const KILL_ALL_MS = 1500;
 const FIRST_PAUSE_MS = 30;
 const MAX_EXPLAIN_MS = 300;
 
@@ -42,6 +43,7 @@ export class DockerSandbox implements Runner {
   readonly #closing = new AbortController();
   #opening: Promise<Opened> | undefined;
   #opened: Opened | undefined;
+  #movingIn: { containerId: string; leaving: AbortController } | undefined;
   #state: BackendState = { status: "stopped" };
   #uses = 0;
   #wasUsed = false;
@@ -136,7 +138,7 @@ export class DockerSandbox implements Runner {
         });
         if (!opened) return CANCELLED;
         try {
-          const result = yield* run(opened, command, options);
+          const result = yield* execWatched(opened, command, options);
           const isLost = result.ended === "sandbox-lost";
           const detail = isLost ? { detail: await this.#explain(opened) } : {};
           this.#lostInARow = isLost || result.ended === "output-lost" ? this.#lostInARow + 1 : 0;
@@ -155,6 +157,9 @@ export class DockerSandbox implements Runner {
 
   /** What the engine tells of a container that may be ours. */
   notice(containerId: string, action: string): void {
+    const { leaving } = this.#movingIn?.containerId === containerId ? this.#movingIn : {};
+    // An engine may never answer who wants a shell in a container that ends.
+    if (action !== "oom") leaving?.abort(new LaneLost("its container ended"));
     const opened = this.#opened;
     if (opened?.containerId !== containerId) return;
     if (action === "oom") opened.shell.noteOom();
@@ -225,7 +230,10 @@ export class DockerSandbox implements Runner {
     for (let tried = 1; ; tried++) {
       try {
         const containerId = await converge(host, { sandbox, options }, signal);
-        return await moveIn(host, { sandbox, options, containerId, onSilence }, signal);
+        const leaving = new AbortController();
+        this.#movingIn = { containerId, leaving };
+        const both = AbortSignal.any([signal, leaving.signal]);
+        return await moveIn(host, { sandbox, options, containerId, onSilence }, both);
       } catch (error) {
         // It went away between our looking at it and our moving in.
         if (!(error instanceof LaneLost) || tried === TRIES) throw error;
@@ -284,12 +292,7 @@ export class DockerSandbox implements Runner {
     this.#lostInARow = 0;
     if (opened.lost !== undefined) return;
     host.logger.warn({ sandbox: sandbox.id }, "resetting a sandbox whose shells are lost again and again");
-    try {
-      await opened.shell.killAll(AbortSignal.any([this.#closing.signal, AbortSignal.timeout(KILL_ALL_MS)]));
-    } catch {
-      await host.engine.stop(opened.containerId, this.#closing.signal).catch(() => {});
-      this.#drop(opened, "it was reset");
-    }
+    if (!(await clearOut(opened, this.#closing.signal))) this.#drop(opened, "it was reset");
   }
 
   #setState(state: BackendState): void {
@@ -297,14 +300,6 @@ export class DockerSandbox implements Runner {
     this.#state = state;
     this.#settings.onState(state);
   }
-}
-
-async function* run(opened: Opened, command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
-  const { shell, diskWatch } = opened;
-  if (!diskWatch) return yield* shell.exec(command, options);
-  using watched = diskWatch.follow(options.signal);
-  const result = yield* shell.exec(command, { ...options, signal: watched.signal });
-  return watched.isFull ? { ...result, ended: "disk-limit" } : result;
 }
 
 /** A look has a deadline of its own, and is worth its while also when the server stops. */
