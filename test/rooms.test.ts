@@ -22,6 +22,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 const HOMES: Readonly<Record<string, string>> = {
   ...{ fastify: "http", "@fastify": "http", ioredis: "stores/redis", "node:sqlite": "stores/sqlite" },
   ...{ "@anthropic-ai": "models/anthropic", openai: "models/openai", dockerode: "backends/docker" },
+  ...{ jose: "http", "@modelcontextprotocol": "tools/mcp", standardwebhooks: "tools/http" },
+  ...{ ajv: "lib", "ipaddr.js": "lib" },
 };
 
 type Sources = Readonly<Record<string, string>>;
