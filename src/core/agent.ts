@@ -1,7 +1,7 @@
 // An agent: what operators describe, and what the loop runs.
 
 import { z } from "zod";
-import type { AppError } from "./errors.ts";
+import type { AppError, LimitReason } from "./errors.ts";
 import type { Hook } from "./hook.ts";
 import type { AssistantMessage, ToolCall } from "./message.ts";
 import { type Model, ModelSettings, type StopReason, type SystemBlock } from "./model.ts";
@@ -101,5 +101,5 @@ export type Outcome =
       readonly calls: readonly ToolCall[];
     }
   | { readonly status: "cancelled"; readonly stop_reason: "cancelled" }
-  | { readonly status: "error"; readonly stop_reason: "max_iterations" }
+  | { readonly status: "error"; readonly stop_reason: LimitReason }
   | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };

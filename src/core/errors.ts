@@ -5,6 +5,7 @@
 export type ErrorCode =
   // what the caller sent
   | "invalid_request"
+  | "unauthorized"
   | "forbidden"
   | "not_found"
   | "payload_too_large"
@@ -17,6 +18,7 @@ export type ErrorCode =
   | "limit_exceeded"
   | "run_not_active"
   | "events_expired"
+  | "interrupt_closed"
   // what the model's provider answered
   | "model_auth"
   | "model_rejected"
@@ -87,9 +89,29 @@ export function abortRun(message: string, cause?: unknown): AppError {
   return new AppError("run_aborted", message, { cause });
 }
 
+/** A limit of the run's own, or a quota of its tenant or user, reached before its work was done. */
+export type LimitReason = "max_iterations" | "token_budget" | "time_budget" | "loop_detected" | "quota";
+
+/**
+ * Throw this from any hook or tool to end the run at a limit: with `done` and the reason, as `max_iterations`
+ * does. What was done is kept.
+ */
+export class RunLimit extends AppError {
+  readonly reason: LimitReason;
+
+  constructor(reason: LimitReason, message: string) {
+    super("run_aborted", message);
+    this.reason = reason;
+  }
+}
+
 /** Errors that end the run wherever they are thrown; everything else a tool throws is the call's result. */
 export function endsTheRun(error: unknown): boolean {
   return error instanceof AppError && (error.code === "run_aborted" || error.code === "lease_lost");
+}
+
+export function hasCode(error: unknown, code: ErrorCode): error is AppError {
+  return error instanceof AppError && error.code === code;
 }
 
 const TRANSIENT: ReadonlySet<ErrorCode> = new Set([

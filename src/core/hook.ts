@@ -1,10 +1,11 @@
 // Hooks: everything added around an agent. One list, composed as an onion, the first outermost.
 
 import type { z } from "zod";
-import type { AgentDefinition, Outcome } from "./agent.ts";
+import type { AgentDefinition, ModelSpec, Outcome } from "./agent.ts";
 import type { Backend } from "./backend.ts";
 import type { AssistantMessage, Message, ToolCall } from "./message.ts";
-import type { Completion, ModelRequest } from "./model.ts";
+import type { Completion, Model, ModelRequest } from "./model.ts";
+import type { Quotas } from "./quotas.ts";
 import type { Run } from "./run.ts";
 import type { Eventually, Stream } from "./stream.ts";
 import type { Tool, ToolResult } from "./tool.ts";
@@ -50,6 +51,9 @@ export interface HookServices {
   readonly agent: AgentDefinition;
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
+  readonly quotas?: Quotas;
+  /** A model other than the agent's own. Throws an `AppError` for a spec that no provider takes. */
+  createModel(spec: ModelSpec): Model;
 }
 
 /** How a hook is known to the configuration. */
@@ -57,6 +61,8 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** Its key under `hooks:` in agents.yaml. */
   readonly name: string;
   readonly options: S;
+  /** The names of the tools that it registers: no other tool may have one of them. */
+  readonly tools?: readonly string[];
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;
   create(options: z.output<S>, services: HookServices): Hook;

@@ -2,6 +2,7 @@
 
 import type { AgentDefinition } from "../../src/core/agent.ts";
 import type { Hook, HookDefinition, HookServices } from "../../src/core/hook.ts";
+import { scriptedModel } from "../../src/models/scripted.ts";
 
 interface Settings extends Partial<Omit<HookServices, "agent">> {
   agent?: Partial<AgentDefinition>;
@@ -9,7 +10,11 @@ interface Settings extends Partial<Omit<HookServices, "agent">> {
 }
 
 export function made(definition: HookDefinition, { agent, options = {}, ...services }: Settings = {}): Hook {
-  return definition.create(definition.options.parse(options), { agent: agentWith(agent), ...services });
+  const createModel = () => scriptedModel([]);
+  return definition.create(definition.options.parse(options), {
+    ...{ agent: agentWith(agent), createModel },
+    ...services,
+  });
 }
 
 export function agentWith(fields: Partial<AgentDefinition> = {}): AgentDefinition {

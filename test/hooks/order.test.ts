@@ -6,12 +6,18 @@ import { agentWith } from "./made.ts";
 test("hooks surround an agent in one order, the first outermost", () => {
   expect(hooks.map(({ name }) => name)).toEqual([
     "tracing",
+    "budgets",
     "retry",
+    "guardrails",
+    "loop_detection",
+    "trimming",
+    "sliding_window",
     "summarization",
     "memory",
     "skills",
     "filesystem",
     "todos",
+    "progress_reminder",
     "eviction",
     "timeout",
   ]);
@@ -22,10 +28,13 @@ test("an agent without files has those that need none", () => {
   expect(active).toEqual(["tracing", "retry", "summarization", "todos", "eviction", "timeout"]);
 });
 
+/** Switched on without a word, they would do nothing. */
+const MUST_BE_TOLD: ReadonlySet<string> = new Set(["guardrails"]);
+
 test.each(hooks.map((hook) => [hook.name, hook] as const))(
-  "%s needs no options, and refuses unknown ones",
+  "%s needs no options unless it has nothing to do without, and refuses unknown ones",
   (_, hook) => {
-    expect(hook.options.safeParse({}).success).toBe(true);
+    expect(hook.options.safeParse({}).success).toBe(!MUST_BE_TOLD.has(hook.name));
     expect(hook.options.safeParse({ no_such_option: 1 }).success).toBe(false);
     expect(z.toJSONSchema(hook.options, { io: "input" })).toMatchObject({
       type: "object",

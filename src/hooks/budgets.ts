@@ -1,0 +1,113 @@
+// What one run may use: tokens of its model calls, and time. Near the end of a budget the model is told to
+// finish; at its end the run ends with `done` and the reason, and what was done is kept. The earlier attempts
+// of a run that was taken over count, and the time in between.
+
+import { z } from "zod";
+import { type LimitReason, RunLimit } from "../core/errors.ts";
+import { warning } from "../core/event.ts";
+import { defineHook } from "../core/hook.ts";
+import { type Run, setState } from "../core/run.ts";
+import type { Stream } from "../core/stream.ts";
+import { reminders } from "./reminders.ts";
+
+/** The slot of the thread's state that holds when its newest run began. */
+const STATE_KEY = "budgets";
+const Began = z.object({ run_id: z.string(), began_at: z.iso.datetime() });
+
+interface Budget {
+  readonly reason: LimitReason;
+  readonly unit: "tokens" | "seconds";
+  readonly limit: number;
+  spent(run: Run): number;
+}
+
+export const budgets = defineHook({
+  name: "budgets",
+  options: z.strictObject({
+    tokens: z
+      .int()
+      .min(0)
+      .default(1_000_000)
+      .describe("Tokens, read and written, that the model calls of a run may use; 0 = no limit."),
+    seconds: z.number().min(0).max(86_400).default(3600).describe("A run may take so long; 0 = no limit."),
+    warn_at: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.8)
+      .describe("Part of a budget after which the model is told to finish; 1 = never."),
+  }),
+  activeByDefault: () => false,
+  create({ tokens, seconds, warn_at }) {
+    let began = Date.now();
+    const used = ({ usage }: Run) => usage.input_tokens + usage.output_tokens;
+    const elapsed = () => (Date.now() - began) / 1000;
+    const words: Budget = { reason: "token_budget", unit: "tokens", limit: tokens, spent: used };
+    const time: Budget = { reason: "time_budget", unit: "seconds", limit: seconds, spent: elapsed };
+    const budgets = [words, time].filter(({ limit }) => limit > 0);
+    const told = new Set<Budget>();
+    const notes = reminders();
+    const inTime = <R extends Abortable, T>(request: R, next: (request: R) => Stream<T>) =>
+      seconds === 0 ? next(request) : within(seconds - elapsed(), exhausted(time), { request, next });
+
+    return {
+      name: "budgets",
+
+      async *beforeAgent(run) {
+        if (seconds === 0) return;
+        const known = Began.safeParse(run.state.get(STATE_KEY)).data;
+        if (known?.run_id === run.id) began = Date.parse(known.began_at);
+        else yield* setState(run, STATE_KEY, { run_id: run.id, began_at: new Date(began).toISOString() });
+      },
+
+      async *wrapModelCall(request, next, run) {
+        for (const budget of budgets) {
+          const spent = budget.spent(run);
+          if (spent >= budget.limit) throw exhausted(budget);
+          if (spent < warn_at * budget.limit || told.has(budget)) continue;
+          told.add(budget);
+          const state = `This run has used ${Math.floor(spent)} of its ${budget.limit} ${budget.unit}.`;
+          yield warning(budget.reason, state);
+          notes.add(`${state} ${FINISH}`, run);
+        }
+        return yield* inTime({ ...request, messages: notes.among(request.messages) }, next);
+      },
+
+      wrapToolCall: (request, next) => inTime(request, next),
+    };
+  },
+});
+
+const FINISH =
+  "Finish now: do only what is needed for an answer that is of use, and tell the user what is left to do.";
+
+function exhausted({ reason, unit, limit }: Budget): RunLimit {
+  return new RunLimit(reason, `The run has used up its ${limit} ${unit}.`);
+}
+
+interface Abortable {
+  readonly signal: AbortSignal;
+}
+
+interface Step<R, T> {
+  readonly request: R;
+  readonly next: (request: R) => Stream<T>;
+}
+
+/** A step that is told to end after so many seconds, and throws `limit` then. */
+async function* within<R extends Abortable, T>(
+  seconds: number,
+  limit: RunLimit,
+  { request, next }: Step<R, T>,
+): Stream<T> {
+  if (seconds <= 0) throw limit;
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(limit), seconds * 1000);
+  try {
+    return yield* next({ ...request, signal: AbortSignal.any([request.signal, deadline.signal]) });
+  } catch (error) {
+    throw deadline.signal.aborted && !request.signal.aborted ? limit : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

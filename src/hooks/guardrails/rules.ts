@@ -1,0 +1,118 @@
+// What a text may be, by rule: expressions that must not or must occur, words, a length. A text that an
+// expression cannot search to its end is refused: nobody could vouch for the rest.
+
+import { setImmediate as turn } from "node:timers/promises";
+import { z } from "zod";
+import { messageOf } from "../../core/errors.ts";
+import { safeRegex } from "../../lib/regex.ts";
+
+const expression = z.string().superRefine((text, context) => {
+  try {
+    safeRegex(text);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: `must be a regular expression: it ${messageOf(error)}` });
+  }
+});
+const expressions = z.array(expression).min(1).max(20).optional();
+const topic = z
+  .string()
+  .max(200)
+  .refine((text) => wordsIn(asItLooks(text)) !== "", "must hold at least one word");
+
+export const Rules = z.strictObject({
+  deny: expressions.describe("Regular expressions (RE2), of which none may occur."),
+  allow: expressions.describe("Regular expressions (RE2), of which one must occur."),
+  topics: z
+    .array(topic)
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("Words and phrases that must not occur, in capitals or not."),
+  max_chars: z.int().min(1).optional().describe("Longer texts are refused."),
+});
+type Rules = Partial<z.output<typeof Rules>>;
+
+/** What is wrong with a text, in words for the operator; nothing for one that may pass. */
+export type Judgement = string | undefined;
+
+interface Text {
+  readonly written: string;
+  /** As it looks to a reader: `asItLooks` of what is written. */
+  readonly seen: string;
+}
+type Rule = (text: Text) => Judgement;
+
+/** Texts are searched for so long in one go; between two rules others get their turn. */
+const LONG_TEXT = 10_000;
+
+export function rulesOf({ deny = [], allow = [], topics = [], max_chars }: Rules) {
+  const rules: Rule[] = [
+    ...(max_chars === undefined ? [] : [isNoLongerThan(max_chars)]),
+    ...deny.map(isWithout),
+    ...(allow.length > 0 ? [isAllowed(allow)] : []),
+    ...(topics.length > 0 ? [isOffTopics(topics)] : []),
+  ];
+  return async (written: string): Promise<Judgement> => {
+    const text = { written, seen: asItLooks(written) };
+    for (const rule of rules) {
+      const fault = rule(text);
+      if (fault) return fault;
+      if (written.length > LONG_TEXT) await turn();
+    }
+    return undefined;
+  };
+}
+
+const isNoLongerThan =
+  (limit: number): Rule =>
+  ({ written }) =>
+    written.length > limit ? `has ${written.length} characters, more than ${limit}` : undefined;
+
+/** Denial is generous: a text is searched as it is, and as it looks. */
+function isWithout(source: string): Rule {
+  const regex = safeRegex(source);
+  return ({ written, seen }) => {
+    for (const form of new Set([written, seen])) {
+      if (form.length > regex.reach) return tooLong(form, source);
+      if (regex.test(form)) return `matches the denied \`${source}\``;
+    }
+    return undefined;
+  };
+}
+
+function isAllowed(sources: readonly string[]): Rule {
+  const regexes = sources.map((source) => ({ source, regex: safeRegex(source) }));
+  return ({ written }) => {
+    for (const { source, regex } of regexes) {
+      if (written.length > regex.reach) return tooLong(written, source);
+      if (regex.test(written)) return undefined;
+    }
+    return "matches nothing that is allowed";
+  };
+}
+
+const tooLong = ({ length }: string, source: string) =>
+  `has ${length} characters, too many to be searched for \`${source}\``;
+
+function isOffTopics(topics: readonly string[]): Rule {
+  const found = topics.map((topic) => ({ topic, words: wordsIn(asItLooks(topic)) }));
+  return ({ seen }) => {
+    const words = wordsIn(seen);
+    const hit = found.find((each) =>
+      words.includes(UNSPACED.test(each.topic) ? each.words.trim() : each.words),
+    );
+    return hit && `speaks of \`${hit.topic}\``;
+  };
+}
+
+/** Scripts that are written without spaces: there a word is found inside of others. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+
+/** The words in small letters, each between spaces; empty when there are none. */
+function wordsIn(text: string): string {
+  const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu);
+  return words ? ` ${words.join(" ")} ` : "";
+}
+
+/** Without characters that nobody sees, and with plain letters for those that only look different. */
+const asItLooks = (text: string) => text.normalize("NFKC").replaceAll(/\p{Cf}/gu, "");

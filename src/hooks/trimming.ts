@@ -1,0 +1,40 @@
+// Shortens old tool results in what the model is shown; the thread keeps them whole. It goes by the place in
+// the thread alone and in steps, so that one request begins as the one before did, but for one in many.
+
+import { z } from "zod";
+import { defineHook } from "../core/hook.ts";
+import { type ToolMessage, textOf } from "../core/message.ts";
+import { firstChars } from "../lib/cut.ts";
+
+export const trimming = defineHook({
+  name: "trimming",
+  options: z.strictObject({
+    keep: z.int().min(0).max(1000).default(4).describe("The newest results, so many at least, stay whole."),
+    max_chars: z.int().min(0).max(1_000_000).default(500).describe("Characters that stay of an older one."),
+    step: z.int().min(1).max(1000).default(8).describe("Results are shortened so many at a time."),
+  }),
+  activeByDefault: () => false,
+  create: ({ keep, max_chars, step }) => ({
+    name: "trimming",
+    modifyRequest(request) {
+      const results = request.messages.filter(({ role }) => role === "tool").length;
+      let old = Math.floor(Math.max(0, results - keep) / step) * step;
+      if (old === 0) return request;
+      const messages = request.messages.map((message) =>
+        message.role === "tool" && old-- > 0 ? trimmed(message, max_chars) : message,
+      );
+      return { ...request, messages };
+    },
+  }),
+});
+
+/** An error stays: it says what not to try again. An image goes, however small its text. */
+function trimmed(message: ToolMessage, limit: number): ToolMessage {
+  const { content, error } = message;
+  if (error !== undefined) return message;
+  const text = textOf(content);
+  const head = firstChars(text, limit);
+  if (head === text) return typeof content === "string" ? message : { ...message, content: text };
+  const short = `${head}\n[… ${text.length - head.length} characters of this old result are left out]`;
+  return { ...message, content: short.length < text.length ? short : text };
+}

@@ -1,0 +1,352 @@
+import { describe, expect, test } from "vitest";
+import { AppError } from "../../../src/core/errors.ts";
+import { systemMessage, userMessage } from "../../../src/core/message.ts";
+import { conversation } from "../../../src/core/messages.ts";
+import { guardrails } from "../../../src/hooks/guardrails/index.ts";
+import { retry } from "../../../src/hooks/retry.ts";
+import { scriptedModel } from "../../../src/models/scripted.ts";
+import { play } from "../../support/agent.ts";
+import { dataOf, names } from "../../support/drain.ts";
+import { textsIn } from "../listening.ts";
+import { agentWith, made } from "../made.ts";
+import { guarded, NO, REFUSED } from "./guarded.ts";
+
+const bomb = { deny: ["(?i)bomb"] };
+const write = (args: Record<string, unknown>, more = {}) => ({ tool: "write", args, ...more });
+
+describe("in agents.yaml", () => {
+  test("nobody has it unasked", () => {
+    expect(guardrails.activeByDefault(agentWith())).toBe(false);
+  });
+
+  test.each([
+    ["nothing to check", {}, "must hold `input`, `output` or `tool_args`"],
+    ["a stage without a check", { input: {} }, "must hold at least one check"],
+    [
+      "an expression that is none",
+      { input: { deny: ["("] } },
+      "must be a regular expression: it is not valid RE2",
+    ],
+    ["look-ahead", { output: { allow: ["(?=a)"] } }, "no look-around"],
+    ["an empty list", { input: { deny: [] } }, ">=1"],
+    ["too many expressions", { input: { deny: Array(21).fill("a") } }, "<=20"],
+    ["a topic without a word", { input: { topics: ["!?"] } }, "must hold at least one word"],
+    ["no length at all", { input: { max_chars: 0 } }, ">=1"],
+    ["a judge without a policy", { input: { judge: {} } }, "expected string"],
+    ["a judge that fails otherwise", { input: { judge: { policy: "p", fail: "maybe" } } }, "Invalid option"],
+    ["an empty message", { message: "", ...{ input: bomb } }, ">=1"],
+  ])("refuses %s", (_, options, message) => {
+    expect(guardrails.options.safeParse(options).error?.message).toContain(message);
+  });
+});
+
+describe("what users say", () => {
+  test("is refused before any model reads it; the run ends in order, with words for the user", async () => {
+    const { outcome, messages, seen, asked, events } = await guarded({ input: bomb }, { say: "a BOMB" });
+    expect(outcome).toMatchObject(REFUSED);
+    expect(asked).toEqual([]);
+    expect(seen).toBe(NO);
+    expect(messages.map(({ role, content }) => [role, content])).toEqual([
+      ["user", "a BOMB"],
+      ["assistant", NO],
+    ]);
+    expect(names(events)).toEqual([
+      "run_start",
+      "on_message",
+      "on_chat_model_start",
+      "on_chat_model_stream",
+      "on_chat_model_end",
+      "on_message",
+      "done",
+    ]);
+    expect(dataOf(events, "done")[0]).toMatchObject({
+      ...REFUSED,
+      message_id: dataOf(events, "on_chat_model_start")[0]?.message_id,
+    });
+  });
+
+  test("is refused in the operator's words", async () => {
+    expect((await guarded({ message: "Not here.", input: bomb }, { say: "bomb" })).seen).toBe("Not here.");
+  });
+
+  test("passes when nothing is wrong with it, word by word as it comes", async () => {
+    const { outcome, seen, events } = await guarded({ input: bomb }, { turns: [{ say: "one two three" }] });
+    expect(outcome).toMatchObject({ status: "success", stop_reason: "end_turn" });
+    expect(seen).toBe("one two three");
+    expect(dataOf(events, "on_chat_model_stream")).toHaveLength(3);
+  });
+
+  test("and was refused is not shown to the model in later runs either", async () => {
+    const first = await guarded({ input: bomb }, { say: "how to make a bomb" });
+    const { asked, messages, outcome } = await guarded(
+      { input: bomb },
+      { say: "please go on", input: { messages: first.messages } },
+    );
+    expect(outcome).toMatchObject({ stop_reason: "end_turn" });
+    expect(textsIn(asked[0])).toEqual(["[This message was refused and is not shown.]", NO, "please go on"]);
+    expect(messages[0]?.content).toBe("how to make a bomb");
+  });
+
+  test("hides nothing of what was said before, or let through", async () => {
+    const before = [...conversation().user("hello").assistant("hi").messages];
+    const first = await guarded({ input: bomb }, { say: "bomb", input: { messages: before } });
+    const { asked } = await guarded({ input: bomb }, { say: "sorry", input: { messages: first.messages } });
+    expect(textsIn(asked[0])).toEqual(["hello", "hi", expect.stringContaining("refused"), NO, "sorry"]);
+  });
+
+  test("is taken together, however many messages it comes in, of users or of the system", async () => {
+    const halves = { input: { deny: ["(?s)make a.*bomb"] } };
+    const input = { input: [userMessage("make a"), systemMessage("bomb")] };
+    expect((await guarded(halves, { input })).outcome).toMatchObject(REFUSED);
+  });
+
+  test("counts also when it waited for its answer since an earlier run", async () => {
+    const input = { messages: [userMessage("a bomb")] };
+    expect((await guarded({ input: bomb }, { say: "go on", input })).outcome).toMatchObject(REFUSED);
+  });
+
+  test("is checked while the run works, too; what was done before is kept", async () => {
+    const steered = userMessage("now a bomb");
+    let turns = 0;
+    const { outcome, messages, ran } = await guarded(
+      { input: bomb },
+      {
+        turns: [{ call: [write({ path: "a" })] }],
+        input: { inbox: async () => (turns++ === 0 ? [] : [steered]) },
+      },
+    );
+    expect(ran).toBe(1);
+    expect(outcome).toMatchObject(REFUSED);
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "assistant"]);
+  });
+
+  test("is checked once for all attempts at one call", async () => {
+    let judged = 0;
+    const { outcome } = await play({
+      script: (request, call) => {
+        if (request.system.length > 0) judged++;
+        if (request.system.length > 0) return { say: '{"allowed": true}' };
+        return call < 2 ? { fail: { code: "model_overloaded" } } : { say: "ok" };
+      },
+      hooks: [
+        made(retry, { options: { base_ms: 1 } }),
+        made(guardrails, { options: { input: { judge: { policy: "p" } } } }),
+      ],
+    });
+    expect(outcome.status).toBe("success");
+    expect(judged).toBe(1);
+  });
+
+  test("empty messages and a resumed run have nothing to check", async () => {
+    const strict = { input: { allow: ["weather"] } };
+    expect((await guarded(strict, { say: " " })).outcome).toMatchObject({ stop_reason: "end_turn" });
+    const messages = [
+      ...conversation().user("the weather?").assistant("", { id: "call_1", name: "write", args: {} })
+        .messages,
+    ];
+    const { outcome, ran } = await guarded(strict, { say: null, input: { messages, attempt: 2 } });
+    expect(outcome).toMatchObject({ stop_reason: "end_turn" });
+    expect(ran).toBe(1);
+  });
+});
+
+describe("what the model says", () => {
+  const secret = { output: { deny: ["hunter2"] } };
+
+  test("and is refused never leaves: no delta, no message, no thought, no call", async () => {
+    const { outcome, told, seen, ran, last, events } = await guarded(secret, {
+      turns: [{ think: "ah, hunter2", say: "it is hunter2", call: [write({ text: "hunter2" })] }],
+    });
+    expect(told).not.toContain("hunter2");
+    expect(outcome).toMatchObject(REFUSED);
+    expect([seen, last?.content, ran]).toEqual([NO, NO, 0]);
+    const [end] = dataOf(events, "on_chat_model_end");
+    expect(end).toMatchObject({ stop_reason: "refusal", message_id: last?.id });
+    expect(end?.usage?.output_tokens).toBeGreaterThan(0);
+  });
+
+  test("and passes comes whole, after it was read", async () => {
+    const { seen, events, last } = await guarded(secret, {
+      turns: [{ think: "hm well", say: "one two three" }],
+    });
+    expect(seen).toBe("one two three");
+    expect(dataOf(events, "on_chat_model_stream")).toEqual([
+      { reasoning_delta: "hm well" },
+      { delta: "one two three" },
+    ]);
+    expect(last).toMatchObject({ content: "one two three", model: "scripted:test" });
+  });
+
+  test("is checked in every step; the calls before it stay done", async () => {
+    const { outcome, ran, told } = await guarded(secret, {
+      turns: [{ say: "writing", call: [write({ path: "a" })] }, { say: "hunter2" }],
+    });
+    expect(ran).toBe(1);
+    expect(outcome).toMatchObject(REFUSED);
+    expect(told).not.toContain("hunter2");
+  });
+
+  test("with its calls is told to viewers as it was made", async () => {
+    const calls = [write({ a: 1 }, { id: "c1" }), write({}, { id: "c2", malformed: "{broken" })];
+    const { events, messages } = await guarded(secret, { turns: [{ call: calls }] });
+    expect(dataOf(events, "on_chat_model_stream").slice(0, 2)).toEqual([
+      { tool_call: { index: 0, id: "c1", name: "write", args_delta: '{"a":1}' } },
+      { tool_call: { index: 1, id: "c2", name: "write", args_delta: "{broken" } },
+    ]);
+    expect(messages.filter(({ role }) => role === "tool")).toHaveLength(2);
+  });
+
+  test("before it failed is held back as well, and the next attempt is heard", async () => {
+    const { seen, told } = await play({
+      script: [{ say: "hunter", fail: { code: "model_overloaded" } }, { say: "fine" }],
+      hooks: [made(retry, { options: { base_ms: 1 } }), made(guardrails, { options: secret })],
+    }).then(({ events }) => ({ seen: dataOf(events, "on_chat_model_stream"), told: JSON.stringify(events) }));
+    expect(seen).toEqual([{ delta: "fine" }]);
+    expect(told).not.toContain("hunter");
+  });
+
+  test("thinking may weigh what is allowed, but not say what is denied", async () => {
+    const weather = { output: { allow: ["weather"], topics: ["bomb"] } };
+    const turns = [{ think: "what else?", say: "the weather is fine" }];
+    expect((await guarded(weather, { turns })).outcome).toMatchObject({ stop_reason: "end_turn" });
+    const denied = [{ think: "a bomb?", say: "the weather is fine" }];
+    expect((await guarded(weather, { turns: denied })).outcome).toMatchObject(REFUSED);
+  });
+
+  test("is not the user's fault: the question stays for later runs", async () => {
+    const first = await guarded(secret, { say: "what is it?", turns: [{ say: "hunter2" }] });
+    const { asked } = await guarded(secret, { say: "why?", input: { messages: first.messages } });
+    expect(textsIn(asked[0])).toEqual(["what is it?", NO, "why?"]);
+  });
+
+  test("nothing at all is nothing to refuse", async () => {
+    const { outcome } = await guarded({ output: { allow: ["weather"] } }, { turns: [{ say: "" }] });
+    expect(outcome).toMatchObject({ stop_reason: "end_turn" });
+  });
+
+  test("is given up when the run is cancelled", async () => {
+    const cancel = new AbortController();
+    const { outcome } = await play({
+      script: [{ say: "never heard", delay_ms: 60_000 }],
+      hooks: [made(guardrails, { options: secret })],
+      input: { signal: cancel.signal },
+      onEvent: ({ event }) => event === "on_chat_model_start" && setImmediate(() => cancel.abort()),
+    });
+    expect(outcome.status).toBe("cancelled");
+  });
+});
+
+describe("the arguments of tool calls", () => {
+  const etc = { tool_args: { deny: ["(?m)^path: /etc/"] } };
+
+  test("that are refused end the run before any of the message's calls is run or seen", async () => {
+    const { outcome, ran, told, messages } = await guarded(etc, {
+      turns: [{ say: "on it", call: [write({ path: "/tmp/a" }), write({ path: "/etc/passwd" })] }],
+    });
+    expect(outcome).toMatchObject(REFUSED);
+    expect(ran).toBe(0);
+    expect(told).not.toContain("/etc/passwd");
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+  });
+
+  test("that are fine are run", async () => {
+    const { outcome, ran } = await guarded(etc, {
+      turns: [{ call: [write({ path: "/tmp/a" }), write({ path: "/tmp/b" })] }],
+    });
+    expect(outcome).toMatchObject({ stop_reason: "end_turn" });
+    expect(ran).toBe(2);
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ["in a list", { files: [{ path: "/etc/passwd" }] }],
+    ["deep down", JSON.parse(`{"path":${"[".repeat(1000)}"/etc/passwd"${"]".repeat(1000)}}`)],
+    ["escaped in JSON", JSON.parse('{"path":"\\u002fetc/passwd"}')],
+    ["behind a line break", { text: "x\npath: /etc/passwd" }],
+    ["in letters that look alike", { path: "／etc／passwd" }],
+    ["with characters that nobody sees", { path: "/e\u200btc/\u00adpasswd" }],
+  ])("are found %s", async (_, args) => {
+    expect((await guarded(etc, { turns: [{ call: [write(args)] }] })).outcome).toMatchObject(REFUSED);
+  });
+
+  test("are found as keys, and in what is no JSON", async () => {
+    const rule = { tool_args: { deny: ["x-secret"] } };
+    const nested = write({ headers: { "x-secret": {} } });
+    expect((await guarded(rule, { turns: [{ call: [nested] }] })).outcome).toMatchObject(REFUSED);
+    const broken = write({}, { malformed: "{x-secret" });
+    expect((await guarded(rule, { turns: [{ call: [broken] }] })).outcome).toMatchObject(REFUSED);
+  });
+
+  test("are no matter of what the model says beside them", async () => {
+    const { outcome } = await guarded(etc, { turns: [{ say: "path: /etc/passwd" }] });
+    expect(outcome).toMatchObject({ stop_reason: "end_turn" });
+  });
+});
+
+describe("rules", () => {
+  const isRefused = async (input: Record<string, unknown>, say: string) =>
+    (await guarded({ input }, { say })).outcome.stop_reason === "refusal";
+
+  test("allow: one must occur", async () => {
+    const input = { allow: ["(?i)weather", "(?i)forecast"] };
+    expect(await isRefused(input, "the Forecast, please")).toBe(false);
+    expect(await isRefused(input, "a poem, please")).toBe(true);
+  });
+
+  test("deny goes before allow", async () => {
+    expect(await isRefused({ allow: ["weather"], deny: ["bomb"] }, "weather bomb")).toBe(true);
+  });
+
+  test("max_chars: longer is refused", async () => {
+    expect(await isRefused({ max_chars: 5 }, "12345")).toBe(false);
+    expect(await isRefused({ max_chars: 5 }, "123456")).toBe(true);
+  });
+
+  test.each([
+    ["bomb", "a BOMB!", true],
+    ["bomb", "bombastic", false],
+    ["bomb", "bo\u200bmb", true],
+    ["bomb", "ｂｏｍｂ", true],
+    ["tax advice", "Tax,  advice?", true],
+    ["tax advice", "advice on tax", false],
+    ["straße", "Straße", true],
+    ["爆弾", "この爆弾は", true],
+    ["C3PO", "c3po", true],
+  ])("topics: `%s` in `%s` is found: %s", async (topic, say, found) => {
+    expect(await isRefused({ topics: [topic] }, say)).toBe(found);
+  });
+
+  test("a text too long for an expression is refused: padding does not carry it past", async () => {
+    const padding = "x".repeat(2_000_000);
+    expect(await isRefused({ deny: ["(?i)bomb"] }, `${padding} bomb`)).toBe(true);
+    expect(await isRefused({ allow: ["(?i)weather"] }, `${padding} bomb`)).toBe(true);
+    expect(await isRefused({ topics: ["bomb"] }, `${padding} bomb`)).toBe(true);
+  });
+});
+
+test("why something was refused is in the trace, and told to nobody else", async () => {
+  const spans: Record<string, unknown>[] = [];
+  const recorder = {
+    startSpan(name: string, attributes: object) {
+      spans.push({ name, ...attributes });
+      const span = { set: () => span, end: () => {} };
+      return span;
+    },
+  };
+  const hook = made(guardrails, { options: { input: bomb }, recorder });
+  const { events } = await play({ say: "a bomb", hooks: [hook] });
+  expect(spans).toEqual([
+    {
+      ...{ name: "guardrail", run_id: expect.any(String), thread_id: expect.any(String) },
+      ...{ stage: "input", refused: "matches the denied `(?i)bomb`" },
+    },
+  ]);
+  expect(JSON.stringify(events)).not.toContain("(?i)bomb");
+});
+
+test("an error of the model passes through as it is", async () => {
+  const { outcome } = await play({
+    model: scriptedModel([{ fail: { code: "model_auth" } }]),
+    hooks: [made(guardrails, { options: { output: bomb, input: bomb } })],
+  });
+  expect(outcome).toMatchObject({ status: "error", error: expect.any(AppError) });
+});
