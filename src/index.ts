@@ -2,7 +2,7 @@
 
 export type { Agent, Outcome } from "./core/agent.ts";
 export type { Backend } from "./core/backend.ts";
-export { AppError, abortRun, type ErrorCode, type ErrorInfo } from "./core/errors.ts";
+export { AppError, abortRun, type ErrorCode, type ErrorInfo, RunLimit } from "./core/errors.ts";
 export { StreamEvent } from "./core/event.ts";
 export { checkGrammar } from "./core/grammar.ts";
 export { defineHook, type Hook, type HookDefinition } from "./core/hook.ts";

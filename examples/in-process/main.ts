@@ -13,6 +13,7 @@ import {
   lastContent,
   type Message,
   type Model,
+  NO_USAGE,
   type Outcome,
   runAgent,
   type StreamEvent,
@@ -53,7 +54,7 @@ const toyModel: Model = {
       tool_calls: asks ? [{ id: crypto.randomUUID(), name: "multiply", args: { a, b } }] : [],
       reasoning: [],
       stop_reason: asks ? "tool_use" : "end_turn",
-      usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
+      usage: NO_USAGE,
     };
   },
 };
@@ -85,6 +86,7 @@ export async function ask(
     state: new Map(),
     settings: {},
     input: [userMessage(question)],
+    usage: NO_USAGE,
     begun: new Set(),
     inbox: async () => [],
     interruptRequested: () => false,

@@ -5,6 +5,7 @@ import { AppError, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { interleave } from "./interleave.ts";
+import { settleInterrupts } from "./interrupts.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
 import { append, type Run } from "./run.ts";
 import { type Stream, toStream } from "./stream.ts";
@@ -43,6 +44,7 @@ export async function* dispatch(
     yield toolEnd(call, result, performance.now() - started);
     if (result.status === "interrupted") return call;
     yield* append(run, toolMessage(call, result.output, result.error));
+    yield* settleInterrupts(run, [call.id]);
     return undefined;
   };
 

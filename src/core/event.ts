@@ -4,6 +4,7 @@
 // event that opens its bracket. Every other event is stamped with ids and time when it is written down.
 
 import { z } from "zod";
+import { Answer, Interrupt } from "./interrupt.ts";
 import { Message, Usage } from "./message.ts";
 
 const stamp = {
@@ -26,7 +27,7 @@ export const ErrorShape = z
   })
   .meta({ id: "Error" });
 
-/** How a run ended. `error` comes with `stop_reason: max_iterations`; every other failure is an `error` event. */
+/** How a run ended. `error` comes with a limit as its `stop_reason`; every other failure is an `error` event. */
 export const DoneStatus = z.enum(["success", "interrupted", "cancelled", "error"]);
 
 const RunStart = event(
@@ -88,6 +89,8 @@ const OnState = event(
       .describe("Merged into the value, key by key; null deletes."),
   }),
 );
+const OnInterrupt = event("on_interrupt", Interrupt);
+const OnResume = event("on_resume", z.object({ id: z.string(), decision: Answer.shape.decision }));
 const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));
 const ErrorEvent = event("error", ErrorShape.extend({ usage: Usage.optional() }));
 const Done = event(
@@ -113,6 +116,8 @@ export const StreamEvent = z
     ToolEnd,
     OnMessage,
     OnState,
+    OnInterrupt,
+    OnResume,
     Warning,
     ErrorEvent,
     Done,

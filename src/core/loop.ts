@@ -7,9 +7,10 @@
 import type { Agent, Outcome } from "./agent.ts";
 import { compose } from "./compose.ts";
 import { dispatch, executeTool } from "./dispatch.ts";
-import { AppError, messageOf } from "./errors.ts";
+import { AppError, hasCode, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
+import { settleInterrupts } from "./interrupts.ts";
 import { type AssistantMessage, type Message, toolMessage } from "./message.ts";
 import { unanswered } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
@@ -32,6 +33,8 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     for (const hook of agent.hooks) yield* blaming(hook, () => hook.beforeAgent?.(run));
     outcome = yield* iterate(agent, run, input);
   } catch (error) {
+    // It goes on elsewhere: whatever is said about its end here would not be true.
+    if (hasCode(run.signal.reason, "lease_lost")) throw error;
     outcome = outcomeOf(error, run.signal);
   }
   if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome));
@@ -47,6 +50,10 @@ async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
 
   for (let iteration = 0; ; iteration++) {
     const calls = unanswered(run.messages);
+    const said = run.messages.at(-1);
+    // A resumed run may find that everything was answered meanwhile, and that the model has had its say.
+    if (iteration === 0 && calls.length === 0 && said?.role === "assistant")
+      return { status: "success", stop_reason: "end_turn", message: said };
     const waiting = calls.length > 0 ? yield* dispatch(calls, callTool, run) : [];
     run.signal.throwIfAborted();
     if (waiting.length > 0) return { status: "interrupted", stop_reason: "tool_use", calls: waiting };
@@ -132,7 +139,12 @@ function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boo
 
 /** Whatever ends a run, no call is left without a result. */
 async function* answerOpenCalls(run: LiveRun, reason: string): Stream<void> {
-  yield* append(run, ...unanswered(run.messages).map((call) => toolMessage(call, "", reason)));
+  const calls = unanswered(run.messages);
+  yield* append(run, ...calls.map((call) => toolMessage(call, "", reason)));
+  yield* settleInterrupts(
+    run,
+    calls.map(({ id }) => id),
+  );
 }
 
 async function* afterAgent(agent: Agent, run: LiveRun, outcome: Outcome): Stream<void> {
@@ -160,6 +172,7 @@ function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   const cause: unknown = signal.aborted ? signal.reason : error;
   if (signal.aborted && !(cause instanceof AppError && cause.code !== "cancelled"))
     return { status: "cancelled", stop_reason: "cancelled" };
+  if (cause instanceof RunLimit) return { status: "error", stop_reason: cause.reason };
   return { status: "error", stop_reason: "error", error: AppError.from(cause) };
 }
 

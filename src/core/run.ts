@@ -3,6 +3,7 @@
 import type { Backend } from "./backend.ts";
 import type { StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
+import type { Answer } from "./interrupt.ts";
 import type { Message, Usage, UserMessage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Stream } from "./stream.ts";
@@ -26,6 +27,8 @@ export interface Run extends RunIdentity {
   /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
   readonly state: ReadonlyMap<string, unknown>;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** To what was asked before, with which this run was started. */
+  readonly answers: readonly Answer[];
   /** Of all model calls of this run so far. */
   readonly usage: Usage;
 }
@@ -37,6 +40,10 @@ export interface RunInput extends RunIdentity {
   readonly state: ReadonlyMap<string, unknown>;
   /** The messages that the run was started with. Those the thread holds already are passed over. */
   readonly input: readonly Message[];
+  /** Answers to interrupts of the thread. */
+  readonly answers?: readonly Answer[];
+  /** Of earlier attempts. */
+  readonly usage: Usage;
   /** Calls that an earlier attempt had begun and not finished. */
   readonly begun: ReadonlySet<string>;
   /** Messages sent to the run while it works. May return the same ones again. */
@@ -60,7 +67,8 @@ export function liveRun(input: RunInput): LiveRun {
     messages: [...input.messages],
     state: new Map(input.state),
     tools: new Map(),
-    usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
+    answers: input.answers ?? [],
+    usage: input.usage,
     ...(backend ? { backend } : {}),
   };
 }

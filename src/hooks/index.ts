@@ -2,26 +2,45 @@
 // configuration switches them on and off and sets their options; it never reorders.
 
 import type { HookDefinition } from "../core/hook.ts";
+import { budgets } from "./budgets.ts";
 import { eviction } from "./eviction.ts";
 import { filesystem } from "./filesystem/index.ts";
+import { guardrails } from "./guardrails/index.ts";
+import { loopDetection } from "./loop-detection.ts";
 import { memory } from "./memory.ts";
+import { permissions } from "./permissions/index.ts";
+import { progressReminder } from "./progress-reminder.ts";
 import { retry } from "./retry.ts";
 import { skills } from "./skills/index.ts";
+import { slidingWindow } from "./sliding-window.ts";
 import { summarization } from "./summarization/index.ts";
 import { timeout } from "./timeout.ts";
 import { todos } from "./todos.ts";
 import { tracing } from "./tracing.ts";
+import { trimming } from "./trimming.ts";
 
 export const hooks: readonly HookDefinition[] = [
   // What is measured includes everything.
   tracing,
+  // A wait for the next attempt takes time too.
+  budgets,
   // A second attempt passes through all that is inside.
   retry,
+  // What is refused goes no further, and nobody further out has seen it.
+  guardrails,
+  // A call that is denied over and over is a loop as well.
+  loopDetection,
+  // Whoever is asked about a call sees it as it would be run.
+  permissions,
+  // First what costs nothing: the place in the thread decides, so before anything leaves messages out.
+  trimming,
+  slidingWindow,
   summarization,
   memory,
   skills,
   filesystem,
   todos,
+  progressReminder,
   // What is too long is cut where it comes from, so that nobody further out holds it.
   eviction,
   // Only the call itself is timed, no wait for anything else.

@@ -6,7 +6,7 @@ import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { newRunId, newThreadId } from "../../src/core/ids.ts";
 import { runAgent } from "../../src/core/loop.ts";
-import { type Message, userMessage } from "../../src/core/message.ts";
+import { type Message, NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { Model } from "../../src/core/model.ts";
 import { merge, type RunInput } from "../../src/core/run.ts";
 import type { Tool } from "../../src/core/tool.ts";
@@ -71,6 +71,7 @@ function runInput({ say = "hello", input = {}, backend }: Play): RunInput {
     state: new Map(),
     settings: {},
     input: say === null ? [] : [userMessage(say)],
+    usage: NO_USAGE,
     begun: new Set(),
     inbox: async () => [],
     interruptRequested: () => false,

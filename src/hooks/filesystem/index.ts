@@ -10,6 +10,7 @@ import { glob, grep, ls } from "./search.ts";
 
 export const filesystem = defineHook({
   name: "filesystem",
+  tools: ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "execute"],
   options: z.strictObject({}),
   activeByDefault: (agent) => agent.backend !== undefined,
   create(_, { agent, backend }) {

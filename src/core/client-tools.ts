@@ -1,0 +1,69 @@
+// Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
+
+import { z } from "zod";
+import { loadSchemaCompiler } from "../lib/json-schema.ts";
+import { AppError } from "./errors.ts";
+import { askFor } from "./interrupts.ts";
+import type { ToolCall } from "./message.ts";
+import type { Run } from "./run.ts";
+import type { Stream } from "./stream.ts";
+import { done, failed, interrupted, type Tool, type ToolResult } from "./tool.ts";
+
+export const ClientTool = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+      .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
+    description: z.string().min(1).max(8192).describe("The model reads it."),
+    parameters: z
+      .record(z.string(), z.unknown())
+      .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
+  })
+  .meta({ id: "ClientTool" });
+export type ClientTool = z.infer<typeof ClientTool>;
+
+/** Throws `invalid_request` for parameters that are no JSON Schema of an object. */
+export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
+  if (definitions.length === 0) return [];
+  const compile = await loadSchemaCompiler();
+  return definitions.map((definition) => clientTool(definition, checkOf(definition, compile)));
+}
+
+type Check = (args: Record<string, unknown>) => string[];
+
+/** Its result is whatever comes with `resume`: a text, or a refusal with a reason. */
+export function clientTool({ name, description, parameters }: ClientTool, check: Check = () => []): Tool {
+  return {
+    ...{ name, description, parameters, annotations: { idempotent: true, requiresPermission: false } },
+    parse(args) {
+      const faults = check(args);
+      return faults.length === 0 ? { args } : { faults };
+    },
+    execute: (_args, call, run) => execute(call, run),
+  };
+}
+
+async function* execute(call: ToolCall, run: Run): Stream<ToolResult> {
+  const answer = yield* askFor({ call, kind: "tool", prompt: `Carry out \`${call.name}\`.` }, run);
+  if (!answer) return interrupted();
+  if (answer.decision === "respond") return done(answer.message ?? "");
+  return failed(answer.message ?? "The front end did not carry it out.");
+}
+
+function checkOf(
+  { name, parameters }: ClientTool,
+  compile: Awaited<ReturnType<typeof loadSchemaCompiler>>,
+): Check {
+  if (parameters.type !== "object")
+    throw new AppError("invalid_request", `tools: \`${name}\` needs parameters with "type": "object".`);
+  try {
+    return compile(parameters);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new AppError(
+      "invalid_request",
+      `tools: the parameters of \`${name}\`: the schema ${error.message}`,
+    );
+  }
+}

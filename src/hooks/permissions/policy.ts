@@ -1,0 +1,130 @@
+// What an agent may do. A call is decided in this order:
+//
+// 1. a matching deny of global or agent scope, whatever else is said;
+// 2. the first match of the remaining rules: user before session before agent before global scope, in a scope
+//    by priority, of the same priority as they were given;
+// 3. the mode.
+//
+// Pure and synchronous; throws nothing once the policy is made.
+
+import { z } from "zod";
+import type { ToolCall } from "../../core/message.ts";
+import type { Tool } from "../../core/tool.ts";
+import { type CompiledRule, compileRule } from "./match.ts";
+import type { Decision, Rule, Scope } from "./rule.ts";
+import { type Subject, subjectOf } from "./subject.ts";
+
+export const Mode = z.enum(["default", "plan", "accept_edits", "dont_ask", "bypass"]);
+export type Mode = z.infer<typeof Mode>;
+
+export interface PolicyInput {
+  readonly mode: Mode;
+  readonly rules: readonly Rule[];
+  /** Rules that name another agent or session are left out. */
+  readonly agent: string;
+  readonly session: string;
+}
+
+export interface Policy {
+  readonly mode: Mode;
+  /** Denies that nothing overrides. */
+  readonly absolute: readonly CompiledRule[];
+  /** All others, in the order in which they are asked. */
+  readonly ordered: readonly CompiledRule[];
+}
+
+export interface Verdict {
+  readonly decision: Decision;
+  /** The one that decided; absent when the mode did. */
+  readonly rule?: Rule;
+  /** Which rule or mode, and why: for traces. */
+  readonly why: string;
+  /** To the model when the call is denied, to the person when they are asked. */
+  readonly message?: string;
+}
+
+const SCOPES = ["user", "session", "agent", "global"] as const;
+type Kind = (typeof SCOPES)[number];
+
+/** Throws a `SyntaxError` for a glob or an expression that `RuleSpec` would not have let pass. */
+export function makePolicy({ mode, rules, agent, session }: PolicyInput): Policy {
+  const compiled = rules.filter(({ scope }) => isOf(scope, { agent, session })).map(compileRule);
+  const ordered = compiled.toSorted(
+    (a, b) => rank(a.rule) - rank(b.rule) || b.rule.priority - a.rule.priority,
+  );
+  return {
+    mode,
+    absolute: ordered.filter(({ rule }) => isAbsolute(rule)),
+    ordered: ordered.filter(({ rule }) => !isAbsolute(rule)),
+  };
+}
+
+function isOf(scope: Scope, place: { readonly agent: string; readonly session: string }): boolean {
+  if (typeof scope === "string") return true;
+  return "agent" in scope ? scope.agent === place.agent : scope.session === place.session;
+}
+
+function kindOf(scope: Scope): Kind {
+  if (typeof scope === "string") return scope;
+  return "agent" in scope ? "agent" : "session";
+}
+
+const rank = ({ scope }: Rule) => SCOPES.indexOf(kindOf(scope));
+
+const isAbsolute = ({ decision, scope }: Rule) =>
+  decision === "deny" && (kindOf(scope) === "global" || kindOf(scope) === "agent");
+
+export function decide(call: ToolCall, tool: Tool | undefined, policy: Policy): Verdict {
+  const subject = subjectOf(call, tool);
+  const found = [...policy.absolute, ...policy.ordered].find(({ matches }) => matches(subject));
+  const verdict = found ? byRule(found.rule) : byMode(policy.mode, tool);
+  if (verdict.decision === "ask" && policy.mode === "dont_ask")
+    return { ...verdict, decision: "deny", why: `${verdict.why}, and in mode dont_ask nobody is asked` };
+  const doubt = verdict.decision === "allow" ? "" : doubtIn(subject, policy);
+  return { ...verdict, why: verdict.why + doubt };
+}
+
+/** Whether no arguments could make the tool run, by the rules alone. */
+export function isDeniedForGood(name: string, tool: Tool | undefined, policy: Policy): boolean {
+  const subject = subjectOf({ id: "", name, args: {} }, tool);
+  if (policy.absolute.some(({ covers }) => covers(subject) === "all")) return true;
+  for (const { rule, covers } of policy.ordered) {
+    const covered = covers(subject);
+    if (covered === "none") continue;
+    if (rule.decision !== "deny") return false;
+    if (covered === "all") return true;
+  }
+  return false;
+}
+
+function byRule(rule: Rule): Verdict {
+  const { decision, id, scope, message } = rule;
+  const verb = { allow: "allows", deny: "denies", ask: "asks for" }[decision];
+  const why = `rule \`${id}\` of ${kindOf(scope)} scope ${verb} it`;
+  return { decision, rule, why, ...(message === undefined ? {} : { message }) };
+}
+
+const PLAN = "Plan mode: write operations not allowed";
+
+function byMode(mode: Mode, tool: Tool | undefined): Verdict {
+  const { readOnly, requiresPermission, category, destructive } = tool?.annotations ?? {};
+  const because = (decision: Decision, why: string) => ({ decision, why: `mode ${mode}: ${why}` });
+  if (mode === "bypass") return because("allow", "everything is allowed");
+  if (mode === "plan")
+    return readOnly || category === "plan"
+      ? because("allow", "the tool changes nothing")
+      : { ...because("deny", "the tool may change something"), message: PLAN };
+  if (requiresPermission === false) return because("allow", "the tool needs no permission");
+  if (mode === "accept_edits" && category === "write" && !destructive)
+    return because("allow", "the tool edits files");
+  return because(mode === "dont_ask" ? "deny" : "ask", "no rule speaks of it");
+}
+
+/** Why an allow for commands did not apply, when that is not plain to see. */
+function doubtIn(subject: Subject, { ordered }: Policy): string {
+  const reading = subject.plain();
+  if (!reading || "commands" in reading) return "";
+  const isMeant = ({ rule: { decision, matcher }, covers }: CompiledRule) =>
+    decision === "allow" && (matcher.command_prefix || matcher.regex) && covers(subject) === "some";
+  return ordered.some(isMeant) ? `; the command is not fully understood: it has ${reading.doubt}` : "";
+}

@@ -1,0 +1,121 @@
+// The strict reading of a command line, for rules that allow. It knows a small part of what shells know: words,
+// simple quotes, `;` `&` `&&` `||` `|`, and redirections that touch no file. Whatever else a line holds makes it
+// doubtful as a whole, so that a line which is read here means the same to every shell and runs nothing besides
+// the commands returned. Time is linear in the text; nothing is thrown.
+
+import { hasDangerousArguments, isNeverAllowed, runsAnother } from "./programs.ts";
+
+/** Longer lines are not read. */
+export const MAX_COMMAND_CHARS = 32_768;
+
+export interface PlainWord {
+  readonly text: string;
+  /** As it is written, quotes and all. */
+  readonly source: string;
+  /** It is its text for the shell too, and no pattern of file names. */
+  readonly isLiteral: boolean;
+}
+export type PlainCommand = readonly PlainWord[];
+
+/** `doubt` completes the sentence "The command is not fully understood: it has …". */
+export type PlainReading = { readonly commands: readonly PlainCommand[] } | { readonly doubt: string };
+
+const START = /[ \t\n]*/y;
+const BLANK = /[ \t]+/y;
+const END = /[ \t\n]*$/y;
+const SEPARATOR = /(?:&&|\|\||[;&|])(?![;&|<>])/y;
+/** Between the three standard streams, or with nothing. */
+const QUIET = /(?:[012]?>&[012]|[012]?>[ \t]?\/dev\/null|<[ \t]?\/dev\/null)(?![^ \t\n;&|])/y;
+
+const BARE = /[\p{L}\p{M}\p{N}_.,/:@%+=^~*?[\]-]+/uy;
+const SINGLE = /'[^']*'/y;
+const DOUBLE = /"(?:[^"\\$`]|\\[^\n])*"/y;
+
+export function plainReading(line: string): PlainReading {
+  if (line.length > MAX_COMMAND_CHARS) return { doubt: `more than ${MAX_COMMAND_CHARS} characters` };
+  if (!line.isWellFormed() || /[^\P{Cc}\t\n]/u.test(line)) return { doubt: "a control character" };
+  const commands: PlainWord[][] = [];
+  let words: PlainWord[] = [];
+  let separator = "";
+  for (let at = end(START, line, 0); end(END, line, at) !== line.length; ) {
+    const next = end(BLANK, line, at) || end(QUIET, line, at);
+    if (next > at) {
+      at = next;
+      continue;
+    }
+    const over = end(SEPARATOR, line, at);
+    if (over > at) {
+      if (words.length === 0) return { doubt: "a command without words" };
+      commands.push(words);
+      words = [];
+      separator = line.slice(at, over);
+      at = over;
+      continue;
+    }
+    const word = wordAt(line, at);
+    at += word.source.length;
+    const char = line.charAt(at);
+    if (!" \t\n;&|".includes(char) || word.source === "") return { doubt: nameOf(char) };
+    words.push(word);
+  }
+  if (words.length > 0) commands.push(words);
+  else if (separator !== ";" && separator !== "&") return { doubt: "a command without words" };
+  const doubt = commands.map(doubtAbout).find((each) => each !== undefined);
+  return doubt === undefined ? { commands } : { doubt };
+}
+
+/** Where the token that begins at `at` ends; 0 when there is none. */
+function end(token: RegExp, text: string, at: number): number {
+  token.lastIndex = at;
+  return token.test(text) ? token.lastIndex : 0;
+}
+
+/** Its source is empty when no word begins there. */
+function wordAt(line: string, start: number): PlainWord {
+  let text = "";
+  let isLiteral = true;
+  for (let at = start; ; ) {
+    const next = end(BARE, line, at) || end(SINGLE, line, at) || end(DOUBLE, line, at);
+    if (next <= at) return { text, source: line.slice(start, at), isLiteral };
+    const piece = line.slice(at, next);
+    if (piece.startsWith("'")) text += piece.slice(1, -1);
+    else if (piece.startsWith('"')) text += piece.slice(1, -1).replace(/\\(["\\$`])/g, "$1");
+    else {
+      text += piece;
+      if (/[*?[\]~]/.test(piece)) isLiteral = false;
+    }
+    at = next;
+  }
+}
+
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ["$", "an expansion (`$`)"],
+  ["`", "a substitution (`` ` ``)"],
+  ["\\", "a backslash"],
+  ["<", "a redirection"],
+  [">", "a redirection"],
+  ["(", "a subshell or a function"],
+  [")", "a subshell or a function"],
+  ["{", "braces"],
+  ["}", "braces"],
+  ["#", "a comment"],
+  ["\n", "several lines"],
+  ["'", "a quote that is not closed"],
+  ['"', "an expansion or an open end inside quotes"],
+]);
+
+const nameOf = (char: string) => NAMES.get(char) ?? `\`${char}\``;
+
+/** Programs that may run anything are known by their names, which must therefore stand there as they are. */
+function doubtAbout([name, ...args]: PlainCommand): string | undefined {
+  if (name === undefined) return "a command without words";
+  if (!name.isLiteral || name.source !== name.text) return "a command whose name is quoted or a pattern";
+  if (name.text.includes("=")) return "an assignment before a command";
+  if (isNeverAllowed(name.text)) return `\`${name.text}\`, which may run anything`;
+  if (!hasDangerousArguments(name.text)) return undefined;
+  const areKnown = args.every((arg) => arg.isLiteral);
+  const texts = args.map(({ text }) => text);
+  return areKnown && !runsAnother(name.text, texts)
+    ? undefined
+    : `\`${name.text}\` with arguments that may make it run or write something else`;
+}

@@ -1,0 +1,6 @@
+// The tools of the server's own that agents may name.
+
+import type { Tool } from "../../core/tool.ts";
+import { askUser } from "./ask-user.ts";
+
+export const nativeTools: readonly Tool[] = [askUser];

@@ -1,0 +1,224 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import type { ToolCall } from "../../../src/core/message.ts";
+import { toolMessages } from "../../../src/core/messages.ts";
+import { defineTool } from "../../../src/core/tool.ts";
+import type { TraceRecorder } from "../../../src/core/trace.ts";
+import { addSessionRule, clearSessionRules, sessionRules } from "../../../src/hooks/permissions/grants.ts";
+import { permissions } from "../../../src/hooks/permissions/index.ts";
+import type { Rule } from "../../../src/hooks/permissions/rule.ts";
+import { ruleFor } from "../../../src/hooks/permissions/rule-for.ts";
+import { scriptedModel } from "../../../src/models/scripted.ts";
+import { type Play, play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
+import { agentWith, made } from "../made.ts";
+import { callOf } from "./given.ts";
+
+const ran: string[] = [];
+const tool = (name: string, category: "execute" | "write") =>
+  defineTool({
+    ...{ name, description: "", parameters: z.object({ command: z.string() }), annotations: { category } },
+    execute({ command }) {
+      ran.push(command);
+      return `ran ${command}`;
+    },
+  });
+const tools = [tool("execute", "execute"), tool("write_file", "write")];
+
+/** One turn in which the model runs these commands. */
+function running(commands: readonly string[], options: Record<string, unknown>, more: Play = {}) {
+  ran.length = 0;
+  const call = commands.map((command) => ({ tool: "execute", args: { command } }));
+  const hooks = [...(more.hooks ?? []), made(permissions, { options })];
+  return play({ script: [{ call }, { say: "ok" }], tools, ...more, hooks });
+}
+
+test("an agent has it when its configuration says so", () => {
+  expect(permissions.activeByDefault(agentWith())).toBe(false);
+  expect(permissions.options.parse({})).toEqual({ mode: "default", rules: [] });
+  const sample = {
+    mode: "default",
+    rules: [
+      { allow: "read_file" },
+      { ask: "execute", command_prefix: ["git"] },
+      { deny: "execute", regex: "rm -rf" },
+    ],
+  };
+  expect(permissions.options.parse(sample)).toMatchObject({ rules: [{}, {}, {}] });
+  expect(permissions.options.safeParse({ mod: "default" }).success).toBe(false);
+  expect(permissions.options.safeParse({ rules: [{ custom: "x" }] }).success).toBe(false);
+});
+
+test("what is allowed runs", async () => {
+  const { messages, outcome } = await running(["ls"], {
+    rules: [{ allow: "execute", command_prefix: ["ls"] }],
+  });
+  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls" }]);
+  expect(outcome.status).toBe("success");
+});
+
+test("what is denied does not run, and the model is told why", async () => {
+  const rules = [
+    { deny: "execute", command_prefix: ["rm"], message: "Nothing is removed here." },
+    { deny: "execute", command_prefix: ["git"], id: "no-git" },
+  ];
+  const { messages, outcome } = await running(["sudo rm x", "git pull"], { mode: "bypass", rules });
+  expect(ran).toEqual([]);
+  expect(toolMessages(messages).map(({ error }) => error)).toEqual([
+    "Nothing is removed here.",
+    "Permission denied for `execute`: rule `no-git` of agent scope denies it. Do not try to reach the same in another way.",
+  ]);
+  expect(outcome.status).toBe("success");
+});
+
+test("of parallel calls the allowed ones run, the denied ones are answered, the others wait", async () => {
+  const rules = [
+    { allow: "execute", command_prefix: ["ls"] },
+    { deny: "execute", command_prefix: ["rm"] },
+  ];
+  const { messages, outcome, events } = await running(["git push", "ls", "rm x"], { rules });
+  expect(ran).toEqual(["ls"]);
+  expect(toolMessages(messages)).toHaveLength(2);
+  expect(outcome).toMatchObject({ status: "interrupted", calls: [{ args: { command: "git push" } }] });
+  expect(dataOf(events, "on_tool_end").filter((end) => end.interrupted)).toHaveLength(1);
+});
+
+test("nobody is asked about a call that cannot run", async () => {
+  const call = [
+    { tool: "execute", args: { comand: "ls" } },
+    { tool: "exekute", args: {} },
+  ];
+  const { messages, outcome } = await running([], {}, { script: [{ call }, { say: "ok" }] });
+  expect(outcome.status).toBe("success");
+  expect(toolMessages(messages).map(({ error }) => error)).toEqual([
+    expect.stringContaining("Invalid arguments."),
+    expect.stringContaining("There is no tool `exekute`"),
+  ]);
+});
+
+test("the model is not shown what it may never call", async () => {
+  const shown: string[][] = [];
+  const model = scriptedModel([{ say: "ok" }]);
+  const watched: typeof model = {
+    ...model,
+    stream(request, ...rest) {
+      shown.push(request.tools.map(({ name }) => name));
+      return model.stream(request, ...rest);
+    },
+  };
+  const rules = [{ deny: "write_*" }, { deny: "execute", regex: "rm" }];
+  await running([], { rules }, { model: watched });
+  expect(shown).toEqual([["execute"]]);
+});
+
+test("a tool that is not shown is denied all the same", async () => {
+  const { messages } = await running(["ls"], { rules: [{ deny: "execute", id: "never" }], mode: "bypass" });
+  expect(toolMessages(messages)[0]?.error).toContain("rule `never`");
+});
+
+test("every decision is a span of the trace", async () => {
+  const spans: { name: string; attributes: unknown; ended: number }[] = [];
+  const recorder: TraceRecorder = {
+    startSpan(name, attributes) {
+      const kept = { name, attributes, ended: 0 };
+      spans.push(kept);
+      const span = { set: () => span, end: () => void kept.ended++ };
+      return span;
+    },
+  };
+  const options = { rules: [{ deny: "execute", command_prefix: ["rm"], id: "no-rm" }] };
+  await running(["rm x", "ls"], {}, { hooks: [made(permissions, { options, recorder })] });
+  expect(spans).toEqual([
+    {
+      ...{ name: "permission.decision", ended: 1 },
+      attributes: {
+        ...{ run_id: expect.any(String), thread_id: expect.any(String) },
+        ...{ tool_name: "execute", tool_call_id: expect.any(String), decision: "deny", rule: "no-rm" },
+        why: "rule `no-rm` of agent scope denies it",
+      },
+    },
+    {
+      ...{ name: "permission.decision", ended: 1 },
+      attributes: expect.objectContaining({ decision: "ask", why: "mode default: no rule speaks of it" }),
+    },
+  ]);
+});
+
+/** A tool beside the others that changes the thread's rules, as an answer does. */
+const remembering = (change: (call: ToolCall) => Rule | undefined) =>
+  defineTool({
+    ...{ name: "remember", description: "", parameters: z.object({}) },
+    annotations: { requiresPermission: false },
+    async *execute(_args, call, run) {
+      const rule = change(call);
+      yield* rule ? addSessionRule(run, rule) : clearSessionRules(run);
+      return "ok";
+    },
+  });
+const command = (command: string) => callOf("execute", { command });
+
+test("an answer that is remembered counts at once, for the whole thread, until it is cleared", async () => {
+  const granted = await running(
+    [],
+    {},
+    {
+      tools: [...tools, remembering(() => ruleFor(command("git push"), "allow", "session"))],
+      script: [
+        { call: [{ tool: "remember" }] },
+        { call: [{ tool: "execute", args: { command: "git push" } }] },
+      ],
+    },
+  );
+  expect(ran).toEqual(["git push"]);
+  const again = await running(["git push", "git push -f"], {}, { input: { state: granted.state } });
+  expect(ran).toEqual(["git push"]);
+  expect(again.outcome).toMatchObject({
+    status: "interrupted",
+    calls: [{ args: { command: "git push -f" } }],
+  });
+  const cleared = await running(
+    [],
+    {},
+    {
+      input: { state: granted.state },
+      tools: [...tools, remembering(() => undefined)],
+      script: [
+        { call: [{ tool: "remember" }] },
+        { call: [{ tool: "execute", args: { command: "git push" } }] },
+      ],
+    },
+  );
+  expect(ran).toEqual([]);
+  expect(cleared.outcome.status).toBe("interrupted");
+});
+
+test("a later answer about the same call takes the place of the earlier one", async () => {
+  const decisions = ["allow", "deny"] as const;
+  let turn = 0;
+  const { state } = await running(
+    [],
+    {},
+    {
+      tools: [remembering(() => ruleFor(command("ls"), decisions[turn++] ?? "ask", "session"))],
+      script: [{ call: [{ tool: "remember" }] }, { call: [{ tool: "remember" }] }, { say: "ok" }],
+    },
+  );
+  expect(sessionRules(state)).toMatchObject([{ decision: "deny" }]);
+});
+
+test("rules of a thread bind that thread only, whatever they claim, and no more than 200", async () => {
+  const claimed = { ...ruleFor(command("ls"), "allow", "user"), scope: "global" };
+  expect(sessionRules(new Map([["grants", [claimed]]]))).toMatchObject([{ scope: "session" }]);
+  expect(sessionRules(new Map([["grants", "nonsense"]]))).toEqual([]);
+  const many = Array.from({ length: 200 }, (_, index) => ruleFor(command(`ls ${index}`), "allow", "session"));
+  const { messages } = await running(
+    [],
+    {},
+    {
+      input: { state: new Map([["grants", many]]) },
+      tools: [remembering(() => ruleFor(command("one more"), "allow", "session"))],
+      script: [{ call: [{ tool: "remember" }] }, { say: "ok" }],
+    },
+  );
+  expect(toolMessages(messages)[0]?.error).toContain("has 200 rules of its own already");
+});

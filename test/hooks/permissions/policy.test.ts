@@ -1,0 +1,230 @@
+import { describe, expect, test } from "vitest";
+import { decide, isDeniedForGood, type Mode, makePolicy } from "../../../src/hooks/permissions/policy.ts";
+import { type Rule, ruleOf, type Scope } from "../../../src/hooks/permissions/rule.ts";
+import { ruleFor } from "../../../src/hooks/permissions/rule-for.ts";
+import { callOf, policyOf, type Spec, toolNamed, verdict } from "./given.ts";
+
+const all = (decision: Rule["decision"], scope: Scope, more: Partial<Spec> = {}): Spec => ({
+  ...{ scope, decision, matcher: { all: true }, id: `${decision} ${JSON.stringify(scope)}` },
+  ...more,
+});
+const call = { name: "execute", args: { command: "ls" } };
+
+describe("the order", () => {
+  test.each(["global", "agent", { agent: "coder" }] as const)("a deny of scope %j is absolute", (scope) => {
+    const allows = [all("allow", "user", { priority: 1000 }), all("allow", "session")];
+    const decided = verdict(call, [...allows, all("deny", scope, { priority: -1 })], "bypass");
+    expect(decided).toMatchObject({ decision: "deny", rule: { decision: "deny" } });
+  });
+
+  test.each(["user", "session"] as const)("a deny of scope %s is not", (scope) => {
+    expect(verdict(call, [all("deny", scope), all("allow", "user", { priority: 1 })]).decision).toBe("allow");
+  });
+
+  test("user before session before agent before global", () => {
+    const scopes = ["global", "agent", "session", "user"] as const;
+    for (const [index, scope] of scopes.entries()) {
+      const weaker = scopes.slice(0, index).map((each) => all("ask", each, { priority: 9 }));
+      expect(verdict(call, [...weaker, all("allow", scope)]).rule?.scope).toBe(scope);
+    }
+  });
+
+  test("in a scope by priority, then as given; the first match decides", () => {
+    const [low, high] = [all("allow", "agent", { priority: 1 }), all("ask", "agent", { priority: 2 })];
+    expect(verdict(call, [low, high]).decision).toBe("ask");
+    expect(verdict(call, [all("allow", "agent"), all("ask", "agent")]).decision).toBe("allow");
+    expect(verdict(call, [all("ask", "agent"), all("allow", "agent")]).decision).toBe("ask");
+  });
+
+  test("a rule for another agent or session does not count", () => {
+    expect(verdict(call, [all("deny", { agent: "other" }), all("deny", { session: "th_2" })]).decision).toBe(
+      "ask",
+    );
+    expect(verdict(call, [all("deny", { session: "th_1" })]).decision).toBe("deny");
+  });
+});
+
+describe("the mode, when no rule speaks", () => {
+  const tools = ["read_file", "write_todos", "look_up", "write_file", "delete_file", "execute", "unknown"];
+  test.each<[Mode, string[]]>([
+    ["default", ["allow", "allow", "ask", "ask", "ask", "ask", "ask"]],
+    ["plan", ["allow", "allow", "allow", "deny", "deny", "deny", "deny"]],
+    ["accept_edits", ["allow", "allow", "ask", "allow", "ask", "ask", "ask"]],
+    ["dont_ask", ["allow", "allow", "deny", "deny", "deny", "deny", "deny"]],
+    ["bypass", ["allow", "allow", "allow", "allow", "allow", "allow", "allow"]],
+  ])("%s", (mode, decisions) => {
+    expect(tools.map((name) => verdict({ name, args: {} }, [], mode).decision)).toEqual(decisions);
+  });
+
+  test("plan tells the model what it is", () => {
+    expect(verdict({ name: "write_file", args: {} }, [], "plan").message).toBe(
+      "Plan mode: write operations not allowed",
+    );
+  });
+
+  test("rules come before it", () => {
+    expect(verdict(call, [{ allow: "execute" }], "plan").decision).toBe("allow");
+    expect(verdict(call, [{ ask: "execute" }], "bypass").decision).toBe("ask");
+    expect(verdict({ name: "read_file", args: {} }, [{ ask: "read_file" }]).decision).toBe("ask");
+  });
+
+  test("dont_ask denies what a rule would ask for, and says so", () => {
+    const rules: Spec[] = [{ ask: "execute", id: "careful", message: "Run it?" }];
+    expect(verdict(call, rules, "dont_ask")).toMatchObject({
+      decision: "deny",
+      why: "rule `careful` of agent scope asks for it, and in mode dont_ask nobody is asked",
+    });
+  });
+});
+
+describe("every decision says", () => {
+  test("which rule made it, and what the rule wants said", () => {
+    const rules: Spec[] = [{ deny: "execute", regex: "ls", message: "Use the tool `ls`." }];
+    expect(verdict(call, rules)).toMatchObject({
+      decision: "deny",
+      rule: { id: "deny execute regex ls" },
+      why: "rule `deny execute regex ls` of agent scope denies it",
+      message: "Use the tool `ls`.",
+    });
+  });
+
+  test("or which mode", () => {
+    expect(verdict(call, [])).toEqual({
+      decision: "ask",
+      why: "mode default: no rule speaks of it",
+    });
+  });
+});
+
+describe("a rule speaks of a tool", () => {
+  test.each([
+    ["read_*", "read_file", true],
+    ["mcp__{github,gitlab}__*", "mcp__gitlab__search", true],
+    ["read_*", "evil/read_file", false],
+    ["*", "any/thing", true],
+    ["read_file", "read_files", false],
+    ["read_?ile", "Read_file", false],
+  ])("%j and %j: %s", (pattern, name, expected) => {
+    expect(verdict({ name, args: {} }, [{ allow: pattern }]).decision === "allow").toBe(expected);
+  });
+
+  test("by its category, when it has one", () => {
+    const rules: Spec[] = [{ matcher: { category: "write" }, decision: "allow" }];
+    expect(verdict({ name: "write_file", args: {} }, rules).decision).toBe("allow");
+    expect(verdict({ name: "unknown", args: {} }, rules).decision).toBe("ask");
+    expect(decide(callOf("write_file"), undefined, policyOf(rules)).decision).toBe("ask");
+  });
+
+  test("when all its conditions hold", () => {
+    const rules: Spec[] = [{ allow: "write_*", category: "write" }];
+    expect(verdict({ name: "write_file", args: {} }, rules).decision).toBe("allow");
+    expect(verdict({ name: "write_letter", args: {} }, rules).decision).toBe("ask");
+  });
+
+  test("by a condition of the program's own; one that throws allows nothing and denies", () => {
+    const custom = (decision: Rule["decision"], test: () => boolean): Rule => ({
+      ...{ id: "own", scope: "user", priority: 0, decision, matcher: { custom: test } },
+    });
+    const broken = () => {
+      throw new Error("broken");
+    };
+    const seen: unknown[] = [];
+    const own: Rule = {
+      ...custom("allow", () => true),
+      matcher: { custom: (...given) => seen.push(given) > 0 },
+    };
+    expect(verdict(call, [own]).decision).toBe("allow");
+    expect(seen).toEqual([[callOf(call.name, call.args), expect.objectContaining({ name: "execute" })]]);
+    expect(verdict(call, [custom("allow", broken)]).decision).toBe("ask");
+    expect(verdict(call, [custom("deny", broken)]).decision).toBe("deny");
+  });
+
+  test("also when its arguments are nested too deeply to be read: then it denies, and does not allow", () => {
+    const deep = JSON.parse(`${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`);
+    const rules = (decision: "allow" | "deny"): Spec[] => [
+      { scope: "user", decision, matcher: { regex: ".*" } },
+    ];
+    expect(verdict({ name: "execute", args: deep }, rules("allow")).decision).toBe("ask");
+    expect(verdict({ name: "execute", args: deep }, rules("deny")).decision).toBe("deny");
+  });
+});
+
+describe("a remembered answer", () => {
+  const args = { command: "git push; $X", timeout: 5 };
+  const [name, rule] = ["execute", ruleFor(callOf("execute", args), "allow", "session")];
+
+  test("allows exactly that call", () => {
+    expect(verdict({ name, args }, [rule])).toMatchObject({ decision: "allow", rule: { id: rule.id } });
+    expect(verdict({ name, args: { timeout: 5, command: "git push; $X" } }, [rule]).decision).toBe("allow");
+    for (const other of [{ ...args, timeout: 6 }, { ...args, more: 1 }, { command: args.command }, {}])
+      expect(verdict({ name, args: other }, [rule]).decision).toBe("ask");
+    expect(verdict({ name: "execute2", args }, [rule]).decision).toBe("ask");
+    expect(verdict({ name: "Execute", args }, [rule]).decision).toBe("ask");
+  });
+
+  test("for a tool whose name looks like a pattern means that tool alone", () => {
+    const odd = ruleFor(callOf("a*[b]{c,d}\\?"), "allow", "session");
+    expect(verdict({ name: "a*[b]{c,d}\\?", args: {} }, [odd]).decision).toBe("allow");
+    expect(verdict({ name: "axbc?", args: {} }, [odd]).decision).toBe("ask");
+  });
+
+  test("is the same rule each time, and survives being written down", () => {
+    expect(ruleFor(callOf("execute", { ...args }), "deny", "session").id).toBe(rule.id);
+    expect(ruleFor(callOf("execute", { ...args, timeout: 6 }), "allow", "session").id).not.toBe(rule.id);
+    expect(ruleOf(JSON.parse(JSON.stringify(rule)))).toEqual(rule);
+    expect(rule.description).toBe('execute {"command":"git push; $X","timeout":5}');
+  });
+
+  test("does not override an absolute deny", () => {
+    expect(verdict({ name, args }, [rule, { deny: "execute", command_prefix: ["git push"] }]).decision).toBe(
+      "deny",
+    );
+  });
+
+  test("of very long arguments is refused", () => {
+    const long = callOf("write_file", { content: "x".repeat(16_384) });
+    expect(() => ruleFor(long, "allow", "session")).toThrow(
+      "The call has 16398 characters of arguments; at most 16384 can be remembered.",
+    );
+  });
+});
+
+describe("a tool is denied for good", () => {
+  const isHidden = (name: string, rules: readonly Spec[], mode: Mode = "default") =>
+    isDeniedForGood(name, toolNamed(name), policyOf(rules, mode));
+
+  test("when a rule denies it whatever its arguments", () => {
+    expect(isHidden("execute", [{ deny: "exec*" }])).toBe(true);
+    expect(isHidden("execute", [{ deny: "*", category: "execute" }])).toBe(true);
+    expect(isHidden("execute", [all("deny", "global"), all("allow", "user")])).toBe(true);
+    expect(isHidden("execute", [all("deny", "session"), all("allow", "agent")])).toBe(true);
+    expect(isHidden("write_file", [{ deny: "exec*" }])).toBe(false);
+  });
+
+  test("not when some arguments might be allowed or asked for", () => {
+    expect(isHidden("execute", [{ deny: "execute", command_prefix: ["rm"] }])).toBe(false);
+    expect(isHidden("execute", [all("deny", "session"), all("ask", "user")])).toBe(false);
+    const some: Spec = { allow: "execute", command_prefix: ["ls"], scope: "user" };
+    expect(isHidden("execute", [all("deny", "session"), some])).toBe(false);
+    expect(isHidden("execute", [all("deny", "session"), { ...some, allow: "other" }])).toBe(true);
+    expect(
+      isHidden("execute", [all("deny", "session"), { deny: "execute", regex: "x", scope: "user" }]),
+    ).toBe(true);
+  });
+
+  test("not by a mode, which may be another tomorrow", () => {
+    expect(isHidden("write_file", [], "plan")).toBe(false);
+    expect(isHidden("write_file", [], "dont_ask")).toBe(false);
+  });
+});
+
+test("the same policy decides the same call alike each time", () => {
+  const policy = makePolicy({
+    ...{ mode: "default", agent: "coder", session: "th_1" },
+    rules: [ruleOf({ allow: "execute", command_prefix: ["ls"] })],
+  });
+  const decisions = ["ls", "ls; x", "ls", "x"].map(
+    (command) => decide(callOf("execute", { command }), toolNamed("execute"), policy).decision,
+  );
+  expect(decisions).toEqual(["allow", "ask", "allow", "ask"]);
+});
