@@ -145,8 +145,9 @@ export function sentence({ path, message, isKey }: Fault, value?: string): strin
 
 const oneLine = (text: string) => text.replace(/\s+/g, " ");
 
+/** Who may come in, in an address, is not repeated. */
 function shortened(text: string): string {
-  const line = oneLine(text);
+  const line = oneLine(text).replace(/\/\/.*@/, "//…@");
   return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN)}…` : line;
 }
 

@@ -1,0 +1,80 @@
+// A tool as another team would run it: signed calls, progress, results that may come later.
+//
+// Run it:   see README.md beside this file
+// Test it:  npm test -- test/examples/callback-tool.test.ts
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Webhook } from "standardwebhooks";
+
+interface Call {
+  readonly name: string;
+  readonly args: { readonly city: string; readonly kilograms: number };
+  readonly user: string;
+  /** Where a result may be POSTed to that takes longer; absent when none is taken. */
+  readonly result_url?: string;
+}
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_KEPT = 1000;
+
+/** `secret` is what the registration returned: `whsec_…`. */
+export function callbackServer(secret: string) {
+  const webhook = new Webhook(secret);
+  /** A repeated call gets the answer of the first: with that the tool may call itself idempotent. */
+  const answers = new Map<string, object>();
+
+  return createServer(async (request, response) => {
+    try {
+      const body = await bodyOf(request);
+      // Throws for a call that Skein did not sign, or not within the last five minutes.
+      const call = webhook.verify(body, request.headers as Record<string, string>) as Call;
+      const key = String(request.headers["idempotency-key"]);
+      const answer = answers.get(key) ?? quote(call);
+      answers.set(key, answer);
+      for (const oldest of answers.keys()) if (answers.size > MAX_KEPT) answers.delete(oldest);
+      if (call.args.kilograms > 1000 && call.result_url) return later(call.result_url, answer, response);
+      response.writeHead(200, { "content-type": "application/x-ndjson" });
+      response.write(line({ progress: `Asking carriers on behalf of ${call.user} …\n` }));
+      response.end(line(answer));
+    } catch {
+      response.writeHead(401, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: "This call is not signed with my secret." }));
+    }
+  });
+}
+
+/** A tool's failure is an answer too: the model reads it. */
+function quote({ args: { city, kilograms } }: Call): object {
+  if (kilograms <= 0) return { error: "Nothing weighs so little. Give the weight in kilograms." };
+  return { result: { city, price: Math.round(500 + kilograms * 120) / 100, currency: "EUR" } };
+}
+
+/** "Not yet": the run waits, and goes on once the result is delivered. */
+function later(resultUrl: string, answer: object, response: ServerResponse): void {
+  response.writeHead(202).end();
+  const init = {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(answer),
+  };
+  setTimeout(() => void fetch(resultUrl, init).catch(console.error), 2000);
+}
+
+/** The signature is that of the bytes: they are read before they are parsed. */
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) throw new Error("The body is too large.");
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+const line = (value: object) => `${JSON.stringify(value)}\n`;
+
+if (import.meta.main) {
+  const server = callbackServer(process.env.TOOL_SECRET ?? "");
+  server.listen(Number(process.env.PORT ?? 9100), "127.0.0.1", () => console.log("Waiting for calls."));
+}

@@ -1,0 +1,70 @@
+// The port to calls whose results come later: a tool's server said "not yet" and delivers the result to an address
+// made for this one call. The run waits as interrupted; what is kept here outlives the process.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { Owner } from "./ids.ts";
+
+/** Of one thread. */
+export const MAX_DEFERRED_CALLS = 100;
+
+export const DeferredCall = z.object({
+  owner: z.object({ tenant: z.string(), user: z.string() }),
+  thread_id: z.string(),
+  run_id: z.string(),
+  call_id: z.string(),
+  /** The tool's name. */
+  tool: z.string(),
+  /** The SHA-256 of the token in the address, in hex. The token itself is kept nowhere. */
+  token_hash: z.string(),
+  /** When nothing has come by then, nothing will. */
+  expires_at: z.iso.datetime(),
+  /** `sent`: no answer yet, the result may be the answer. `accepted`: it comes later. `delivered`: it came. */
+  state: z.enum(["sent", "accepted", "delivered"]),
+  /** Once delivered: `{result}` or `{error}`, as it came. */
+  reply: z.record(z.string(), z.unknown()).optional(),
+});
+export type DeferredCall = z.infer<typeof DeferredCall>;
+
+export type NewDeferredCall = Omit<DeferredCall, "state" | "reply">;
+
+/** What is kept of a token. */
+export const tokenHash = (token: string) => createHash("sha256").update(token).digest("hex");
+
+/** Names a call. */
+export type CallKey = Pick<DeferredCall, "owner" | "thread_id" | "call_id">;
+
+/** A thread that can go on: each of these calls was delivered, or was accepted and its time is up. */
+export interface DueCalls {
+  readonly owner: Owner;
+  readonly thread_id: string;
+  readonly call_ids: readonly string[];
+}
+
+/**
+ * What is kept of a call stays until it is forgotten, or its thread is cleared or deleted or has had its time; one that
+ * was never accepted may go when its time is up.
+ */
+export interface DeferredCallStore {
+  /**
+   * Kept before the call is sent, since its result may come before the answer. Replaces what was kept of it. Throws
+   * `not_found` when there is no such thread, `limit_exceeded` for one call more than `MAX_DEFERRED_CALLS` of it.
+   */
+  open(call: NewDeferredCall): Promise<void>;
+  get(key: CallKey): Promise<DeferredCall | undefined>;
+  /** `sent` becomes `accepted`. Returns it as it is then: `delivered`, when the result was faster. */
+  accept(key: CallKey): Promise<DeferredCall | undefined>;
+  /**
+   * Keeps the result, once. Nothing for a token that there is not, that has expired, or that was used: one answer
+   * for all three.
+   */
+  deliver(tokenHash: string, reply: Record<string, unknown>): Promise<DeferredCall | undefined>;
+  /** The call has its answer in the thread, or will never have one. */
+  forget(key: CallKey): Promise<void>;
+  /**
+   * Threads that can go on and on which no run is active or waits: `limit` at most, one of each tenant in turn, those
+   * first that wait longest. Each is given to one caller, and again to somebody after a lease, until these calls are
+   * forgotten.
+   */
+  due(limit: number): Promise<DueCalls[]>;
+}

@@ -1,0 +1,155 @@
+// Holding values against a JSON Schema (2020-12) that a stranger wrote. Neither the schema nor a value can make it
+// slow: expressions run in linear time, and every check has a number of steps that it may take.
+//
+// `format` and other annotations are not held against anything, as the standard has it. No default is filled in and
+// nothing is converted: the value stays as it is.
+
+import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
+import { RE2JS } from "re2js";
+import { type SafeRegex, safeRegex } from "./regex.ts";
+import { schemaFault } from "./schema-faults.ts";
+import { COST, type Cost, isObject, shapeOf, sizeOf } from "./schema-shape.ts";
+
+/** One sentence for each thing wrong with the value, a few at most; none when it fits. */
+export type SchemaCheck = (value: unknown) => string[];
+
+/** Throws a `SyntaxError` whose message completes "The schema …". Takes milliseconds. */
+export type CompileSchema = (schema: unknown) => SchemaCheck;
+
+/** Steps of one check. They take a few tenths of a second at the worst. */
+const MAX_STEPS = 200_000;
+/** The same while all faults are gathered: each of them may be one more. */
+const MAX_GATHERING_STEPS = 20_000;
+const MAX_FAULTS = 10;
+
+const TOO_MUCH = "It is too large, or too deeply nested, to be held against its schema.";
+
+let loading: Promise<CompileSchema> | undefined;
+
+/** The engine is loaded when it is first needed: that takes a tenth of a second. */
+export function loadSchemaCompiler(): Promise<CompileSchema> {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<CompileSchema> {
+  const { Ajv2020 } = await import("ajv/dist/2020.js");
+  const standard = new Ajv2020({ strict: false, logger: false, validateFormats: false });
+  return (schema) => {
+    const shape = shapeOf(schema);
+    if (standard.validateSchema(shape) !== true) throw new SyntaxError(notAllowed(standard.errors));
+    const check = compiled(shape, Ajv2020, { allErrors: false, limit: MAX_STEPS });
+    let gather: SchemaCheck | undefined;
+    return (value) => {
+      const [first] = check(value);
+      if (first === undefined) return [];
+      gather ??= compiled(shape, Ajv2020, { allErrors: true, limit: MAX_GATHERING_STEPS });
+      const all = first === TOO_MUCH ? [first] : gather(value);
+      return all.includes(TOO_MUCH) ? [first] : [...new Set(all)].slice(0, MAX_FAULTS);
+    };
+  };
+}
+
+const COMPARISONS_PER_STEP = 16;
+
+/** Without a name of its own a schema could not refer to itself as `#`. */
+const ROOT = "schema:root";
+
+/** Thrown out of a check that has used up its steps. */
+const EXHAUSTED = new Error("The check takes too many steps.");
+
+function compiled(
+  shape: Readonly<Record<string, unknown>>,
+  Engine: typeof Ajv2020,
+  { allErrors, limit }: { allErrors: boolean; limit: number },
+): SchemaCheck {
+  let steps = 0;
+  let size = 0;
+  const spend = (cost: number) => {
+    steps -= cost;
+    if (steps < 0) throw EXHAUSTED;
+  };
+  // An engine never forgets what it compiled, so each schema has engines of its own.
+  const engine = new Engine({
+    ...{ allErrors, strict: false, meta: false, validateSchema: false, validateFormats: false },
+    ...{ inlineRefs: false, addUsedSchema: false, ownProperties: true, logger: false },
+    // Without `optimize` it makes its code three times as fast.
+    code: { regExp: expressions(spend), optimize: false },
+  });
+  engine.addKeyword({
+    keyword: COST,
+    // Before everything else that is held against a value there.
+    before: "$dynamicAnchor",
+    schemaType: "object",
+    errors: false,
+    validate: (cost: Cost, data: unknown) => {
+      spend(cost.steps + breadthOf(data));
+      if (cost.isQuadratic && Array.isArray(data)) spend((data.length * size) / COMPARISONS_PER_STEP);
+      return true;
+    },
+  });
+  const validate = withinStack(() => engine.compile({ $id: ROOT, ...shape }), "is nested too deeply");
+  return (value) => {
+    size = sizeOf(value);
+    steps = limit - size;
+    try {
+      return validate(value) ? [] : (validate.errors ?? []).map(schemaFault);
+    } catch (error) {
+      // Its own limit, or the stack's: a schema that refers to itself for ever.
+      if (error === EXHAUSTED || error instanceof RangeError) return [TOO_MUCH];
+      throw error;
+    } finally {
+      validate.errors = null;
+    }
+  };
+}
+
+/** What looking at every member of it costs. */
+function breadthOf(data: unknown): number {
+  if (typeof data === "string") return data.length >> 4;
+  if (Array.isArray(data)) return data.length;
+  return isObject(data) ? Object.keys(data).length : 0;
+}
+
+/** The most that one use of an expression costs: on a text as long as its reach. */
+const FULL_REACH_STEPS = 20_000;
+
+/** The engine's regular expressions. Each use is paid for. */
+function expressions(spend: (cost: number) => void) {
+  const make = (pattern: string) => {
+    const regex = expression(pattern);
+    return {
+      test(text: string) {
+        spend(text.length > regex.reach ? Infinity : 1 + (text.length / regex.reach) * FULL_REACH_STEPS);
+        return regex.test(text);
+      },
+      // The engine tells expressions apart by this.
+      toString: () => pattern,
+    };
+  };
+  return Object.assign(make, { code: "new RegExp" });
+}
+
+function expression(pattern: string): SafeRegex {
+  try {
+    return safeRegex(RE2JS.translateRegExp(pattern));
+  } catch (error) {
+    throw new SyntaxError(`has the expression \`${pattern.slice(0, 100)}\`, which ${messageOf(error)}`);
+  }
+}
+
+function withinStack<T>(work: () => T, fault: string): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof SyntaxError) throw error;
+    throw new SyntaxError(error instanceof RangeError ? fault : `cannot be used: ${messageOf(error)}`);
+  }
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, 300);
+
+function notAllowed(errors: readonly ErrorObject[] | null | undefined): string {
+  const sentences = (errors ?? []).map(schemaFault);
+  return `is not valid JSON Schema (2020-12). ${sentences.slice(0, 3).join(" ")}`;
+}

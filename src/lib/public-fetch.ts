@@ -1,0 +1,171 @@
+// HTTP to addresses that strangers name. A request goes only where the whole internet could send it: every address
+// of the host is checked first, and the connection is made to a checked one, whatever the name resolves to by then.
+//
+// One connection for each request, closed with its answer. No redirect is followed, nothing is unpacked, no proxy is
+// asked. How long it all may take is for `signal` to say.
+
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import type { Dispatcher } from "undici";
+import { orAborted } from "./abortable.ts";
+import { FetchError } from "./fetch-error.ts";
+import type { HostList } from "./host-list.ts";
+import { pinnedDial } from "./pinned-dial.ts";
+import { isPublicAddress } from "./public-address.ts";
+import { publicNames } from "./public-names.ts";
+
+/** Of the provisional kind, before the answer proper. */
+const MAX_INTERIM = 20;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** A host with more addresses is not called. */
+const MAX_ADDRESSES = 64;
+/** Addresses of one host that are tried. */
+const MAX_TRIED = 8;
+
+export interface PublicRequest {
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+}
+
+/** Whoever gets it closes it. */
+export interface PublicResponse {
+  readonly status: number;
+  /** By name in lower case; of several with one name, the first. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body as it comes, once. Throws a `FetchError`, also past `maxBytes`. */
+  read(maxBytes: number): AsyncGenerator<Uint8Array>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Throws a `FetchError`, or the reason of `signal`. */
+export type PublicFetch = (url: string, request: PublicRequest) => Promise<PublicResponse>;
+
+export interface PublicFetchOptions {
+  /** Hosts that may have any address. Default: none. */
+  readonly allow?: HostList;
+  /** All addresses of a name; none when there is no such name. Default: the system's for allowed hosts, else DNS. */
+  readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly string[]>;
+}
+
+export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch {
+  const { allow = () => false } = options;
+  return async (address, request) => {
+    const url = httpUrl(address);
+    const isOpen = allow(url);
+    const resolve = options.resolve ?? (isOpen ? systemNames : publicNames);
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    const addresses = isIP(host) ? [host] : await orAborted(resolve(host, request.signal), request.signal);
+    // One sentence for all, so that nobody learns which private names there are.
+    const isGood = addresses.length > 0 && addresses.length <= MAX_ADDRESSES;
+    if (!isGood || !(isOpen || addresses.every(isPublicAddress)))
+      throw new FetchError("forbidden", "its host has no public address");
+    request.signal.throwIfAborted();
+    return send(url, addresses.slice(0, MAX_TRIED), request);
+  };
+}
+
+/** Throws a `FetchError` for what no request is sent to. */
+export function httpUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url?.protocol !== "http:" && url?.protocol !== "https:")
+    throw new FetchError("forbidden", "its URL does not begin with http:// or https://");
+  if (url.username !== "" || url.password !== "")
+    throw new FetchError("forbidden", "its URL contains a user or a password");
+  return url;
+}
+
+async function systemNames(host: string): Promise<string[]> {
+  const found = await lookup(host, { all: true }).catch(() => []);
+  return found.map(({ address }) => address);
+}
+
+async function send(
+  url: URL,
+  addresses: readonly string[],
+  { method, headers, body, signal }: PublicRequest,
+): Promise<PublicResponse> {
+  const { Client } = await import("undici");
+  const dial = await pinnedDial(addresses);
+  const client = new Client(url.origin, {
+    connect: dial.connect,
+    allowH2: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const close = async () => {
+    dial.hangUp();
+    await client.destroy();
+  };
+  const failure = (error: unknown) =>
+    signal.aborted ? signal.reason : translated(error, dial.isConnected() ? "broken" : "unreachable");
+  try {
+    let interim = 0;
+    const answer = await client.request({
+      onInfo() {
+        if (++interim > MAX_INTERIM) dial.hangUp(new FetchError("unreadable", "the answer never begins"));
+      },
+      ...{ path: url.pathname + url.search, method, signal, reset: true },
+      headers: { ...headers, "accept-encoding": "identity" },
+      body: body ?? null,
+    });
+    return { ...readable(answer, failure), [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw failure(error);
+  }
+}
+
+function readable(
+  { statusCode: status, headers: lists, body }: Dispatcher.ResponseData,
+  failure: (error: unknown) => unknown,
+): Pick<PublicResponse, "status" | "headers" | "read"> {
+  body.on("error", () => {}); // the reader sees it; where nobody reads, nobody has to
+  const headers = Object.fromEntries(
+    Object.entries(lists).map(([name, value]) => [name, (Array.isArray(value) ? value[0] : value) ?? ""]),
+  );
+  const coding = headers["content-encoding"] ?? "identity";
+  if (coding !== "identity")
+    throw new FetchError("unreadable", "the answer is compressed, though that was not asked for");
+  return {
+    status,
+    headers,
+    async *read(maxBytes) {
+      let size = 0;
+      try {
+        for await (const chunk of body) {
+          size += chunk.length;
+          if (size > maxBytes)
+            throw new FetchError("unreadable", `the answer is larger than ${maxBytes / 1024} KiB`);
+          yield chunk;
+        }
+      } catch (error) {
+        throw failure(error);
+      }
+    },
+  };
+}
+
+const SENTENCES = {
+  unreachable: "no connection could be made",
+  broken: "the connection broke before the answer was complete",
+} as const;
+
+function translated(error: unknown, otherwise: keyof typeof SENTENCES): FetchError {
+  if (error instanceof FetchError) return error;
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "UND_ERR_HEADERS_OVERFLOW")
+    return new FetchError(
+      "unreadable",
+      `the answer's headers are larger than ${MAX_HEADER_BYTES / 1024} KiB`,
+      error,
+    );
+  // The parser does not tell the one from the other.
+  if (error instanceof Error && error.name === "HTTPParserError")
+    return new FetchError("broken", "the answer was cut off, or is not proper HTTP", error);
+  // A system's or TLS code says what happened, and nothing of where.
+  const known = typeof code === "string" && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : "";
+  return new FetchError(otherwise, SENTENCES[otherwise] + known, error);
+}

@@ -1,0 +1,135 @@
+// A stranger's JSON Schema, read before anything is made of it: bounded, closed in itself, and with a mark in every
+// part of it that says what holding a value against that part costs.
+
+/** The mark's keyword. */
+export const COST = "$cost";
+
+export interface Cost {
+  /** Steps, whatever the value. */
+  readonly steps: number;
+  /** Each member is compared with each other one. */
+  readonly isQuadratic: boolean;
+}
+
+const MAX_BYTES = 64 * 1024;
+const MAX_DEPTH = 32;
+/** Values of all kinds in the whole schema. */
+const MAX_NODES = 5000;
+/** Schemas in the schema. Making code of one takes half a millisecond. */
+const MAX_PARTS = 500;
+
+/** What a keyword holds: a schema, a list of them, a map of them, or plain data. What is not here says nothing. */
+const KEYWORDS: Readonly<Record<string, "schema" | "list" | "map" | "data">> = {
+  ...kinds("schema", "additionalProperties propertyNames items contains not if then else"),
+  ...kinds("schema", "unevaluatedItems unevaluatedProperties"),
+  ...kinds("list", "allOf anyOf oneOf prefixItems"),
+  ...kinds("map", "properties patternProperties dependentSchemas $defs definitions"),
+  ...kinds("data", "$ref type nullable enum const required dependentRequired pattern uniqueItems multipleOf"),
+  ...kinds("data", "maximum minimum exclusiveMaximum exclusiveMinimum maxLength minLength maxItems minItems"),
+  ...kinds("data", "maxContains minContains maxProperties minProperties"),
+};
+
+function kinds<K extends string>(kind: K, names: string): Record<string, K> {
+  return Object.fromEntries(names.split(" ").map((name) => [name, kind]));
+}
+
+const REFUSED: ReadonlySet<string> = new Set([
+  ...["$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"],
+]);
+
+/**
+ * A copy with what counts, and with its marks. Annotations, `format` among them, are left out.
+ * Throws a `SyntaxError` whose message completes "The schema …".
+ */
+export function shapeOf(schema: unknown): Record<string, unknown> {
+  if (!isObject(schema)) throw new SyntaxError("must be an object");
+  const { $id: _, ...root } = schema; // a name for others to refer to, and there are none
+  countNodes(root);
+  const bytes = Buffer.byteLength(JSON.stringify(root));
+  if (bytes > MAX_BYTES) throw new SyntaxError(`has ${bytes} bytes; at most ${MAX_BYTES} are taken`);
+  const parts: Parts = { places: new Set(), references: [] };
+  const shape = copied(root, "#", parts);
+  if (parts.places.size > MAX_PARTS)
+    throw new SyntaxError(`has ${parts.places.size} parts; at most ${MAX_PARTS} are taken`);
+  const loose = parts.references.find((reference) => !parts.places.has(decoded(reference)));
+  if (loose !== undefined)
+    throw new SyntaxError(`refers to \`${loose.slice(0, 100)}\`, which is not one of its own parts`);
+  return shape;
+}
+
+interface Parts {
+  /** Where there is a schema, as a reference names it. */
+  readonly places: Set<string>;
+  readonly references: string[];
+}
+
+/** Throws when there are too many, or too deep ones, before anything else goes through them all. */
+function countNodes(root: unknown): void {
+  let nodes = 0;
+  const visit = (value: unknown, depth: number): void => {
+    if (++nodes > MAX_NODES) throw new SyntaxError(`has more than ${MAX_NODES} values`);
+    if (depth > MAX_DEPTH) throw new SyntaxError(`is nested more than ${MAX_DEPTH} deep`);
+    if (typeof value !== "object" || value === null) return;
+    if (Object.hasOwn(value, "__proto__")) throw new SyntaxError("has a key `__proto__`");
+    for (const each of Object.values(value)) visit(each, depth + 1);
+  };
+  visit(root, 0);
+}
+
+function copied(schema: Readonly<Record<string, unknown>>, place: string, parts: Parts) {
+  parts.places.add(place);
+  const copy: Record<string, unknown> = {};
+  let steps = 1;
+  for (const [key, value] of Object.entries(schema)) {
+    if (REFUSED.has(key) || key === "$id")
+      throw new SyntaxError(`uses \`${key}\`; use \`$defs\` and \`$ref\``);
+    const kind = Object.hasOwn(KEYWORDS, key) ? KEYWORDS[key] : undefined;
+    if (kind === undefined) continue;
+    copy[key] = kind === "data" ? value : copiedParts(kind, value, `${place}/${key}`, parts);
+    steps += kind === "data" ? sizeOf(value) : Object.keys(Object(value)).length;
+    if (key === "$ref") parts.references.push(String(value));
+  }
+  return { ...copy, [COST]: { steps, isQuadratic: schema.uniqueItems === true } satisfies Cost };
+}
+
+/** What has another form than its keyword wants is left for the engine to refuse. */
+function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: string, parts: Parts): unknown {
+  const part = (each: unknown, at: string): unknown => {
+    if (isObject(each)) return copied(each, at, parts);
+    parts.places.add(at);
+    return each;
+  };
+  if (kind === "schema") return part(value, place);
+  if (Array.isArray(value)) return value.map((each, index) => part(each, `${place}/${index}`));
+  if (kind === "list" || !isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, part(each, `${place}/${escaped(key)}`)]),
+  );
+}
+
+/** How many values there are in a value. */
+export function sizeOf(value: unknown): number {
+  let size = 0;
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    size++;
+    if (typeof next === "object" && next !== null) for (const each of Object.values(next)) waiting.push(each);
+  }
+  return size;
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** As a JSON pointer writes a key. */
+const escaped = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1");
+
+function decoded(reference: string): string {
+  try {
+    return decodeURIComponent(reference);
+  } catch {
+    return reference;
+  }
+}

@@ -1,0 +1,55 @@
+// One call, in as many tries as are safe: again where nothing had been sent, and where a second execution does no
+// harm also after an answer that may pass or a connection that broke.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Stream } from "../../core/stream.ts";
+import { failed, type ToolResult } from "../../core/tool.ts";
+import { FetchError } from "../../lib/fetch-error.ts";
+import type { Answer } from "./answer.ts";
+
+const MAX_TRIES = 3;
+const FIRST_WAIT_MS = 250;
+
+export type FinalAnswer = Exclude<Answer, { kind: "refused" }>;
+
+export interface Attempts {
+  /** A second execution does no harm. */
+  readonly isRepeatable: boolean;
+  /** Ends every try, and every wait between two. */
+  readonly signal: AbortSignal;
+  /** How much longer the call may take, in ms. A wait that would be longer is not begun. */
+  left(): number;
+}
+
+/** Nothing of what a `FetchError` says is thrown; it is the result. Throws the reason of `signal`. */
+export async function* persist(
+  attempt: () => Stream<Answer>,
+  { isRepeatable, signal, left }: Attempts,
+): Stream<FinalAnswer> {
+  for (let tries = 1; ; tries++) {
+    const { answer, isSafe } = yield* tried(attempt, isRepeatable);
+    if (answer.kind !== "refused") return answer;
+    const wait = answer.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (tries - 1) * (1 + Math.random());
+    if (!isSafe || tries === MAX_TRIES || wait >= left()) return settled(answer.result);
+    await sleep(wait, undefined, { signal });
+  }
+}
+
+async function* tried(attempt: () => Stream<Answer>, isRepeatable: boolean) {
+  try {
+    return { answer: yield* attempt(), isSafe: isRepeatable };
+  } catch (error) {
+    if (!(error instanceof FetchError)) throw error;
+    const result = failed(sentenceOf(error, isRepeatable));
+    const mayPass = error.failure === "unreachable" || error.failure === "broken";
+    const answer: Answer = mayPass ? { kind: "refused", result, retryAfterMs: undefined } : settled(result);
+    return { answer, isSafe: isRepeatable || error.failure === "unreachable" };
+  }
+}
+
+const settled = (result: ToolResult) => ({ kind: "result", result }) as const;
+
+function sentenceOf({ failure, message }: FetchError, isRepeatable: boolean): string {
+  const doubt = failure === "broken" && !isRepeatable ? " What the call did is not known." : "";
+  return `The call of the tool's server failed: ${message}.${doubt}`;
+}

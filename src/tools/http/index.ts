@@ -1,0 +1,103 @@
+// Tools that other teams' servers carry out. A call is a signed POST; the answer is the result, progress and then the
+// result, or "later".
+//
+// What the model gets to read never names an address or a header. Nothing of a call is logged here.
+
+import { annotationsOf, type HttpTool } from "../../core/http-tools.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Run } from "../../core/run.ts";
+import type { Stream } from "../../core/stream.ts";
+import { failed, type Tool, type ToolResult } from "../../core/tool.ts";
+import { loadSchemaCompiler } from "../../lib/json-schema.ts";
+import type { PublicFetch } from "../../lib/public-fetch.ts";
+import { type Answer, answerOf } from "./answer.ts";
+import { type FinalAnswer, persist } from "./attempts.ts";
+import { type Deferral, deferredResult } from "./deferral.ts";
+import { type CallRequest, callRequest } from "./request.ts";
+import { keptChecks } from "./schemas.ts";
+
+export interface HttpToolServices {
+  readonly fetch: PublicFetch;
+  /** Absent: a server that answers "later" has failed the call. */
+  readonly deferral?: Deferral;
+}
+
+/** The tools of one tenant, ready for its runs. */
+export async function createHttpTools(
+  tools: readonly HttpTool[],
+  services: HttpToolServices,
+): Promise<Tool[]> {
+  if (tools.length === 0) return [];
+  const checkOf = keptChecks(await loadSchemaCompiler());
+  return tools.map((tool) => ({
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters,
+    annotations: annotationsOf(tool),
+    parse(args) {
+      const faults = checkOf(tool.parameters)(args);
+      return faults.length === 0 ? { args } : { faults };
+    },
+    execute: (_args, call, run) => execute(tool, services, { call, run }),
+  }));
+}
+
+interface Execution {
+  readonly call: ToolCall;
+  readonly run: Run;
+}
+
+async function* execute(
+  tool: HttpTool,
+  services: HttpToolServices,
+  execution: Execution,
+): Stream<ToolResult> {
+  const { call, run } = execution;
+  const deferred = services.deferral && deferredResult(services.deferral, call, run);
+  const known = await deferred?.known();
+  if (known) return known;
+  const delivery = await deferred?.open();
+  let isLater = false;
+  try {
+    const answer = yield* send(
+      tool,
+      callRequest(tool, { ...execution, delivery }),
+      services.fetch,
+      execution,
+    );
+    if (answer.kind === "result") return answer.result;
+    isLater = deferred !== undefined;
+    return deferred ? await deferred.accept() : failed(NO_LATER);
+  } finally {
+    // What is not forgotten here can still be delivered, and is read by nobody.
+    if (!isLater) await deferred?.forget().catch(() => {});
+  }
+}
+
+const NO_LATER = "The tool's server promised a result for later, and this server takes none.";
+
+async function* send(
+  tool: HttpTool,
+  request: CallRequest,
+  fetch: PublicFetch,
+  { call, run }: Execution,
+): Stream<FinalAnswer> {
+  const { timeout_ms, idempotent, annotations } = tool;
+  const isRepeatable = idempotent || annotations.read_only === true;
+  const ends = performance.now() + timeout_ms;
+  const deadline = AbortSignal.timeout(timeout_ms);
+  const signal = AbortSignal.any([run.signal, deadline]);
+  const attempt = async function* (): Stream<Answer> {
+    await using response = await fetch(tool.callback_url, { ...(await request.signed()), signal });
+    return yield* answerOf(response, call);
+  };
+  try {
+    return yield* persist(attempt, { isRepeatable, signal, left: () => ends - performance.now() });
+  } catch (error) {
+    if (!deadline.aborted || run.signal.aborted) throw error;
+    const doubt = isRepeatable ? "" : " What the call did is not known.";
+    return { kind: "result", result: failed(`${NO_ANSWER} within ${timeout_ms / 1000} s.${doubt}`) };
+  }
+}
+
+const NO_ANSWER = "The tool's server did not answer";

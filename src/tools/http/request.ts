@@ -1,0 +1,62 @@
+// A call as it goes over the wire: signed as Standard Webhooks has it, and with a key under which the receiver can
+// know it again. A repeated call has the same key and the same body.
+
+import { createHash } from "node:crypto";
+import type { HttpTool } from "../../core/http-tools.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Run } from "../../core/run.ts";
+
+/** Where a result may be delivered that is not there at once. */
+export interface Delivery {
+  readonly result_url: string;
+  readonly result_expires_at: string;
+}
+
+export interface SignedRequest {
+  readonly method: "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface CallRequest {
+  /** Signed anew for each try, since a signature is good for some minutes only. */
+  signed(): Promise<SignedRequest>;
+}
+
+export function callRequest(
+  tool: HttpTool,
+  { call, run, delivery }: { call: ToolCall; run: Run; delivery: Delivery | undefined },
+): CallRequest {
+  const id = idempotencyKey(call, run);
+  const body = JSON.stringify({
+    ...{ name: call.name, args: call.args, call_id: call.id },
+    ...{ run_id: run.id, thread_id: run.threadId, user: run.owner.user },
+    ...delivery,
+  });
+  return {
+    async signed() {
+      const { Webhook } = await import("standardwebhooks");
+      const now = new Date();
+      return {
+        method: "POST",
+        body,
+        headers: {
+          ...tool.headers,
+          "content-type": "application/json",
+          accept: "application/json, application/x-ndjson, text/event-stream",
+          "user-agent": "skein",
+          "idempotency-key": id,
+          "webhook-id": id,
+          "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
+          "webhook-signature": new Webhook(tool.secret).sign(id, now, body),
+        },
+      };
+    },
+  };
+}
+
+/** The run's id and the call's. The call's is the model's: what could not stand in a header is hashed. */
+function idempotencyKey(call: ToolCall, run: Run): string {
+  const isPlain = /^[A-Za-z0-9_-]{1,100}$/.test(call.id);
+  return `${run.id}:${isPlain ? call.id : createHash("sha256").update(call.id).digest("base64url")}`;
+}

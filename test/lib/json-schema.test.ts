@@ -1,0 +1,207 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { type CompileSchema, loadSchemaCompiler } from "../../src/lib/json-schema.ts";
+
+let compile: CompileSchema;
+beforeAll(async () => {
+  compile = await loadSchemaCompiler();
+});
+
+const WEATHER = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  $id: "https://example.com/weather",
+  title: "Weather",
+  type: "object",
+  properties: {
+    city: { type: "string", minLength: 1, description: "Where." },
+    unit: { enum: ["celsius", "fahrenheit"], default: "celsius" },
+    days: { type: "array", items: { $ref: "#/$defs/day" }, uniqueItems: true },
+  },
+  required: ["city"],
+  additionalProperties: false,
+  $defs: { day: { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\d$", format: "date" } },
+};
+
+/** A text instead of a hang: what takes longer is a failure of the test, not of the runner. */
+function timed<T>(work: () => T): T {
+  const started = performance.now();
+  const result = work();
+  expect(performance.now() - started).toBeLessThan(3000);
+  return result;
+}
+
+describe("a value", () => {
+  test.each([
+    { city: "Oslo" },
+    { city: "Oslo", unit: "celsius", days: ["2026-11-21", "2026-11-22"] },
+    { city: "Oslo", days: ["2026-99-99"] },
+  ])("fits: %j", (value) => {
+    expect(compile(WEATHER)(value)).toEqual([]);
+  });
+
+  test.each([
+    [{}, ["It has no `city`."]],
+    [{ city: 5 }, ["`city` must be string."]],
+    [
+      { city: "", unit: "kelvin", days: ["2026-11-21", "soon"], wind: 1 },
+      [
+        "It has an unknown key `wind`.",
+        "`city` must NOT have fewer than 1 characters.",
+        '`unit` must be one of `"celsius"`, `"fahrenheit"`.',
+        '`days[1]` must match pattern "^\\d{4}-\\d\\d-\\d\\d$".',
+      ],
+    ],
+    [
+      { city: "Oslo", days: ["2026-11-21", "2026-11-21"] },
+      ["`days` must not hold the same twice, as at 1 and 0."],
+    ],
+    [[], ["It must be object."]],
+  ])("that does not is told each fault: %j", (value, faults) => {
+    expect(compile(WEATHER)(value).toSorted()).toEqual(faults.toSorted());
+  });
+
+  test("is told no more than ten faults, and never at length", () => {
+    const check = compile({ type: "object", additionalProperties: { type: "string" } });
+    const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`${n}${"x".repeat(300)}`, n]));
+    const faults = check(many);
+    expect(faults).toHaveLength(10);
+    expect(Math.max(...faults.map((fault) => fault.length))).toBeLessThan(150);
+  });
+
+  test("stays as it is: nothing is filled in or converted", () => {
+    const value = { n: "5" };
+    const check = compile({
+      type: "object",
+      properties: { n: { type: "integer" }, more: { type: "string", default: "x" } },
+    });
+    expect(check(value)).toEqual(["`n` must be integer."]);
+    expect(value).toEqual({ n: "5" });
+  });
+
+  test("inherits nothing that a schema asks for", () => {
+    const check = compile({
+      type: "object",
+      properties: { constructor: { type: "string" }, toString: { type: "number" } },
+      required: ["constructor"],
+    });
+    expect(check({})).toEqual(["It has no `constructor`."]);
+    expect(check({ constructor: "x" })).toEqual([]);
+    expect(check(JSON.parse('{"__proto__": {"constructor": "x"}}'))).toEqual(["It has no `constructor`."]);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+  });
+
+  test("may refer to its own kind, to any sensible depth", () => {
+    const tree = { type: "object", properties: { next: { $ref: "#" }, n: { type: "integer" } } };
+    let value: object = { n: "wrong" };
+    for (let depth = 0; depth < 100; depth++) value = { next: value };
+    expect(compile(tree)(value)).toEqual([expect.stringMatching(/must be integer\.$/)]);
+  });
+});
+
+describe("a schema is refused", () => {
+  const nested = (depth: number): object =>
+    depth === 0 ? {} : { type: "object", properties: { a: nested(depth - 1) } };
+  test.each<[what: string, schema: unknown, reason: RegExp]>([
+    ["that is none", "string", /must be an object/],
+    ["that is a list", [], /must be an object/],
+    ["that is null", null, /must be an object/],
+    ["with an unknown type", { type: "text" }, /not valid JSON Schema.*type/],
+    ["with a keyword of the wrong form", { properties: [] }, /not valid JSON Schema.*properties/],
+    ["of an older draft", { items: [{ type: "string" }] }, /not valid JSON Schema.*items/],
+    ["with another's address", { $ref: "https://evil.example/schema.json" }, /not one of its own parts/],
+    ["with a file", { $ref: "file:///etc/passwd" }, /not one of its own parts/],
+    ["with a reference to nothing", { $ref: "#/$defs/none" }, /not one of its own parts/],
+    ["with a reference into data", { enum: [{ type: "string" }], $ref: "#/enum/0" }, /not one of its own/],
+    [
+      "with a reference into what is not a keyword",
+      { x: { anyOf: [{}] }, $ref: "#/x" },
+      /not one of its own/,
+    ],
+    ["that names its parts anew", { $defs: { a: { $id: "http://a/" } } }, /uses `\$id`/],
+    ["with a dynamic reference", { $dynamicRef: "#a" }, /uses `\$dynamicRef`/],
+    ["with an anchor", { $anchor: "a" }, /uses `\$anchor`/],
+    ["that looks ahead", { pattern: "^(?!x)" }, /expression `\^\(\?!x\)`, which is not valid RE2/],
+    ["that looks back", { pattern: "(a)\\1" }, /not valid RE2/],
+    ["with a huge expression", { pattern: "(a{1000}){1000}" }, /expression/],
+    ["with a broken key expression", { patternProperties: { "(": {} } }, /expression/],
+    ["that is large", { description: "x".repeat(70_000) }, /70\d+ bytes; at most 65536/],
+    ["of many values", { enum: Array.from({ length: 6000 }, (_, n) => n) }, /more than 5000 values/],
+    ["of many parts", { anyOf: Array.from({ length: 600 }, () => ({})) }, /601 parts; at most 500/],
+    ["that is deep", nested(40), /nested more than 32 deep/],
+    ["that is very deep", JSON.parse(`${'{"not":'.repeat(9000)}{}${"}".repeat(9000)}`), /deep/],
+    ["that reaches for prototypes", JSON.parse('{"properties": {"__proto__": {}}}'), /__proto__/],
+  ])("%s", (_, schema, reason) => {
+    const refused = () => compile(schema);
+    expect(refused).toThrow(SyntaxError);
+    expect(refused).toThrow(reason);
+  });
+});
+
+describe("nothing takes long", () => {
+  const TOO_MUCH = ["It is too large, or too deeply nested, to be held against its schema."];
+
+  test("a schema that refers to itself at once", () => {
+    expect(timed(() => compile({ $ref: "#" })({}))).toEqual(TOO_MUCH);
+    const circle = { $ref: "#/$defs/a", $defs: { a: { allOf: [{ $ref: "#/$defs/a" }] } } };
+    expect(timed(() => compile(circle)({}))).toEqual(TOO_MUCH);
+  });
+
+  test.each(["anyOf", "oneOf", "allOf"])("parts that double again and again, by %s", (keyword) => {
+    const $defs: Record<string, object> = { d40: { const: keyword === "allOf" ? 1 : 2 } };
+    for (let n = 0; n < 40; n++)
+      $defs[`d${n}`] = { [keyword]: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] };
+    expect(timed(() => compile({ $ref: "#/$defs/d0", $defs })(1))).toEqual(TOO_MUCH);
+  });
+
+  test("unique members by the thousand", () => {
+    const check = compile({ type: "array", uniqueItems: true });
+    const rows = (count: number) => Array.from({ length: count }, (_, n) => ({ a: [1, 2, 3, 4], n }));
+    expect(timed(() => check(rows(200)))).toEqual([]);
+    expect(timed(() => check(rows(20_000)))).toEqual(TOO_MUCH);
+  });
+
+  test("an expression made to be hard, on many long texts", () => {
+    const check = compile({ type: "array", items: { pattern: "^(a+)+$" } });
+    expect(timed(() => check(["a".repeat(100), `${"a".repeat(100)}b`]))).toHaveLength(1);
+    expect(timed(() => check(Array.from({ length: 1000 }, () => "a".repeat(50_000))))).toEqual(TOO_MUCH);
+    expect(timed(() => check(["a".repeat(900_000)]))).toEqual(TOO_MUCH);
+  });
+
+  test("hundreds of alternatives for each of a hundred thousand members", () => {
+    const items = { anyOf: Array.from({ length: 400 }, (_, n) => ({ maxLength: n })) };
+    const check = compile({ type: "array", items });
+    const long = Array.from({ length: 100_000 }, () => "x".repeat(20));
+    expect(timed(() => check(long))).toEqual(TOO_MUCH);
+  });
+
+  test("faults by the ten thousand", () => {
+    const check = compile({ type: "array", items: { type: "string" } });
+    expect(timed(() => check(Array.from({ length: 50_000 }, (_, n) => n)))).toEqual([
+      "`[0]` must be string.",
+    ]);
+  });
+
+  test("a value that is deeper than the stack", () => {
+    const check = compile({ properties: { a: { $ref: "#" } } });
+    let value: object = {};
+    for (let depth = 0; depth < 100_000; depth++) value = { a: value };
+    expect(timed(() => check(value))).toEqual(TOO_MUCH);
+  });
+
+  test("a long part that is referred to hundreds of times", () => {
+    const large = { properties: Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`p${n}`, {}])) };
+    const properties = Object.fromEntries(
+      Array.from({ length: 200 }, (_, n) => [`r${n}`, { $ref: "#/$defs/large" }]),
+    );
+    expect(timed(() => compile({ properties, $defs: { large } })({ r1: {} }))).toEqual([]);
+  });
+
+  test("schemas by the hundred leave nothing behind", () => {
+    for (let n = 0; n < 100; n++) {
+      const check = compile({
+        $id: "https://example.com/same",
+        properties: { [`p${n}`]: { type: "string" } },
+      });
+      expect(check({ [`p${n}`]: n })).toEqual([`\`p${n}\` must be string.`]);
+    }
+  });
+});
