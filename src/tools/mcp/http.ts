@@ -1,0 +1,101 @@
+// A server somewhere else, over streamable HTTP: the SDK's transport on a `fetch` of our own, which reads no
+// more and no faster than is fair, has no hidden time limits, and lets go of a call that was given up.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Agent, type Dispatcher, EnvHttpProxyAgent, type RequestInit, fetch as undiciFetch } from "undici";
+import { sseParser } from "../../lib/sse-parser.ts";
+import { messageAllowance } from "./allowance.ts";
+import type { HttpServer } from "./options.ts";
+
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_CONNECTIONS = 128;
+const CONNECT_MS = 10_000;
+/** How long a server may take to hear that a session is over. */
+const FAREWELL_MS = 1000;
+
+/** Of the call that is being made: the SDK tells the server that it is given up, but goes on waiting for it. */
+export const callSignal = new AsyncLocalStorage<AbortSignal>();
+
+export interface HttpTransport {
+  readonly transport: StreamableHTTPClientTransport;
+  /** Ends every connection; with a `farewell` the server hears first that the session is over. */
+  release(farewell: boolean): Promise<void>;
+}
+
+/** Whoever makes it releases it. */
+export function httpTransport({ url, headers }: HttpServer): HttpTransport {
+  // Calls have limits of their own.
+  const options = { connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
+  const connect = { timeout: CONNECT_MS };
+  const dispatcher =
+    process.env.NODE_USE_ENV_PROXY === "1"
+      ? new EnvHttpProxyAgent({ ...options, connect })
+      : new Agent({ ...options, connect });
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: fairFetch(dispatcher),
+  });
+  return {
+    transport,
+    async release(farewell) {
+      if (farewell) {
+        const said = transport.terminateSession().catch(() => {});
+        await Promise.race([said, sleep(FAREWELL_MS, undefined, { ref: false })]);
+      }
+      await transport.close();
+      await dispatcher.destroy();
+    },
+  };
+}
+
+function fairFetch(dispatcher: Dispatcher) {
+  return async (url: string | URL, init: globalThis.RequestInit = {}): Promise<Response> => {
+    const { body, headers, method = "GET", redirect = "manual" } = init;
+    const request: RequestInit = {
+      ...{ method, redirect, dispatcher, headers: [...new Headers(headers)] },
+      ...(typeof body === "string" ? { body } : {}),
+      signal: signalOf(method, init.signal),
+    };
+    const answer = await undiciFetch(url, request);
+    const { status, statusText } = answer;
+    const copied = { status, statusText, headers: [...answer.headers] };
+    if (!answer.body) return new Response(null, copied);
+    const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+    return new Response(answer.body.pipeThrough(isStream ? fairEvents() : fairBody()), copied);
+  };
+}
+
+/** Giving up a call ends its request and what would take it up again, but not the word that it is given up. */
+function signalOf(method: string, own: AbortSignal | null | undefined): AbortSignal | null {
+  const call = callSignal.getStore();
+  if (!call || (call.aborted && method === "POST")) return own ?? null;
+  return own ? AbortSignal.any([own, call]) : call;
+}
+
+function fairBody(): TransformStream<Uint8Array, Uint8Array> {
+  let size = 0;
+  return new TransformStream({
+    transform(chunk, controller) {
+      size += chunk.length;
+      if (size > MAX_MESSAGE_BYTES) throw new Error(`An answer is longer than ${MAX_MESSAGE_BYTES} bytes.`);
+      controller.enqueue(chunk);
+    },
+  });
+}
+
+function fairEvents(): TransformStream<Uint8Array, Uint8Array> {
+  const take = messageAllowance();
+  let events = 0;
+  const parser = sseParser(() => events++, MAX_MESSAGE_BYTES);
+  return new TransformStream({
+    async transform(chunk, controller) {
+      events = 0;
+      parser.push(chunk);
+      controller.enqueue(chunk);
+      const wait = take(events, chunk.length);
+      if (wait > 0) await sleep(wait, undefined, { ref: false });
+    },
+  });
+}

@@ -1,0 +1,78 @@
+// What agents.yaml says under `mcp_servers`. The schema is the type; its output has every default filled in
+// and durations in milliseconds.
+
+import { z } from "zod";
+import { messageOf } from "../../core/errors.ts";
+import { Duration } from "../../lib/duration.ts";
+import { globMatcher } from "../../lib/glob.ts";
+
+const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
+
+const Glob = z
+  .string()
+  .min(1)
+  .superRefine((text, context) => {
+    try {
+      globMatcher(text);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: `must be a glob: it ${messageOf(error)}` });
+    }
+  });
+
+const common = {
+  timeout: Interval.prefault("10m").describe("How long one call may take."),
+  idle_timeout: Interval.prefault("60s").describe("How long a call may go without an answer or progress."),
+  connect_timeout: Interval.prefault("60s").describe("How long the server may take to start and answer."),
+  refresh: Interval.prefault("5m").describe("After that long its tools are listed again when they are used."),
+  tools: z
+    .strictObject({ include: z.array(Glob).min(1).default(["*"]), exclude: z.array(Glob).default([]) })
+    .prefault({})
+    .describe("Which of its tools are offered at all: globs of their names, without `mcp__<server>__`."),
+};
+
+const printable = (text: string) => !/[\0\r\n]/.test(text);
+const Text = z.string().refine(printable, "must be one line");
+const Unbroken = z.string().refine((text) => !text.includes("\0"), "must not hold a NUL character");
+
+export const HttpServer = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
+    .refine((url) => !/^[^/]*\/\/[^/?#]*@/.test(url), "must hold no user name: send an Authorization header")
+    .describe("Where it speaks streamable HTTP."),
+  headers: z
+    .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
+    .default({})
+    .describe("Sent with every request. Never logged."),
+  ...common,
+});
+
+export const StdioServer = z.strictObject({
+  command: Unbroken.min(1).describe("The program that is the server; it runs as this process does."),
+  args: z.array(Unbroken).default([]),
+  env: z
+    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"), Unbroken)
+    .default({})
+    .describe("Its environment. Besides this it sees PATH, HOME and LANG, and nothing else of the server's."),
+  cwd: Unbroken.min(1).optional().describe("Default: the folder that the server runs in."),
+  ...common,
+});
+
+const ServerName = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9-]{0,31}$/,
+    "must be 1 to 32 characters out of a-z 0-9 -, the first a letter or a digit",
+  );
+
+/** By name. */
+export const McpServerDefinitions = z.record(ServerName, z.union([HttpServer, StdioServer]));
+export type McpServerDefinitions = z.output<typeof McpServerDefinitions>;
+export type HttpServer = z.output<typeof HttpServer>;
+export type StdioServer = z.output<typeof StdioServer>;
+export type McpServerDefinition = HttpServer | StdioServer;
+
+export interface McpLogger {
+  debug(details: object, message: string): void;
+  info(details: object, message: string): void;
+  warn(details: object, message: string): void;
+}

@@ -1,0 +1,228 @@
+// Against servers that hang, crash, lie and flood: a call has a result in words, and nothing is left behind.
+
+import { beforeAll, describe, expect, test } from "vitest";
+import { call, eventually, hostile, namesOf, type Opened, open, opened } from "./opened.ts";
+
+const abortedIn = (ms: number) => ({ input: { signal: AbortSignal.timeout(ms) } });
+
+describe("a call", () => {
+  test.each(["normal", "newest"])(
+    "that is cancelled on a hung server (%s) ends at once, the server with all that it started soon",
+    async (mode) => {
+      const servers = await opened({ bad: hostile(mode) });
+      const [before] = await servers.processes();
+      const { outcome, error } = await call(servers, "mcp__bad__hang", {}, abortedIn(300));
+      expect(await servers.processes()).toContain(before);
+      expect(outcome.status).toBe("cancelled");
+      expect(error).toContain("Cancelled");
+      await eventually(async () => expect(await servers.processes()).not.toContain(before));
+      expect(await call(servers, "mcp__bad__echo", { a: 1 })).toMatchObject({
+        error: undefined,
+        text: '{"a":1}',
+      });
+    },
+  );
+
+  test("that says nothing for too long is given up", async () => {
+    const servers = await opened({ bad: hostile("normal", { idle_timeout: 0.2 }) });
+    const { error, outcome } = await call(servers, "mcp__bad__forget");
+    expect(error).toBe(
+      "MCP server `bad` said nothing for 0.2 s. The call was given up; what it has done is not known.",
+    );
+    expect(outcome.status).toBe("success");
+    const [before] = await servers.processes();
+    expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
+    expect(await servers.processes()).toContain(before);
+  });
+
+  test("that shows progress may take longer than its silence may, and shows it", async () => {
+    const servers = await opened({ bad: hostile("normal", { idle_timeout: 0.6 }) });
+    const { text, shown } = await call(servers, "mcp__bad__tell_progress");
+    expect(text).toBe("through");
+    expect(shown.join("")).toBe("1/3 step 1\n2/3 step 2\n3/3 step 3\n");
+  });
+
+  test("that shows progress for ever is given up all the same", async () => {
+    const servers = await opened({ bad: hostile("normal", { timeout: 0.6 }) });
+    expect((await call(servers, "mcp__bad__tell_progress")).error).toContain("did not end within 0.6 s");
+  });
+
+  test("that crashes the server says so, and the next one finds it started anew", async () => {
+    const servers = await opened({ bad: hostile() });
+    expect((await call(servers, "mcp__bad__crash")).error).toBe(
+      "MCP server `bad` ended (exit code 3) during the call, so that what it has done is not known.",
+    );
+    expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
+  });
+
+  describe("of a server that goes on", () => {
+    let servers: Opened;
+    beforeAll(async () => {
+      servers = await open({ bad: hostile() });
+      return servers.end;
+    });
+
+    test.each([
+      ["lie", /does not answer as an MCP server does/],
+      ["fail", /^it is broken$/],
+      ["refuse", /answered with an error: .*wrong arguments/],
+    ])("that is answered wrongly (%s) is an error in words", async (tool, words) => {
+      const { error, outcome } = await call(servers, `mcp__bad__${tool}`);
+      expect(error).toMatch(words);
+      expect(outcome.status).toBe("success");
+    });
+
+    test.each(["garble", "chatter"])("gets its answer out of noise (%s)", async (tool) => {
+      expect(await call(servers, `mcp__bad__${tool}`)).toMatchObject({ text: "through", error: undefined });
+      expect(servers.log.length).toBeLessThan(300);
+      expect(Math.max(...servers.log.map((line) => line.length))).toBeLessThan(1500);
+    });
+
+    test("gets the beginning and the end of a long text", async () => {
+      const { text } = await call(servers, "mcp__bad__long_text");
+      expect(text).toMatch(/^x{1000}/);
+      expect(text).toMatch(/characters left out[\s\S]*x{1000}$/);
+      expect(text.length).toBeLessThanOrEqual(400_000);
+    });
+
+    test("at the same time as others is told from them", async () => {
+      const results = await Promise.all(
+        Array.from({ length: 60 }, (_, number) => call(servers, "mcp__bad__echo", { number })),
+      );
+      expect(results.map(({ text }) => text)).toEqual(
+        Array.from({ length: 60 }, (_, number) => `{"number":${number}}`),
+      );
+    });
+  });
+
+  test("whose answer has no end is an error in words", async () => {
+    const servers = await opened({ bad: hostile() });
+    expect((await call(servers, "mcp__bad__endless_line")).error).toContain("during the call");
+  });
+});
+
+test("one user's hanging calls leave room for others, and too many of them are refused in words", async () => {
+  const servers = await opened({ bad: hostile("normal", { timeout: 30 }) });
+  const greedy = { input: { owner: { tenant: "t", user: "greedy" }, signal: AbortSignal.timeout(1000) } };
+  const hanging = Array.from({ length: 80 }, () => call(servers, "mcp__bad__forget", {}, greedy));
+  const other = { input: { owner: { tenant: "t", user: "other" } } };
+  expect((await call(servers, "mcp__bad__echo", {}, other)).error).toBeUndefined();
+  const errors = (await Promise.all(hanging)).map(({ error }) => error);
+  expect(errors.filter((error) => error?.includes("too many calls"))).toHaveLength(8);
+});
+
+describe("a server that", () => {
+  test.each([
+    ["mute", 0.5, "did not answer within 0.5 s"],
+    ["exits", 60, "ended (exit code 7)"],
+  ])("never comes up (%s) offers nothing and is tried again", async (mode, connect_timeout, why) => {
+    const servers = await opened({ bad: hostile(mode, { connect_timeout }), good: hostile() });
+    expect(namesOf(servers)).toContain("mcp__good__echo");
+    expect(namesOf(servers)).not.toContain("mcp__bad__echo");
+    expect(servers.log.join("\n")).toContain(`\`bad\` ${why}; it is tried again`);
+    await eventually(() =>
+      expect(servers.log.filter((line) => line.includes(why)).length).toBeGreaterThan(1),
+    );
+  });
+
+  test("is not there, or has no folder to run in, is told in the log", async () => {
+    const nowhere = { command: "true", cwd: "/no/such/folder" };
+    const servers = await opened({ absent: { command: "no-such-program" }, nowhere });
+    expect(servers.log.join("\n")).toContain("`absent` has no such command");
+    expect(servers.log.join("\n")).toContain("`nowhere` cannot be started (ENOENT)");
+  });
+
+  test("dies after listing keeps its tools, whose calls fail in words", async () => {
+    const servers = await opened({ bad: hostile("dies-after-list") });
+    await eventually(() => expect(namesOf(servers)).toContain("mcp__bad__echo"));
+    for (const _ of [1, 2, 3]) {
+      const { error, outcome } = await call(servers, "mcp__bad__echo");
+      expect(error).toContain("MCP server `bad` ");
+      expect(outcome.status).toBe("success");
+    }
+  });
+
+  test("speaks the newest revision only is understood", async () => {
+    const servers = await opened({ new: hostile("newest", { idle_timeout: 0.6 }) });
+    const { text, shown } = await call(servers, "mcp__new__tell_progress");
+    expect(text).toBe("through");
+    expect(shown).toHaveLength(3);
+    expect((await call(servers, "mcp__new__forget")).error).toContain("said nothing for 0.6 s");
+    expect((await call(servers, "mcp__new__echo", { a: 1 })).text).toBe('{"a":1}');
+  });
+
+  test("breaks when it is asked for a newer revision is spoken to as before", async () => {
+    const servers = await opened({ old: hostile("breaks-when-probed") });
+    expect((await call(servers, "mcp__old__echo", { a: 1 })).text).toBe('{"a":1}');
+  });
+
+  test("floods us leaves time for everybody else", async () => {
+    const servers = await opened({ bad: hostile("flood"), good: hostile() });
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 10);
+    for (const _ of Array(20)) expect((await call(servers, "mcp__good__echo")).error).toBeUndefined();
+    await eventually(() => expect(ticks).toBeGreaterThan(20));
+    clearInterval(timer);
+  });
+
+  test("will not end is ended", async () => {
+    const servers = await opened({ bad: hostile("stays") });
+    expect(await servers.processes()).not.toEqual([]);
+    await servers.close();
+    expect(await servers.processes()).toEqual([]);
+  });
+});
+
+describe("a listing", () => {
+  test("of thousands of tools has an end, and says what is left out", async () => {
+    const servers = await opened({ bad: hostile("many") });
+    expect(namesOf(servers)).toHaveLength(128);
+    expect(servers.log.join("\n")).toContain("after the first 128 tools");
+  });
+
+  test("is cut to what the operator chooses", async () => {
+    const tools = { include: ["tool_*"], exclude: ["tool_?", "tool_[!3]?", "tool_???*"] };
+    const servers = await opened({ bad: hostile("many", { tools }) });
+    expect(namesOf(servers)).toEqual(Array.from({ length: 10 }, (_, digit) => `mcp__bad__tool_3${digit}`));
+  });
+
+  test("that is strange gives what can be used of it", async () => {
+    const servers = await opened({ bad: hostile("strange") });
+    expect(namesOf(servers)).toEqual([
+      expect.stringMatching(/^mcp__bad__a_b$/),
+      expect.stringMatching(/^mcp__bad__a_b_[0-9a-f]{8}$/),
+      expect.stringMatching(/^mcp__bad__a_b_[0-9a-f]{8}$/),
+      "mcp__bad__echo",
+      expect.stringMatching(/^mcp__bad__n+_[0-9a-f]{8}$/),
+      "mcp__bad__top",
+    ]);
+    for (const name of namesOf(servers)) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+    const tool = (name: string) => servers.tools().find((each) => each.name === `mcp__bad__${name}`);
+    expect(tool("echo")?.description).toHaveLength(4096);
+    expect(tool("top")?.parameters).toEqual({ type: "object", properties: { a: {} } });
+    expect(tool("a_b")?.annotations).toEqual({ destructive: true, idempotent: true });
+    expect(servers.tools().map(({ annotations }) => annotations)).toContainEqual({
+      ...{ readOnly: true, destructive: false, category: "network" },
+    });
+  });
+
+  test("that has changed is read again", async () => {
+    const servers = await opened({ bad: hostile() });
+    expect(namesOf(servers)).not.toContain("mcp__bad__grown");
+    await call(servers, "mcp__bad__grow");
+    await eventually(() => expect(namesOf(servers)).toContain("mcp__bad__grown"));
+  });
+
+  test("that is old is read again by the next who asks", async () => {
+    const servers = await opened({ bad: hostile("normal", { refresh: 0.05 }) });
+    const before = servers.tools();
+    await eventually(() => expect(servers.tools()).not.toBe(before));
+  });
+
+  test("that changes all the time is read now and then", async () => {
+    const servers = await opened({ bad: hostile("restless") });
+    const lists = () => servers.log.filter((line) => line.includes("lists")).length;
+    await eventually(() => expect(lists()).toBeGreaterThan(2));
+    expect(lists()).toBeLessThan(10);
+  });
+});
