@@ -3,8 +3,12 @@
 
 import { z } from "zod";
 import type { EventBus } from "./bus.ts";
+import { ClientTool } from "./client-tools.ts";
+import type { DeferredCallStore } from "./deferred-calls.ts";
 import { DoneStatus, ErrorShape, type EventName, type StreamEvent } from "./event.ts";
+import type { HttpToolStore } from "./http-tools.ts";
 import type { Owner } from "./ids.ts";
+import { Answer } from "./interrupt.ts";
 import { Message, Usage, type UserMessage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 import type { SandboxLedger } from "./sandboxes.ts";
@@ -56,6 +60,9 @@ export const RunRequest = z.object({
   model: z.string().optional(),
   settings: ModelSettings,
   input: z.array(Message),
+  answers: z.array(Answer).optional(),
+  /** Tools that the front end carries out. */
+  tools: z.array(ClientTool).optional(),
 });
 export type RunRequest = z.infer<typeof RunRequest>;
 
@@ -131,21 +138,50 @@ export interface ThreadStore {
 }
 
 export interface RunStore {
+  /** How long a run is its holder's that does not renew its lease, in ms. */
+  readonly leaseMs: number;
   /**
    * Accepts a run in one step: creates the thread if there is none, and claims the run if the thread is free.
    * A busy thread throws `thread_busy`, or keeps the run waiting when `queue` (full: `queue_full`); `front`
    * puts it before the others.
    */
-  start(owner: Owner, run: NewRun, whenBusy: "reject" | "queue" | "front"): Promise<StartResult>;
+  start(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult>;
   get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;
   /** Newest first. */
   list(owner: Owner, threadId: string, page: { limit: number; cursor?: string }): Promise<Page<RunRecord>>;
   /** The run that is running on a thread. */
   active(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
+  /**
+   * As `start`, but claims nothing: the run waits until a process has room and takes it with `claimAbandoned`.
+   * Throws `limit_exceeded` when runs are active or wait on too many threads of the tenant already.
+   */
+  enqueue(
+    owner: Owner,
+    run: NewRun,
+    whenBusy: WhenBusy,
+  ): Promise<Exclude<StartResult, { outcome: "claimed" }>>;
   /** Takes the thread's next waiting run, if the thread is free. */
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
-  /** Takes over every run whose process died, one attempt later, and every waiting run whose thread is free. */
-  claimAbandoned(): Promise<Claim[]>;
+  /**
+   * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free; `limit` at most,
+   * one of each tenant in turn, those first that wait longest.
+   */
+  claimAbandoned(limit: number): Promise<Claim[]>;
+  /**
+   * Gives a run back: whoever looks next takes it over, one epoch later. That does not count among the attempts in
+   * which a process died. Throws `lease_lost`.
+   */
+  release(lease: Lease): Promise<void>;
+  /**
+   * Calls `listener` when another process, or this one, asks something of whoever executes runs. At most once: who
+   * relies on it looks by itself now and then. One listener; it must not throw.
+   */
+  listen(listener: (call: RunCall) => void): void;
+  /**
+   * The thread's run that was begun next after the run `after`, of all its runs the first for `""`; without `after`,
+   * the one that was begun last. Runs that ended without ever having been begun are passed over.
+   */
+  begun(owner: Owner, threadId: string, after?: string): Promise<RunRecord | undefined>;
   /** Asks a run to end. One that only waits is ended at once. Returns it as it is after that. */
   requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
   /**
@@ -159,6 +195,12 @@ export interface RunStore {
   renew(lease: Lease): Promise<{ stop?: StopMode }>;
 }
 export type StopMode = "cancel" | "interrupt";
+export type WhenBusy = "reject" | "queue" | "front";
+
+/** `stop`: that run was asked to. `waiting`: there are runs that nobody executes. */
+export type RunCall =
+  | { readonly call: "stop"; readonly run_id: string; readonly mode: StopMode }
+  | { readonly call: "waiting" };
 
 /** One event as it was written: what viewers get, now and later. */
 export interface LogEntry {
@@ -194,7 +236,18 @@ export interface Stores {
   readonly runs: RunStore;
   readonly events: EventLog;
   readonly sandboxes: SandboxLedger;
+  readonly httpTools: HttpToolStore;
+  readonly deferredCalls: DeferredCallStore;
   readonly bus: EventBus;
+  /** Whether runs can go on after this process, in it or in another one. */
+  readonly isDurable: boolean;
+  /** What the processes that use these stores have in common; nothing when there is only this one. */
+  readonly shared?: {
+    /** A name that all of them know, and nobody else. Made once. */
+    readonly deployment: string;
+    /** A secret that all of them know. Made once. */
+    readonly secret: string;
+  };
   /** Throws `unavailable` when it cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -96,13 +96,13 @@ export function neverStarted(agent: string, model: string | undefined, stamped: 
   ];
 }
 
-/** The last events of a run whose processes died `attempts` times. `entries` are its log so far. */
+/** The last events of a run whose processes died in `attempts` attempts. `entries` are its log so far. */
 export function crashedTooOften(
   attempts: number,
   entries: Iterable<LogEntry>,
   stamped: Stamp,
 ): StreamEvent[] {
-  const message = `This run was begun ${attempts} times, and each time its process died or lost it. It is not tried again.`;
+  const message = `${attempts} times the process that executed this run died or lost it. It is not tried again.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   return [...closingOf(entries, error, stamped.ts), { event: "error", ...stamped, data: error }];
 }

@@ -9,6 +9,11 @@ export interface StoreOptions {
   readonly maxAttempts?: number;
   /** Runs that may wait for a thread; one more is refused with `queue_full`. */
   readonly queueLength?: number;
+  /**
+   * Threads of one tenant on which runs may be active or wait, counted when a run must wait for room; one more is
+   * refused with `limit_exceeded`.
+   */
+  readonly tenantQueueLength?: number;
   /** Messages that may wait for a run; one more is refused with `queue_full`. */
   readonly inboxLength?: number;
   /** Entries kept of one run. Older ones go; a reader that still needs them gets `events_expired`. */
@@ -32,6 +37,7 @@ export const DEFAULTS: Limits = {
   leaseMs: 10_000,
   maxAttempts: 3,
   queueLength: 16,
+  tenantQueueLength: 1000,
   inboxLength: 16,
   eventsPerRun: 20_000,
   eventRetentionMs: HOUR,

@@ -1,5 +1,6 @@
 // The refusals that every store makes, in the same words.
 
+import { MAX_DEFERRED_CALLS } from "../core/deferred-calls.ts";
 import { AppError } from "../core/errors.ts";
 import type { Lease } from "../core/stores.ts";
 
@@ -23,6 +24,14 @@ export function queueFull(threadId: string, limit: number): AppError {
   });
 }
 
+export function tenantFull(limit: number): AppError {
+  return new AppError(
+    "limit_exceeded",
+    `Runs are active or wait on ${limit} threads of your tenant already. Try again when some have ended.`,
+    { details: { limit } },
+  );
+}
+
 export function inboxFull(runId: string, limit: number): AppError {
   return new AppError("queue_full", `${limit} messages wait for run \`${runId}\` already.`, {
     details: { limit },
@@ -31,6 +40,18 @@ export function inboxFull(runId: string, limit: number): AppError {
 
 export function leaseLost({ run_id, epoch }: Lease): AppError {
   return new AppError("lease_lost", `Attempt ${epoch} of run \`${run_id}\` no longer holds its lease.`);
+}
+
+export function tooManyDeferredCalls(threadId: string): AppError {
+  return new AppError(
+    "limit_exceeded",
+    `${MAX_DEFERRED_CALLS} calls of thread \`${threadId}\` wait for their results already.`,
+    { details: { limit: MAX_DEFERRED_CALLS } },
+  );
+}
+
+export function noSuchThread(id: string): AppError {
+  return new AppError("not_found", `There is no thread \`${id}\`.`);
 }
 
 export function noSuchRun(id: string): AppError {

@@ -79,7 +79,7 @@ export function eventsContract(open: Open): void {
         const event = message("x");
         await stores.events.append(lease, [event, event]);
         advance(10_001);
-        const [claim] = await stores.runs.claimAbandoned();
+        const [claim] = await stores.runs.claimAbandoned(100);
         if (!claim) throw new Error("It was not taken over.");
         await stores.events.append(claim.lease, [event, done()]);
         expect(await stores.threads.messages(ADA, "t")).toEqual([event.data.message]);

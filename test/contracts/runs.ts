@@ -21,9 +21,12 @@ import {
   upTo,
 } from "../stores/fixture.ts";
 
+import { waitingRunsContract } from "./runs-waiting.ts";
+
 const LEASE_MS = 10_000;
 
 export function runsContract(open: Open): void {
+  waitingRunsContract(open);
   describe("runs", () => {
     test("are claimed when their thread is free, and make the thread", () =>
       inWorld(open, async ({ stores }) => {
@@ -368,10 +371,10 @@ export function runsContract(open: Open): void {
           await stores.events.append(lease, [note("one"), message("kept")]);
           await stores.runs.steer(ADA, "t", lease.run_id, left);
           await stores.runs.requestStop(ADA, "t", lease.run_id, "interrupt");
-          expect(await stores.runs.claimAbandoned()).toEqual([]);
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
 
           advance(LEASE_MS + 1);
-          const [claim, ...more] = await stores.runs.claimAbandoned();
+          const [claim, ...more] = await stores.runs.claimAbandoned(100);
           expect(more).toEqual([]);
           if (!claim) throw new Error("It was not taken over.");
           expect(claim.lease).toEqual({ ...lease, epoch: lease.epoch + 1 });
@@ -379,7 +382,7 @@ export function runsContract(open: Open): void {
           expect(claim.request).toEqual(news.request);
           expect(await stores.runs.inbox(claim.lease)).toEqual([left]);
           expect(await stores.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
-          expect(await stores.runs.claimAbandoned()).toEqual([]);
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
         }));
 
       test("can no longer be written by it, while seq goes on without a hole", () =>
@@ -388,7 +391,7 @@ export function runsContract(open: Open): void {
           const reading = readAll(stores, { ...lease });
           await stores.events.append(lease, [note("one"), delta("two")]);
           advance(LEASE_MS + 1);
-          const [claim] = await stores.runs.claimAbandoned();
+          const [claim] = await stores.runs.claimAbandoned(100);
           if (!claim) throw new Error("It was not taken over.");
 
           const lost = { code: "lease_lost" };
@@ -413,7 +416,7 @@ export function runsContract(open: Open): void {
           for (let n = 0; n < 5; n++) await claimed(stores, `t${n}`);
           advance(LEASE_MS + 1);
           const taken = (
-            await Promise.all(Array.from({ length: 8 }, () => stores.runs.claimAbandoned()))
+            await Promise.all(Array.from({ length: 8 }, () => stores.runs.claimAbandoned(100)))
           ).flat();
           expect(taken.map(({ lease }) => lease.thread_id).sort()).toEqual(["t0", "t1", "t2", "t3", "t4"]);
         }));
@@ -424,7 +427,7 @@ export function runsContract(open: Open): void {
           for (let n = 0; n < 5; n++) {
             advance(LEASE_MS - 1);
             await stores.runs.renew(lease);
-            expect(await stores.runs.claimAbandoned()).toEqual([]);
+            expect(await stores.runs.claimAbandoned(100)).toEqual([]);
           }
           await stores.events.append(lease, [done()]);
         }));
@@ -435,7 +438,7 @@ export function runsContract(open: Open): void {
           advance(10 * LEASE_MS);
           await stores.events.append(lease, [note("late")]);
           await stores.runs.renew(lease);
-          expect(await stores.runs.claimAbandoned()).toEqual([]);
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
         }));
 
       test("fail after the third attempt, with every bracket closed, and free their thread", () =>
@@ -458,10 +461,13 @@ export function runsContract(open: Open): void {
           const reading = readAll(stores, { ...lease });
           for (const attempt of [2, 3]) {
             advance(LEASE_MS + 1);
-            expect(await stores.runs.claimAbandoned()).toMatchObject([{ run: { id: run.id, attempt } }]);
+            expect(await stores.runs.claimAbandoned(100)).toMatchObject([{ run: { id: run.id, attempt } }]);
           }
           advance(LEASE_MS + 1);
-          const claims = await Promise.all([stores.runs.claimAbandoned(), stores.runs.claimAbandoned()]);
+          const claims = await Promise.all([
+            stores.runs.claimAbandoned(100),
+            stores.runs.claimAbandoned(100),
+          ]);
           expect(claims.flat().map(({ run: { id } }) => id)).toEqual([waiting.id]);
 
           const ended = await stores.runs.get(ADA, "t", run.id);
@@ -482,10 +488,10 @@ export function runsContract(open: Open): void {
           const { lease } = await claimed(stores, "t");
           const [a, b] = [newRun("t"), newRun("t")];
           for (const run of [a, b]) await stores.runs.start(ADA, run, "queue");
-          expect(await stores.runs.claimAbandoned()).toEqual([]);
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
           // Whoever ended this run died before it took the next.
           await stores.events.append(lease, [failure("x")]);
-          const claims = await stores.runs.claimAbandoned();
+          const claims = await stores.runs.claimAbandoned(100);
           expect(claims.map(({ run: { id, attempt } }) => [id, attempt])).toEqual([[a.id, 1]]);
         }));
     });

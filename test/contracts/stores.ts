@@ -1,6 +1,7 @@
 // What all stores together promise: owners never meet, and what is closed says so.
 
 import { describe, expect, test } from "vitest";
+import type { HttpTool } from "../../src/core/http-tools.ts";
 import type { Owner } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
@@ -18,6 +19,12 @@ import {
   readAll,
   state,
 } from "../stores/fixture.ts";
+
+const WEATHER: HttpTool = {
+  ...{ name: "weather", description: "x", parameters: { type: "object" }, annotations: {}, agents: ["*"] },
+  ...{ callback_url: "https://t.example/", headers: {}, timeout_ms: 1, idempotent: true },
+  ...{ secret: "whsec_c2VjcmV0", created_at: "2026-11-21T10:00:00.000Z" },
+};
 
 const NEVER = new AbortController().signal;
 
@@ -44,12 +51,15 @@ export function storesContract(open: Open): void {
         expect(await runs.list(neighbour, "t", { limit: 10 })).toEqual({ items: [] });
         expect(await runs.active(neighbour, "t")).toBeUndefined();
         expect(await runs.claimNext(neighbour, "t")).toBeUndefined();
+        for (const after of [undefined, "", ended.run.id])
+          expect(await runs.begun(neighbour, "t", after)).toBeUndefined();
         for (const id of [running.run.id, waiting.id])
           expect(await runs.requestStop(neighbour, "t", id, "cancel")).toBeUndefined();
         expect(await runs.steer(neighbour, "t", running.run.id, userMessage("stolen"))).toBe(false);
         const lease = { ...running.lease, owner: neighbour };
         await expect(runs.inbox(lease)).rejects.toMatchObject({ code: "lease_lost" });
         await expect(runs.renew(lease)).rejects.toMatchObject({ code: "lease_lost" });
+        await expect(runs.release(lease)).rejects.toMatchObject({ code: "lease_lost" });
         await expect(events.append(lease, [message("stolen")])).rejects.toMatchObject({ code: "lease_lost" });
         await expect(readAll(stores, { ...keyOf(ended), owner: neighbour })).rejects.toMatchObject({
           code: "not_found",
@@ -69,7 +79,7 @@ export function storesContract(open: Open): void {
         expect(await everything(stores, owner)).toEqual(before);
 
         advance(10_001);
-        const [claim] = await runs.claimAbandoned();
+        const [claim] = await runs.claimAbandoned(100);
         expect(claim?.lease.owner).toEqual(owner);
       }),
     );
@@ -90,9 +100,11 @@ export function storesContract(open: Open): void {
         const { lease, ...claim } = await claimed(stores, "t");
         await stores.close();
         await stores.close();
-        const { threads, runs, events, sandboxes, bus } = stores;
+        const { threads, runs, events, sandboxes, httpTools, deferredCalls, bus } = stores;
         const box = { id: "sb", owner: ADA, name: "b", keep: { running: 1, container: 1, files: 1 } };
         const record = { ...box, state: "running", used_at: 0, revision: "" } as const;
+        const key = { owner: ADA, thread_id: "t", call_id: "c" };
+        const about = { run_id: "r", tool: "w", token_hash: "", expires_at: new Date(0).toISOString() };
         bus.publish(ADA, { event: "run_started", data: { thread_id: "t", run_id: "r", agent: "a" } });
         for (const call of [
           () => stores.ping(),
@@ -105,15 +117,18 @@ export function storesContract(open: Open): void {
           () => threads.messages(ADA, "t"),
           () => threads.state(ADA, "t"),
           () => runs.start(ADA, newRun("t"), "queue"),
+          () => runs.enqueue(ADA, newRun("t"), "queue"),
           () => runs.get(ADA, "t", claim.run.id),
           () => runs.list(ADA, "t", { limit: 1 }),
           () => runs.active(ADA, "t"),
           () => runs.claimNext(ADA, "t"),
-          () => runs.claimAbandoned(),
+          () => runs.claimAbandoned(100),
           () => runs.requestStop(ADA, "t", claim.run.id, "cancel"),
           () => runs.steer(ADA, "t", claim.run.id, userMessage("x")),
           () => runs.inbox(lease),
           () => runs.renew(lease),
+          () => runs.release(lease),
+          () => runs.begun(ADA, "t"),
           () => events.append(lease, [note("x")]),
           () => events.bounds(lease),
           () => readAll(stores, lease),
@@ -125,6 +140,16 @@ export function storesContract(open: Open): void {
           () => sandboxes.idle(1, 1),
           () => sandboxes.begin(record),
           () => sandboxes.settle(record, "gone"),
+          () => httpTools.put("acme", WEATHER),
+          () => httpTools.get("acme", "weather"),
+          () => httpTools.list("acme"),
+          () => httpTools.delete("acme", "weather"),
+          () => deferredCalls.open({ ...key, ...about }),
+          () => deferredCalls.get(key),
+          () => deferredCalls.accept(key),
+          () => deferredCalls.deliver("", {}),
+          () => deferredCalls.forget(key),
+          () => deferredCalls.due(1),
           () => bus.subscribe(ADA, NEVER).next(),
         ])
           await expect(call(), call.toString()).rejects.toMatchObject({ code: "unavailable" });

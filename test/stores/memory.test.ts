@@ -1,9 +1,12 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { tokenHash } from "../../src/core/deferred-calls.ts";
 import type { UserMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
 import { busContract } from "../contracts/bus.ts";
+import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { eventsContract } from "../contracts/events.ts";
+import { httpToolsContract } from "../contracts/http-tools.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
@@ -39,10 +42,12 @@ describe.each([
   threadsContract(each);
   runsContract(each);
   eventsContract(each);
+  deferredCallsContract(each);
   storesContract(each);
 });
 
 sandboxesContract(open);
+httpToolsContract(open);
 busContract(open);
 
 const MINUTE = 60_000;
@@ -211,6 +216,51 @@ describe("the memory for threads", () => {
       expect(await stores.threads.get(BOB, "witness")).toBeDefined();
     }));
 
+  const callOf = (thread_id: string) => ({
+    ...{ owner: ADA, thread_id, run_id: "run_1", call_id: "call_1", tool: "weather" },
+    ...{ token_hash: tokenHash(thread_id), expires_at: "2026-11-21T10:30:00.000Z" },
+  });
+
+  test("is taken by results that come later, and given back by what becomes of them", () =>
+    inWorld(small(200 * KB), async ({ stores: { threads, deferredCalls }, stores }) => {
+      await threads.create(BOB, { id: "witness", metadata: {} });
+      const deliver = async (id: string) => {
+        await deferredCalls.open(callOf(id));
+        await deferredCalls.deliver(tokenHash(id), { result: LONG });
+      };
+      for (let n = 0; n < 50; n++) {
+        await threads.create(ADA, { id: "t", metadata: {} });
+        await deliver("t");
+        await deliver("t");
+        await deferredCalls.forget(callOf("t"));
+        await deliver("t");
+        if (n % 2) await threads.clear(ADA, "t");
+        await threads.delete(ADA, "t");
+      }
+      expect(await threads.get(BOB, "witness")).toBeDefined();
+      const flood = async () => {
+        for (let n = 0; ; n++) {
+          await claimed(stores, `t${n}`);
+          await deliver(`t${n}`);
+        }
+      };
+      await expect(flood()).rejects.toMatchObject({ code: "unavailable" });
+      expect((await threads.list(ADA, { limit: 100 })).items.length).toBeLessThan(20);
+    }));
+
+  test("counts results that come later also while their thread is compressed", () =>
+    inWorld(small(200 * KB, { warmBytes: 0 }), async ({ stores: { threads, deferredCalls } }) => {
+      for (const n of upTo(50)) {
+        await threads.create(ADA, { id: `t${n}`, metadata: {} });
+        await deferredCalls.open(callOf(`t${n}`));
+        await deferredCalls.deliver(tokenHash(`t${n}`), { result: LONG });
+      }
+      const { items } = await threads.list(ADA, { limit: 100 });
+      expect(items.length).toBeGreaterThan(10);
+      expect(items.length).toBeLessThan(20);
+      expect(await deferredCalls.due(100)).toHaveLength(items.length);
+    }));
+
   test("is given back by a thread that lives on", () =>
     inWorld(small(200 * KB, { eventRetentionMs: 0 }), async ({ stores }) => {
       await stores.threads.create(BOB, { id: "witness", metadata: {} });
@@ -315,6 +365,7 @@ describe("a thread that is kept compressed", () => {
         messages: await stores.threads.messages(ADA, "t"),
         state: JSON.stringify(await stores.threads.state(ADA, "t")),
         runs: await stores.runs.list(ADA, "t", { limit: 10 }),
+        begun: await stores.runs.begun(ADA, "t", first.run.id),
         logs: [await readAll(stores, first.lease), await readAll(stores, second.lease)],
       });
       const before = await look();
@@ -325,7 +376,8 @@ describe("a thread that is kept compressed", () => {
       expect(await stores.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject")).toMatchObject({
         outcome: "known",
       });
-      const { lease } = await claimed(stores, "t");
+      const { lease, run } = await claimed(stores, "t");
+      expect(await stores.runs.begun(ADA, "t", second.run.id)).toEqual(run);
       await stores.events.append(lease, [told, message("two")]);
       expect(await stores.threads.messages(ADA, "t")).toHaveLength(2);
     }));

@@ -7,17 +7,22 @@ import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { tokenHash } from "../../src/core/deferred-calls.ts";
+import type { HttpTool } from "../../src/core/http-tools.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { busContract } from "../contracts/bus.ts";
+import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { eventsContract } from "../contracts/events.ts";
+import { httpToolsContract } from "../contracts/http-tools.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import {
   ADA,
+  BOB,
   claimed,
   delta,
   done,
@@ -48,6 +53,8 @@ threadsContract(open);
 runsContract(open);
 eventsContract(open);
 sandboxesContract(open);
+httpToolsContract(open);
+deferredCallsContract(open);
 busContract(open);
 storesContract(open);
 
@@ -63,7 +70,7 @@ function inFile<T>(look: (file: DatabaseSync) => T): T {
   }
 }
 
-const TABLES = ["threads", "runs", "messages", "state", "inbox", "events"];
+const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls"];
 const countRows = () =>
   inFile((file) => TABLES.map((table) => file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
 
@@ -111,7 +118,7 @@ describe("a database", () => {
       await expect(again.events.append(second.lease, [note("from before")])).rejects.toMatchObject({
         code: "lease_lost",
       });
-      const [claim, ...more] = await again.runs.claimAbandoned();
+      const [claim, ...more] = await again.runs.claimAbandoned(100);
       expect(more).toEqual([]);
       expect(claim).toMatchObject({
         lease: { owner: ADA, epoch: second.lease.epoch + 1 },
@@ -160,6 +167,79 @@ describe("a database", () => {
       expect(await Promise.all([end, threads.delete(ADA, "t")])).toEqual([undefined, true]);
     }));
 
+  test("gives a run back after all that it was told to write, and not once it was told of the end", () =>
+    inWorld(open, async ({ stores: { runs, events }, stores }) => {
+      const { lease } = await claimed(stores, "t");
+      await Promise.all([events.append(lease, [delta("x")]), runs.release(lease)]);
+      const [taken] = await runs.claimAbandoned(1);
+      if (!taken) throw new Error("It was not taken over.");
+      const end = events.append(taken.lease, [done()]);
+      await expect(runs.release(taken.lease)).rejects.toMatchObject({ code: "lease_lost" });
+      await end;
+      expect(seqsOf(await readAll(stores, lease))).toEqual([1, 2]);
+    }));
+
+  test("keeps in their turn the runs that wait until it is opened again", async () => {
+    let time = 0;
+    const options = { path: path(), now: () => time, tenantQueueLength: 3 };
+    const stores = createSqliteStores(options);
+    const other = { tenant: "other", user: "eve" };
+    await claimed(stores, "died");
+    const given = await claimed(stores, "given back");
+    for (const [owner, thread] of [[ADA, "a"] as const, [other, "b"] as const]) {
+      time++;
+      await stores.runs.enqueue(owner, newRun(thread), "reject");
+    }
+    await stores.runs.release(given.lease);
+    await stores.close();
+
+    const { runs, close } = createSqliteStores(options);
+    await expect(runs.enqueue(BOB, newRun("c"), "reject")).rejects.toMatchObject({ code: "limit_exceeded" });
+    const look = async () => (await runs.claimAbandoned(1)).map(({ lease }) => lease.thread_id).join();
+    const first = [await look(), await look()];
+    expect(first.map((thread) => thread === "b")).toEqual([false, true]);
+    expect([first[0], await look(), await look()].sort()).toEqual(["a", "died", "given back"]);
+    expect(await look()).toBe("");
+    await close();
+  });
+
+  test("remembers how often a run was given back", async () => {
+    const options = { path: path(), maxAttempts: 2 };
+    const stores = createSqliteStores(options);
+    const { lease } = await claimed(stores, "t");
+    await stores.runs.release(lease);
+    await stores.close();
+    for (const attempt of [2, 3]) {
+      const again = createSqliteStores(options);
+      expect(await again.runs.claimAbandoned(1)).toMatchObject([{ run: { attempt } }]);
+      await again.close();
+    }
+    const last = createSqliteStores(options);
+    expect(await last.runs.claimAbandoned(1)).toEqual([]);
+    expect(await last.runs.get(ADA, "t", lease.run_id)).toMatchObject({
+      error: { details: { attempts: 2 } },
+    });
+    await last.close();
+  });
+
+  test("forgets no run that waits when it fails for a while", async () => {
+    await createSqliteStores({ path: path() }).close();
+    inFile((file) =>
+      file.exec(`CREATE TRIGGER fails BEFORE UPDATE ON runs WHEN NEW.status = 'running' AND NEW.thread_id = 't2'
+        AND NOT EXISTS (SELECT 1 FROM messages) BEGIN SELECT RAISE(FAIL, 'for a while'); END`),
+    );
+    await inWorld(open, async ({ stores }) => {
+      const { lease } = await claimed(stores, "other");
+      for (const n of upTo(3)) await stores.runs.enqueue(ADA, newRun(`t${n}`), "reject");
+      for (const _ of upTo(2))
+        await expect(stores.runs.claimAbandoned(3)).rejects.toMatchObject({ code: "unavailable" });
+      expect(await stores.runs.active(ADA, "t1")).toBeUndefined();
+      await stores.events.append(lease, [message("it works again")]);
+      const threads = (await stores.runs.claimAbandoned(3)).map((claim) => claim.lease.thread_id);
+      expect(threads.sort()).toEqual(["t1", "t2", "t3"]);
+    });
+  });
+
   test("keeps what one run says although another's cannot be written", () =>
     inWorld(open, async ({ stores }) => {
       const [good, bad] = [await claimed(stores, "good"), await claimed(stores, "bad")];
@@ -203,7 +283,7 @@ describe("a database", () => {
     await stores.close();
     const again = createSqliteStores({ path: path() });
     const reading = readAll(again, keyOf(claim), 90);
-    const [taken] = await again.runs.claimAbandoned();
+    const [taken] = await again.runs.claimAbandoned(100);
     if (taken) await again.events.append(taken.lease, [note("on"), done()]);
     expect(seqsOf(await reading)).toEqual(upTo(102, 91));
     await again.close();
@@ -213,10 +293,11 @@ describe("a database", () => {
     await inWorld(open, async ({ stores }) => {
       const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
       await stores.runs.steer(ADA, "t", lease.run_id, userMessage("left"));
+      await stores.deferredCalls.open(CALL);
       await stores.events.append(lease, [message("one"), state("a", 1), delta("x"), done()]);
       await stores.threads.delete(ADA, "t");
     });
-    expect(countRows()).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
   test("is swept of events when it is opened", async () => {
@@ -231,7 +312,7 @@ describe("a database", () => {
     // The sweep goes on in steps; each lets others work.
     for (let n = 0; n < 5; n++) await new Promise(setImmediate);
     await again.close();
-    expect(countRows()).toEqual([250, 250, 250, 0, 0, 0]);
+    expect(countRows()).toEqual([250, 250, 250, 0, 0, 0, 0]);
   });
 
   test("keeps threads for ever, unless they are given a time", async () => {
@@ -314,6 +395,16 @@ describe("a database of an older version", () => {
   const made = (sql = "") =>
     inFile((file) => file.exec(readFileSync(new URL("./schema-1.sql", import.meta.url), "utf8") + sql));
   const now = () => Date.parse("2026-11-21T10:00:01.000Z");
+  /** A run that was cancelled while it waited, and one that was cancelled when it had begun. */
+  const CANCELLED = [
+    { id: "run_withdrawn", number: 4, lastSeq: 2 },
+    { id: "run_cancelled", number: 5, lastSeq: 3 },
+  ].map(
+    ({ id, number, lastSeq }) => `
+    INSERT INTO runs SELECT owner, thread_id, '${id}', ${number}, agent, 'cancelled', 1, 'cancelled', error, usage,
+      metadata, NULL, NULL, NULL, created_at, ended_at, ${lastSeq}, has_events, NULL
+      FROM runs WHERE id = 'run_ended';`,
+  );
   const schema = () =>
     inFile((file) => file.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY name").all());
 
@@ -333,12 +424,25 @@ describe("a database of an older version", () => {
       expect(seqsOf(await readAll(stores, { owner: ADA, thread_id: "trip", run_id: "run_ended" }))).toEqual(
         upTo(5),
       );
-      const [claim] = await runs.claimAbandoned();
+      const [claim] = await runs.claimAbandoned(100);
       expect(claim?.run.id).toBe("run_running");
       if (claim) expect(await runs.inbox(claim.lease)).toMatchObject([{ content: "left" }]);
       expect(await sandboxes.enter(BOX, { total: 1, tenant: 1 })).toBe("entered");
       await stores.close();
     }
+  });
+
+  test("knows then which runs were begun before", async () => {
+    made(CANCELLED.join(""));
+    const { runs, close } = createSqliteStores({ path: path(), now });
+    const order: string[] = [];
+    for (let run = await runs.begun(ADA, "trip", ""); run; run = await runs.begun(ADA, "trip", run.id))
+      order.push(run.id);
+    expect(order).toEqual(["run_ended", "run_running", "run_cancelled"]);
+    const [claim] = await runs.claimAbandoned(1);
+    expect(claim?.run).toMatchObject({ id: "run_running", attempt: 2 });
+    expect((await runs.begun(ADA, "trip"))?.id).toBe("run_cancelled");
+    await close();
   });
 
   test("has then the same tables as a new one", async () => {
@@ -347,6 +451,19 @@ describe("a database of an older version", () => {
     rmSync(path());
     made();
     await createSqliteStores({ path: path() }).close();
+    expect(schema()).toEqual(fresh);
+  });
+
+  test("has then room for HTTP tools and deferred calls, also of the threads that were there", async () => {
+    const stores = createSqliteStores({ path: path() });
+    await stores.threads.create(ADA, { id: "t", metadata: {} });
+    await stores.close();
+    const fresh = schema();
+    inFile((file) => file.exec("DROP TABLE deferred_calls; DROP TABLE http_tools; PRAGMA user_version = 3"));
+    const { deferredCalls, httpTools, close } = createSqliteStores({ path: path() });
+    await deferredCalls.open(CALL);
+    await httpTools.put("acme", WEATHER);
+    await close();
     expect(schema()).toEqual(fresh);
   });
 
@@ -367,6 +484,43 @@ const BOX = {
   name: "work",
   keep: { running: HOUR, container: 2 * HOUR, files: null },
 };
+
+const CALL = {
+  ...{ owner: ADA, thread_id: "t", run_id: "run_1", call_id: "call_1", tool: "weather" },
+  ...{ token_hash: tokenHash("token"), expires_at: "2026-11-21T10:30:00.000Z" },
+};
+
+const WEATHER: HttpTool = {
+  ...{ name: "weather", description: "x", parameters: { type: "object" }, annotations: {}, agents: ["*"] },
+  ...{ callback_url: "https://t.example/", headers: {}, timeout_ms: 1, idempotent: true },
+  ...{ secret: "whsec_c2VjcmV0", created_at: "2026-11-21T10:00:00.000Z" },
+};
+
+test("HTTP tools and deferred calls are there when the database is opened again", async () => {
+  let time = Date.parse("2026-11-21T10:00:00.000Z");
+  const options = { path: path(), now: () => time };
+  const stores = createSqliteStores(options);
+  await stores.httpTools.put("acme", WEATHER);
+  await stores.threads.create(ADA, { id: "t", metadata: {} });
+  const other = { ...CALL, call_id: "call_2", token_hash: tokenHash("other") };
+  for (const call of [CALL, other]) {
+    await stores.deferredCalls.open(call);
+    await stores.deferredCalls.accept(call);
+  }
+  await stores.deferredCalls.deliver(other.token_hash, { result: 4 });
+  expect(await stores.deferredCalls.due(10)).toMatchObject([{ call_ids: ["call_2"] }]);
+  await stores.close();
+
+  const { httpTools, deferredCalls, close } = createSqliteStores(options);
+  expect(await httpTools.list("acme")).toEqual([WEATHER]);
+  expect(await deferredCalls.get(CALL)).toEqual({ ...CALL, state: "accepted" });
+  expect(await deferredCalls.get(other)).toEqual({ ...other, state: "delivered", reply: { result: 4 } });
+  expect(await deferredCalls.due(10)).toEqual([]);
+  time += 10_000;
+  expect(await deferredCalls.due(10)).toMatchObject([{ call_ids: ["call_2"] }]);
+  expect(await deferredCalls.deliver(CALL.token_hash, { result: 5 })).toMatchObject({ state: "delivered" });
+  await close();
+});
 
 test("the ledger of sandboxes is as it was when the database is opened again", async () => {
   let time = 0;
@@ -435,7 +589,7 @@ describe("a database in another process", () => {
       );
       expect(await stores.threads.state(ADA, "t")).toEqual({ count: last - (last % 10) });
 
-      const [claim] = await stores.runs.claimAbandoned();
+      const [claim] = await stores.runs.claimAbandoned(100);
       if (!claim) throw new Error("It was not taken over.");
       expect(claim.run).toMatchObject({ id: run?.id, attempt: 2 });
       expect(await stores.runs.inbox(claim.lease)).toMatchObject([{ content: "left" }]);

@@ -6,10 +6,20 @@
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Lease } from "../../core/stores.ts";
+import { Calls } from "../calls.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { leaseLost, storeClosed } from "../refusals.ts";
-import { isBusy, isLive, type LiveRun, type RunEntry, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
+import { Turns } from "../turns.ts";
+import {
+  type DeferredEntry,
+  isBusy,
+  isLive,
+  type LiveRun,
+  type RunEntry,
+  THREAD_BYTES,
+  type ThreadEntry,
+} from "./entries.ts";
 import { pack, unpack } from "./packing.ts";
 
 export interface Bounds {
@@ -24,9 +34,8 @@ const MAX_PACKED_BYTES = 256 * 1024;
 
 export class Book {
   readonly limits: Limits;
-  readonly running = new Set<LiveRun>();
-  /** Threads on which a run waits and none is active. */
-  readonly waiting = new Set<ThreadEntry>();
+  readonly turns: Turns<ThreadEntry>;
+  readonly calls = new Calls();
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
   /** What may be dropped, least recently used first. */
@@ -35,6 +44,8 @@ export class Book {
   /** Those of them that are not packed, in the same order, and what they weigh. */
   readonly #warm = new Set<ThreadEntry>();
   #warmBytes = 0;
+  /** By the hashes of their tokens. */
+  readonly #deferred = new Map<string, DeferredEntry>();
   /** Runs that have ended and whose log is still here, in the order of their end. */
   readonly #ended = new Set<RunEntry>();
   #bytes = 0;
@@ -42,6 +53,7 @@ export class Book {
 
   constructor(limits: Limits, bounds: Bounds) {
     this.limits = limits;
+    this.turns = new Turns(limits);
     this.#bounds = bounds;
   }
 
@@ -67,7 +79,22 @@ export class Book {
     this.assertOpen();
     const run = this.#threads.get(lease.owner, lease.thread_id)?.active;
     if (run?.id !== lease.run_id || run.attempt !== lease.epoch || !isLive(run)) throw leaseLost(lease);
+    if (!run.work.isHeld) throw leaseLost(lease);
     return run;
+  }
+
+  /** The call that the token is for, and its thread's time begins anew. */
+  findCall(tokenHash: string): DeferredEntry | undefined {
+    this.assertOpen();
+    const thread = this.#deferred.get(tokenHash)?.thread;
+    if (thread) this.find(thread.owner, thread.id);
+    return this.#deferred.get(tokenHash);
+  }
+
+  /** The calls of all threads whose results come later. */
+  deferredCalls(): Iterable<DeferredEntry> {
+    this.assertOpen();
+    return this.#deferred.values();
   }
 
   threadsOf(owner: Owner): ThreadEntry[] {
@@ -85,6 +112,7 @@ export class Book {
     this.#threads.delete(thread.owner, thread.id);
     this.#take(thread);
     for (const run of thread.runs) this.forgetEvents(run);
+    this.forgetCalls(thread);
     this.#bytes -= thread.bytes;
   }
 
@@ -93,9 +121,10 @@ export class Book {
     thread.usedAt = this.limits.now();
     this.#take(thread);
     this.#unpack(thread);
-    if (thread.queue.length > 0 && !thread.active) this.waiting.add(thread);
-    else this.waiting.delete(thread);
+    const { tenant } = thread.owner;
+    if (thread.queue.length > 0 && !thread.active) this.turns.wait(tenant, thread);
     if (isBusy(thread)) return;
+    this.turns.drop(tenant, thread);
     (thread.outcome === "interrupted" ? this.#interrupted : this.#idle).add(thread);
     this.#warm.add(thread);
     this.#warmBytes += thread.bytes;
@@ -142,6 +171,28 @@ export class Book {
     run.log = undefined;
   }
 
+  /** In place of what was kept of the call. */
+  keepCall(entry: DeferredEntry): void {
+    const { thread, call, bytes } = entry;
+    const old = thread.deferred?.get(call.call_id);
+    if (old) this.forgetCall(old);
+    thread.deferred ??= new Map();
+    thread.deferred.set(call.call_id, entry);
+    this.#deferred.set(call.token_hash, entry);
+    this.weigh(thread, bytes);
+  }
+
+  forgetCall({ thread, call, bytes }: DeferredEntry): void {
+    thread.deferred?.delete(call.call_id);
+    if (thread.deferred?.size === 0) thread.deferred = undefined;
+    this.#deferred.delete(call.token_hash);
+    this.weigh(thread, -bytes);
+  }
+
+  forgetCalls(thread: ThreadEntry): void {
+    for (const call of thread.deferred?.values() ?? []) this.forgetCall(call);
+  }
+
   /** Lets go what is due. Costs what goes, not what is here. */
   sweep(): void {
     for (const run of this.#ended) {
@@ -158,6 +209,7 @@ export class Book {
   /** Readers who wait get `unavailable`. */
   close(): void {
     this.#closed = true;
+    this.calls.close();
     for (const thread of this.#threads.values()) for (const run of thread.runs) run.log?.close(storeClosed());
   }
 
@@ -188,7 +240,7 @@ export class Book {
     thread.messages = [];
     thread.state = undefined;
     thread.runs = [];
-    this.weigh(thread, THREAD_BYTES + packed.text.length - thread.bytes);
+    this.weigh(thread, THREAD_BYTES + packed.text.length + deferredBytes(thread) - thread.bytes);
   }
 
   #unpack(thread: ThreadEntry): void {
@@ -206,4 +258,10 @@ export class Book {
     const ttl = thread.outcome === "interrupted" ? Math.max(interruptedTtlMs, threadTtlMs) : threadTtlMs;
     return thread.usedAt + ttl <= now();
   }
+}
+
+function deferredBytes({ deferred }: ThreadEntry): number {
+  let bytes = 0;
+  for (const call of deferred?.values() ?? []) bytes += call.bytes;
+  return bytes;
 }

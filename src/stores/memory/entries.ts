@@ -1,8 +1,10 @@
 // Threads and runs as they lie in memory.
 
+import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { NewRun, RunRecord, RunRequest, StopMode, Thread } from "../../core/stores.ts";
+import { jsonCopy } from "../../lib/json-copy.ts";
 import type { Log } from "../log.ts";
 
 /** What a thread weighs beside all that is in it, about. */
@@ -33,6 +35,10 @@ export interface ThreadEntry {
   runs: RunEntry[];
   active: RunEntry | undefined;
   queue: RunEntry[];
+  /** How many of its runs were ever begun. */
+  begunCount: number;
+  /** Calls whose results come later, by their ids. They are never packed. */
+  deferred: Map<string, DeferredEntry> | undefined;
   messageCount: number;
   /** What it weighs now; and of that, its messages and state when they are not packed. */
   bytes: number;
@@ -47,7 +53,10 @@ export interface Work {
   readonly requestBytes: number;
   /** Empty when the run ends: what is left joins the thread. */
   inbox: UserMessage[];
-  leaseUntil: number;
+  /** Whether somebody may write it: not before it is claimed, nor once it is given back. */
+  isHeld: boolean;
+  /** Attempts that ended because the run was given back. */
+  released: number;
   stop: StopMode | undefined;
 }
 
@@ -60,6 +69,8 @@ export interface RunEntry {
   readonly createdAt: number;
   status: RunRecord["status"];
   attempt: number;
+  /** 1, 2, 3 … in the order in which the thread's runs were begun; absent before that. */
+  begun: number | undefined;
   usage: RunRecord["usage"];
   stopReason: string | undefined;
   error: RunRecord["error"];
@@ -70,6 +81,14 @@ export interface RunEntry {
   lastSeq: number;
 }
 
+export interface DeferredEntry {
+  readonly thread: ThreadEntry;
+  readonly call: DeferredCall;
+  readonly bytes: number;
+  /** When it must be looked after, if ever. */
+  dueAt: number | undefined;
+}
+
 /** A run that has not ended. */
 export type LiveRun = RunEntry & { readonly work: Work; readonly log: Log };
 
@@ -78,3 +97,14 @@ export function isLive(run: RunEntry): run is LiveRun {
 }
 
 export const isBusy = (thread: ThreadEntry) => thread.active !== undefined || thread.queue.length > 0;
+
+export function toRecord(run: RunEntry): RunRecord {
+  const { id, agent, status, attempt, stopReason, error, usage, metadata, endedAt } = run;
+  return {
+    ...{ id, thread_id: run.thread.id, agent, status, attempt },
+    ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
+    ...(error === undefined ? {} : { error: jsonCopy(error) }),
+    ...{ usage: { ...usage }, metadata: { ...metadata }, created_at: new Date(run.createdAt).toISOString() },
+    ...(endedAt === undefined ? {} : { ended_at: new Date(endedAt).toISOString() }),
+  };
+}

@@ -4,7 +4,9 @@ import type { Stores } from "../../core/stores.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { Book } from "./book.ts";
+import { memoryDeferredCalls } from "./deferred-calls.ts";
 import { memoryEvents } from "./events.ts";
+import { memoryHttpTools } from "./http-tools.ts";
 import { memoryRuns } from "./runs.ts";
 import { memorySandboxes } from "./sandboxes.ts";
 import { memoryThreads } from "./threads.ts";
@@ -35,7 +37,10 @@ export function createMemoryStores({
     runs: memoryRuns(book),
     events: memoryEvents(book),
     sandboxes: memorySandboxes(book),
+    httpTools: memoryHttpTools(book),
+    deferredCalls: memoryDeferredCalls(book),
     bus,
+    isDurable: false,
     async ping() {
       book.assertOpen();
     },

@@ -44,7 +44,13 @@ export function unpack(thread: ThreadEntry, packed: string, keep: number): void 
 }
 
 /** JSON leaves these out. */
-const ABSENT = { key: undefined, stopReason: undefined, error: undefined, endedAt: undefined };
+const ABSENT = {
+  key: undefined,
+  begun: undefined,
+  stopReason: undefined,
+  error: undefined,
+  endedAt: undefined,
+};
 
 function packRun({ thread: _, work: __, log, ...run }: RunEntry): PackedRun {
   return log ? { run, marks: log.entries.map(({ epoch, event }) => ({ epoch, event })) } : { run };

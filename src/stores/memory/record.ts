@@ -123,7 +123,6 @@ function settle(book: Book, run: LiveRun, ending: Ending): void {
   entry.lastSeq = log.last;
   entry.work = undefined;
   book.weigh(thread, -work.requestBytes);
-  book.running.delete(run);
   book.retain(run);
   if (thread.active === run) {
     thread.active = undefined;
@@ -132,6 +131,7 @@ function settle(book: Book, run: LiveRun, ending: Ending): void {
   }
   thread.queue = thread.queue.filter((waiting) => waiting !== run);
   book.touch(thread);
+  if (thread.queue.length > 0 && !thread.active) book.calls.say({ call: "waiting" });
   log.end();
 }
 

@@ -1,14 +1,16 @@
 // Runs in memory: who may execute what. Every method changes what it changes in one turn of the event loop.
 
+import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE } from "../../core/message.ts";
-import type { Claim, NewRun, RunRecord, RunStore } from "../../core/stores.ts";
+import type { NewRun, RunStore, StartResult, WhenBusy } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
-import { crashedTooOften, neverStarted } from "../endings.ts";
+import { neverStarted } from "../endings.ts";
 import { Log } from "../log.ts";
 import { badCursor, pageOf } from "../page.ts";
-import { inboxFull, queueFull, runExists, threadBusy } from "../refusals.ts";
+import { inboxFull, queueFull, runExists, tenantFull, threadBusy } from "../refusals.ts";
 import type { Book } from "./book.ts";
-import { isBusy, isLive, type LiveRun, type RunEntry, type ThreadEntry } from "./entries.ts";
+import { createClaims } from "./claims.ts";
+import { isBusy, isLive, type LiveRun, type RunEntry, type ThreadEntry, toRecord } from "./entries.ts";
 import { idsOf, record, setInbox, sizeOf, stampOf } from "./record.ts";
 import { newThread } from "./threads.ts";
 
@@ -16,21 +18,32 @@ import { newThread } from "./threads.ts";
 const RUN_BYTES = 600;
 
 export function memoryRuns(book: Book): RunStore {
-  const { now, queueLength, inboxLength, leaseMs, maxAttempts } = book.limits;
+  const { now, queueLength, tenantQueueLength, inboxLength, leaseMs } = book.limits;
+  const { turns, calls } = book;
+  const claims = createClaims(book);
 
   return {
+    leaseMs,
+
     async start(owner, news, whenBusy) {
       const found = book.find(owner, news.thread_id);
-      const known = found && knownAs(found, news.idempotency_key);
-      if (known) return { outcome: "known", run: toRecord(known) };
-      if (found?.runs.some((run) => run.id === news.id)) throw runExists(news.id);
-      if (found && isBusy(found)) mayWait(found, whenBusy);
-      book.makeRoom(found);
-
-      const thread = found ?? newThread(book, owner, news.thread_id);
-      const run = enqueue(thread, news, whenBusy === "front");
-      const claim = thread.queue.length === 1 ? claimNext(thread) : undefined;
+      const known = knownAs(found, news.idempotency_key);
+      if (known) return known;
+      const run = accept(owner, news, whenBusy);
+      const { thread } = run;
+      const claim = thread.queue.length === 1 ? claims.next(thread) : undefined;
       return claim ? { outcome: "claimed", claim } : { outcome: "queued", run: toRecord(run) };
+    },
+
+    async enqueue(owner, news, whenBusy) {
+      const found = book.find(owner, news.thread_id);
+      const known = knownAs(found, news.idempotency_key);
+      if (known) return known;
+      const isOneMore = !found || !isBusy(found);
+      if (isOneMore && turns.count(owner.tenant) >= tenantQueueLength) throw tenantFull(tenantQueueLength);
+      const run = accept(owner, news, whenBusy);
+      calls.say({ call: "waiting" });
+      return { outcome: "queued", run: toRecord(run) };
     },
 
     async get(owner, threadId, runId) {
@@ -54,31 +67,42 @@ export function memoryRuns(book: Book): RunStore {
 
     async claimNext(owner, threadId) {
       const thread = book.find(owner, threadId);
-      return thread && claimNext(thread);
+      return thread && claims.next(thread);
     },
 
-    async claimAbandoned() {
+    async claimAbandoned(limit) {
       book.assertOpen();
-      const claims: Claim[] = [];
-      for (const run of [...book.running]) {
-        if (run.work.leaseUntil > now()) continue;
-        if (run.attempt < maxAttempts) claims.push(claim(run, run.attempt + 1));
-        else giveUp(run);
-      }
-      for (const thread of [...book.waiting]) {
-        const next = claimNext(thread);
-        if (next) claims.push(next);
-      }
-      return claims;
+      return claims.abandoned(limit);
+    },
+
+    async release(lease) {
+      const { work, thread } = book.leased(lease);
+      work.isHeld = false;
+      work.released++;
+      turns.wait(thread.owner.tenant, thread);
+      calls.say({ call: "waiting" });
+    },
+
+    listen(listener) {
+      calls.listen(listener);
+    },
+
+    async begun(owner, threadId, after) {
+      const thread = book.find(owner, threadId);
+      const number = thread && numberAfter(thread, after);
+      const run = number && thread.runs.findLast(({ begun }) => begun === number);
+      return run ? toRecord(run) : undefined;
     },
 
     async requestStop(owner, threadId, runId, mode) {
       const run = book.findRun(owner, threadId, runId);
       if (!run) return undefined;
-      if (isLive(run)) {
-        if (run.status === "pending")
-          record(book, run, neverStarted(run.agent, run.work.request.model, stampOf(book, run)));
-        else if (run.work.stop !== "cancel") run.work.stop = mode;
+      if (isLive(run) && run.status === "pending")
+        record(book, run, neverStarted(run.agent, run.work.request.model, stampOf(book, run)));
+      else if (isLive(run)) {
+        const stop = run.work.stop === "cancel" ? "cancel" : mode;
+        run.work.stop = stop;
+        calls.say({ call: "stop", run_id: run.id, mode: stop });
       }
       return toRecord(run);
     },
@@ -99,23 +123,36 @@ export function memoryRuns(book: Book): RunStore {
     },
 
     async renew(lease) {
-      const { work } = book.leased(lease);
-      work.leaseUntil = now() + leaseMs;
+      const { work, thread } = book.leased(lease);
+      turns.hold(thread.owner.tenant, thread);
       return work.stop ? { stop: work.stop } : {};
     },
   };
 
-  function knownAs(thread: ThreadEntry, key: string | undefined): RunEntry | undefined {
-    return key === undefined ? undefined : thread.runs.find((run) => run.key === key);
+  function knownAs(
+    thread: ThreadEntry | undefined,
+    key: string | undefined,
+  ): Extract<StartResult, { outcome: "known" }> | undefined {
+    const run = key === undefined ? undefined : thread?.runs.find((run) => run.key === key);
+    return run && { outcome: "known", run: toRecord(run) };
   }
 
-  function mayWait(thread: ThreadEntry, whenBusy: "reject" | "queue" | "front"): void {
+  /** The run waits from here on. Throws what speaks against that. */
+  function accept(owner: Owner, news: NewRun, whenBusy: WhenBusy): RunEntry {
+    const found = book.find(owner, news.thread_id);
+    if (found?.runs.some((run) => run.id === news.id)) throw runExists(news.id);
+    if (found && isBusy(found)) mayWait(found, whenBusy);
+    book.makeRoom(found);
+    return append(found ?? newThread(book, owner, news.thread_id), news, whenBusy === "front");
+  }
+
+  function mayWait(thread: ThreadEntry, whenBusy: WhenBusy): void {
     const ahead = thread.active ?? thread.queue[0];
     if (whenBusy === "reject" && ahead) throw threadBusy(thread.id, ahead.id);
     if (thread.queue.length >= queueLength) throw queueFull(thread.id, queueLength);
   }
 
-  function enqueue(thread: ThreadEntry, news: NewRun, front: boolean): RunEntry {
+  function append(thread: ThreadEntry, news: NewRun, front: boolean): RunEntry {
     const run = newRun(thread, news);
     thread.runs.push(run);
     thread.queue.splice(front ? 0 : thread.queue.length, 0, run);
@@ -138,47 +175,29 @@ export function memoryRuns(book: Book): RunStore {
       createdAt: now(),
       status: "pending",
       attempt: 1,
+      begun: undefined,
       usage: NO_USAGE,
       stopReason: undefined,
       error: undefined,
       endedAt: undefined,
       lastSeq: 0,
-      work: { request, requestBytes: sizeOf(request), inbox: [], leaseUntil: 0, stop: undefined },
+      work: {
+        request,
+        requestBytes: sizeOf(request),
+        inbox: [],
+        isHeld: false,
+        released: 0,
+        stop: undefined,
+      },
       log: new Log(book.limits.eventsPerRun),
     };
   }
-
-  function claimNext(thread: ThreadEntry): Claim | undefined {
-    const run = thread.queue[0];
-    if (thread.active || !run || !isLive(run)) return undefined;
-    thread.queue.shift();
-    thread.active = run;
-    book.running.add(run);
-    book.touch(thread);
-    return claim(run, run.attempt);
-  }
-
-  function claim(run: LiveRun, attempt: number): Claim {
-    run.status = "running";
-    run.attempt = attempt;
-    run.work.leaseUntil = now() + leaseMs;
-    const { owner, id } = run.thread;
-    const lease = { owner: { ...owner }, thread_id: id, run_id: run.id, epoch: attempt };
-    return { lease, run: toRecord(run), request: jsonCopy(run.work.request) };
-  }
-
-  function giveUp(run: LiveRun): void {
-    record(book, run, crashedTooOften(run.attempt, run.log.entries, stampOf(book, run)));
-  }
 }
 
-function toRecord(run: RunEntry): RunRecord {
-  const { id, agent, status, attempt, stopReason, error, usage, metadata, endedAt } = run;
-  return {
-    ...{ id, thread_id: run.thread.id, agent, status, attempt },
-    ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
-    ...(error === undefined ? {} : { error: jsonCopy(error) }),
-    ...{ usage: { ...usage }, metadata: { ...metadata }, created_at: new Date(run.createdAt).toISOString() },
-    ...(endedAt === undefined ? {} : { ended_at: new Date(endedAt).toISOString() }),
-  };
+/** Of the run that was begun next after the run `after`: `""` stands for the beginning, nothing for the end. */
+function numberAfter({ runs, begunCount }: ThreadEntry, after: string | undefined): number | undefined {
+  if (after === undefined) return begunCount;
+  if (after === "") return 1;
+  const begun = runs.findLast((run) => run.id === after)?.begun;
+  return begun === undefined ? undefined : begun + 1;
 }

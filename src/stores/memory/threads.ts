@@ -54,6 +54,7 @@ export function memoryThreads(book: Book): ThreadStore {
       if (!thread) return false;
       book.weigh(thread, -thread.contentBytes);
       thread.contentBytes = 0;
+      book.forgetCalls(thread);
       thread.messageCount = 0;
       thread.messages = [];
       thread.state = undefined;
@@ -89,6 +90,8 @@ export function newThread(book: Book, owner: Owner, id: string): ThreadEntry {
     runs: [],
     active: undefined,
     queue: [],
+    begunCount: 0,
+    deferred: undefined,
     messageCount: 0,
     bytes: THREAD_BYTES,
     contentBytes: 0,

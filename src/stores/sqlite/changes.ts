@@ -22,6 +22,8 @@ export interface Changes {
   apply(key: RowKey, change: Change, seq: number): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
   touchThread(owner: string, threadId: string): void;
+  /** Whether a run is active on a thread, or else waits for it. */
+  busyWith(owner: string, threadId: string): "active" | "waiting" | undefined;
   /** The run that a newcomer would have to wait for. */
   ahead(owner: string, threadId: string): string | undefined;
   /** What was left for a run and is not in the thread yet, oldest first. */
@@ -70,6 +72,10 @@ export function createChanges(database: Database, { now }: Limits): Changes {
     },
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);
+    },
+    busyWith(owner, threadId) {
+      if (selectRunning.get(owner, threadId)) return "active";
+      return selectWaiting.get(owner, threadId) && "waiting";
     },
     ahead(owner, threadId) {
       return (selectRunning.get(owner, threadId) ?? selectWaiting.get(owner, threadId))?.id;

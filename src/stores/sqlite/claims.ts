@@ -13,25 +13,30 @@ import { RUN_COLUMNS, type RunRow, toRecord } from "./run-rows.ts";
 export interface Claims {
   /** The next waiting run of a thread, if the thread is free. */
   next(owner: string, threadId: string, then: Then): Claim | undefined;
-  /** Every run that nobody executes. Those that died too often are ended instead. */
-  abandoned(then: Then): Claim[];
+  /** The run of a thread that nobody executes. One that died too often is ended, and the next one taken. */
+  abandoned(owner: string, threadId: string, then: Then): Claim | undefined;
   request(row: RunRow): RunRequest;
 }
 
-export function createClaims({ database, live, record, limits: { now, maxAttempts } }: Engine): Claims {
-  const FIRST = `
-    SELECT ${RUN_COLUMNS} FROM runs AS first
-    WHERE status = 'pending'
-      AND place = (SELECT min(place) FROM runs
-        WHERE owner = first.owner AND thread_id = first.thread_id AND status = 'pending')
-      AND NOT EXISTS (SELECT 1 FROM runs
-        WHERE owner = first.owner AND thread_id = first.thread_id AND status = 'running')`;
-  const firstOfAll = database.query<RunRow>(FIRST);
-  const firstOfOne = database.query<RunRow>(`${FIRST} AND owner = ? AND thread_id = ?`);
-  const running = database.query<RunRow>(`SELECT ${RUN_COLUMNS} FROM runs WHERE status = 'running'`);
+export function createClaims({
+  database,
+  live,
+  queue,
+  record,
+  limits: { now, maxAttempts },
+}: Engine): Claims {
+  const firstWaiting = database.query<RunRow>(`
+    SELECT ${RUN_COLUMNS} FROM runs
+    WHERE owner = ?1 AND thread_id = ?2 AND status = 'pending' AND NOT EXISTS (
+      SELECT 1 FROM runs WHERE owner = ?1 AND thread_id = ?2 AND status = 'running')
+    ORDER BY place LIMIT 1`);
+  const running = database.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs WHERE owner = ? AND thread_id = ? AND status = 'running'`,
+  );
   const take = database.query(`
-    UPDATE runs SET status = 'running', attempt = ?, place = NULL
-    WHERE owner = ? AND thread_id = ? AND id = ?`);
+    UPDATE runs SET status = 'running', attempt = ?1, place = NULL, begun = coalesce(begun, 1 + (
+      SELECT coalesce(max(begun), 0) FROM runs WHERE owner = ?2 AND thread_id = ?3 AND begun IS NOT NULL))
+    WHERE owner = ?2 AND thread_id = ?3 AND id = ?4`);
   const selectRequest = database.query<{ request: string }>(
     "SELECT request FROM runs WHERE owner = ? AND thread_id = ? AND id = ?",
   );
@@ -41,26 +46,30 @@ export function createClaims({ database, live, record, limits: { now, maxAttempt
       AND event IN (${BRACKETS.map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
 
   return {
-    next(owner, threadId, then) {
-      const row = firstOfOne.get(owner, threadId);
-      return row && claim(row, row.attempt, then);
-    },
-    abandoned(then) {
-      const claims: Claim[] = [];
-      for (const row of running.all()) {
-        if (live.isHeld(keyOf(row))) continue;
-        if (row.attempt < maxAttempts) claims.push(claim(row, row.attempt + 1, then));
-        else giveUp(row, then);
-      }
-      return [...claims, ...firstOfAll.all().map((row) => claim(row, row.attempt, then))];
+    next,
+    abandoned(owner, threadId, then) {
+      const row = running.get(owner, threadId);
+      if (!row) return next(owner, threadId, then);
+      const died = row.attempt - row.released;
+      if (died < maxAttempts) return claim(row, row.attempt + 1, then);
+      giveUp(row, died, then);
+      return next(owner, threadId, then);
     },
     request,
   };
 
+  function next(owner: string, threadId: string, then: Then): Claim | undefined {
+    const row = firstWaiting.get(owner, threadId);
+    return row && claim(row, row.attempt, then);
+  }
+
   function claim(row: RunRow, attempt: number, then: Then): Claim {
     const key = keyOf(row);
     take.run(attempt, ...rowKey(key));
-    then(() => live.hold(key, attempt, row.stop ?? undefined));
+    then(() => {
+      live.hold(key, attempt, row.stop ?? undefined);
+      queue.hold([row.owner, row.thread_id]);
+    });
     const run = toRecord({ ...row, status: "running", attempt });
     return { lease: { ...key, epoch: attempt }, run, request: request(row) };
   }
@@ -70,10 +79,10 @@ export function createClaims({ database, live, record, limits: { now, maxAttempt
     return JSON.parse(selectRequest.get(row.owner, row.thread_id, row.id)?.request ?? "null") as RunRequest;
   }
 
-  function giveUp(row: RunRow, then: Then): void {
+  function giveUp(row: RunRow, died: number, then: Then): void {
     const key = keyOf(row);
     const entries = selectBrackets.all(...rowKey(key)).flatMap(entriesOf);
-    const events = crashedTooOften(row.attempt, entries, stamp(key, now()));
+    const events = crashedTooOften(died, entries, stamp(key, now()));
     record(live.open(key), row.attempt, events.map(draftOf), then);
   }
 }

@@ -7,8 +7,10 @@ import type { Stores } from "../../core/stores.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { Database } from "./database.ts";
+import { sqliteDeferredCalls } from "./deferred-calls.ts";
 import { createEngine, type Engine } from "./engine.ts";
 import { sqliteEvents } from "./events.ts";
+import { sqliteHttpTools } from "./http-tools.ts";
 import { sqliteRuns } from "./runs.ts";
 import { sqliteSandboxes } from "./sandboxes.ts";
 import { sqliteThreads } from "./threads.ts";
@@ -32,7 +34,7 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): Stor
 }
 
 function assemble(engine: Engine): Stores {
-  const { database, live, writer, lifetime } = engine;
+  const { database, live, queue, writer, lifetime } = engine;
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
   const stores = {
@@ -40,7 +42,10 @@ function assemble(engine: Engine): Stores {
     runs: sqliteRuns(engine),
     events: sqliteEvents(engine),
     sandboxes: sqliteSandboxes(engine),
+    httpTools: sqliteHttpTools(engine),
+    deferredCalls: sqliteDeferredCalls(engine),
     bus,
+    isDurable: true,
   };
   lifetime.start();
   return {
@@ -53,6 +58,7 @@ function assemble(engine: Engine): Stores {
       bus.close();
       writer.flush();
       live.close();
+      queue.close();
       database.close();
     },
   };

@@ -12,6 +12,16 @@ export function ownerOf(text: string): Owner {
   return { tenant, user };
 }
 
+/** A thread's key as the tables have it. */
+export type ThreadKey = readonly [owner: string, threadId: string];
+
+export const threadText = (key: ThreadKey) => JSON.stringify(key);
+
+export function threadOf(text: string): ThreadKey {
+  // Only `threadText` makes these.
+  return JSON.parse(text) as [string, string];
+}
+
 /** A run's key as the tables have it: owner, thread, run. */
 export type RowKey = readonly [owner: string, threadId: string, runId: string];
 

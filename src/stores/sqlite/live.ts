@@ -1,10 +1,9 @@
 // What this process knows of the runs that have not ended: who may write them, and the newest of their events.
 //
-// Leases live here only. The file belongs to one process, so when that dies all of them are over.
+// Who holds a run is known here only. The file belongs to one process, so when that dies nobody holds any.
 
 import type { Lease, RunKey, StopMode } from "../../core/stores.ts";
 import { Log } from "../log.ts";
-import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { leaseLost, storeClosed } from "../refusals.ts";
 import type { Database } from "./database.ts";
@@ -16,7 +15,6 @@ const TAIL_BYTES = 256 * 1024;
 
 export interface Hold {
   readonly epoch: number;
-  until: number;
   stop: StopMode | undefined;
 }
 
@@ -29,11 +27,9 @@ export interface LiveRun {
 
 export class LiveRuns {
   readonly #runs = new OwnerMap<LiveRun>();
-  readonly #limits: Limits;
   readonly #newest;
 
-  constructor(database: Database, limits: Limits) {
-    this.#limits = limits;
+  constructor(database: Database) {
     this.#newest = database.query<{ last: number | null }>(
       "SELECT max(last_seq) AS last FROM events WHERE owner = ? AND thread_id = ? AND run_id = ?",
     );
@@ -57,18 +53,16 @@ export class LiveRuns {
   }
 
   hold(key: RunKey, epoch: number, stop: StopMode | undefined): void {
-    this.open(key).hold = { epoch, until: this.#limits.now() + this.#limits.leaseMs, stop };
+    this.open(key).hold = { epoch, stop };
+  }
+
+  release(key: RunKey): void {
+    this.open(key).hold = undefined;
   }
 
   stop(key: RunKey, mode: StopMode): void {
     const hold = this.#runs.get(key.owner, place(key))?.hold;
     if (hold) hold.stop = mode;
-  }
-
-  /** Whether somebody in this process executes the run. */
-  isHeld(key: RunKey): boolean {
-    const hold = this.#runs.get(key.owner, place(key))?.hold;
-    return hold !== undefined && hold.until > this.#limits.now();
   }
 
   end({ key, log }: LiveRun): void {

@@ -4,8 +4,9 @@ import { changeOf, type Draft, hasEnd, stamp, withLeftovers } from "../endings.t
 import type { Limits } from "../options.ts";
 import type { Changes } from "./changes.ts";
 import type { Database, Then } from "./database.ts";
-import { type RowKey, rowKey } from "./keys.ts";
+import { type RowKey, rowKey, type ThreadKey } from "./keys.ts";
 import type { LiveRun, LiveRuns } from "./live.ts";
+import type { Queue } from "./queue.ts";
 import { rowsOf } from "./rows.ts";
 
 /** Old rows are deleted each time that so many entries were added. */
@@ -19,7 +20,7 @@ export type Recorder = (run: LiveRun, epoch: number, drafts: readonly Draft[], t
 
 export function createRecorder(
   database: Database,
-  { live, changes, limits }: { live: LiveRuns; changes: Changes; limits: Limits },
+  { live, queue, changes, limits }: { live: LiveRuns; queue: Queue; changes: Changes; limits: Limits },
 ): Recorder {
   const insertRow = database.query(
     "INSERT INTO events (owner, thread_id, run_id, last_seq, epoch, event, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -40,12 +41,20 @@ export function createRecorder(
     for (const row of rowsOf(entries)) insertRow.run(...key, row.last_seq, row.epoch, row.event, row.body);
     dropOld(key, before, before + entries.length);
     applyAll(key, before, drafts);
+    if (ends) moveOn([key[0], key[1]], then);
     then(() => {
       for (const entry of entries) run.log.push(entry);
       if (ends) live.end(run);
       else run.log.ring();
     });
   };
+
+  /** A run of the thread has ended. */
+  function moveOn(thread: ThreadKey, then: Then): void {
+    const left = changes.busyWith(...thread);
+    if (left === "waiting") then(() => queue.wait(thread));
+    if (left === undefined) then(() => queue.drop(thread));
+  }
 
   function dropOld(key: RowKey, before: number, last: number): void {
     const surplus = last - limits.eventsPerRun;

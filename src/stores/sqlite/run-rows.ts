@@ -9,6 +9,8 @@ export interface RunRow {
   readonly agent: string;
   readonly status: RunStatus;
   readonly attempt: number;
+  /** Attempts that ended because the run was given back. */
+  readonly released: number;
   readonly stop_reason: string | null;
   readonly error: string | null;
   readonly usage: string;
@@ -20,7 +22,7 @@ export interface RunRow {
 
 /** All of it but the request, which may be long. */
 export const RUN_COLUMNS =
-  "owner, thread_id, id, agent, status, attempt, stop_reason, error, usage, metadata, stop, created_at, ended_at";
+  "owner, thread_id, id, agent, status, attempt, released, stop_reason, error, usage, metadata, stop, created_at, ended_at";
 
 export function toRecord(row: RunRow): RunRecord {
   const { id, thread_id, agent, status, attempt, stop_reason, error, usage, metadata, ended_at } = row;

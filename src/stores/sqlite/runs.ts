@@ -1,19 +1,19 @@
 // Runs in the file: who may execute what. Every method changes what it changes in one transaction.
 
 import { NO_USAGE } from "../../core/message.ts";
-import type { NewRun, RunStore } from "../../core/stores.ts";
+import type { Claim, NewRun, RunStore, StartResult, StopMode, WhenBusy } from "../../core/stores.ts";
 import { draftOf, neverStarted, stamp } from "../endings.ts";
 import { badCursor, pageOf } from "../page.ts";
-import { inboxFull, queueFull, runExists, threadBusy } from "../refusals.ts";
+import { inboxFull, queueFull, runExists, tenantFull, threadBusy } from "../refusals.ts";
 import { createClaims, keyOf } from "./claims.ts";
 import type { Then } from "./database.ts";
 import type { Engine } from "./engine.ts";
-import { ownerText, rowKey } from "./keys.ts";
+import { ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { RUN_COLUMNS, type RunRow, toRecord } from "./run-rows.ts";
 
 export function sqliteRuns(engine: Engine): RunStore {
-  const { database, live, changes, record, writer, lifetime, limits } = engine;
-  const { now, leaseMs, queueLength, inboxLength } = limits;
+  const { database, live, queue, changes, record, writer, lifetime, limits } = engine;
+  const { now, leaseMs, queueLength, tenantQueueLength, inboxLength } = limits;
   const claims = createClaims(engine);
   const IN_THREAD = "owner = ? AND thread_id = ?";
   const RUN = `${IN_THREAD} AND id = ?`;
@@ -41,6 +41,14 @@ export function sqliteRuns(engine: Engine): RunStore {
     SELECT ?1, ?2, ?3, ?4, 'pending', 1, ?5, ?6, ?7, ?8, ?9, coalesce(max(number), 0) + 1, CASE ?10
       WHEN 'front' THEN coalesce(min(place), 0) - 1 ELSE coalesce(max(place), 0) + 1 END
     FROM runs WHERE owner = ?1 AND thread_id = ?2 RETURNING ${RUN_COLUMNS}`);
+  const selectLastBegun = database.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs WHERE ${IN_THREAD} AND begun IS NOT NULL ORDER BY begun DESC LIMIT 1`,
+  );
+  const selectBegunNext = database.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs WHERE ${IN_THREAD} AND begun > ? ORDER BY begun LIMIT 1`,
+  );
+  const selectBegun = database.query<{ begun: number | null }>(`SELECT begun FROM runs WHERE ${RUN}`);
+  const countRelease = database.query(`UPDATE runs SET released = released + 1 WHERE ${RUN}`);
   const setStop = database.query(`UPDATE runs SET stop = ? WHERE ${RUN}`);
   const selectMessage = database.query(`SELECT 1 FROM messages WHERE ${IN_THREAD} AND id = ?`);
   const insertLeft = database.query(`
@@ -49,18 +57,32 @@ export function sqliteRuns(engine: Engine): RunStore {
     WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3`);
 
   return {
+    leaseMs,
+
     async start(owner, run, whenBusy) {
       const thread: ThreadKey = [ownerText(owner), run.thread_id];
       visit(thread);
       return database.write("durable", (then) => {
-        const known = run.idempotency_key !== undefined && selectKnown.get(...thread, run.idempotency_key);
-        if (known) return { outcome: "known", run: toRecord(known) };
-        if (select.get(...thread, run.id)) throw runExists(run.id);
-        const ahead = changes.ahead(...thread);
-        if (ahead !== undefined) mayWait(thread, ahead, whenBusy);
-        const row = enqueue(thread, run, whenBusy);
-        const claim = ahead === undefined ? claims.next(...thread, then) : undefined;
+        const known = knownAs(thread, run.idempotency_key);
+        if (known) return known;
+        const isFree = mayCome(thread, run, whenBusy);
+        const row = append(thread, run, whenBusy);
+        const claim = isFree ? claims.next(...thread, then) : undefined;
         if (claim) return { outcome: "claimed", claim };
+        return { outcome: "queued", run: toRecord(row) };
+      });
+    },
+
+    async enqueue(owner, run, whenBusy) {
+      const thread: ThreadKey = [ownerText(owner), run.thread_id];
+      visit(thread);
+      return database.write("durable", (then) => {
+        const known = knownAs(thread, run.idempotency_key);
+        if (known) return known;
+        const isOneMore = mayCome(thread, run, whenBusy);
+        if (isOneMore && queue.count(thread[0]) >= tenantQueueLength) throw tenantFull(tenantQueueLength);
+        const row = append(thread, run, whenBusy);
+        then(() => (isOneMore ? queue.wait(thread) : queue.call({ call: "waiting" })));
         return { outcome: "queued", run: toRecord(row) };
       });
     },
@@ -94,9 +116,55 @@ export function sqliteRuns(engine: Engine): RunStore {
       return database.write("durable", (then) => claims.next(...thread, then));
     },
 
-    async claimAbandoned() {
+    async claimAbandoned(limit) {
       writer.flush();
-      return database.write("durable", (then) => claims.abandoned(then));
+      const looked: ThreadKey[] = [];
+      try {
+        return database.write("durable", (then) => {
+          const taken: Claim[] = [];
+          while (taken.length < limit) {
+            const thread = queue.take();
+            if (!thread) break;
+            looked.push(thread);
+            const claim = claims.abandoned(...thread, then);
+            if (claim) taken.push(claim);
+          }
+          return taken;
+        });
+      } catch (error) {
+        for (const thread of looked) queue.putBack(thread);
+        throw error;
+      }
+    },
+
+    async release(lease) {
+      writer.flush();
+      database.assertOpen();
+      const { key } = live.leased(lease);
+      const row = rowKey(key);
+      database.write("durable", (then) => {
+        countRelease.run(...row);
+        then(() => {
+          live.release(key);
+          queue.wait([row[0], row[1]]);
+        });
+      });
+    },
+
+    listen(listener) {
+      queue.listen(listener);
+    },
+
+    async begun(owner, threadId, after) {
+      const thread: ThreadKey = [ownerText(owner), threadId];
+      lifetime.visit(...thread);
+      const row = database.read(() => {
+        if (after === undefined) return selectLastBegun.get(...thread);
+        if (after === "") return selectBegunNext.get(...thread, 0);
+        const number = selectBegun.get(...thread, after)?.begun ?? null;
+        return number === null ? undefined : selectBegunNext.get(...thread, number);
+      });
+      return row && toRecord(row);
     },
 
     async requestStop(owner, threadId, runId, mode) {
@@ -105,10 +173,7 @@ export function sqliteRuns(engine: Engine): RunStore {
       const row = database.write("durable", (then) => {
         const before = select.get(...thread, runId);
         if (before?.status === "pending") cancelWaiting(before, then);
-        if (before?.status === "running" && before.stop !== "cancel") {
-          setStop.run(mode, ...thread, runId);
-          then(() => live.stop(keyOf(before), mode));
-        }
+        if (before?.status === "running") askToStop(before, before.stop === "cancel" ? "cancel" : mode, then);
         return select.get(...thread, runId);
       });
       return row && toRecord(row);
@@ -136,8 +201,8 @@ export function sqliteRuns(engine: Engine): RunStore {
 
     async renew(lease) {
       database.assertOpen();
-      const { hold } = live.leased(lease);
-      hold.until = now() + leaseMs;
+      const { key, hold } = live.leased(lease);
+      queue.hold([ownerText(key.owner), key.thread_id]);
       return hold.stop ? { stop: hold.stop } : {};
     },
   };
@@ -148,13 +213,26 @@ export function sqliteRuns(engine: Engine): RunStore {
     lifetime.visit(...thread);
   }
 
-  function mayWait(thread: ThreadKey, ahead: string, whenBusy: "reject" | "queue" | "front"): void {
+  function knownAs(
+    thread: ThreadKey,
+    key: string | undefined,
+  ): Extract<StartResult, { outcome: "known" }> | undefined {
+    const row = key === undefined ? undefined : selectKnown.get(...thread, key);
+    return row && { outcome: "known", run: toRecord(row) };
+  }
+
+  /** Whether nothing runs or waits on the thread. Throws what speaks against one more run on it. */
+  function mayCome(thread: ThreadKey, { id }: NewRun, whenBusy: WhenBusy): boolean {
+    if (select.get(...thread, id)) throw runExists(id);
+    const ahead = changes.ahead(...thread);
+    if (ahead === undefined) return true;
     if (whenBusy === "reject") throw threadBusy(thread[1], ahead);
     const { count } = countWaiting.get(...thread) ?? { count: 0 };
     if (count >= queueLength) throw queueFull(thread[1], queueLength);
+    return false;
   }
 
-  function enqueue(thread: ThreadKey, run: NewRun, whenBusy: string): RunRow {
+  function append(thread: ThreadKey, run: NewRun, whenBusy: string): RunRow {
     const { id, agent, metadata, idempotency_key: key = null, request } = run;
     const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
     const values = [id, agent, ...texts, key, now(), JSON.stringify(request), whenBusy];
@@ -166,13 +244,19 @@ export function sqliteRuns(engine: Engine): RunStore {
     return row;
   }
 
+  function askToStop(row: RunRow, mode: StopMode, then: Then): void {
+    setStop.run(mode, row.owner, row.thread_id, row.id);
+    then(() => {
+      live.stop(keyOf(row), mode);
+      queue.call({ call: "stop", run_id: row.id, mode });
+    });
+  }
+
   function cancelWaiting(row: RunRow, then: Then): void {
     const key = keyOf(row);
     const events = neverStarted(row.agent, claims.request(row).model, stamp(key, now()));
     record(live.open(key), row.attempt, events.map(draftOf), then);
   }
 }
-
-type ThreadKey = readonly [owner: string, threadId: string];
 
 const FIRST_PAGE = { number: Number.MAX_SAFE_INTEGER };

@@ -117,8 +117,45 @@ CREATE INDEX sandboxes_by_state ON sandboxes (state, used_at);
 CREATE INDEX sandboxes_due ON sandboxes (due_at) WHERE due_at IS NOT NULL;
 `;
 
+// `begun` numbers the runs of a thread in the order in which they were begun. Of those that are there already some were
+// cancelled while they waited: their logs have two entries, and no run that was begun says so little. `released` counts
+// the attempts that ended because the run was given back.
+const VERSION_3 = `
+ALTER TABLE runs ADD COLUMN begun INTEGER;
+ALTER TABLE runs ADD COLUMN released INTEGER NOT NULL DEFAULT 0;
+UPDATE runs SET begun = number WHERE status <> 'pending' AND NOT (status = 'cancelled' AND last_seq = 2);
+CREATE UNIQUE INDEX runs_begun ON runs (owner, thread_id, begun) WHERE begun IS NOT NULL;
+`;
+
+// `tenant` is JSON, as in `owner`. `due_at` is when a call must be looked after, if ever.
+const VERSION_4 = `
+CREATE TABLE http_tools (
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (tenant, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE deferred_calls (
+  owner TEXT NOT NULL,
+  thread_id TEXT NOT NULL,
+  call_id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  token_hash TEXT NOT NULL,
+  state TEXT NOT NULL,
+  reply TEXT,
+  expires_at INTEGER NOT NULL,
+  due_at INTEGER,
+  PRIMARY KEY (owner, thread_id, call_id),
+  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX deferred_calls_by_token ON deferred_calls (token_hash);
+CREATE INDEX deferred_calls_due ON deferred_calls (due_at) WHERE due_at IS NOT NULL;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
-const STEPS = [VERSION_1, VERSION_2];
+const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 const VERSION = STEPS.length;
 
 /**

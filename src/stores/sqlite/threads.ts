@@ -47,6 +47,7 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
   );
   const clearMessages = database.query(`DELETE FROM messages WHERE ${IN_THREAD}`);
   const clearState = database.query(`DELETE FROM state WHERE ${IN_THREAD}`);
+  const clearCalls = database.query(`DELETE FROM deferred_calls WHERE ${IN_THREAD}`);
   const reset = database.query(
     "UPDATE threads SET message_count = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
   );
@@ -116,6 +117,7 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
       return whenFree(owner, id, () => {
         clearMessages.run(ownerText(owner), id);
         clearState.run(ownerText(owner), id);
+        clearCalls.run(ownerText(owner), id);
         const cleared = reset.run(ownerText(owner), id);
         changes.touchThread(ownerText(owner), id);
         return cleared;

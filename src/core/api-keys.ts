@@ -1,0 +1,78 @@
+// API keys: what they look like, and the port to where they are kept. A key itself is nowhere kept, nor logged:
+// whoever made it saw it once.
+//
+// `sk_<id>_<secret>`: the id finds the record, the secret proves the key. Its 256 random bits cannot be guessed, so
+// one round of SHA-256 keeps them as well as any slow hash would, and every request can afford it.
+
+import { hash, randomBytes } from "node:crypto";
+import { z } from "zod";
+import { randomId } from "../lib/random-id.ts";
+import { AppError } from "./errors.ts";
+import { OwnerName, Scope } from "./principal.ts";
+import type { Page } from "./stores.ts";
+
+/** What people see of a key. */
+export const ApiKey = z.object({
+  id: z.string(),
+  tenant: OwnerName,
+  user: OwnerName,
+  scopes: z.array(Scope).min(1),
+  name: z
+    .string()
+    .regex(/^[^\p{C}\p{Zl}\p{Zp}]{0,128}$/u, "must be at most 128 characters, all in one line")
+    .describe("What it is for."),
+  created_at: z.iso.datetime(),
+  expires_at: z.iso.datetime().optional(),
+  revoked_at: z.iso.datetime().optional(),
+});
+export type ApiKey = z.infer<typeof ApiKey>;
+
+/** What is kept of a key: `hash` is what `hashOf` makes of it. */
+export interface KeptApiKey extends ApiKey {
+  readonly hash: string;
+}
+
+export type NewApiKey = Omit<KeptApiKey, "created_at" | "revoked_at">;
+
+export interface ApiKeyQuery {
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly tenant?: string;
+}
+
+/** For operators and for whoever checks keys; no user asks for these, so the id alone is the key. */
+export interface ApiKeyStore {
+  /** Throws `already_exists` for an id that was ever taken. */
+  create(key: NewApiKey): Promise<ApiKey>;
+  /** Also one that is revoked or has expired. */
+  find(id: string): Promise<KeptApiKey | undefined>;
+  /** Newest first, with those that are revoked or have expired. */
+  list(query: ApiKeyQuery): Promise<Page<ApiKey>>;
+  /** From now on; for one that was revoked already, from then on. Undefined when there is none. */
+  revoke(id: string): Promise<ApiKey | undefined>;
+}
+
+export function apiKeyExists(id: string): AppError {
+  return new AppError("already_exists", `There is an API key \`${id}\` already.`);
+}
+
+/** Makes a key and keeps its record. `key` is to be shown once, and forgotten. */
+export async function issueApiKey(
+  store: ApiKeyStore,
+  about: Omit<NewApiKey, "id" | "hash">,
+): Promise<{ key: string; record: ApiKey }> {
+  const id = randomId();
+  const key = `sk_${id}_${randomBytes(32).toString("base64url")}`;
+  return { key, record: await store.create({ ...about, id, hash: hashOf(key) }) };
+}
+
+const hashOf = (key: string) => hash("sha256", key, "hex");
+
+const KEY = /^sk_([0-9A-Za-z]{22})_[\w-]{43}$/;
+const KEY_LENGTH = 3 + 22 + 1 + 43;
+
+/** The id and the hash of what looks like a key; undefined for anything else. */
+export function readApiKey(text: string): { id: string; hash: string } | undefined {
+  const [, id] = text.length === KEY_LENGTH ? (KEY.exec(text) ?? []) : [];
+  return id === undefined ? undefined : { id, hash: hashOf(text) };
+}

@@ -1,0 +1,82 @@
+// How the server learns who is asking: the settings, and what is wrong with them as a whole.
+
+import { z } from "zod";
+import { isLoopback, Network } from "../lib/addresses.ts";
+import { check, sentence } from "../lib/check.ts";
+
+export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
+export type AuthScheme = z.infer<typeof AuthScheme>;
+
+/** Only those whose verifying key may be public: with a shared one, whoever verifies could sign as well. */
+export const JwtAlgorithm = z.enum([
+  ...(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] as const),
+  ...(["ES256", "ES384", "ES512", "EdDSA"] as const),
+]);
+
+/** Keys that come over an open network may be anybody's. */
+const JwksUrl = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(bare(url.hostname)));
+}, "must be an https:// address; http:// only on this machine");
+const bare = (hostname: string) => hostname.replace(/^\[(.*)\]$/, "$1");
+
+const Claim = z.string().min(1).max(256);
+
+export const JwtConfig = z.strictObject({
+  jwks_url: JwksUrl,
+  issuer: z.string().min(1),
+  audience: z.string().min(1),
+  algorithms: z.array(JwtAlgorithm).min(1).default(JwtAlgorithm.options),
+  // The names of the claims. `scopes_claim` is a list, or a text with spaces between; what is no scope of ours is passed over.
+  tenant_claim: Claim.default("tenant"),
+  user_claim: Claim.default("sub"),
+  scopes_claim: Claim.default("scope"),
+});
+export type JwtConfig = z.output<typeof JwtConfig>;
+
+/** A secret: its refusal is worded so that nobody repeats it. */
+export const TicketSecret = z
+  .string()
+  .min(32, "is too short: give at least 32 characters, such as `openssl rand -hex 32` makes");
+
+/** A part of the configuration may come from the environment: whether it is complete is said by `authProblems`. */
+export const AuthConfig = z.strictObject({
+  scheme: AuthScheme.default("none"),
+  /** Who may send `X-Skein-Tenant` and the others. */
+  trusted_proxies: z.array(Network).max(1000).default([]),
+  jwt: JwtConfig.partial().prefault({}),
+  /** What stream tickets are signed with; the same for all processes of a deployment. Without: made at the start. */
+  ticket_secret: TicketSecret.optional(),
+});
+export type AuthConfig = z.output<typeof AuthConfig>;
+
+/** Why a server that listens at `host` must not start, and what to do about it; empty when it may. */
+export function authProblems(host: string, auth: AuthConfig): string[] {
+  return PROBLEMS[auth.scheme](host, auth);
+}
+
+const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]> = {
+  none: (host) =>
+    isLoopback(host)
+      ? []
+      : [
+          `HOST=${host} can be reached by others, unlike 127.0.0.1, and there is no authentication: they could do everything.` +
+            " Set AUTH=api_key and make a key with `skein keys create`, or AUTH=jwt, or AUTH=header behind a gateway" +
+            " that authenticates; or listen on this machine only, with HOST=127.0.0.1",
+        ],
+  api_key: () => [],
+  jwt(_host, { jwt }) {
+    const checked = check(JwtConfig, jwt);
+    if ("value" in checked) return [];
+    return checked.faults.map(
+      (fault) => `AUTH=jwt needs JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE: auth.jwt.${sentence(fault)}`,
+    );
+  },
+  header: (_host, { trusted_proxies }) =>
+    trusted_proxies.length > 0
+      ? []
+      : [
+          "AUTH=header needs TRUSTED_PROXIES: the addresses or networks of the gateways whose headers are believed," +
+            " such as 10.0.0.5,10.1.0.0/16",
+        ],
+};

@@ -1,0 +1,24 @@
+// Who is asking, and what for: every request has one, however it was found out.
+
+import { z } from "zod";
+import type { Owner } from "./ids.ts";
+
+/**
+ * What a principal may do. `read`: look at what is its own. `run`: change that, and have agents work. `tools`: manage
+ * the tenant's tools. `admin`: see what belongs to no user. None contains another.
+ */
+export const Scope = z.enum(["run", "read", "tools", "admin"]);
+export type Scope = z.infer<typeof Scope>;
+
+/** Whoever it is, nothing is found but what is its own. */
+export interface Principal extends Owner {
+  readonly scopes: readonly Scope[];
+}
+
+/** A tenant or a user as credentials name them: no two that look alike by what cannot be seen. */
+export const OwnerName = z
+  .string()
+  .regex(
+    /^[^\s\p{C}]{1,256}$/u,
+    "must be 1 to 256 characters without spaces, line breaks and others that cannot be seen",
+  );

@@ -1,0 +1,143 @@
+// The connections to Redis: one for commands, one on which messages come. Redis, or a cluster of them.
+
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { AppError } from "../../core/errors.ts";
+import { within } from "./deadline.ts";
+import { isReply } from "./failures.ts";
+
+const OLDEST_VERSION = 7;
+
+export interface Clients {
+  readonly commands: Redis | Cluster;
+  /** Closed with `commands`, when it is the same. */
+  readonly messages: Redis | Cluster;
+  readonly isCluster: boolean;
+  /** The number of the database. */
+  readonly database: number;
+  /** How long anything may take that Redis is asked for. */
+  readonly deadlineMs: number;
+}
+
+/**
+ * A command fails when its connection breaks, and is sent again by whoever knows how long it may take: nothing waits
+ * in a queue that nobody sees. A socket on which Redis keeps silent is given up.
+ */
+const connection = (deadlineMs: number) =>
+  ({
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    connectTimeout: deadlineMs,
+    socketTimeout: deadlineMs,
+  }) satisfies RedisOptions;
+
+/** Throws `unavailable` when there is no Redis within the deadline, `config_invalid` for one that would lose data. */
+export async function openClients(url: string, deadlineMs: number): Promise<Clients> {
+  const commands = new Redis(url, {
+    ...connection(deadlineMs),
+    enableOfflineQueue: false,
+    enableAutoPipelining: true,
+    retryStrategy: backoff,
+  });
+  try {
+    const info = await whenUp(commands, url, deadlineMs);
+    check(info);
+    const rest = { database: commands.options.db ?? 0, deadlineMs };
+    if (info.redis_mode !== "cluster")
+      return { commands, messages: await openMessages(commands), isCluster: false, ...rest };
+    const cluster = await openCluster(commands, deadlineMs);
+    commands.disconnect();
+    return { commands: cluster, messages: cluster, isCluster: true, ...rest };
+  } catch (error) {
+    commands.disconnect();
+    throw error;
+  }
+}
+
+/** About 20 ms, 40 ms, 80 ms … up to a second; never twice the same, so that not all come back at once. */
+function backoff(times: number): number {
+  return Math.min(1000, 10 * 2 ** times) * (0.75 + Math.random() / 2);
+}
+
+async function openMessages(commands: Redis): Promise<Redis> {
+  const messages = commands.duplicate({ enableAutoPipelining: false, lazyConnect: true });
+  messages.on("error", ignore);
+  // Should it fail, it goes on trying by itself.
+  await messages.connect().catch(ignore);
+  return messages;
+}
+
+/** One more connection to the same Redis, for what others must not wait for. It goes on trying by itself. */
+export function openAnother(first: Redis): Redis {
+  const another = first.duplicate({ enableAutoPipelining: false });
+  another.on("error", ignore);
+  return another;
+}
+
+async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
+  const { host = "localhost", port = 6379, username, password, tls } = first.options;
+  const access = {
+    ...(username ? { username } : {}),
+    ...(password ? { password } : {}),
+    ...(tls ? { tls } : {}),
+  };
+  const cluster = new Cluster([{ host, port }], {
+    enableAutoPipelining: true,
+    // In a pipeline they would be sent on the connection for commands, on which nobody listens.
+    autoPipeliningIgnoredCommands: ["ssubscribe", "sunsubscribe"],
+    shardedSubscribers: true,
+    clusterRetryStrategy: backoff,
+    redisOptions: { ...connection(deadlineMs), ...access },
+  });
+  cluster.on("error", ignore);
+  try {
+    await within(deadlineMs, cluster.ping());
+    return cluster;
+  } catch (cause) {
+    cluster.disconnect();
+    throw new AppError("unavailable", `The Redis cluster at ${host}:${port} cannot be used.`, { cause });
+  }
+}
+
+/** What Redis says of itself, once it can be asked. */
+async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise<Record<string, string>> {
+  let last: unknown;
+  commands.on("error", (error) => {
+    last = error;
+  });
+  try {
+    await within(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
+    // It has refused something, such as the number of the database, and would be used all the same.
+    if (isReply(last)) throw last;
+    return parse(await within(deadlineMs, commands.info()));
+  } catch (error) {
+    const cause = last ?? error;
+    const why = cause instanceof Error ? ` (${cause.message})` : "";
+    throw new AppError("unavailable", `Redis at ${placeOf(url)} cannot be used${why}.`, { cause });
+  }
+}
+
+const parse = (info: string) =>
+  Object.fromEntries([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, k, v]) => [k, v]));
+
+function check({
+  redis_version: version = "",
+  maxmemory = "0",
+  maxmemory_policy: policy,
+}: Record<string, string>): void {
+  if (Number.parseInt(version, 10) < OLDEST_VERSION)
+    throw new AppError("config_invalid", `Redis ${version} is too old. Use ${OLDEST_VERSION} or newer.`);
+  if (maxmemory !== "0" && policy !== "noeviction")
+    throw new AppError(
+      "config_invalid",
+      `Redis's maxmemory-policy is \`${policy}\`: it would throw runs and messages away. Set it to \`noeviction\`.`,
+    );
+}
+
+/** Without what is secret in it. */
+function placeOf(url: string): string {
+  return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
+}
+
+/** Who waits for an answer is told; a connection that breaks is made again. */
+function ignore(): void {}

@@ -1,0 +1,146 @@
+// The way to Redis for all that is asked of it. Every question has its answer, or `unavailable`, within its deadline:
+// what fails on the way is asked again until then, which every script allows.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { Cluster, type Redis } from "ioredis";
+import { storeClosed } from "../refusals.ts";
+import type { Clients } from "./client.ts";
+import { within } from "./deadline.ts";
+import { isReplica, isUnknownScript, mayPass, noAnswer, refusal } from "./failures.ts";
+import type { Script } from "./script.ts";
+
+/** A readiness probe does not wait longer. */
+const PING_MS = 2_000;
+const PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 500;
+
+type Client = Redis | Cluster;
+
+/** Runs a script; `rest` are its arguments without a name. Throws `unavailable`. */
+export type Ask = <Key extends string, Arg extends string, Reply>(
+  script: Script<Key, Arg, Reply>,
+  keys: Readonly<Record<Key, string>>,
+  args: Readonly<Record<Arg, string | number>>,
+  rest?: readonly string[],
+) => Promise<Reply>;
+
+export class Connection {
+  readonly run: Ask;
+  /** For what a run cannot go on without: as `run`, with a deadline that a restart of Redis fits into. */
+  readonly insist: Ask;
+  readonly #client: Client;
+  readonly #now: (() => number) | undefined;
+  readonly #deadlineMs: number;
+  /** Resolved while there is a connection. */
+  #up = Promise.withResolvers<void>();
+  #downSince: number | undefined;
+  #lastOutage = { ms: 0, end: Number.NEGATIVE_INFINITY };
+  #isClosed = false;
+
+  /** Insists for `patienceMs`. `now` takes the place of Redis's own clock. */
+  constructor({ commands, deadlineMs }: Clients, patienceMs: number, now: (() => number) | undefined) {
+    this.#client = commands;
+    this.#now = now;
+    this.#deadlineMs = deadlineMs;
+    this.run = this.#asking(deadlineMs);
+    this.insist = this.#asking(Math.max(patienceMs, deadlineMs));
+    this.#up.resolve();
+    commands.on("ready", () => this.#rise());
+    commands.on("close", () => this.#fall());
+  }
+
+  /** For how long there was no connection the last time, in ms, and how long that is ago. */
+  get lastOutage(): { readonly ms: number; readonly ago: number } {
+    const { ms, end } = this.#lastOutage;
+    return { ms, ago: performance.now() - end };
+  }
+
+  assertOpen(): void {
+    if (this.#isClosed) throw storeClosed();
+  }
+
+  /** Says something on a channel, at most once. Waits for nothing, and fails silently. */
+  tell(channel: string, message: string): void {
+    const client = this.#client;
+    const told =
+      client instanceof Cluster ? client.spublish(channel, message) : client.publish(channel, message);
+    told.catch(() => {});
+  }
+
+  /** Throws `unavailable`, at once when there is no connection. */
+  async ping(): Promise<void> {
+    this.assertOpen();
+    if (this.#client.status !== "ready") throw noAnswer(undefined);
+    try {
+      await within(Math.min(PING_MS, this.#deadlineMs), this.#client.ping());
+    } catch (error) {
+      throw mayPass(error) ? noAnswer(error) : refusal(error);
+    }
+  }
+
+  /** What waits for an answer gets `unavailable`. */
+  close(): void {
+    this.#isClosed = true;
+    this.#up.resolve();
+    this.#client.disconnect();
+  }
+
+  #rise(): void {
+    const now = performance.now();
+    if (this.#downSince !== undefined) this.#lastOutage = { ms: now - this.#downSince, end: now };
+    this.#downSince = undefined;
+    this.#up.resolve();
+  }
+
+  #fall(): void {
+    if (this.#downSince === undefined) this.#up = Promise.withResolvers();
+    this.#downSince ??= performance.now();
+  }
+
+  #asking(ms: number): Ask {
+    return async <Key extends string, Arg extends string, Reply>(
+      script: Script<Key, Arg, Reply>,
+      keys: Readonly<Record<Key, string>>,
+      args: Readonly<Record<Arg, string | number>>,
+      rest: readonly string[] = [],
+    ) => {
+      const names = script.keys.map((name) => keys[name]);
+      const named = script.args.map((name) => String(args[name]));
+      const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
+      const reply = await this.#repeatedly(ms, (client) => evaluate(client, script, values));
+      // The script's own file says what it returns.
+      return reply as Reply;
+    };
+  }
+
+  async #repeatedly(ms: number, ask: (client: Client) => Promise<unknown>): Promise<unknown> {
+    const until = performance.now() + ms;
+    for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+      try {
+        this.assertOpen();
+        if (this.#downSince !== undefined) await within(until - performance.now(), this.#up.promise);
+        return await within(until - performance.now(), ask(this.#client));
+      } catch (error) {
+        this.assertOpen();
+        if (!mayPass(error)) throw refusal(error);
+        if (performance.now() + pause >= until) throw noAnswer(error);
+        // Behind the same name there may be another server by now.
+        if (isReplica(error)) this.#client.disconnect(true);
+        await sleep(pause);
+      }
+    }
+  }
+}
+
+async function evaluate(
+  client: Client,
+  { sha, text, keys }: Script<string, string, unknown>,
+  values: readonly string[],
+): Promise<unknown> {
+  try {
+    return await client.evalsha(sha, keys.length, ...values);
+  } catch (error) {
+    if (!isUnknownScript(error)) throw error;
+    return client.eval(text, keys.length, ...values);
+  }
+}

@@ -1,0 +1,135 @@
+// The newest of what the runs say that are followed in this process: one subscription and one short log for each, for
+// however many follow it. The stream is the truth: what was missed, or is no longer here, is read from there.
+
+import { isTerminal, type StreamEvent } from "../../core/event.ts";
+import type { Lease, LogEntry, RunKey } from "../../core/stores.ts";
+import type { Draft } from "../endings.ts";
+import { Log } from "../log.ts";
+import { OwnerMap } from "../owner-map.ts";
+import { eventsExpired, storeClosed } from "../refusals.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Hub, Listener } from "./hub.ts";
+import { threadTag } from "./keys.ts";
+import type { Pages } from "./pages.ts";
+import { entriesOfDrafts, entriesOfMessage, lastSeqOf } from "./rows.ts";
+
+/** What is kept of a run for those who follow closely: so many entries, so many bytes. */
+const TAIL = 64;
+const TAIL_BYTES = 256 * 1024;
+/** A run that was silent for so long is looked at, in case a message was lost on a connection that seemed whole. */
+const SILENCE_MS = 5_000;
+
+interface Feed {
+  readonly run: RunKey;
+  readonly channel: string;
+  readonly log: Log;
+  readers: number;
+  heardAt: number;
+}
+
+export class Feeds {
+  readonly #pages: Pages;
+  readonly #hub: Hub;
+  readonly #delivery: Delivery;
+  readonly #feeds = new OwnerMap<Feed>();
+  readonly #timer: NodeJS.Timeout;
+  #isClosed = false;
+
+  constructor(pages: Pages, hub: Hub, delivery: Delivery) {
+    this.#pages = pages;
+    this.#hub = hub;
+    this.#delivery = delivery;
+    this.#timer = setInterval(() => this.#checkSilent(), SILENCE_MS).unref();
+  }
+
+  /**
+   * The log of a run that was at `last` and had not ended, from there on, until it is left. It may be behind the run
+   * when this returns, and comes up to it by itself.
+   */
+  open(run: RunKey, last: number): Log {
+    const feed = this.#feeds.get(run.owner, place(run)) ?? this.#begin(run, last);
+    feed.readers++;
+    return feed.log;
+  }
+
+  /** What this process has just written, up to `last`: who follows it here does not wait for it to come from Redis. */
+  hear(lease: Lease, drafts: readonly Draft[], last: number): void {
+    const feed = this.#feeds.get(lease.owner, place(lease));
+    if (feed) this.#take(feed, entriesOfDrafts(drafts, lease.epoch, last));
+  }
+
+  leave(run: RunKey): void {
+    const feed = this.#feeds.get(run.owner, place(run));
+    if (!feed || --feed.readers > 0) return;
+    this.#feeds.delete(run.owner, place(run));
+    this.#hub.leave(feed.channel);
+  }
+
+  /** Readers who wait get `unavailable`. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    for (const { log } of this.#feeds.values()) log.close(storeClosed());
+  }
+
+  #begin(run: RunKey, last: number): Feed {
+    const channel = this.#delivery.channelOf(threadTag(run.owner, run.thread_id), run.run_id);
+    const log = new Log(TAIL, last, TAIL_BYTES);
+    const listener: Listener = {
+      onMessage: (message) => {
+        if (lastSeqOf(message) > log.last) this.#take(feed, entriesOfMessage(message));
+      },
+      onGap: () => void this.#check(feed),
+    };
+    const feed: Feed = { run, channel, log, readers: 0, heardAt: performance.now() };
+    // What is written before the channel is joined is found by a look; what is written after it comes.
+    void this.#hub.join(channel, listener).then(() => this.#check(feed));
+    if (this.#isClosed) log.close(storeClosed());
+    this.#feeds.set(run.owner, place(run), feed);
+    return feed;
+  }
+
+  #take(feed: Feed, entries: readonly LogEntry[]): void {
+    const { log } = feed;
+    feed.heardAt = performance.now();
+    for (const entry of entries) {
+      if (entry.seq <= log.last) continue;
+      log.advance(entry.seq - 1);
+      log.push(entry);
+      if (isEnd(entry)) log.end();
+    }
+    log.ringSoon();
+  }
+
+  /** Looks at the stream for what was missed. What cannot be looked at now will be later. */
+  async #check(feed: Feed): Promise<void> {
+    const { run, log } = feed;
+    feed.heardAt = performance.now();
+    const before = log.last;
+    try {
+      const page = await this.#pages.look(run);
+      // Redis has lost what it had confirmed, and readers have seen.
+      if (!page || page.last < before) return log.close(eventsExpired(before));
+      log.advance(page.last);
+      if (page.state === "live") log.ringSoon();
+      else log.end();
+    } catch {
+      // Silence will be noticed, and so will the connection when it is back.
+    }
+  }
+
+  #checkSilent(): void {
+    const since = performance.now() - SILENCE_MS;
+    for (const feed of this.#feeds.values()) if (feed.heardAt <= since) void this.#check(feed);
+  }
+}
+
+const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
+
+/** Whether it is the run's own last event, and not that of a thread further down. */
+function isEnd({ event, json }: LogEntry): boolean {
+  if (!isTerminal(event)) return false;
+  // Every entry was written from a StreamEvent.
+  const { path } = JSON.parse(json) as StreamEvent;
+  return !path?.length;
+}

@@ -1,0 +1,145 @@
+// Everything in one Redis, or a cluster, for any number of processes. What a method has changed is there for all of
+// them when it resolves; how long it outlives Redis is up to Redis's own settings.
+
+import { Redis } from "ioredis";
+import { AppError } from "../../core/errors.ts";
+import type { Stores } from "../../core/stores.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
+import { createBus } from "./bus.ts";
+import { createCalls } from "./calls.ts";
+import { type Clients, openAnother, openClients } from "./client.ts";
+import { Connection } from "./connection.ts";
+import { within } from "./deadline.ts";
+import { redisDeferredCalls } from "./deferred-calls.ts";
+import { createDelivery } from "./delivery.ts";
+import { createDue } from "./due.ts";
+import type { Engine } from "./engine.ts";
+import { redisEvents } from "./events.ts";
+import { Feeds } from "./feeds.ts";
+import { redisHttpTools } from "./http-tools.ts";
+import { Hub } from "./hub.ts";
+import { DEPLOYMENT, PROBE, SECRET } from "./keys.ts";
+import { createLifetime, quietly } from "./lifetime.ts";
+import { createPages } from "./pages.ts";
+import { createRecorder } from "./record.ts";
+import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
+import { redisRuns } from "./runs.ts";
+import { redisSandboxes } from "./sandboxes.ts";
+import { nameOnce } from "./scripts/name-once.ts";
+import { tryWrite } from "./scripts/try-write.ts";
+import { redisThreads } from "./threads.ts";
+import { Writer } from "./writer.ts";
+
+/** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
+export interface RedisStoreOptions extends StoreOptions {
+  /** `redis://user:password@host:port/database`, or `rediss://` for TLS. Of a cluster, any of its servers. */
+  readonly url: string;
+  /**
+   * How long Redis may take, or be away, before what is asked of it is `unavailable`, in ms; default: 3 s. What a
+   * running run writes, and the messages left for it, are waited for as long as a lease lasts: `leaseMs`.
+   */
+  readonly deadlineMs?: number;
+  /**
+   * Replicas that must have what was written before the start of a run, a message, a change of state or the end of a
+   * run counts as written; not for a cluster. Default: 0. When they are missing for a lease, that is `unavailable`.
+   */
+  readonly waitReplicas?: number;
+}
+
+const DEADLINE_MS = 3_000;
+const PROBE_MS = 1_000;
+
+/** Throws `unavailable` when Redis cannot be reached, `config_invalid` for one that would lose data. */
+export async function createRedisStores({
+  url,
+  deadlineMs = DEADLINE_MS,
+  waitReplicas = 0,
+  ...options
+}: RedisStoreOptions): Promise<Stores> {
+  const limits = { ...DEFAULTS, ...options };
+  const clients = await openClients(url, deadlineMs);
+  const redis = new Connection(clients, limits.leaseMs, options.now);
+  try {
+    const deployment = await nameOf(redis, DEPLOYMENT, randomId());
+    const secret = await nameOf(redis, SECRET, randomId() + randomId());
+    const replicas = replicasOf(clients, waitReplicas, limits);
+    return assemble({ clients, redis, limits, replicas }, { deployment, secret });
+  } catch (error) {
+    redis.close();
+    clients.messages.disconnect();
+    throw error;
+  }
+}
+
+/** What is under `key`; `own`, if nothing is there yet. */
+function nameOf(redis: Connection, key: string, own: string): Promise<string> {
+  return redis.run(nameOnce, { key }, { name: own });
+}
+
+/** Throws `config_invalid` for a cluster. */
+function replicasOf({ commands }: Clients, count: number, { leaseMs }: Limits): Replicas {
+  if (count === 0) return NO_REPLICAS;
+  if (commands instanceof Redis) return createReplicas(openAnother(commands), count, leaseMs);
+  throw new AppError("config_invalid", "`waitReplicas` must be 0 for a Redis cluster.");
+}
+
+interface Services {
+  readonly clients: Clients;
+  readonly redis: Connection;
+  readonly replicas: Replicas;
+  readonly limits: Limits;
+}
+
+function assemble(
+  { clients, redis, replicas, limits }: Services,
+  shared: NonNullable<Stores["shared"]>,
+): Stores {
+  const hub = new Hub(clients);
+  const delivery = createDelivery(clients);
+  const lifetime = createLifetime(redis, limits);
+  const calls = createCalls(redis, hub, delivery);
+  const due = createDue(redis, calls, limits.leaseMs);
+  const pages = createPages(redis, limits, lifetime);
+  const feeds = new Feeds(pages, hub, delivery);
+  const recorder = createRecorder({ redis, replicas, limits, lifetime, due, delivery, feeds });
+  const writer = new Writer(redis, recorder);
+  const bus = createBus(redis, hub, delivery);
+  // A Redis that has forgotten everything is told the names that are in use.
+  clients.commands.on("ready", () => {
+    quietly(nameOf(redis, DEPLOYMENT, shared.deployment));
+    quietly(nameOf(redis, SECRET, shared.secret));
+  });
+  let closed: Promise<void> | undefined;
+  const engine: Engine = { limits, redis, replicas, lifetime, due, calls, pages, feeds, writer, delivery };
+  return {
+    threads: redisThreads(engine),
+    runs: redisRuns(engine),
+    events: redisEvents(engine),
+    sandboxes: redisSandboxes(redis),
+    httpTools: redisHttpTools(redis),
+    deferredCalls: redisDeferredCalls(engine),
+    bus,
+    isDurable: true,
+    shared,
+    async ping() {
+      await redis.ping();
+      await redis.run(tryWrite, { probe: PROBE }, { ttl: PROBE_MS });
+    },
+    close() {
+      closed ??= end();
+      return closed;
+    },
+  };
+
+  async function end(): Promise<void> {
+    // A Redis that is away is not waited for any longer than by anybody else.
+    await within(clients.deadlineMs, writer.flush()).catch(() => {});
+    feeds.close();
+    bus.close();
+    calls.close();
+    hub.close();
+    replicas.close();
+    redis.close();
+  }
+}

@@ -1,0 +1,166 @@
+// Every name under which something lies in Redis, and every channel. They are built here and nowhere else.
+//
+// What belongs to an owner carries the owner's tag: a hash, so that no two owners meet whatever their names contain,
+// and no name of a person is in a key. What is between braces decides where in a cluster a key lives: a thread has
+// one place, with all that is in it.
+
+import { hash } from "node:crypto";
+import type { Owner } from "../../core/ids.ts";
+
+/** How long a call may ask again whether it was carried out, when its answer was lost, in ms. */
+export const ASKING_MS = 60_000;
+
+/** 128 bits and a little more. */
+const TAG_LENGTH = 22;
+
+const tag = (value: unknown) => hash("sha256", JSON.stringify(value), "base64url").slice(0, TAG_LENGTH);
+
+export const ownerTag = ({ tenant, user }: Owner) => tag([tenant, user]);
+export const tenantTag = ({ tenant }: Owner) => tag([tenant]);
+
+/** Names a thread of all owners'. */
+export const threadTag = (owner: Owner, threadId: string) => `${ownerTag(owner)}:${threadId}`;
+export const threadIdOf = (thread: string) => thread.slice(TAG_LENGTH + 1);
+
+/** All that lies in a thread's place, but the streams of its runs. */
+export const THREAD = [
+  /** Hash: whose it is, title, metadata, agent, outcome, times. There is a thread when there is this. */
+  "meta",
+  /** List: the messages, oldest first. */
+  "messages",
+  /** Hash: a message's id → its place in `messages`. */
+  "ids",
+  /** Hash: slot → its value, as it was last set. */
+  "state",
+  /** Hash: what was merged into slots since, key by key. */
+  "patches",
+  /** List: the ids of all runs, oldest first. */
+  "order",
+  /** List: the ids of the runs that were ever claimed, in the order of their first claims. */
+  "begun",
+  /** Hash: run → what it was made as; `end:<run>` → how it ended. */
+  "runs",
+  /** Hash: idempotency key → run. */
+  "known",
+  /** List: the runs that wait, in their order. */
+  "queue",
+  /** Hash: of runs that have not ended, what they were asked to do, and which call made them. */
+  "requests",
+  /** Hash: the run that runs, who may write it, and how far it is. There is an active run when there is this. */
+  "lease",
+  /** Hash: a message's id → its number and itself: what was left for that run. */
+  "inbox",
+  /** Hash: a call whose result comes later → what it is at and all that is known of it, but its result. */
+  "deferred",
+  /** Hash: a call of those → its result. */
+  "replies",
+] as const;
+
+export type ThreadKeys = Readonly<Record<(typeof THREAD)[number], string>>;
+
+export function threadKeys(thread: string): ThreadKeys {
+  const keys = THREAD.map((part) => [part, `sk:{${thread}}:${part}`]);
+  // One entry for each of THREAD.
+  return Object.fromEntries(keys) as ThreadKeys;
+}
+
+/** That a call has deleted the thread, for as long as it may ask again. */
+export const deletedKey = (thread: string, call: string) => `sk:{${thread}}:deleted:${call}`;
+
+/** Stream: what a run said. */
+export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:events:${runId}`;
+
+/** Sorted set: an owner's threads by their last change. */
+export const threadsKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:threads`;
+
+/** Where it is noted when threads must be looked after. */
+export interface NotesPlace {
+  /** Sorted set: the tenants that have any. */
+  readonly tenants: string;
+  /** With a tenant's tag behind it: its threads, a sorted set. */
+  readonly threads: string;
+  /** What one call took of them, for as long as it may ask again. */
+  taken(call: string): string;
+}
+
+const notesPlace = (name: string): NotesPlace => ({
+  tenants: `sk:{${name}}:tenants`,
+  threads: `sk:{${name}}:`,
+  taken: (call) => `sk:{${name}}:taken:${call}`,
+});
+
+/** Threads with runs. */
+export const DUE = notesPlace("due");
+/** Threads with calls that were accepted or delivered. */
+export const DEFERRED = notesPlace("deferred");
+
+/** Text: where the call lies that a token is for, as long as the token is good for anything. */
+export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;
+
+/** Hash: a tenant's HTTP tools by their names. */
+export const httpToolsKey = (tenant: string) => `sk:{${tag([tenant])}}:tools`;
+/** That a call has deleted one, for as long as it may ask again. */
+export const deletedToolKey = (tenant: string, call: string) => `sk:{${tag([tenant])}}:tools:deleted:${call}`;
+
+/** The ledger of sandboxes: how many are taken, when which is due, which run by last use, and each by itself. */
+export const LEDGER = {
+  taken: "sk:{sandboxes}:taken",
+  due: "sk:{sandboxes}:due",
+  running: "sk:{sandboxes}:running",
+} as const;
+export const sandboxKey = (id: string) => `sk:{sandboxes}:box:${id}`;
+
+/** That a call has ended a sandbox, for as long as it may ask again. */
+export const endedKey = (call: string) => `sk:{sandboxes}:ended:${call}`;
+
+/** Text: the name that all processes of the database know. */
+export const DEPLOYMENT = "sk:{deployment}";
+
+/** Text: a secret that all of them know. */
+export const SECRET = "sk:{secret}";
+
+/** Written to see whether anything can be written; gone a second later. */
+export const PROBE = "sk:{probe}";
+
+/** What is written for replicas to have it. */
+export const REPLICATED = "sk:{replicated}";
+
+/** Channels belong to the server, not to one of its databases. */
+export const runChannel = (database: number, thread: string, runId: string) =>
+  `sk${database}:{${thread}}:${runId}`;
+export const userChannel = (database: number, owner: Owner) => `sk${database}:{${ownerTag(owner)}}`;
+export const callChannel = (database: number) => `sk${database}:{calls}`;
+
+/** Sorted sets: the API keys there are, by their age, of all tenants and of each; and each by itself, a hash. */
+export const API_KEYS = "sk:{keys}:all";
+export const apiKeysOf = (tenant: string) => `sk:{keys}:of:${tag([tenant])}`;
+export const apiKeyKey = (id: string) => `sk:{keys}:key:${id}`;
+
+/**
+ * What a tenant and one of its users have used and use. All of a tenant's lies in one place, since it changes as one:
+ * `rate`: text, when all requests so far are worked off. `spent`: hash, what was used in the newest day and month.
+ * `reserved`: hash, each reservation and their sums; `due`: sorted set, when they are void. `usage`: hash, the user's
+ * days by agent and model.
+ */
+export function quotaKeys(owner: Owner) {
+  const place = `sk:{${tenantTag(owner)}}`;
+  const user = ownerTag(owner);
+  return {
+    rate: `${place}:rate`,
+    own_rate: `${place}:rate:${user}`,
+    spent: `${place}:spent`,
+    own_spent: `${place}:spent:${user}`,
+    reserved: `${place}:reserved`,
+    due: `${place}:reserved:due`,
+    usage: `${place}:usage:${user}`,
+  };
+}
+
+/** Sorted sets: what a tenant and one of its users hold of a thing, by when that is over. */
+export function heldKeys(owner: Owner, thing: string) {
+  const held = `sk:{${tenantTag(owner)}}:held:${thing}`;
+  return { held, own_held: `${held}:${ownerTag(owner)}` };
+}
+
+/** That a call has counted what was spent, for as long as it may ask again. */
+export const settledKey = (owner: Owner, call: string) => `sk:{${tenantTag(owner)}}:settled:${call}`;

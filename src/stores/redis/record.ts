@@ -1,0 +1,140 @@
+// The one place where a run's events are written to Redis, together with what they mean. A Redis that is away is waited
+// for as long as a lease lasts.
+
+import type { Lease } from "../../core/stores.ts";
+import { changeOf, type Draft, hasEnd, stamp, THREAD_STATUS, withLeftovers } from "../endings.ts";
+import type { Limits } from "../options.ts";
+import { leaseLost } from "../refusals.ts";
+import { changesOf, endingIn } from "./changes.ts";
+import type { Connection } from "./connection.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Due } from "./due.ts";
+import type { Feeds } from "./feeds.ts";
+import { eventsKey, type ThreadKeys, threadKeys, threadTag } from "./keys.ts";
+import { type Lifetime, quietly, timeText } from "./lifetime.ts";
+import type { Note } from "./notes.ts";
+import { inboxOf } from "./records.ts";
+import type { Replicas } from "./replicas.ts";
+import { rowsOf } from "./rows.ts";
+import { say } from "./scripts/say.ts";
+import { settle } from "./scripts/settle.ts";
+import { write } from "./scripts/write.ts";
+
+/** Where what a run says goes. */
+export interface Place {
+  readonly keys: ThreadKeys & { readonly events: string };
+  readonly channel: string;
+}
+
+/** A number of events that are written as one, and once, whatever comes again. */
+export interface Batch {
+  readonly lease: Lease;
+  readonly place: Place;
+  /** Grows with every batch of a lease. */
+  readonly number: number;
+  /** The last seq that Redis has confirmed. */
+  readonly confirmed: number;
+  readonly drafts: readonly Draft[];
+  /** That of the thread, as it was when the run was claimed. */
+  readonly note: Note | undefined;
+}
+
+export interface Recorder {
+  placeOf(lease: Lease): Place;
+  /** Resolves with the run's last seq. Throws `lease_lost`, `unavailable`. */
+  record(batch: Batch): Promise<number>;
+}
+
+interface Services {
+  readonly redis: Connection;
+  readonly replicas: Replicas;
+  readonly limits: Limits;
+  readonly lifetime: Lifetime;
+  readonly due: Due;
+  readonly delivery: Delivery;
+  readonly feeds: Feeds;
+}
+
+export function createRecorder(services: Services): Recorder {
+  const { redis, replicas, limits, lifetime, due, delivery, feeds } = services;
+  const retention = timeText(limits.eventRetentionMs);
+
+  return {
+    placeOf({ owner, thread_id, run_id }) {
+      const thread = threadTag(owner, thread_id);
+      const keys = { ...threadKeys(thread), events: eventsKey(thread, run_id) };
+      return { keys, channel: delivery.channelOf(thread, run_id) };
+    },
+    async record(batch) {
+      if (hasEnd(batch.drafts)) return recordEnd(batch);
+      return batch.drafts.some((draft) => changeOf(draft)) ? recordChanges(batch) : recordWords(batch);
+    },
+  };
+
+  async function recordWords(batch: Batch): Promise<number> {
+    const { place, drafts } = batch;
+    return written(batch, drafts, await redis.insist(say, place.keys, argsOf(batch), rowsOf(drafts)));
+  }
+
+  async function recordChanges(batch: Batch): Promise<number> {
+    const { place, drafts } = batch;
+    const { numbers, rest } = detailsOf(drafts);
+    const args = { ...argsOf(batch), ...numbers };
+    const last = written(batch, drafts, await redis.insist(write, place.keys, args, rest));
+    touch(batch.lease);
+    await replicas.confirm();
+    return last;
+  }
+
+  async function recordEnd(batch: Batch): Promise<number> {
+    const { lease } = batch;
+    for (let drafts = batch.drafts; ; ) {
+      const { numbers, rest } = detailsOf(drafts);
+      const args = { ...argsOf(batch), ...numbers, ...endOf(drafts), retention };
+      const [outcome, found, waiting] = await redis.insist(settle, batch.place.keys, args, rest);
+      if (outcome === "lost") throw leaseLost(lease);
+      if (outcome === "left") {
+        drafts = withLeftovers(drafts, inboxOf(found), stamp(lease, limits.now()));
+        continue;
+      }
+      touch(lease);
+      await Promise.all([follow(batch, waiting), replicas.confirm()]);
+      return written(batch, drafts, found);
+    }
+  }
+
+  /** Somebody should take the next run. When there is none nobody needs to look. */
+  async function follow({ lease, note }: Batch, waiting: number): Promise<void> {
+    if (waiting > 0) await due.announce(lease.owner, threadTag(lease.owner, lease.thread_id));
+    else if (note) quietly(due.put(note, undefined));
+  }
+
+  function endOf(drafts: readonly Draft[]) {
+    const ending = endingIn(drafts);
+    const outcome = THREAD_STATUS[ending.status];
+    return { how: JSON.stringify(ending), outcome, ttl: lifetime.ttlOf(outcome) };
+  }
+
+  function argsOf({ lease, place, number, confirmed }: Batch) {
+    const fence = { run: lease.run_id, epoch: lease.epoch, batch: number, confirmed };
+    return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel: place.channel };
+  }
+
+  /** `drafts` are written, the last one as `last`; or nothing is, and that is lost. */
+  function written({ lease }: Batch, drafts: readonly Draft[], last: number | null): number {
+    if (last === null) throw leaseLost(lease);
+    feeds.hear(lease, drafts, last);
+    return last;
+  }
+
+  /** The thread's place in its owner's list may be late, but not wrong for long: every change brings it up to date. */
+  function touch({ owner, thread_id }: Lease): void {
+    quietly(lifetime.changed(owner, thread_id));
+  }
+}
+
+function detailsOf(drafts: readonly Draft[]) {
+  const rows = rowsOf(drafts);
+  const { added, args } = changesOf(drafts);
+  return { numbers: { rows: rows.length / 2, added }, rest: [...rows, ...args] };
+}

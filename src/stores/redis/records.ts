@@ -1,0 +1,118 @@
+// Threads, runs and what is in them, read from what the scripts return. What is JSON in there was written by this
+// folder, from values of the types that it is read as.
+
+import type { Owner } from "../../core/ids.ts";
+import { NO_USAGE, type UserMessage } from "../../core/message.ts";
+import { merge } from "../../core/run.ts";
+import type { Claim, RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/stores.ts";
+import type { Ending } from "../endings.ts";
+import type { ThreadReply } from "./scripts/describe-thread.ts";
+import type { ClaimReply, ViewReply } from "./scripts/replies.ts";
+
+export function threadOf(id: string, reply: ThreadReply): Thread {
+  const [agent, title, metadata, outcome, created, updated, messages, isBusy] = reply;
+  return {
+    id,
+    ...(agent === null ? {} : { agent }),
+    ...(title === null ? {} : { title: JSON.parse(title) }),
+    metadata: JSON.parse(metadata ?? "{}"),
+    status: isBusy ? "busy" : ((outcome ?? "idle") as ThreadStatus),
+    message_count: messages,
+    created_at: dateOf(created),
+    updated_at: dateOf(updated),
+  };
+}
+
+/** What a run is made as, and what `start` is told of it. */
+export type Made = Pick<RunRecord, "agent" | "metadata">;
+
+export function runOf(thread_id: string, [id, made, end, attempt]: ViewReply): RunRecord {
+  const [created, text = ""] = split(made, 1);
+  const { agent, metadata } = JSON.parse(text) as Made;
+  const known = { id, thread_id, agent };
+  const rest = { metadata, created_at: dateOf(created) };
+  if (end === null) {
+    const status = attempt === null ? "pending" : "running";
+    return { ...known, status, attempt: Number(attempt ?? 1), usage: NO_USAGE, ...rest };
+  }
+  const [attempts, ended, , , , how = ""] = split(end, 5);
+  const { status, ...ending } = JSON.parse(how) as Ending;
+  return { ...known, status, attempt: Number(attempts), ...ending, ...rest, ended_at: dateOf(ended) };
+}
+
+export function claimOf(thread_id: string, [owner, epoch, , request, run]: ClaimReply): Claim {
+  return {
+    lease: { owner: ownerOf(owner), thread_id, run_id: run[0], epoch: Number(epoch) },
+    run: runOf(thread_id, run),
+    request: JSON.parse(request) as RunRequest,
+  };
+}
+
+export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
+
+export function ownerOf(text: string): Owner {
+  const [tenant, user] = JSON.parse(text) as [string, string];
+  return { tenant, user };
+}
+
+/** What was left for a run, oldest first: each a number and a message. */
+export function inboxOf(left: readonly string[]): UserMessage[] {
+  return left
+    .map((entry) => split(entry, 1))
+    .sort(([a], [b]) => Number(a) - Number(b))
+    .map(([, message = ""]) => JSON.parse(message) as UserMessage);
+}
+
+/** The names under which a slot's patches lie begin with this. No slot's is the beginning of another's. */
+export const patchName = (slot: string) => `${slot.length}:${slot}`;
+
+/** All slots: what they were set to, and what was merged into it since. */
+export function stateOf(set: readonly string[], patches: readonly string[]): Record<string, unknown> {
+  const slots = new Map<string, unknown>();
+  for (const [slot, value] of pairs(set)) slots.set(slot, JSON.parse(value));
+  for (const [slot, members] of membersOf(patches)) {
+    const inOrder = members.sort((a, b) => a.number - b.number).map(({ name, value }) => [name, value]);
+    slots.set(slot, merge(slots.get(slot), Object.fromEntries(inOrder)));
+  }
+  return Object.fromEntries(slots);
+}
+
+interface Member {
+  readonly number: number;
+  readonly name: string;
+  readonly value: unknown;
+}
+
+/** By slot. A field is a slot's name and `/` and the member's; or `=`, which counts. */
+function membersOf(patches: readonly string[]): Map<string, Member[]> {
+  const slots = new Map<string, Member[]>();
+  for (const [field, text] of pairs(patches)) {
+    const colon = field.indexOf(":");
+    const end = colon + 1 + Number(field.slice(0, colon));
+    const slot = field.slice(colon + 1, end);
+    const members = slots.get(slot) ?? [];
+    slots.set(slot, members);
+    const [number, value = ""] = split(text, 1);
+    if (field[end] === "/")
+      members.push({ number: Number(number), name: field.slice(end + 1), value: JSON.parse(value) });
+  }
+  return slots;
+}
+
+function* pairs(flat: readonly string[]): Generator<[field: string, value: string]> {
+  for (let at = 0; at < flat.length; at += 2) yield [flat[at] ?? "", flat[at + 1] ?? ""];
+}
+
+/** The words before the first `count` spaces, and all that is behind them. */
+function split(text: string, count: number): string[] {
+  const words = [];
+  let from = 0;
+  while (words.length < count) {
+    const space = text.indexOf(" ", from);
+    words.push(text.slice(from, space));
+    from = space + 1;
+  }
+  return [...words, text.slice(from)];
+}
+
+const dateOf = (time: string | null | undefined) => new Date(Number(time)).toISOString();

@@ -1,0 +1,62 @@
+// Waiting until what was written is on replicas, too, so that a failover does not lose it. On a connection of its own:
+// Redis holds back everything that is asked on one that waits. Whoever comes while one wait is on its way shares the
+// next one, so however many wait, Redis is asked once in a round trip.
+
+import type { Redis } from "ioredis";
+import { within } from "./deadline.ts";
+import { missingReplicas } from "./failures.ts";
+import { REPLICATED } from "./keys.ts";
+import { mark } from "./scripts/mark.ts";
+
+/** How long Redis is asked to wait in one go. */
+const ROUND_MS = 1_000;
+const PAUSE_MS = 50;
+const MARK_TTL_MS = 60_000;
+
+export interface Replicas {
+  /** Resolves when all that was written before is on them. Throws `unavailable`. */
+  confirm(): Promise<void>;
+  close(): void;
+}
+
+export const NO_REPLICAS: Replicas = { confirm: async () => {}, close() {} };
+
+/** Waits for `count` of them, for `patienceMs` at most. */
+export function createReplicas(client: Redis, count: number, patienceMs: number): Replicas {
+  let round: Promise<boolean> | undefined;
+  let next: Promise<boolean> | undefined;
+  let isClosed = false;
+
+  return {
+    async confirm() {
+      for (const until = performance.now() + patienceMs; !(await joined()); )
+        if (isClosed || performance.now() >= until) throw missingReplicas(count);
+    },
+    close() {
+      isClosed = true;
+      client.disconnect();
+    },
+  };
+
+  /** Whether a round that began later has found enough. */
+  function joined(): Promise<boolean> {
+    next ??= (round ?? Promise.resolve()).then(() => {
+      next = undefined;
+      round = ask();
+      return round;
+    });
+    return next;
+  }
+
+  async function ask(): Promise<boolean> {
+    try {
+      const values = [REPLICATED, "", String(MARK_TTL_MS)];
+      const asked = Promise.all([client.eval(mark.text, 1, ...values), client.wait(count, ROUND_MS)]);
+      const [, found] = await within(2 * ROUND_MS, asked);
+      return found >= count;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      return false;
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// What the scripts of calls whose results come later do alike.
+
+/**
+ * `find(call)`: what is kept of it, but its result. `put(call, found)`: that from now on. `view(call, found)`: all of it.
+ * `stay(key)`: one of the thread's keys that was just made goes with the thread. Uses meta, deferred, replies.
+ */
+export const CALLS = `
+local function find(call)
+  local text = redis.call('HGET', deferred, call)
+  if not text then return nil end
+  local state, expires, token, by, about = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (.*)$')
+  return { state = state, expires = tonumber(expires), token = token, by = by, about = about }
+end
+local function put(call, found)
+  local expires = string.format('%.0f', found.expires)
+  local words = { found.state, expires, found.token, found.by, found.about }
+  redis.call('HSET', deferred, call, table.concat(words, ' '))
+end
+local function view(call, found)
+  return { found.state, found.about, redis.call('HGET', replies, call) }
+end
+local function stay(key)
+  local left = redis.call('PTTL', meta)
+  if left >= 0 then redis.call('PEXPIRE', key, left) end
+end`;
+
+/** A call: what it is at, what it was opened as, and its result once it was delivered. */
+export type CallReply = [state: string, about: string, reply: string | null];

@@ -1,0 +1,130 @@
+// Calls whose results come later, in the file.
+
+import {
+  type CallKey,
+  type DeferredCall,
+  type DeferredCallStore,
+  MAX_DEFERRED_CALLS,
+} from "../../core/deferred-calls.ts";
+import { noSuchThread, tooManyDeferredCalls } from "../refusals.ts";
+import type { Engine } from "./engine.ts";
+import { ownerOf, ownerText } from "./keys.ts";
+
+interface CallRow {
+  readonly owner: string;
+  readonly thread_id: string;
+  readonly call_id: string;
+  readonly run_id: string;
+  readonly tool: string;
+  readonly token_hash: string;
+  readonly state: DeferredCall["state"];
+  readonly reply: string | null;
+  readonly expires_at: number;
+}
+
+const COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, reply, expires_at";
+const IN_THREAD = "owner = ? AND thread_id = ?";
+const CALL = `${IN_THREAD} AND call_id = ?`;
+/** Takes the time. */
+const IS_DUE = "(state = 'delivered' OR state = 'accepted' AND expires_at <= ?)";
+
+export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): DeferredCallStore {
+  const { now, leaseMs } = limits;
+  const select = database.query<CallRow>(`SELECT ${COLUMNS} FROM deferred_calls WHERE ${CALL}`);
+  const selectThread = database.query(`SELECT 1 FROM threads WHERE owner = ? AND id = ?`);
+  const dropUnanswered = database.query(
+    `DELETE FROM deferred_calls WHERE ${IN_THREAD} AND state = 'sent' AND expires_at <= ?`,
+  );
+  const countOthers = database.query<{ others: number }>(
+    `SELECT count(*) AS others FROM deferred_calls WHERE ${IN_THREAD} AND call_id <> ?`,
+  );
+  const remove = database.query(`DELETE FROM deferred_calls WHERE ${CALL}`);
+  const insert = database.query(
+    `INSERT INTO deferred_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'sent', NULL, ?)`,
+  );
+  const accept = database.query(
+    `UPDATE deferred_calls SET state = 'accepted', due_at = expires_at WHERE ${CALL} AND state = 'sent'`,
+  );
+  const deliver = database.query(`
+    UPDATE deferred_calls SET state = 'delivered', reply = ?, due_at = ?
+    WHERE token_hash = ? AND state <> 'delivered' AND expires_at > ?`);
+  const selectByToken = database.query<CallRow>(`SELECT ${COLUMNS} FROM deferred_calls WHERE token_hash = ?`);
+  const selectDue = database.query<Pick<CallRow, "owner" | "thread_id">>(`
+    SELECT owner, thread_id FROM (
+      SELECT owner, thread_id, min(due_at) AS due,
+        row_number() OVER (PARTITION BY json_extract(owner, '$[0]') ORDER BY min(due_at)) AS turn
+      FROM deferred_calls AS calls
+      WHERE due_at <= ? AND EXISTS (
+        SELECT 1 FROM threads WHERE owner = calls.owner AND id = calls.thread_id AND status <> 'busy')
+      GROUP BY owner, thread_id)
+    ORDER BY turn, due LIMIT ?`);
+  const hold = database.query(`UPDATE deferred_calls SET due_at = ? WHERE ${IN_THREAD} AND ${IS_DUE}`);
+  const selectDueCalls = database.query<Pick<CallRow, "call_id">>(
+    `SELECT call_id FROM deferred_calls WHERE ${IN_THREAD} AND ${IS_DUE}`,
+  );
+
+  return {
+    async open(call) {
+      const key = keyOf(call);
+      const [owner, thread] = key;
+      lifetime.visit(owner, thread);
+      database.write("fast", () => {
+        if (!selectThread.get(owner, thread)) throw noSuchThread(thread);
+        dropUnanswered.run(owner, thread, now());
+        if ((countOthers.get(...key)?.others ?? 0) >= MAX_DEFERRED_CALLS) throw tooManyDeferredCalls(thread);
+        remove.run(...key);
+        insert.run(...key, call.run_id, call.tool, call.token_hash, Date.parse(call.expires_at));
+      });
+    },
+
+    async get(key) {
+      const names = keyOf(key);
+      lifetime.visit(names[0], names[1]);
+      return callOf(database.read(() => select.get(...names)));
+    },
+
+    async accept(key) {
+      const names = keyOf(key);
+      lifetime.visit(names[0], names[1]);
+      const row = database.write("durable", () => {
+        accept.run(...names);
+        return select.get(...names);
+      });
+      return callOf(row);
+    },
+
+    async deliver(tokenHash, reply) {
+      lifetime.dropThreads();
+      const row = database.write("durable", () => {
+        const delivered = deliver.run(JSON.stringify(reply), now(), tokenHash, now());
+        return delivered > 0 ? selectByToken.get(tokenHash) : undefined;
+      });
+      if (row) lifetime.visit(row.owner, row.thread_id);
+      return callOf(row);
+    },
+
+    async forget(key) {
+      database.write("fast", () => remove.run(...keyOf(key)));
+    },
+
+    async due(limit) {
+      lifetime.dropThreads();
+      return database.write("fast", () =>
+        selectDue.all(now(), limit).map(({ owner, thread_id }) => {
+          hold.run(now() + leaseMs, owner, thread_id, now());
+          const calls = selectDueCalls.all(owner, thread_id, now());
+          return { owner: ownerOf(owner), thread_id, call_ids: calls.map(({ call_id }) => call_id) };
+        }),
+      );
+    },
+  };
+}
+
+const keyOf = ({ owner, thread_id, call_id }: CallKey) => [ownerText(owner), thread_id, call_id] as const;
+
+function callOf(row: CallRow | undefined): DeferredCall | undefined {
+  if (!row) return undefined;
+  const { owner, expires_at, reply, ...rest } = row;
+  const call = { ...rest, owner: ownerOf(owner), expires_at: new Date(expires_at).toISOString() };
+  return reply === null ? call : { ...call, reply: JSON.parse(reply) };
+}

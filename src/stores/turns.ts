@@ -1,0 +1,81 @@
+// Whose turn it is, in stores that one process has for itself: the threads on which runs are active or wait. Of those
+// that nobody executes one tenant's is taken after another's, of each tenant the one first that waits longest.
+//
+// As large as what it stands for. A turn costs the same however many wait.
+
+import type { Limits } from "./options.ts";
+
+export class Turns<Thread> {
+  readonly #limits: Pick<Limits, "now" | "leaseMs">;
+  /** All of them, by tenant. */
+  readonly #busy = new Map<string, Set<Thread>>();
+  /** Those whose run has a holder, and until when; what ends first comes first. */
+  readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
+  /** Those whose run has none, by tenant. The tenant whose turn it is comes first. */
+  readonly #waiting = new Map<string, Set<Thread>>();
+
+  constructor(limits: Pick<Limits, "now" | "leaseMs">) {
+    this.#limits = limits;
+  }
+
+  /** On how many of the tenant's threads runs are active or wait. */
+  count(tenant: string): number {
+    return this.#busy.get(tenant)?.size ?? 0;
+  }
+
+  /** Somebody executes the thread's run, and says so again within a lease. */
+  hold(tenant: string, thread: Thread): void {
+    this.drop(tenant, thread);
+    add(this.#busy, tenant, thread);
+    this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
+  }
+
+  /** Nobody executes the thread's run. One that waits already keeps its place. */
+  wait(tenant: string, thread: Thread): void {
+    this.#letGo();
+    this.#held.delete(thread);
+    add(this.#busy, tenant, thread);
+    add(this.#waiting, tenant, thread);
+  }
+
+  /** No run is active on the thread or waits for it. */
+  drop(tenant: string, thread: Thread): void {
+    this.#held.delete(thread);
+    remove(this.#busy, tenant, thread);
+    remove(this.#waiting, tenant, thread);
+  }
+
+  /** Takes the thread whose turn it is. Whoever takes it says what it is at then. */
+  take(): Thread | undefined {
+    this.#letGo();
+    for (const [tenant, threads] of this.#waiting)
+      for (const thread of threads) {
+        threads.delete(thread);
+        this.#waiting.delete(tenant);
+        if (threads.size > 0) this.#waiting.set(tenant, threads);
+        return thread;
+      }
+    return undefined;
+  }
+
+  /** Whoever did not renew a lease in time holds it no more. */
+  #letGo(): void {
+    for (const [thread, { tenant, until }] of this.#held) {
+      if (until > this.#limits.now()) return;
+      this.#held.delete(thread);
+      add(this.#waiting, tenant, thread);
+    }
+  }
+}
+
+function add<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
+  const set = sets.get(key);
+  if (set) set.add(value);
+  else sets.set(key, new Set([value]));
+}
+
+function remove<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
+  const set = sets.get(key);
+  set?.delete(value);
+  if (set?.size === 0) sets.delete(key);
+}

@@ -1,0 +1,346 @@
+// What every DeferredCallStore promises: a call has one result, in whatever order things happen, and whoever can go on
+// is found.
+
+import { describe, expect, test } from "vitest";
+import {
+  type CallKey,
+  type DueCalls,
+  MAX_DEFERRED_CALLS,
+  type NewDeferredCall,
+  tokenHash,
+} from "../../src/core/deferred-calls.ts";
+import type { Owner } from "../../src/core/ids.ts";
+import { randomId } from "../../src/lib/random-id.ts";
+import { ADA, BOB, claimed, done, inWorld, NEIGHBOURS, newRun, type Open, upTo } from "../stores/fixture.ts";
+
+const MINUTE = 60_000;
+const LEASE_MS = 10_000;
+/** The fixture's clock begins at ten. */
+const EXPIRES_AT = "2026-11-21T10:30:00.000Z";
+
+const newCall = (call_id: string, more: Partial<NewDeferredCall> = {}): NewDeferredCall => ({
+  ...{ owner: ADA, thread_id: "t", run_id: "run_1", call_id, tool: "weather", expires_at: EXPIRES_AT },
+  ...{ token_hash: tokenHash(randomId()), ...more },
+});
+
+const reply = (result: unknown) => ({ result });
+const keyOf = ({ owner, thread_id, call_id }: NewDeferredCall): CallKey => ({ owner, thread_id, call_id });
+
+export function deferredCallsContract(open: Open): void {
+  /** With an idle thread `t` of Ada's. */
+  const withThread: typeof inWorld = (_, body, options) =>
+    inWorld(
+      open,
+      async (world) => {
+        await world.stores.threads.create(ADA, { id: "t", metadata: {} });
+        await body(world);
+      },
+      options,
+    );
+
+  describe("a call whose result comes later", () => {
+    test("is kept from before it is sent until it is forgotten", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const call = newCall("a");
+        expect(await calls.get(keyOf(call))).toBeUndefined();
+        await calls.open(call);
+        expect(await calls.get(keyOf(call))).toEqual({ ...call, state: "sent" });
+        for (const _ of upTo(2))
+          expect(await calls.accept(keyOf(call))).toEqual({ ...call, state: "accepted" });
+        expect(await calls.get(keyOf(call))).toEqual({ ...call, state: "accepted" });
+        const delivered = { ...call, state: "delivered", reply: reply({ degrees: 4 }) };
+        expect(await calls.deliver(call.token_hash, reply({ degrees: 4 }))).toEqual(delivered);
+        expect(await calls.get(keyOf(call))).toEqual(delivered);
+        for (const _ of upTo(2)) await calls.forget(keyOf(call));
+        expect(await calls.get(keyOf(call))).toBeUndefined();
+        expect(await calls.accept(keyOf(call))).toBeUndefined();
+        expect(await calls.deliver(call.token_hash, reply("late"))).toBeUndefined();
+      }));
+
+    test("takes a result that is faster than the answer", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const call = newCall("a");
+        await calls.open(call);
+        const delivered = { ...call, state: "delivered", reply: reply(1) };
+        expect(await calls.deliver(call.token_hash, reply(1))).toEqual(delivered);
+        expect(await calls.accept(keyOf(call))).toEqual(delivered);
+        expect(await calls.get(keyOf(call))).toEqual(delivered);
+      }));
+
+    test("takes the first result and no other, however many come at once", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const call = newCall("a");
+        await calls.open(call);
+        const results = await Promise.all(upTo(5).map((n) => calls.deliver(call.token_hash, reply(n))));
+        const [taken, ...others] = results.filter((each) => each !== undefined);
+        expect(taken).toMatchObject({ state: "delivered" });
+        expect(others).toEqual([]);
+        expect(await calls.deliver(call.token_hash, reply(6))).toBeUndefined();
+        expect(await calls.get(keyOf(call))).toEqual(taken);
+      }));
+
+    test("loses no result to an answer that comes at the same time", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        for (const n of upTo(10)) {
+          const call = newCall(`c${n}`);
+          await calls.open(call);
+          const accepted = () => calls.accept(keyOf(call));
+          const delivered = () => calls.deliver(call.token_hash, reply(n));
+          await Promise.all(n % 2 ? [accepted(), delivered()] : [delivered(), accepted()]);
+          expect(await calls.get(keyOf(call))).toMatchObject({ state: "delivered", reply: reply(n) });
+        }
+      }));
+
+    test("is forgotten, whatever comes at the same time", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        for (const n of upTo(10)) {
+          const call = newCall(`c${n}`);
+          await calls.open(call);
+          await Promise.all([
+            ...[calls.accept(keyOf(call)), calls.forget(keyOf(call))],
+            ...[calls.deliver(call.token_hash, reply(n)), calls.get(keyOf(call))],
+          ]);
+          expect(await calls.get(keyOf(call))).toBeUndefined();
+          expect(await calls.deliver(call.token_hash, reply("late"))).toBeUndefined();
+        }
+        expect(await calls.due(10)).toEqual([]);
+      }));
+
+    test("takes a result until its time is up, and none from then on", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
+        const [early, late, unanswered] = [newCall("early"), newCall("late"), newCall("unanswered")];
+        for (const call of [early, late, unanswered]) await calls.open(call);
+        for (const call of [early, late]) await calls.accept(keyOf(call));
+        advance(30 * MINUTE - 1);
+        expect(await calls.deliver(early.token_hash, reply(1))).toMatchObject({ state: "delivered" });
+        advance(1);
+        for (const call of [early, late, unanswered])
+          expect(await calls.deliver(call.token_hash, reply(2))).toBeUndefined();
+        expect(await calls.get(keyOf(early))).toMatchObject({ reply: reply(1) });
+        expect(await calls.get(keyOf(late))).toEqual({ ...late, state: "accepted" });
+      }));
+
+    test("that is sent again is another one: what was known is gone, and the old token is worth nothing", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const [first, second, third] = [newCall("a"), newCall("a", { run_id: "run_2" }), newCall("a")];
+        await calls.open(first);
+        await calls.accept(keyOf(first));
+        await calls.open(second);
+        expect(await calls.get(keyOf(first))).toEqual({ ...second, state: "sent" });
+        expect(await calls.deliver(first.token_hash, reply("old"))).toBeUndefined();
+        expect(await calls.deliver(second.token_hash, reply("new"))).toMatchObject({ run_id: "run_2" });
+        await calls.open(third);
+        expect(await calls.get(keyOf(third))).toEqual({ ...third, state: "sent" });
+        expect(await calls.due(10)).toEqual([]);
+      }));
+
+    test("has nothing to do with a token that nobody gave out", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        await calls.open(newCall("a"));
+        for (const token of [tokenHash("guessed"), "", "*", "a", "__proto__"])
+          expect(await calls.deliver(token, reply(1)), token).toBeUndefined();
+      }));
+
+    test("has its result as it came", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        for (const [n, text] of [
+          '{"result":{"__proto__":{"a":1},"b":[null,"\\ud800 \\u0000 \\n 火 \'"]}}',
+          '{"result":null}',
+          '{"error":"no\\nsuch city","details":{}}',
+          `{"result":"${"long ".repeat(50_000)}"}`,
+        ].entries()) {
+          const call = newCall(`c ${n}\n%s"`);
+          await calls.open(call);
+          await calls.deliver(call.token_hash, JSON.parse(text));
+          const kept = await calls.get(keyOf(call));
+          expect(JSON.stringify(kept?.reply)).toBe(JSON.stringify(JSON.parse(text)));
+          expect(kept?.call_id).toBe(call.call_id);
+        }
+      }));
+
+    test("does not change with what the caller does to its own", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const call = newCall("a");
+        const [mine, brought] = [structuredClone(call), { result: { list: [1] } }];
+        await calls.open(mine);
+        mine.tool = "changed";
+        const delivered = await calls.deliver(call.token_hash, brought);
+        brought.result.list.push(2);
+        if (delivered) delivered.run_id = "changed";
+        expect(await calls.get(keyOf(call))).toEqual({
+          ...call,
+          state: "delivered",
+          reply: reply({ list: [1] }),
+        });
+      }));
+  });
+
+  describe("the calls of a thread", () => {
+    test("are its own: where there is no thread there is no call", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const call = newCall("a", { thread_id: "unknown" });
+        await expect(calls.open(call)).rejects.toMatchObject({ code: "not_found" });
+        expect(await calls.get(keyOf(call))).toBeUndefined();
+        expect(await calls.deliver(call.token_hash, reply(1))).toBeUndefined();
+      }));
+
+    test.each(["delete", "clear"] as const)("go with it: %s", (how) =>
+      withThread(open, async ({ stores: { deferredCalls: calls, threads }, advance }) => {
+        const [sent, accepted, delivered] = [newCall("sent"), newCall("accepted"), newCall("delivered")];
+        for (const call of [sent, accepted, delivered]) await calls.open(call);
+        await calls.accept(keyOf(accepted));
+        await calls.deliver(delivered.token_hash, reply(1));
+        await threads[how](ADA, "t");
+        await threads.create(ADA, { id: "t", metadata: {} }).catch(() => {});
+        for (const call of [sent, accepted, delivered]) {
+          expect(await calls.get(keyOf(call))).toBeUndefined();
+          expect(await calls.deliver(call.token_hash, reply(2))).toBeUndefined();
+        }
+        advance(40 * MINUTE);
+        expect(await calls.due(10)).toEqual([]);
+      }),
+    );
+
+    test("are another's in another thread, although they are called the same", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls, threads } }) => {
+        await threads.create(ADA, { id: "u", metadata: {} });
+        const [here, there] = [newCall("a"), newCall("a", { thread_id: "u" })];
+        await calls.open(here);
+        expect(await calls.get(keyOf(there))).toBeUndefined();
+        await calls.open(there);
+        await calls.forget(keyOf(here));
+        expect(await calls.deliver(there.token_hash, reply(1))).toMatchObject({ thread_id: "u" });
+      }));
+
+    test("are a hundred at most; those go first that were never accepted and whose time is up", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
+        const all = upTo(MAX_DEFERRED_CALLS + 5).map((n) => newCall(`c${n}`));
+        const outcomes = await Promise.allSettled(all.map((call) => calls.open(call)));
+        const refused = outcomes.filter(({ status }) => status === "rejected");
+        expect(refused).toHaveLength(5);
+        for (const each of refused) expect(each).toMatchObject({ reason: { code: "limit_exceeded" } });
+        const kept = all.filter((_, n) => outcomes[n]?.status === "fulfilled");
+        const [first = newCall("x"), second = newCall("x"), ...others] = kept;
+        await calls.open(newCall(first.call_id));
+        await calls.forget(keyOf(first));
+        await calls.open(newCall("more"));
+        await expect(calls.open(newCall("too many"))).rejects.toMatchObject({ code: "limit_exceeded" });
+        for (const call of others) await calls.accept(keyOf(call));
+        advance(30 * MINUTE);
+        for (const n of upTo(2))
+          await calls.open(newCall(`later${n}`, { expires_at: "2026-11-21T11:00:00Z" }));
+        expect(await calls.get(keyOf(second))).toBeUndefined();
+        await expect(calls.open(newCall("too many"))).rejects.toMatchObject({ code: "limit_exceeded" });
+      }));
+
+    test.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
+      inWorld(open, async ({ stores: { deferredCalls: calls, threads } }) => {
+        await threads.create(owner, { id: "t", metadata: {} });
+        const [mine, theirs] = [newCall("a", { owner }), newCall("a", { owner: neighbour })];
+        await calls.open(mine);
+        await expect(calls.open(theirs)).rejects.toMatchObject({ code: "not_found" });
+        expect(await calls.get(keyOf(theirs))).toBeUndefined();
+        expect(await calls.accept(keyOf(theirs))).toBeUndefined();
+        await calls.forget(keyOf(theirs));
+        expect(await calls.get(keyOf(mine))).toEqual({ ...mine, state: "sent" });
+        await threads.create(neighbour, { id: "t", metadata: {} });
+        await calls.open(theirs);
+        expect(await calls.deliver(mine.token_hash, reply("mine"))).toMatchObject({ owner });
+        expect(await calls.get(keyOf(theirs))).toEqual({ ...theirs, state: "sent" });
+        expect(await calls.due(10)).toEqual([{ owner, thread_id: "t", call_ids: ["a"] }]);
+        await calls.deliver(theirs.token_hash, reply("theirs"));
+        expect(await calls.due(10)).toEqual([{ owner: neighbour, thread_id: "t", call_ids: ["a"] }]);
+      }),
+    );
+  });
+
+  describe("threads that can go on", () => {
+    const due = (...call_ids: string[]): DueCalls => ({ owner: ADA, thread_id: "t", call_ids });
+
+    test("are found once a call was delivered, or was accepted and its time is up", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
+        const [sent, accepted, delivered] = [newCall("sent"), newCall("accepted"), newCall("delivered")];
+        for (const call of [sent, accepted, delivered]) await calls.open(call);
+        for (const call of [accepted, delivered]) await calls.accept(keyOf(call));
+        expect(await calls.due(10)).toEqual([]);
+        await calls.deliver(delivered.token_hash, reply(1));
+        expect(await calls.due(10)).toEqual([due("delivered")]);
+        await calls.forget(keyOf(delivered));
+        advance(30 * MINUTE - 1);
+        expect(await calls.due(10)).toEqual([]);
+        advance(1);
+        expect(await calls.due(10)).toEqual([due("accepted")]);
+        await calls.forget(keyOf(accepted));
+        advance(LEASE_MS);
+        expect(await calls.due(10)).toEqual([]);
+      }));
+
+    test("are given to one who asks, and to somebody again after a lease until the calls are forgotten", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
+        const call = newCall("a");
+        await calls.open(call);
+        await calls.deliver(call.token_hash, reply(1));
+        for (const _ of upTo(3)) {
+          const given = await Promise.all(upTo(3).map(() => calls.due(10)));
+          expect(given.flat()).toEqual([due("a")]);
+          advance(LEASE_MS - 1);
+          expect(await calls.due(10)).toEqual([]);
+          advance(1);
+        }
+        await calls.forget(keyOf(call));
+        expect(await calls.due(10)).toEqual([]);
+      }));
+
+    test("are found at once with every result that comes, with all that are there", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
+        const [a, b, c] = [newCall("a"), newCall("b"), newCall("c")];
+        for (const call of [a, b, c]) await calls.open(call);
+        await calls.deliver(a.token_hash, reply(1));
+        expect(await calls.due(10)).toEqual([due("a")]);
+        await calls.deliver(b.token_hash, reply(2));
+        const [both] = await calls.due(10);
+        expect(both?.call_ids.toSorted()).toEqual(["a", "b"]);
+        await calls.forget(keyOf(a));
+        advance(LEASE_MS);
+        expect(await calls.due(10)).toEqual([due("b")]);
+      }));
+
+    test("are not looked for where a run is active or waits; they are found when it has ended", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { deferredCalls: calls, events, runs } = stores;
+        const call = newCall("a");
+        const { lease } = await claimed(stores, "t");
+        await calls.open(call);
+        await calls.accept(keyOf(call));
+        await calls.deliver(call.token_hash, reply(1));
+        expect(await calls.due(10)).toEqual([]);
+        await runs.start(ADA, newRun("t"), "queue");
+        await events.append(lease, [done("interrupted")]);
+        advance(LEASE_MS);
+        expect(await calls.due(10)).toEqual([]);
+        const next = await runs.claimNext(ADA, "t");
+        if (next) await events.append(next.lease, [done("interrupted")]);
+        advance(LEASE_MS);
+        expect(await calls.due(10)).toEqual([due("a")]);
+      }));
+
+    test("come so many as are asked for, and of each tenant in its turn", () =>
+      inWorld(open, async ({ stores: { deferredCalls: calls, threads }, advance }) => {
+        const deliver = async (owner: Owner, thread_id: string) => {
+          await threads.create(owner, { id: thread_id, metadata: {} });
+          const call = newCall("a", { owner, thread_id });
+          await calls.open(call);
+          await calls.deliver(call.token_hash, reply(1));
+        };
+        for (const n of upTo(20)) await deliver(n % 2 ? ADA : BOB, `t${n}`);
+        advance(1);
+        await deliver({ tenant: "other", user: "eve" }, "late");
+        const first = await calls.due(2);
+        expect(first.map(({ owner }) => owner.tenant).sort()).toEqual(["acme", "other"]);
+        const rest = [...(await calls.due(3)), ...(await calls.due(100))];
+        const found = [...first, ...rest].map(({ thread_id }) => thread_id);
+        expect(found.sort()).toEqual([...upTo(20).map((n) => `t${n}`), "late"].sort());
+        expect(await calls.due(100)).toEqual([]);
+      }));
+  });
+}

@@ -1,0 +1,107 @@
+// What every store of HTTP tools promises.
+
+import { describe, expect, test } from "vitest";
+import type { HttpTool, HttpToolStore } from "../../src/core/http-tools.ts";
+import { inWorld, type Open } from "../stores/fixture.ts";
+
+const tool = (name: string, more: Partial<HttpTool> = {}): HttpTool => ({
+  ...{ name, description: "Says the weather.", parameters: { type: "object" } },
+  ...{ callback_url: "https://tools.example.com/weather", headers: { authorization: "Bearer key" } },
+  ...{ timeout_ms: 30_000, idempotent: false, annotations: {}, agents: ["*"] },
+  ...{ secret: "whsec_c2VjcmV0", created_at: "2026-11-21T10:00:00.000Z" },
+  ...more,
+});
+
+/** Tenants that naive keys take for one. */
+const TENANTS = [
+  "acme",
+  "Acme",
+  "acme\u0000",
+  "acme:weather",
+  'acme","x',
+  "",
+  "\ud800",
+  "\ud801",
+  "null",
+  "__proto__",
+];
+
+export function httpToolsContract(open: Open): void {
+  const withTools = (body: (tools: HttpToolStore) => Promise<void>) =>
+    inWorld(open, ({ stores }) => body(stores.httpTools));
+
+  describe("a tool that is put", () => {
+    test("is kept whole, secret and headers too", () =>
+      withTools(async (tools) => {
+        const whole = tool("weather", {
+          parameters: JSON.parse(
+            '{"type": "object", "properties": {"__proto__": {}, "a": {"enum": [null]}}}',
+          ),
+          annotations: { read_only: true, category: "read" },
+          agents: ["research-*", "helper"],
+        });
+        await tools.put("acme", whole);
+        const kept = await tools.get("acme", "weather");
+        expect(kept).toEqual(whole);
+        expect(JSON.stringify(kept)).toBe(JSON.stringify(whole));
+      }));
+
+    test("replaces the one of its name", () =>
+      withTools(async (tools) => {
+        await tools.put("acme", tool("weather"));
+        await tools.put("acme", tool("weather", { description: "Newer." }));
+        expect(await tools.list("acme")).toEqual([tool("weather", { description: "Newer." })]);
+      }));
+
+    test("does not change with what the caller does to its own, before or after", () =>
+      withTools(async (tools) => {
+        const mine = tool("weather");
+        await tools.put("acme", mine);
+        mine.headers.authorization = "changed";
+        const read = await tools.get("acme", "weather");
+        if (read) read.agents.push("changed");
+        expect(await tools.get("acme", "weather")).toEqual(tool("weather"));
+      }));
+  });
+
+  test("the list is in the order of the names, whatever came first", () =>
+    withTools(async (tools) => {
+      for (const name of ["b", "Z", "a_2", "a-1", "a"]) await tools.put("acme", tool(name));
+      expect((await tools.list("acme")).map(({ name }) => name)).toEqual(["Z", "a", "a-1", "a_2", "b"]);
+    }));
+
+  test("what is deleted is gone, and only that", () =>
+    withTools(async (tools) => {
+      for (const name of ["a", "b"]) await tools.put("acme", tool(name));
+      expect(await tools.delete("acme", "a")).toBe(true);
+      expect(await tools.delete("acme", "a")).toBe(false);
+      expect(await tools.get("acme", "a")).toBeUndefined();
+      expect(await tools.list("acme")).toEqual([tool("b")]);
+    }));
+
+  test("a tenant has its own tools and no other's", () =>
+    withTools(async (tools) => {
+      for (const tenant of TENANTS) await tools.put(tenant, tool("weather", { description: `of ${tenant}` }));
+      for (const [index, tenant] of TENANTS.entries()) {
+        expect(await tools.list(tenant)).toHaveLength(1);
+        expect(await tools.delete(tenant, "weather")).toBe(true);
+        expect(await tools.get(tenant, "weather")).toBeUndefined();
+        for (const other of TENANTS.slice(index + 1))
+          expect(await tools.get(other, "weather"), other).toMatchObject({ description: `of ${other}` });
+      }
+    }));
+
+  test("no tenant has more than a hundred, and its others can still be replaced", () =>
+    withTools(async (tools) => {
+      const names = Array.from({ length: 105 }, (_, n) => `t${n}`);
+      const outcomes = await Promise.allSettled(names.map((name) => tools.put("acme", tool(name))));
+      const refused = outcomes.filter(({ status }) => status === "rejected");
+      expect(refused).toHaveLength(5);
+      for (const each of refused) expect(each).toMatchObject({ reason: { code: "limit_exceeded" } });
+      await tools.put("acme", tool("t7", { description: "Newer." }));
+      await tools.put("other", tool("t200"));
+      await tools.delete("acme", "t8");
+      await tools.put("acme", tool("t200"));
+      expect(await tools.list("acme")).toHaveLength(100);
+    }));
+}

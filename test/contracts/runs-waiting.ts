@@ -1,0 +1,410 @@
+// What every RunStore promises of runs that nobody executes: whose turn it is, who is called, and what was begun when.
+
+import { describe, expect, test } from "vitest";
+import type { Owner } from "../../src/core/ids.ts";
+import { userMessage } from "../../src/core/message.ts";
+import type { Lease, RunCall, Stores, WhenBusy } from "../../src/core/stores.ts";
+import {
+  ADA,
+  BOB,
+  claimed,
+  done,
+  inWorld,
+  message,
+  newRun,
+  note,
+  type Open,
+  readAll,
+  seqsOf,
+  upTo,
+} from "../stores/fixture.ts";
+
+const LEASE_MS = 10_000;
+
+const OTHER: Owner = { tenant: "other", user: "eve" };
+const THIRD: Owner = { tenant: "third", user: "ada" };
+
+export function waitingRunsContract(open: Open): void {
+  describe("runs that wait for a process with room", () => {
+    test("are claimed by nobody although their thread is free, until somebody looks", () =>
+      inWorld(open, async ({ stores }) => {
+        const news = newRun("t", { metadata: { a: 1 } });
+        const result = await stores.runs.enqueue(ADA, news, "reject");
+        expect(result).toMatchObject({
+          outcome: "queued",
+          run: { id: news.id, status: "pending", attempt: 1, metadata: { a: 1 } },
+        });
+        expect(await stores.runs.get(ADA, "t", news.id)).toEqual(result.run);
+        expect(await stores.runs.active(ADA, "t")).toBeUndefined();
+        expect(await stores.threads.get(ADA, "t")).toMatchObject({ agent: "helper", status: "busy" });
+
+        const [claim, ...more] = await stores.runs.claimAbandoned(10);
+        expect(more).toEqual([]);
+        expect(claim).toMatchObject({
+          lease: { owner: ADA, thread_id: "t", run_id: news.id },
+          run: { status: "running", attempt: 1 },
+          request: news.request,
+        });
+        expect(await stores.runs.claimAbandoned(10)).toEqual([]);
+        if (claim) await stores.events.append(claim.lease, [message("x"), done()]);
+        expect(await stores.runs.get(ADA, "t", news.id)).toMatchObject({ status: "success" });
+        expect(await stores.runs.claimAbandoned(10)).toEqual([]);
+      }));
+
+    test("are the next of their thread, and are not overtaken", () =>
+      inWorld(open, async ({ stores }) => {
+        const [a, b] = [newRun("t"), newRun("t")];
+        await stores.runs.enqueue(ADA, a, "reject");
+        for (const start of [stores.runs.start, stores.runs.enqueue])
+          await expect(start(ADA, newRun("t"), "reject")).rejects.toMatchObject({
+            ...{ code: "thread_busy", details: { run_id: a.id } },
+          });
+        expect(await stores.runs.start(ADA, b, "queue")).toMatchObject({ outcome: "queued" });
+        expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(a.id);
+        expect(await stores.runs.claimAbandoned(10)).toEqual([]);
+      }));
+
+    test("wait for a busy thread as all others do", () =>
+      inWorld(
+        open,
+        async ({ stores }) => {
+          const enqueue = (run: ReturnType<typeof newRun>, how: WhenBusy) =>
+            stores.runs.enqueue(ADA, run, how);
+          const { lease, run } = await claimed(stores, "t");
+          await expect(enqueue(newRun("t"), "reject")).rejects.toMatchObject({
+            ...{ code: "thread_busy", details: { run_id: run.id } },
+          });
+          const [a, b] = [newRun("t"), newRun("t")];
+          expect(await enqueue(a, "queue")).toMatchObject({ outcome: "queued" });
+          expect(await enqueue(b, "front")).toMatchObject({ outcome: "queued" });
+          await expect(enqueue(newRun("t"), "queue")).rejects.toMatchObject({ code: "queue_full" });
+          expect(await stores.runs.claimAbandoned(10)).toEqual([]);
+          await stores.events.append(lease, [done()]);
+          const [claim] = await stores.runs.claimAbandoned(10);
+          expect(claim?.run.id).toBe(b.id);
+          if (claim) await stores.events.append(claim.lease, [done()]);
+          expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(a.id);
+        },
+        { queueLength: 2 },
+      ));
+
+    test("are accepted once for each idempotency key of a thread, and have an id of their own", () =>
+      inWorld(
+        open,
+        async ({ stores }) => {
+          const keyed = () => newRun("t", { idempotency_key: "k" });
+          const again = () => stores.runs.enqueue(ADA, keyed(), "queue");
+          const first = await again();
+          expect(first.outcome).toBe("queued");
+          expect(await again()).toEqual({ outcome: "known", run: first.run });
+          expect(await stores.runs.start(ADA, keyed(), "queue")).toEqual({
+            outcome: "known",
+            run: first.run,
+          });
+          await expect(
+            stores.runs.enqueue(ADA, newRun("t", { id: first.run.id }), "queue"),
+          ).rejects.toMatchObject({ code: "already_exists" });
+          const [claim] = await stores.runs.claimAbandoned(10);
+          if (claim) await stores.events.append(claim.lease, [done()]);
+          expect(await again()).toMatchObject({ outcome: "known", run: { status: "success" } });
+        },
+        { tenantQueueLength: 1 },
+      ));
+
+    test("may be cancelled meanwhile, and free their thread with that", () =>
+      inWorld(open, async ({ stores }) => {
+        const news = newRun("t");
+        await stores.runs.enqueue(ADA, news, "reject");
+        expect(await stores.runs.requestStop(ADA, "t", news.id, "cancel")).toMatchObject({
+          status: "cancelled",
+        });
+        expect(await stores.runs.claimAbandoned(10)).toEqual([]);
+        expect(await stores.threads.get(ADA, "t")).toMatchObject({ status: "idle" });
+        expect(await stores.threads.delete(ADA, "t")).toBe(true);
+      }));
+
+    test("are refused on more threads of one tenant than may be busy, and on no other tenant's", () =>
+      inWorld(
+        open,
+        async ({ stores, advance }) => {
+          const { lease } = await claimed(stores, "active");
+          const [a, b] = [newRun("a"), newRun("b")];
+          await stores.runs.enqueue(ADA, a, "reject");
+          await stores.runs.enqueue(BOB, b, "reject");
+          for (const owner of [ADA, BOB])
+            await expect(stores.runs.enqueue(owner, newRun("c"), "reject")).rejects.toMatchObject({
+              code: "limit_exceeded",
+            });
+          expect(await stores.threads.get(ADA, "c")).toBeUndefined();
+          expect(await stores.runs.enqueue(OTHER, newRun("c"), "reject")).toMatchObject({
+            outcome: "queued",
+          });
+          // It is the threads that are counted.
+          expect(await stores.runs.enqueue(ADA, newRun("a"), "queue")).toMatchObject({ outcome: "queued" });
+          // A run for which there is room waits for none.
+          await stores.events.append((await claimed(stores, "free")).lease, [done()]);
+
+          await stores.events.append(lease, [done()]);
+          await stores.runs.requestStop(BOB, "b", b.id, "cancel");
+          advance(LEASE_MS + 1);
+          await stores.runs.claimAbandoned(10);
+          expect(await stores.runs.enqueue(ADA, newRun("c"), "reject")).toMatchObject({ outcome: "queued" });
+        },
+        { tenantQueueLength: 3 },
+      ));
+
+    test("are taken by exactly one of those who look, as many as each has room for", () =>
+      inWorld(open, async ({ stores }) => {
+        for (const n of upTo(20)) await stores.runs.enqueue(ADA, newRun(`t${n}`), "reject");
+        expect(await stores.runs.claimAbandoned(0)).toEqual([]);
+        const taken = await Promise.all(upTo(4).map(() => stores.runs.claimAbandoned(3)));
+        expect(taken.map((claims) => claims.length)).toEqual([3, 3, 3, 3]);
+        const rest = await stores.runs.claimAbandoned(100);
+        const threads = [...taken, rest].flat().map(({ lease }) => lease.thread_id);
+        expect(threads.sort()).toEqual(
+          upTo(20)
+            .map((n) => `t${n}`)
+            .sort(),
+        );
+      }));
+
+    test("are taken first that wait longest, whatever they wait for", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        // The process of this one dies; it waits from the end of its lease on.
+        await claimed(stores, "died");
+        advance(1000);
+        const { lease } = await claimed(stores, "free again");
+        await stores.runs.enqueue(ADA, newRun("new"), "reject");
+        advance(1000);
+        await stores.runs.start(ADA, newRun("free again"), "queue");
+        await stores.events.append(lease, [done()]);
+        advance(LEASE_MS);
+        await stores.runs.enqueue(ADA, newRun("newest"), "reject");
+        advance(1);
+        const order: string[] = [];
+        for (let claims = await stores.runs.claimAbandoned(1); claims.length > 0; ) {
+          order.push(...claims.map((claim) => claim.lease.thread_id));
+          claims = await stores.runs.claimAbandoned(1);
+        }
+        expect(order).toEqual(["new", "free again", "died", "newest"]);
+      }));
+
+    test("are taken one of each tenant in turn, however many one of them has", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        await claimed(stores, "died", { owner: OTHER });
+        for (const n of upTo(20)) await stores.runs.enqueue(n % 2 ? ADA : BOB, newRun(`t${n}`), "reject");
+        advance(LEASE_MS + 1);
+        for (const n of upTo(2)) await stores.runs.enqueue(THIRD, newRun(`t${n}`), "reject");
+        advance(1);
+        const look = (limit: number) => tenants(stores, limit);
+        expect((await look(3)).sort()).toEqual(["acme", "other", "third"]);
+        expect((await look(2)).sort()).toEqual(["acme", "third"]);
+        await stores.runs.enqueue(OTHER, newRun("late"), "reject");
+        advance(1);
+        expect((await look(1)).concat(await look(1)).sort()).toEqual(["acme", "other"]);
+        expect(await look(100)).toHaveLength(17);
+        expect(await look(100)).toEqual([]);
+      }));
+
+    test("are taken in place of those that died too often", () =>
+      inWorld(
+        open,
+        async ({ stores, advance }) => {
+          const { run } = await claimed(stores, "died");
+          advance(LEASE_MS + 1);
+          await stores.runs.enqueue(ADA, newRun("t"), "reject");
+          advance(1);
+          expect((await stores.runs.claimAbandoned(1)).map(({ lease }) => lease.thread_id)).toEqual(["t"]);
+          expect(await stores.runs.get(ADA, "died", run.id)).toMatchObject({
+            ...{ status: "error", attempt: 1, error: { code: "crashed_too_often" } },
+          });
+          expect(await stores.runs.claimAbandoned(1)).toEqual([]);
+        },
+        { maxAttempts: 1 },
+      ));
+  });
+
+  describe("runs that are given back", () => {
+    const lost = { code: "lease_lost" };
+
+    test("are taken over at once, one attempt later, with all that was left for them", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease, run, request } = await claimed(stores, "t");
+        const left = userMessage("left");
+        await stores.events.append(lease, [note("one"), message("kept")]);
+        await stores.runs.steer(ADA, "t", run.id, left);
+        await stores.runs.requestStop(ADA, "t", run.id, "interrupt");
+        await stores.runs.start(ADA, newRun("t"), "queue");
+        await stores.runs.release(lease);
+        expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({ status: "running" });
+        expect((await stores.runs.active(ADA, "t"))?.id).toBe(run.id);
+        expect(await stores.runs.claimNext(ADA, "t")).toBeUndefined();
+
+        const [claim, ...more] = await stores.runs.claimAbandoned(10);
+        expect(more).toEqual([]);
+        if (!claim) throw new Error("It was not taken over.");
+        expect(claim).toMatchObject({
+          lease: { ...lease, epoch: lease.epoch + 1 },
+          run: { id: run.id, status: "running", attempt: 2 },
+          request,
+        });
+        expect(await stores.runs.inbox(claim.lease)).toEqual([left]);
+        expect(await stores.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
+        await stores.events.append(claim.lease, [note("three"), done()]);
+        const entries = await readAll(stores, claim.lease);
+        expect(seqsOf(entries)).toEqual(upTo(5));
+        expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 0, 1, 1, 1]);
+      }));
+
+    test("can no longer be written by who gave them back, whether or not somebody took them over", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        await stores.events.append(lease, [note("one")]);
+        await stores.runs.release(lease);
+        const isRefused = async () => {
+          for (const event of [note("late"), message("late"), done()])
+            await expect(stores.events.append(lease, [event])).rejects.toMatchObject(lost);
+          await expect(stores.runs.renew(lease)).rejects.toMatchObject(lost);
+        };
+        await isRefused();
+        const [claim] = await stores.runs.claimAbandoned(1);
+        await isRefused();
+        await expect(stores.runs.inbox(lease)).rejects.toMatchObject(lost);
+        await expect(stores.runs.release(lease)).rejects.toMatchObject(lost);
+        if (claim) await stores.events.append(claim.lease, [done()]);
+        await expect(stores.runs.release(claim?.lease ?? lease)).rejects.toMatchObject(lost);
+        expect(seqsOf(await readAll(stores, lease))).toEqual([1, 2]);
+        expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+      }));
+
+    test("are not taken for such whose process died", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        let { lease, run } = await claimed(stores, "t");
+        const takenOver = async () => {
+          const [claim] = await stores.runs.claimAbandoned(1);
+          if (!claim) throw new Error("It was not taken over.");
+          ({ lease, run } = claim);
+        };
+        for (const _ of upTo(5)) {
+          await stores.runs.release(lease);
+          await takenOver();
+        }
+        for (const _ of upTo(2)) {
+          advance(LEASE_MS + 1);
+          await takenOver();
+        }
+        await stores.runs.release(lease);
+        await takenOver();
+        expect(run.attempt).toBe(9);
+        advance(LEASE_MS + 1);
+        expect(await stores.runs.claimAbandoned(1)).toEqual([]);
+        expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({
+          ...{ status: "error", attempt: 9, error: { code: "crashed_too_often", details: { attempts: 3 } } },
+        });
+      }));
+  });
+
+  describe("whoever executes runs is called", () => {
+    /** What is called from now on. */
+    function heard(stores: Stores): RunCall[] {
+      const calls: RunCall[] = [];
+      stores.runs.listen((call) => void calls.push(call));
+      return calls;
+    }
+    const hears = (calls: RunCall[], call: RunCall) =>
+      expect.poll(() => calls.splice(0, calls.length)).toContainEqual(call);
+    const WAITING: RunCall = { call: "waiting" };
+
+    test("when a run is asked to stop, the harder wish winning", () =>
+      inWorld(open, async ({ stores }) => {
+        const { run } = await claimed(stores, "t");
+        const calls = heard(stores);
+        for (const [mode, wish] of [
+          ["interrupt", "interrupt"],
+          ["cancel", "cancel"],
+          ["interrupt", "cancel"],
+        ] as const) {
+          await stores.runs.requestStop(ADA, "t", run.id, mode);
+          await hears(calls, { call: "stop", run_id: run.id, mode: wish });
+        }
+      }));
+
+    test("when a run waits, was given back, or follows on one that has ended", () =>
+      inWorld(open, async ({ stores }) => {
+        const calls = heard(stores);
+        const asked = stores.runs.enqueue(ADA, newRun("t"), "reject");
+        // Never in the middle of what changes the stores.
+        expect(calls).toEqual([]);
+        await asked;
+        await hears(calls, WAITING);
+        const [first] = await stores.runs.claimAbandoned(1);
+        if (!first) throw new Error("It was not taken.");
+        await stores.runs.start(ADA, newRun("t"), "queue");
+        await stores.runs.release(first.lease);
+        await hears(calls, WAITING);
+        const [again] = await stores.runs.claimAbandoned(1);
+        if (!again) throw new Error("It was not taken over.");
+        await stores.events.append(again.lease, [done()]);
+        await hears(calls, WAITING);
+      }));
+
+    test("when it can take what waits, also at once", () =>
+      inWorld(open, async ({ stores }) => {
+        const taken: Lease[] = [];
+        const failures: unknown[] = [];
+        stores.runs.listen(() => {
+          stores.runs.claimAbandoned(1).then(
+            (claims) => taken.push(...claims.map(({ lease }) => lease)),
+            (error) => failures.push(error),
+          );
+        });
+        const { lease, run } = await claimed(stores, "t");
+        const next = newRun("t");
+        await stores.runs.start(ADA, next, "queue");
+        await stores.runs.release(lease);
+        await expect.poll(() => taken.map(({ run_id }) => run_id)).toEqual([run.id]);
+        if (taken[0]) await stores.events.append(taken[0], [done()]);
+        await expect.poll(() => taken.map(({ run_id }) => run_id)).toEqual([run.id, next.id]);
+        const waiting = newRun("u");
+        await stores.runs.enqueue(ADA, waiting, "reject");
+        await expect.poll(() => taken.at(-1)?.run_id).toBe(waiting.id);
+        expect(failures).toEqual([]);
+      }));
+  });
+
+  describe("runs that were begun", () => {
+    test("are known in the order of their first claims", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const begun = async (after?: string) => (await stores.runs.begun(ADA, "t", after))?.id;
+        expect(await begun()).toBeUndefined();
+        expect(await begun("")).toBeUndefined();
+        const [a, b, c, d] = [newRun("t"), newRun("t"), newRun("t"), newRun("t")];
+        let { lease } = await claimed(stores, "t", a);
+        for (const run of [b, c]) await stores.runs.start(ADA, run, "queue");
+        await stores.runs.enqueue(ADA, d, "front");
+        await stores.runs.requestStop(ADA, "t", b.id, "cancel");
+        for (const after of [a.id, b.id, c.id, d.id]) expect(await begun(after)).toBeUndefined();
+        expect([await begun(), await begun("")]).toEqual([a.id, a.id]);
+
+        advance(LEASE_MS + 1);
+        for (const expected of [a, d, c]) {
+          const [claim] = await stores.runs.claimAbandoned(1);
+          expect(claim?.run.id).toBe(expected.id);
+          lease = claim?.lease ?? lease;
+          expect(await stores.runs.begun(ADA, "t")).toEqual(claim?.run);
+          await stores.events.append(lease, [done()]);
+        }
+        const order: (string | undefined)[] = [];
+        for (let run = await begun(""); run !== undefined; run = await begun(run)) order.push(run);
+        expect(order).toEqual([a.id, d.id, c.id]);
+        expect(await begun()).toBe(c.id);
+        for (const after of [b.id, "run_unknown"]) expect(await begun(after)).toBeUndefined();
+        expect(await stores.runs.begun(ADA, "nobody")).toBeUndefined();
+      }));
+  });
+}
+
+async function tenants(stores: Stores, limit: number): Promise<string[]> {
+  const claims = await stores.runs.claimAbandoned(limit);
+  return claims.map(({ lease }) => lease.owner.tenant);
+}

@@ -1,0 +1,43 @@
+import { afterAll, describe, expect } from "vitest";
+import { createRedisStores } from "../../src/stores/redis/index.ts";
+import { busContract } from "../contracts/bus.ts";
+import { deferredCallsContract } from "../contracts/deferred-calls.ts";
+import { eventsContract } from "../contracts/events.ts";
+import { httpToolsContract } from "../contracts/http-tools.ts";
+import { runsContract } from "../contracts/runs.ts";
+import { sandboxesContract } from "../contracts/sandboxes.ts";
+import { storesContract } from "../contracts/stores.ts";
+import { threadsContract } from "../contracts/threads.ts";
+import { startRedis } from "../support/redis.ts";
+import type { Open } from "./fixture.ts";
+import { audit } from "./redis-audit.ts";
+
+const redis = await startRedis("--databases", "1000");
+afterAll(() => redis?.close());
+
+let databases = 0;
+
+/** After each use, everything that is left must have its place and its time. */
+const open: Open = async (options) => {
+  if (!redis) throw new Error("There is no Redis.");
+  const database = databases++;
+  const stores = await createRedisStores({ url: `${redis.url}/${database}`, ...options });
+  return {
+    ...stores,
+    async close() {
+      await stores.close();
+      expect(audit(redis, database)).toEqual([]);
+    },
+  };
+};
+
+describe.skipIf(!redis)("redis stores", () => {
+  threadsContract(open);
+  runsContract(open);
+  eventsContract(open);
+  sandboxesContract(open);
+  httpToolsContract(open);
+  deferredCallsContract(open);
+  busContract(open);
+  storesContract(open);
+});
