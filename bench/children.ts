@@ -16,8 +16,8 @@ const STOP_MS = 15_000;
 type Place = "measured" | "around";
 
 export interface ChildOptions {
-  /** Node's own arguments, the program and its arguments. */
-  readonly args: readonly string[];
+  /** The program and its arguments. */
+  readonly program: readonly string[];
   readonly place: Place;
   readonly env?: Record<string, string>;
   /** Where its output goes. */
@@ -40,9 +40,9 @@ export interface Server extends Child {
 export class Children {
   readonly #live = new Set<Child>();
 
-  start({ args, place, env = {}, logFile }: ChildOptions): Child {
+  start({ program, place, env = {}, logFile }: ChildOptions): Child {
     const log = openSync(logFile, "a");
-    const [command = "", ...rest] = [...pinned(place), process.execPath, ...args];
+    const [command = "", ...rest] = [...pinned(place), ...program];
     const spawned = spawn(command, rest, {
       env: { PATH: process.env.PATH ?? "", ...env },
       stdio: ["ignore", log, log, "ipc"],
@@ -64,7 +64,7 @@ export class Children {
     for (;;) {
       if (await isHealthy(port)) return { ...child, port, startMs: performance.now() - began };
       if (hasEnded(child) || performance.now() - began > READY_MS)
-        throw new Error(`\`${options.args.join(" ")}\` does not serve. ${child.complaint()}`);
+        throw new Error(`\`${options.program.join(" ")}\` does not serve. ${child.complaint()}`);
       await sleep(POLL_MS);
     }
   }
@@ -109,7 +109,7 @@ function pinned(place: Place, flags = "-"): string[] {
   return ["taskset", `${flags}c`, place === "measured" ? "0" : `1-${PROCESSORS - 1}`];
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

@@ -11,6 +11,7 @@ import { summaryOf } from "./profile.ts";
 import { createRig, type Scenario } from "./rig.ts";
 import { burst } from "./scenarios/burst.ts";
 import { first } from "./scenarios/first.ts";
+import { long } from "./scenarios/long.ts";
 import { crowd, paced } from "./scenarios/paced.ts";
 import { start } from "./scenarios/start.ts";
 import { streams } from "./scenarios/streams.ts";
@@ -22,25 +23,33 @@ import { heading, lineOf, section } from "./table.ts";
 import { bareRelay, skein } from "./targets.ts";
 
 const USUAL: readonly Scenario[] = [burst, paced, first, tool, turns, streams, threads, start, wire];
-const ALL: readonly Scenario[] = [...USUAL, crowd];
+const ALL: readonly Scenario[] = [...USUAL, crowd, long];
 
 async function bench(options: Options, children: Children, dir: string): Promise<void> {
-  const { store, provider, rounds, profile } = options;
+  const { store, provider, rounds, profile, beside } = options;
   const here = (file: string) => join(import.meta.dirname, file);
-  const loader = children.start({ args: [here("load.ts")], place: "around", logFile: join(dir, "load.log") });
+  const loader = children.start({
+    program: [process.execPath, here("load.ts")],
+    place: "around",
+    logFile: join(dir, "load.log"),
+  });
   const around = {
-    args: [here("provider.ts")],
+    program: [process.execPath, here("provider.ts")],
     place: "around",
     logFile: join(dir, "provider.log"),
   } as const;
   const surroundings = { children, dir, providerPort: (await children.serve(around)).port };
-  const bare = bareRelay(surroundings);
-  const targets = { bare, skein: options.target === "bare" ? bare : skein(surroundings, store, provider) };
+  const relay = bareRelay(surroundings);
+  const bare = beside === "bare" ? relay : await skein(surroundings, beside, provider);
+  const targets = {
+    bare,
+    skein: options.target === "bare" ? relay : await skein(surroundings, store, provider),
+  };
   const rig = createRig({ children, loader, targets, store, rounds, profiled: profile !== undefined });
 
   console.log(`Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model.trim()}`);
   console.log(`store ${store}, provider ${provider}, ${rounds} rounds; medians, the ratio's over pairs\n`);
-  console.log(heading());
+  console.log(heading(beside, options.target === "bare" ? "bare" : store));
   for (const scenario of scenariosOf(options)) {
     console.log(section(scenario));
     for (const row of await scenario.run(rig)) console.log(lineOf(row));

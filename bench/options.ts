@@ -9,6 +9,7 @@ const USAGE = `npm run bench -- [options]
   --rounds <n>           pairs per figure (default 4)
   --store <kind>         ${STORES.join(" or ")} (default memory)
   --provider <kind>      the wire between Skein and the fake provider: ${PROVIDERS.join(" or ")} (default openai)
+  --beside <kind>        instead of the bare relay, this server on another store: ${STORES.join(" or ")}
   --target bare          the relay against itself: what noise alone does to the ratios
   --profile <folder>     tell where both servers' CPU time went, and leave the profiles there (for DevTools)
 
@@ -20,6 +21,7 @@ export interface Options {
   readonly store: Store;
   readonly provider: Provider;
   readonly target: "skein" | "bare";
+  readonly beside: "bare" | Store;
   readonly profile: string | undefined;
 }
 
@@ -34,6 +36,7 @@ export function readOptions(args: readonly string[], scenarios: readonly string[
         store: { type: "string", default: "memory" },
         provider: { type: "string", default: "openai" },
         target: { type: "string", default: "skein" },
+        beside: { type: "string", default: "bare" },
         profile: { type: "string" },
       },
     });
@@ -43,6 +46,7 @@ export function readOptions(args: readonly string[], scenarios: readonly string[
       store: oneOf("--store", values.store, STORES),
       provider: oneOf("--provider", values.provider, PROVIDERS),
       target: oneOf("--target", values.target, ["skein", "bare"]),
+      beside: oneOf("--beside", values.beside, ["bare", ...STORES]),
       profile: values.profile,
     };
   } catch (error) {

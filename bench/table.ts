@@ -5,8 +5,9 @@ import { median } from "./stats.ts";
 
 const WIDTHS = [42, 9, 9, 8, 13, 9, 6];
 
-export const heading = () =>
-  `${line(["", "bare", "skein", "ratio", "its range", "budget", ""])}\n${"─".repeat(WIDTHS.reduce((sum, width) => sum + width))}`;
+/** What is measured, and beside what. */
+export const heading = (beside: string, measured: string) =>
+  `${line(["", beside, measured, "ratio", "its range", "budget", ""])}\n${"─".repeat(WIDTHS.reduce((sum, width) => sum + width))}`;
 
 export const section = ({ name, about }: Scenario) => `${name}: ${about}`;
 

@@ -3,9 +3,10 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Children, Server } from "./children.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Children, freePort, type Server } from "./children.ts";
 
-export const STORES = ["memory", "sqlite"] as const;
+export const STORES = ["memory", "sqlite", "redis"] as const;
 export const PROVIDERS = ["openai", "anthropic"] as const;
 export type Store = (typeof STORES)[number];
 export type Provider = (typeof PROVIDERS)[number];
@@ -28,7 +29,7 @@ export function bareRelay({ children, dir, providerPort }: Surroundings): Target
   return {
     start: (nodeArgs = []) =>
       children.serve({
-        args: [...nodeArgs, join(import.meta.dirname, "bare-relay.ts")],
+        program: [process.execPath, ...nodeArgs, join(import.meta.dirname, "bare-relay.ts")],
         place: "measured",
         env: { PROVIDER_URL: `http://127.0.0.1:${providerPort}/v1` },
         logFile: join(dir, "bare.log"),
@@ -36,25 +37,39 @@ export function bareRelay({ children, dir, providerPort }: Surroundings): Target
   };
 }
 
-/** Built first, when what is built is not fresh. Throws when that fails. */
-export function skein(
+/** Built first, when what is built is not fresh; with a Redis of its own. Throws when there is none of either. */
+export async function skein(
   { children, dir, providerPort }: Surroundings,
   store: Store,
   provider: Provider,
-): Target {
+): Promise<Target> {
   const built = spawnSync("sh", [join(ROOT, "script/build")], { encoding: "utf8" });
   if (built.status !== 0) throw new Error(`The server does not build.\n${built.stdout}${built.stderr}`);
+  const redis = store === "redis" ? { REDIS_URL: await startRedis(children, dir) } : {};
   return {
     start: (nodeArgs = []) => {
       const home = mkdtempSync(join(dir, "skein-"));
       return children.serve({
-        args: [...nodeArgs, join(ROOT, "dist/main.js"), "serve"],
+        program: [process.execPath, ...nodeArgs, join(ROOT, "dist/main.js"), "serve"],
         place: "measured",
-        env: { ...configure(home, providerPort, provider), STORE: store, LOG_LEVEL: "warn" },
+        env: { ...configure(home, providerPort, provider), STORE: store, LOG_LEVEL: "warn", ...redis },
         logFile: join(home, "log"),
       });
     },
   };
+}
+
+/** It writes nothing down: what a disk costs is not the question. */
+async function startRedis(children: Children, dir: string): Promise<string> {
+  const port = await freePort();
+  const program = ["redis-server", "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir];
+  const redis = children.start({ program, place: "around", logFile: join(dir, "redis.log") });
+  for (;;) {
+    const { stdout } = spawnSync("redis-cli", ["-p", String(port), "ping"], { encoding: "utf8" });
+    if (stdout?.startsWith("PONG")) return `redis://127.0.0.1:${port}`;
+    if (redis.process.exitCode !== null) throw new Error(`There is no Redis. ${redis.complaint()}`);
+    await sleep(20);
+  }
 }
 
 function configure(home: string, providerPort: number, provider: Provider): Record<string, string> {

@@ -6,6 +6,8 @@ import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-pro
 import { pino } from "pino";
 import { stringify } from "yaml";
 import packageJson from "../package.json" with { type: "json" };
+import { AuthConfig } from "../src/core/auth-config.ts";
+import { accessOf } from "../src/http/auth/scopes.ts";
 import { createServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";
 
@@ -13,7 +15,8 @@ const FILE = new URL("../openapi.yaml", import.meta.url);
 
 /** The contract as YAML. Routes are registered, never called: they get no services. */
 export async function generate(): Promise<string> {
-  const services = { limits: {}, stores: {}, agents: {} } as unknown as HttpServices;
+  const access = { auth: AuthConfig.parse({}), apiKeys: {}, origins: [] };
+  const services = { access, limits: {}, stores: {}, agents: {} } as unknown as HttpServices;
   const server = await createServer(services, pino({ level: "silent" }), async (bare) => {
     await bare.register(swagger, {
       openapi: {
@@ -25,6 +28,7 @@ export async function generate(): Promise<string> {
             "A multi-tenant agent server: POST messages to a thread, follow the run as Server-Sent Events.",
         },
         servers: [{ url: "http://127.0.0.1:8000" }],
+        components: { securitySchemes: SECURITY_SCHEMES },
       },
       transform: jsonSchemaTransform,
       transformObject: jsonSchemaTransformObject,
@@ -33,7 +37,10 @@ export async function generate(): Promise<string> {
   await server.ready();
   const document = server.swagger();
   await server.close();
-  return stringify(tidy(withProblems(document)), { aliasDuplicateObjects: false, lineWidth: 110 });
+  return stringify(tidy(withAccess(withProblems(document))), {
+    aliasDuplicateObjects: false,
+    lineWidth: 110,
+  });
 }
 
 /** Every operation may answer with a problem; said once here instead of in every route. */
@@ -46,6 +53,32 @@ function withProblems(document: object): object {
       description: "A problem (RFC 9457).",
       content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
     };
+  return document;
+}
+
+/** What a client may send to say who it is. A gateway in front of a server asks for what it likes. */
+const SECURITY_SCHEMES = {
+  bearer: {
+    type: "http",
+    scheme: "bearer",
+    description: "An API key (`AUTH=api_key`), or a JSON Web Token (`AUTH=jwt`).",
+  },
+  api_key: { type: "apiKey", in: "header", name: "X-API-Key", description: "An API key." },
+  ticket: { type: "apiKey", in: "query", name: "ticket", description: "Of `POST /tickets`, for one stream." },
+} as const;
+
+/** Every operation tells the scope that it takes, by the table that the server itself goes by. */
+function withAccess(document: object): object {
+  const { paths } = document as { paths: Record<string, Record<string, { security?: object[] }>> };
+  for (const [path, operations] of Object.entries(paths)) {
+    const route = path.replace("{*}", "*").replace(/\{(\w+)\}/g, ":$1");
+    for (const [method, operation] of Object.entries(operations)) {
+      const access = accessOf(method.toUpperCase(), route);
+      const scope = access === "stream" ? "read" : access;
+      operation.security = scope === "public" ? [] : [{ bearer: [scope] }, { api_key: [scope] }];
+      if (access === "stream") operation.security.push({ ticket: [] });
+    }
+  }
   return document;
 }
 

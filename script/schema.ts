@@ -3,15 +3,17 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { agentSchema, agentsSchema, singleAgentSchema } from "../src/agents/schema.ts";
+import { fileSchemas } from "../src/agents/schema.ts";
 import { BackendOptions } from "../src/backends/index.ts";
 import { hooks } from "../src/hooks/index.ts";
+import { McpServerDefinitions } from "../src/tools/mcp/options.ts";
 
 const FILE = new URL("../config/agents.schema.json", import.meta.url);
 
-const agent = agentSchema({ hooks, backends: BackendOptions, tools: [] });
+const parts = { hooks, backends: BackendOptions, tools: () => [], mcpServers: McpServerDefinitions };
+const { several, single } = fileSchemas(parts);
 const file = z
-  .union([agentsSchema(agent), singleAgentSchema(agent)])
+  .union([several, single])
   .describe("The agents of a Skein server: several of them, or one as the whole file.");
 const text = `${JSON.stringify(z.toJSONSchema(file, { io: "input", target: "draft-7" }), null, 2)}\n`;
 

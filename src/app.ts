@@ -8,17 +8,29 @@ import { BackendOptions } from "./backends/index.ts";
 import { createBackendPool } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
+import { authProblems } from "./core/auth-config.ts";
 import { AppError } from "./core/errors.ts";
+import { isForAgent } from "./core/http-tools.ts";
+import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
 import type { Stores } from "./core/stores.ts";
 import type { Tool } from "./core/tool.ts";
 import { hooks } from "./hooks/index.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
+import { hostList } from "./lib/host-list.ts";
+import { createPublicFetch } from "./lib/public-fetch.ts";
 import { createModel, missingKey } from "./models/index.ts";
 import { logRecorder } from "./runs/log-recorder.ts";
 import { RunManager } from "./runs/manager.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
+import { openRedisApiKeys } from "./stores/redis/api-keys.ts";
+import { createRedisStores } from "./stores/redis/index.ts";
+import { openSqliteApiKeys } from "./stores/sqlite/api-keys.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
+import { createHttpTools } from "./tools/http/index.ts";
+import { McpServerDefinitions } from "./tools/mcp/options.ts";
+import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
+import { nativeTools } from "./tools/native/index.ts";
 
 export interface AppOptions {
   readonly config: ServerConfig;
@@ -46,10 +58,19 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
 
   try {
-    const catalogue = catalogueOf(env, options);
+    const problems = authProblems(config.listen.host, config.auth);
+    if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
+    let mcp: McpServers | undefined;
+    const catalogue = catalogueOf(env, options, () => mcp?.tools() ?? []);
     const agents = await createRegistry({ file: config.agents_file, catalogue, env });
     for (const warning of agents.warnings()) logger.warn(warning);
-    const stores = openStores(config);
+    // The catalogue's schema has made it.
+    const servers = agents.mcpServers() as McpServerDefinitions;
+    mcp = createMcpServers(servers, { logger, version: packageJson.version });
+    closers.push(async () => mcp?.close());
+    const apiKeys = config.auth.scheme === "api_key" ? await openApiKeys(config) : undefined;
+    closers.push(async () => apiKeys?.close());
+    const stores = await openStores(config);
     closers.push(() => stores.close());
     const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
@@ -57,12 +78,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
     const runs = new RunManager({
       ...{ stores, agents, backends, logger, maxActive: config.limits.runs },
+      tenantTools: tenantTools(config, stores),
       ...(recorder ? { recorder } : {}),
     });
     const { streams, limits } = config;
     const server = await createServer(
       {
         ...{ stores, runs, backends, agents, version: packageJson.version },
+        access: {
+          auth: { ticket_secret: stores.shared?.secret, ...config.auth },
+          apiKeys: apiKeys?.keys,
+          origins: config.cors.origins,
+        },
         limits: {
           bodyBytes: limits.body_bytes,
           uploadBytes: limits.upload_bytes,
@@ -99,26 +126,43 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
   }
 }
 
-/** What agents are made of here. */
+/** What agents are made of here. `listed` are tools of other programs, as they are at the moment. */
 export function catalogueOf(
   env: NodeJS.ProcessEnv,
   { tools = [], createModel: create }: Pick<AppOptions, "tools" | "createModel"> = {},
+  listed: () => readonly Tool[] = () => [],
 ): Catalogue {
   return {
     hooks,
-    tools,
+    tools: () => [...nativeTools, ...tools, ...listed()],
+    mcpServers: McpServerDefinitions,
     backends: BackendOptions,
     createModel: create ?? ((spec) => createModel(spec, env)),
     missingKey: (spec) => missingKey(spec, env),
   };
 }
 
-function openBackends(config: ServerConfig, { sandboxes, bus }: Stores, logger: FastifyBaseLogger) {
+/** The tools that tenants have registered, as they are when a run begins. */
+function tenantTools({ public_url, http_tools }: ServerConfig, { httpTools, deferredCalls: store }: Stores) {
+  const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
+  const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
+  const services = { fetch, ...(public_url === undefined ? {} : { deferral: { store, urlOf } }) };
+  return async ({ tenant }: Owner, agent: string) => {
+    const tools = await httpTools.list(tenant);
+    return createHttpTools(
+      tools.filter((tool) => isForAgent(tool, agent)),
+      services,
+    );
+  };
+}
+
+function openBackends(config: ServerConfig, { sandboxes, bus, shared }: Stores, logger: FastifyBaseLogger) {
   const { allow_local, docker } = config.backends;
   return createBackendPool({
     ...{ dataDir: config.data_dir, allowSeveralUsers: allow_local, sandboxes, logger },
     docker: {
-      ...{ host: docker.host, deployment: docker.deployment, firewall: docker.firewall },
+      ...{ host: docker.host, firewall: docker.firewall, isShared: shared !== undefined },
+      deployment: docker.deployment ?? shared?.deployment,
       caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant },
       sweepMs: docker.sweep,
     },
@@ -126,18 +170,24 @@ function openBackends(config: ServerConfig, { sandboxes, bus }: Stores, logger: 
   });
 }
 
-/** Threads in the database stay until they are deleted; what is in memory has its time and its room. */
-function openStores({ store, data_dir, limits, retention }: ServerConfig): Stores {
-  const both = {
+/** Threads in the database stay until they are deleted; what is in memory or in Redis has its time. */
+async function openStores({ store, data_dir, redis, limits, retention }: ServerConfig): Promise<Stores> {
+  const all = {
     queueLength: limits.queued_runs,
+    tenantQueueLength: limits.waiting_threads,
     eventRetentionMs: retention.events,
     sweepMs: retention.sweep,
   };
-  if (store === "sqlite") return createSqliteStores({ dataDir: data_dir, ...both });
-  return createMemoryStores({
-    ...both,
-    threadTtlMs: retention.threads,
-    interruptedTtlMs: retention.interrupted_threads,
-    maxBytes: retention.memory_bytes,
-  });
+  if (store === "sqlite") return createSqliteStores({ dataDir: data_dir, ...all });
+  const times = { threadTtlMs: retention.threads, interruptedTtlMs: retention.interrupted_threads };
+  if (store === "redis") {
+    const { url, lease: leaseMs, wait_replicas: waitReplicas } = redis;
+    return createRedisStores({ ...{ url, leaseMs, waitReplicas }, ...times, ...all });
+  }
+  return createMemoryStores({ maxBytes: retention.memory_bytes, ...times, ...all });
+}
+
+/** For the command line and the server alike: whoever calls it closes them. */
+export async function openApiKeys({ store, data_dir, redis }: ServerConfig) {
+  return store === "redis" ? openRedisApiKeys(redis.url) : openSqliteApiKeys(data_dir);
 }

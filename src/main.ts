@@ -4,10 +4,12 @@
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import packageJson from "../package.json" with { type: "json" };
-import { createApp } from "./app.ts";
+import { createApp, openApiKeys } from "./app.ts";
 import { chat } from "./cli/chat.ts";
 import { configCheck } from "./cli/config-check.ts";
+import { type Answer, createKey, listKeys, revokeKey } from "./cli/keys.ts";
 import { loadServerConfig } from "./config/load.ts";
+import type { ApiKeyStore } from "./core/api-keys.ts";
 import { AppError, messageOf } from "./core/errors.ts";
 
 const USAGE = `skein ${packageJson.version}: an agent server
@@ -15,6 +17,9 @@ const USAGE = `skein ${packageJson.version}: an agent server
   skein serve            serve the agents of agents.yaml
   skein chat             talk to a running server (--url, --agent, --thread)
   skein config check     tell everything that is wrong with the configuration
+  skein keys create      make an API key (--user, --tenant, --scopes read,run,tools,admin, --name, --expires 90d)
+  skein keys list        show all keys (--tenant), without what is secret
+  skein keys revoke ID   end one
   skein --version
 
 Settings come from config/server.yaml and the environment: HOST PORT DATA_DIR AGENTS_FILE CONFIG_FILE STORE
@@ -25,6 +30,12 @@ async function main(): Promise<number> {
   const { values, positionals } = commandLine();
   if (values.version) return say(packageJson.version);
   if (values.help) return say(USAGE);
+  const [group, command, id] = positionals;
+  if (group === "keys" && positionals.length <= 3) {
+    if (command === "create" && id === undefined) return keys((store) => createKey(store, values));
+    if (command === "list" && id === undefined) return keys((store) => listKeys(store, values));
+    if (command === "revoke") return keys((store) => revokeKey(store, id));
+  }
   switch (positionals.join(" ")) {
     case "serve":
       return serve();
@@ -52,12 +63,29 @@ function commandLine() {
         url: { type: "string" },
         agent: { type: "string" },
         thread: { type: "string" },
+        tenant: { type: "string" },
+        user: { type: "string" },
+        scopes: { type: "string" },
+        name: { type: "string" },
+        expires: { type: "string" },
       },
     });
   } catch (error) {
     throw new AppError("invalid_request", `${messageOf(error).split(". ")[0]}.\n\n${USAGE}`, {
       cause: error,
     });
+  }
+}
+
+/** Works on the configured store, also while a server uses it. */
+async function keys(command: (store: ApiKeyStore) => Promise<Answer>): Promise<number> {
+  const { keys: store, close } = await openApiKeys(await loadServerConfig(process.env));
+  try {
+    const { output, note } = await command(store);
+    if (note !== undefined) process.stderr.write(`${note}\n`);
+    return say(output);
+  } finally {
+    close();
   }
 }
 

@@ -89,7 +89,7 @@ export function serverOf(
   const caps = { total: 100, tenant: 100 };
   return newPool({
     ...{ dataDir, sandboxes },
-    docker: { host, deployment, firewall: "managed", caps, sweepMs: 20_000 },
+    docker: { host, deployment, firewall: "managed", isShared: false, caps, sweepMs: 20_000 },
   });
 }
 

@@ -4,6 +4,7 @@ import type { Agent, AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
 import type { HookDefinition } from "../core/hook.ts";
 import type { Model } from "../core/model.ts";
+import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
@@ -12,24 +13,36 @@ import { chosenTools } from "./tool-choice.ts";
 export interface BuildOptions {
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
+  /** Those of the tenant, for `tools:` to choose from as well. */
+  readonly tools?: readonly Tool[];
   /** `provider:model`, instead of the definition's. */
   readonly model?: string;
 }
 
 /** For one run. Throws `invalid_request` for a model that there is not. */
 export function buildAgent(definition: AgentDefinition, catalogue: Catalogue, options: BuildOptions): Agent {
-  const { model, ...services } = options;
+  const { model, tools = [], ...given } = options;
+  const services = { agent: definition, createModel: catalogue.createModel, ...given };
+  const taken = reservedNames(catalogue);
   const spec = model === undefined ? definition.model : requestedModel(model, definition.model, catalogue);
   return {
     name: definition.name,
     model: catalogue.createModel(spec),
     system: definition.system,
-    tools: chosenTools(definition.tools, catalogue.tools),
+    tools: chosenTools(definition.tools, [
+      ...catalogue.tools(),
+      ...tools.filter((tool) => !taken.has(tool.name)),
+    ]),
     hooks: activeHooks(definition, catalogue.hooks).map((hook) =>
-      hook.create(hook.options.parse(optionsOf(definition, hook)), { agent: definition, ...services }),
+      hook.create(hook.options.parse(optionsOf(definition, hook)), services),
     ),
     maxIterations: definition.max_iterations,
   };
+}
+
+/** The names of the server's own tools and of those that hooks bring: a tenant's tool cannot take their place. */
+export function reservedNames({ tools, hooks }: Catalogue): ReadonlySet<string> {
+  return new Set([...tools().map(({ name }) => name), ...hooks.flatMap((hook) => hook.tools ?? [])]);
 }
 
 /** In the catalogue's order, whatever the order in the YAML. */

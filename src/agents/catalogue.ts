@@ -9,8 +9,10 @@ import type { Tool } from "../core/tool.ts";
 export interface Catalogue {
   /** In the order in which they wrap an agent, first outermost. */
   readonly hooks: readonly HookDefinition[];
-  /** What `tools:` may name. */
-  readonly tools: readonly Tool[];
+  /** The tools that the server itself has, as they are now; a tenant may have more. */
+  tools(): readonly Tool[];
+  /** `mcp_servers`, by name. */
+  readonly mcpServers: z.ZodType;
   /** A backend as configured; its value is a `BackendConfig`. */
   readonly backends: z.ZodType;
   /** Connects to nobody. Throws an `AppError` for a spec that no provider takes. */

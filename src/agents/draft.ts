@@ -23,7 +23,7 @@ export const isSingle = (data: unknown): data is Fields =>
 /** Passes over what is no agent at all. */
 export function draftsOf(data: unknown): Draft[] {
   if (isSingle(data)) {
-    const { name, ...fields } = data;
+    const { name, mcp_servers: _, ...fields } = data;
     return [{ name: String(name), fields, placeOf: (field) => [field] }];
   }
   if (!isFields(data) || !isFields(data.agents)) return [];

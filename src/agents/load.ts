@@ -6,13 +6,15 @@ import { type AgentDefinition, ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { Fault } from "../lib/check.ts";
 import type { Variables } from "../lib/interpolate.ts";
+import { didYouMean } from "../lib/nearest.ts";
 import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml-document.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type Draft, draftsOf, isSingle } from "./draft.ts";
 import { automaticModel } from "./model-choice.ts";
-import { type AgentSchema, agentSchema, agentsSchema, singleAgentSchema } from "./schema.ts";
+import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, readPrompt } from "./system-prompt.ts";
+import { isPattern } from "./tool-choice.ts";
 
 export interface AgentsSource {
   /** `file:` in it starts from its folder. */
@@ -24,6 +26,8 @@ export interface AgentsSource {
 export interface LoadedAgents {
   /** In the order of the file; at least one. */
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
+  /** As the catalogue's schema has made it. */
+  readonly mcpServers: unknown;
   /** What will fail once it is used, such as a model without its key. One a line, with its place. */
   readonly warnings: readonly string[];
 }
@@ -34,22 +38,27 @@ export async function loadAgents({ file, catalogue, env }: AgentsSource): Promis
   if ("fault" in read)
     throw invalid([`\`${file}\` ${read.fault}; AGENTS_FILE names the file that describes the agents`]);
   const document = readYaml(file, read.text, env);
-  const schema = agentSchema(catalogue);
-  const checked = document.check(isSingle(document.data) ? singleAgentSchema(schema) : agentsSchema(schema));
+  const { agent: schema, single, several } = fileSchemas(catalogue);
+  const checked = document.check(isSingle(document.data) ? single : several);
   const drafts = await Promise.all(
     draftsOf(document.data).map(async (draft) => ({
       ...draft,
       prompt: await readPrompt(draft.fields.system_prompt, file),
     })),
   );
-  const faults = [...drafts.flatMap((draft) => faultsOf(draft, catalogue)), ...sharingFaults(drafts)];
+  const servers = serverNames(document.data);
+  const faults = [
+    ...drafts.flatMap((draft) => [...faultsOf(draft, catalogue), ...serverFaults(draft, servers)]),
+    ...sharingFaults(drafts),
+  ];
   const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
   const [first, ...others] = drafts;
-  if (problems.length > 0 || !first) throw invalid(document.tell(problems));
+  if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.tell(problems));
   const defined = (draft: Drafted) => define(draft, schema, env);
   const doubts = drafts.flatMap((draft) => doubtsOf(draft, catalogue));
   return {
     definitions: [defined(first), ...others.map(defined)],
+    mcpServers: checked.value.mcp_servers ?? {},
     warnings: document.tell(doubts.map(document.problem)),
   };
 }
@@ -76,6 +85,21 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
   return faults;
 }
 
+/** Names of MCP tools are known only once their server is asked; the server's own name is known here. */
+function serverFaults({ fields, placeOf }: Draft, servers: readonly string[]): Fault[] {
+  return namedTools(fields).flatMap((name, index) => {
+    const server = /^mcp__([^*?[{]+?)__/.exec(name)?.[1];
+    if (server === undefined || servers.includes(server)) return [];
+    const message = `there is no MCP server \`${server}\` under \`mcp_servers\`${didYouMean(server, servers)}`;
+    return [{ path: [...placeOf("tools"), index], message }];
+  });
+}
+
+const serverNames = (data: unknown) => Object.keys(WithServers.safeParse(data).data?.mcp_servers ?? {});
+const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
+
+const namedTools = ({ tools }: Draft["fields"]) => z.array(z.string()).safeParse(tools).data ?? [];
+
 /** Agents that name the same container must mean the same one. */
 function sharingFaults(drafts: readonly Drafted[]): Fault[] {
   const meant = new Map<string, { agent: string; options: string }>();
@@ -95,27 +119,38 @@ const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optiona
 
 /** What does not keep the server from starting. */
 function doubtsOf({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[] {
+  const doubts: Fault[] = namedTools(fields).flatMap((name, index) => {
+    const isKnown =
+      isPattern(name) || name.startsWith("mcp__") || catalogue.tools().some((tool) => tool.name === name);
+    const message =
+      "is no tool of the server's own; the agent has it where a tenant has registered one of that name";
+    return isKnown ? [] : [{ path: [...placeOf("tools"), index], message: `\`${name}\` ${message}` }];
+  });
   const model = modelSpecOf(fields);
   const key = model && catalogue.missingKey(model);
-  if (!key) return [];
+  if (!key) return doubts;
   const message = `environment variable \`${key}\` is not set; until it is, calls to its model will fail`;
-  return [{ path: placeOf("model"), message }];
+  return [...doubts, { path: placeOf("model"), message }];
 }
 
 const modelSpecOf = ({ model }: Draft["fields"]) => ModelSpec.safeParse(model).data;
 
+const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
 
 /** Nothing is wrong with the draft any more. */
 function define({ name, fields, prompt }: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
-  const { backend: _, ...own } = schema.parse(fields);
+  const { backend: _, permissions: __, ...own } = schema.parse(fields);
   return {
     ...own,
     name,
     model: own.model ?? automaticModel(env),
     system: prompt.blocks,
     // As written: whoever makes a hook or a backend parses its options, and parsing twice would change them twice.
-    hooks: HookSettings.parse(fields.hooks ?? {}),
+    hooks: HookSettings.parse({
+      ...HookFields.parse(fields.hooks ?? {}),
+      ...("permissions" in fields ? { permissions: fields.permissions } : {}),
+    }),
     ...(fields.backend ? { backend: { name, ...BackendFields.parse(fields.backend) } } : {}),
   };
 }

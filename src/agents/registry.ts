@@ -5,7 +5,7 @@ import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";
-import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";
+import { activeHooks, type BuildOptions, buildAgent, keepModels, reservedNames } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { requestedModel } from "./model-choice.ts";
@@ -30,6 +30,8 @@ export type AgentInfo = z.infer<typeof AgentInfo>;
 export interface AgentRegistry {
   /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
   find(name: string | undefined): AgentDefinition;
+  /** Whether a tool of the server's own, or of one of its hooks, has this name, for whatever agent. */
+  isReserved(name: string): boolean;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
   /** Throws `invalid_request` for a model that a run may not ask for. */
@@ -37,9 +39,11 @@ export interface AgentRegistry {
   /** An agent for one run of `definition`, which may be older than the last `reload`. */
   build(
     definition: AgentDefinition,
-    services: Pick<BuildOptions, "backend" | "recorder">,
+    services: Pick<BuildOptions, "backend" | "recorder" | "tools">,
     overrides: Pick<BuildOptions, "model">,
   ): Agent;
+  /** What the file says under `mcp_servers`. */
+  mcpServers(): unknown;
   /** What will fail once it is used; one a line, with its place in the file. */
   warnings(): readonly string[];
   /** Reads the file again. Throws `config_invalid`; everything is then as it was. */
@@ -54,7 +58,9 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
   let reloads = 0;
   return {
     find: (name) => (name === undefined ? current.default : named(name, current.agents)),
-    list: () => current.list,
+    list: () => current.list(),
+    isReserved: (name) => reservedNames(catalogue).has(name),
+    mcpServers: () => current.mcpServers,
     checkModel: (definition, model) => void requestedModel(model, definition.model, catalogue),
     build: (definition, services, overrides) =>
       buildAgent(definition, catalogue, { ...services, ...overrides }),
@@ -72,16 +78,18 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;
-  readonly list: readonly AgentInfo[];
+  /** The tools of other programs come and go. */
+  list(): readonly AgentInfo[];
+  readonly mcpServers: unknown;
   readonly warnings: readonly string[];
 }
 
-function snapshot({ definitions, warnings }: LoadedAgents, catalogue: Catalogue): Snapshot {
+function snapshot({ definitions, ...rest }: LoadedAgents, catalogue: Catalogue): Snapshot {
   const [first] = definitions;
   const agents = new Map(definitions.map((definition) => [definition.name, definition]));
   const standard = agents.get("default") ?? first;
-  const list = definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
-  return { agents, default: standard, list, warnings };
+  const list = () => definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
+  return { agents, default: standard, list, ...rest };
 }
 
 function named(name: string, agents: Snapshot["agents"]): AgentDefinition {
@@ -96,7 +104,7 @@ function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentIn
     name,
     ...given({ description, backend: backend?.type }),
     model: catalogue.createModel(model).name,
-    tools: chosenTools(tools, catalogue.tools).map((tool) => tool.name),
+    tools: chosenTools(tools, catalogue.tools()).map((tool) => tool.name),
     hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
     ...{ context_window, max_iterations },
   };

@@ -16,10 +16,27 @@ const AgentName = z
     "must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
   );
 
+type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers">;
+
 export type AgentSchema = ReturnType<typeof agentSchema>;
 
+/** The whole file: several agents, or one that has a name. */
+export function fileSchemas(parts: Parts) {
+  const agent = agentSchema(parts);
+  const shared = {
+    mcp_servers: parts.mcpServers
+      .optional()
+      .describe("Other programs whose tools agents may name as `mcp__<server>__<tool>`."),
+  };
+  return {
+    agent,
+    several: agentsSchema(agent).extend(shared),
+    single: agent.extend({ ...shared, name: AgentName }),
+  };
+}
+
 /** One agent, without its name. */
-export function agentSchema({ backends, hooks, tools }: Pick<Catalogue, "backends" | "hooks" | "tools">) {
+function agentSchema({ backends, hooks, tools }: Parts) {
   return AgentFields.extend({
     model: ModelSpec.optional().describe(
       "`provider:model` or a map. Default: whatever there is a key for, else the built-in demo.",
@@ -27,7 +44,10 @@ export function agentSchema({ backends, hooks, tools }: Pick<Catalogue, "backend
     backend: backends
       .optional()
       .describe("Where the agent's files and commands live. Without one it has none."),
-    tools: z.array(toolName(tools)).default([]).describe("Names and globs of tools."),
+    tools: z.array(toolName(tools())).default([]).describe("Names and globs of tools."),
+    permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
+      .optional()
+      .describe("Which calls run, which are refused, and which a person is asked about: short for the hook."),
     hooks: hookSettings(hooks)
       .optional()
       .describe("Switched off, on, or on with options; the order is fixed."),
@@ -35,7 +55,7 @@ export function agentSchema({ backends, hooks, tools }: Pick<Catalogue, "backend
 }
 
 /** Several agents, each with what it does not say itself out of `defaults`. */
-export function agentsSchema(agent: AgentSchema) {
+function agentsSchema(agent: AgentSchema) {
   return z.strictObject({
     version: z.literal(1).optional(),
     defaults: agent
@@ -49,9 +69,6 @@ export function agentsSchema(agent: AgentSchema) {
       .describe("The first one, or the one called `default`, answers when a run names none."),
   });
 }
-
-/** One agent as the whole file. */
-export const singleAgentSchema = (agent: AgentSchema) => agent.extend({ name: AgentName });
 
 function hookSettings(hooks: readonly HookDefinition[]) {
   return z.strictObject(Object.fromEntries(hooks.map((hook) => [hook.name, hookSetting(hook).optional()])));
@@ -74,11 +91,10 @@ function toolName(tools: readonly Tool[]) {
     });
 }
 
+/** Any other name may be that of a tool which a tenant registers. */
 function nameFault(name: string, names: readonly string[]): string | undefined {
-  if (names.includes(name)) return undefined;
-  const known = names.length > 0 ? `there are ${names.join(", ")}` : "there are none to name";
-  const hint = didYouMean(name, names) || `; ${known}, and what hooks offer is there by itself`;
-  return `must be the name of a tool, or a glob${hint}`;
+  const meant = names.includes(name) ? "" : didYouMean(name, names);
+  return meant && `must be the name of a tool, or a glob${meant}`;
 }
 
 function patternFault(pattern: string): string | undefined {

@@ -10,8 +10,11 @@ export function toolMatcher(text: string): (name: string) => boolean {
   return isPattern(text) ? globMatcher(text) : (name) => name === text;
 }
 
-/** Each once, in the catalogue's order. */
+/** Each once, in their order; of several of one name the first. */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
   const matchers = choice.map(toolMatcher);
-  return tools.filter(({ name }) => matchers.some((matches) => matches(name)));
+  const chosen = new Map<string, Tool>();
+  for (const tool of tools)
+    if (!chosen.has(tool.name) && matchers.some((matches) => matches(tool.name))) chosen.set(tool.name, tool);
+  return [...chosen.values()];
 }

@@ -44,6 +44,8 @@ export interface DockerSettings {
   readonly host: string | undefined;
   /** Marks what belongs to us on an engine that others use as well. Default: made once, kept in `dataDir`. */
   readonly deployment: string | undefined;
+  /** Whether other servers use the same sandboxes: then they outlast this one, until nobody has used them. */
+  readonly isShared: boolean;
   /** Sandboxes that run at once. */
   readonly caps: SandboxCaps;
   /** How often those that are not used are looked for. */

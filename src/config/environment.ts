@@ -1,18 +1,52 @@
 // The environment variables that override config/server.yaml. A variable that is empty counts as not set.
 
 import { z } from "zod";
+import { type AuthConfig, AuthScheme, JwtAlgorithm, JwtConfig, TicketSecret } from "../core/auth-config.ts";
+import { Network } from "../lib/addresses.ts";
 import { check, sentence } from "../lib/check.ts";
 import { given } from "../lib/given.ts";
 import type { Variables } from "../lib/interpolate.ts";
-import { DockerHost, Host, LogLevel, Port, type ServerConfig, StoreKind } from "./server.ts";
+import { Origin } from "../lib/origin.ts";
+import {
+  DockerHost,
+  Host,
+  LogLevel,
+  Port,
+  PublicUrl,
+  RedisUrl,
+  type ServerConfig,
+  StoreKind,
+  ToolHosts,
+} from "./server.ts";
+
+/** `a, b` */
+const list = <T extends z.ZodType<unknown, string>>(item: T) =>
+  z
+    .string()
+    .transform((text) => text.split(",").map((each) => each.trim()))
+    .pipe(z.array(item));
 
 const Settings = z.object({
+  AUTH: AuthScheme.optional(),
+  TRUSTED_PROXIES: list(Network).optional(),
+  JWT_JWKS_URL: JwtConfig.shape.jwks_url.optional(),
+  JWT_ISSUER: JwtConfig.shape.issuer.optional(),
+  JWT_AUDIENCE: JwtConfig.shape.audience.optional(),
+  JWT_ALGORITHMS: list(JwtAlgorithm).optional(),
+  JWT_TENANT_CLAIM: z.string().optional(),
+  JWT_USER_CLAIM: z.string().optional(),
+  JWT_SCOPES_CLAIM: z.string().optional(),
+  TICKET_SECRET: TicketSecret.optional(),
+  CORS_ORIGINS: list(Origin).optional(),
+  PUBLIC_URL: PublicUrl.optional(),
+  HTTP_TOOLS_ALLOW: ToolHosts.optional(),
   CONFIG_FILE: z.string().optional(),
   HOST: Host.optional(),
   PORT: z.string().regex(/^\d+$/, "must be a whole number").transform(Number).pipe(Port).optional(),
   DATA_DIR: z.string().optional(),
   AGENTS_FILE: z.string().optional(),
   STORE: StoreKind.optional(),
+  REDIS_URL: RedisUrl.optional(),
   DOCKER_HOST: DockerHost.optional(),
   LOG_LEVEL: LogLevel.optional(),
   ALLOW_LOCAL_BACKEND: z
@@ -35,15 +69,37 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
 
 /** `config` with what the environment says instead. */
 export function override(config: ServerConfig, settings: Settings): ServerConfig {
-  const { HOST, PORT, DATA_DIR, AGENTS_FILE, STORE, LOG_LEVEL, ALLOW_LOCAL_BACKEND, DOCKER_HOST } = settings;
+  const { HOST, PORT, DATA_DIR, AGENTS_FILE, STORE, REDIS_URL, LOG_LEVEL } = settings;
+  const { ALLOW_LOCAL_BACKEND, DOCKER_HOST } = settings;
   return {
     ...config,
+    auth: overrideAuth(config.auth, settings),
+    cors: { ...config.cors, ...given({ origins: settings.CORS_ORIGINS }) },
     ...given({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
+    ...given({ public_url: settings.PUBLIC_URL }),
+    http_tools: { ...config.http_tools, ...given({ allow: settings.HTTP_TOOLS_ALLOW }) },
+    redis: { ...config.redis, ...given({ url: REDIS_URL }) },
     listen: { ...config.listen, ...given({ host: HOST, port: PORT }) },
     backends: {
       ...config.backends,
       ...given({ allow_local: ALLOW_LOCAL_BACKEND }),
       docker: { ...config.backends.docker, ...given({ host: DOCKER_HOST }) },
+    },
+  };
+}
+
+function overrideAuth(auth: AuthConfig, settings: Settings): AuthConfig {
+  const { AUTH, TRUSTED_PROXIES, TICKET_SECRET, JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE, JWT_ALGORITHMS } =
+    settings;
+  const { JWT_TENANT_CLAIM, JWT_USER_CLAIM, JWT_SCOPES_CLAIM } = settings;
+  return {
+    ...auth,
+    ...given({ scheme: AUTH, trusted_proxies: TRUSTED_PROXIES, ticket_secret: TICKET_SECRET }),
+    jwt: {
+      ...auth.jwt,
+      ...given({ jwks_url: JWT_JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE }),
+      ...given({ algorithms: JWT_ALGORITHMS, tenant_claim: JWT_TENANT_CLAIM }),
+      ...given({ user_claim: JWT_USER_CLAIM, scopes_claim: JWT_SCOPES_CLAIM }),
     },
   };
 }

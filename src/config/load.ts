@@ -1,6 +1,7 @@
 // The server's settings out of the environment and the file that it names, checked as a whole.
 
 import { z } from "zod";
+import { authProblems } from "../core/auth-config.ts";
 import { AppError } from "../core/errors.ts";
 import type { Variables } from "../lib/interpolate.ts";
 import { readText } from "../lib/read-text.ts";
@@ -14,7 +15,12 @@ const DEFAULT_FILE = "config/server.yaml";
 export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   const environment = readEnvironment(env);
   const file = await readServerFile(env);
-  if ("value" in environment && "value" in file) return override(file.value, environment.value);
+  if ("value" in environment && "value" in file) {
+    const config = override(file.value, environment.value);
+    const wrong = authProblems(config.listen.host, config.auth);
+    if (wrong.length === 0) return config;
+    throw new AppError("config_invalid", wrong.join("\n"));
+  }
   const problems = [environment, file].flatMap((part) => ("problems" in part ? part.problems : []));
   throw new AppError("config_invalid", problems.join("\n"));
 }

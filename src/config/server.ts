@@ -1,24 +1,18 @@
 // The server's own settings: the schema of config/server.yaml, and the type of what comes out of it. Every key
 // has a default that works on a laptop. Durations are written like "10s" and held in milliseconds.
 
-import { BlockList, isIP } from "node:net";
 import { z } from "zod";
+import { AuthConfig } from "../core/auth-config.ts";
 import { Duration } from "../lib/duration.ts";
+import { hostList } from "../lib/host-list.ts";
+import { Origin } from "../lib/origin.ts";
 
 const MIB = 1024 * 1024;
 const count = z.int().min(1);
 
-const NOT_LOOPBACK =
-  "must be an address that only this machine can reach, such as 127.0.0.1: this version has no authentication," +
-  " so whoever reaches the port may do everything. To serve others, put a gateway on this machine that" +
-  " authenticates them and forwards to it";
-
-export const Host = z.string().refine(isLoopback, NOT_LOOPBACK);
+export const Host = z.string().min(1);
 export const Port = z.int().min(0).max(65_535);
-export const StoreKind = z.enum(["memory", "sqlite"], {
-  error: ({ input }) =>
-    input === "redis" ? "must be `sqlite` or `memory`: `redis` is not available in this version" : undefined,
-});
+export const StoreKind = z.enum(["memory", "sqlite", "redis"]);
 export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]);
 
 const Listen = z.strictObject({ host: Host.default("127.0.0.1"), port: Port.default(8000) });
@@ -32,6 +26,19 @@ export const DockerHost = z
     /^(unix:\/\/\/|\/|(tcp|https?):\/\/[^/]+$)/,
     "must be unix:///path/to/docker.sock or tcp://host:port",
   );
+
+export const RedisUrl = z
+  .string()
+  .regex(
+    /^rediss?:\/\/[^/]+(\/\d{1,3})?$/,
+    "must be redis://[user:password@]host[:port][/database], or rediss:// for TLS",
+  );
+
+const Redis = z.strictObject({
+  url: RedisUrl.default("redis://127.0.0.1:6379"),
+  lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s").prefault("10s"),
+  wait_replicas: z.int().min(0).default(0),
+});
 
 const Docker = z.strictObject({
   host: DockerHost.optional(),
@@ -52,6 +59,7 @@ const Limits = z.strictObject({
   upload_bytes: count.default(1024 * MIB),
   runs: count.default(256),
   queued_runs: z.int().min(0).default(16),
+  waiting_threads: count.default(1000),
   streams: count.default(10_000),
 });
 
@@ -67,12 +75,33 @@ const Retention = z.strictObject({
 
 const Shutdown = z.strictObject({ grace: Duration.prefault("10s") });
 
+/** `host` or `host:port`, several with commas. */
+export const ToolHosts = z.string().superRefine((text, context) => {
+  try {
+    hostList(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : "cannot be read";
+    context.addIssue({ code: "custom", message: `must be a list such as tools.internal:8080: it ${why}` });
+  }
+});
+
+export const PublicUrl = z
+  .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
+  .transform((url) => url.replace(/\/+$/, ""));
+
+const HttpTools = z.strictObject({ allow: ToolHosts.default("") });
+
 export const ServerConfig = z.strictObject({
   listen: Listen.prefault({}),
   data_dir: z.string().min(1).default("./data"),
   agents_file: z.string().min(1).default("./agents.yaml"),
   store: StoreKind.default("sqlite"),
+  redis: Redis.prefault({}),
   log_level: LogLevel.default("info"),
+  auth: AuthConfig.prefault({}),
+  public_url: PublicUrl.optional(),
+  http_tools: HttpTools.prefault({}),
+  cors: z.strictObject({ origins: z.array(Origin).max(100).default([]) }).prefault({}),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
   streams: Streams.prefault({}),
@@ -80,14 +109,3 @@ export const ServerConfig = z.strictObject({
   shutdown: Shutdown.prefault({}),
 });
 export type ServerConfig = z.output<typeof ServerConfig>;
-
-/** By the text alone: a name is not resolved, and none but `localhost` counts. */
-function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  if (family === 0) return host.toLowerCase() === "localhost";
-  return LOOPBACK.check(host, family === 4 ? "ipv4" : "ipv6");
-}
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
-LOOPBACK.addAddress("::1", "ipv6");

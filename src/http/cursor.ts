@@ -1,5 +1,6 @@
 // Where a viewer stands in a run: the id of the last event it got, `<run>:<epoch>-<seq>`.
 
+import type { FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import { isSettled, type RunRecord } from "../core/stores.ts";
@@ -7,11 +8,17 @@ import type { RunManager } from "../runs/manager.ts";
 
 const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):\d{1,9}-)?(?<seq>\d{1,9})$/;
 
-/** The run that a cursor belongs to. Throws `invalid_request` for what is no cursor. */
-export function runOf(cursor: string): string {
-  const run = CURSOR.exec(cursor)?.groups?.run;
+/** The cursor with which a client comes back. */
+export function lastEventId({ headers }: FastifyRequest): string | undefined {
+  const header = headers["last-event-id"];
+  return typeof header === "string" ? header : undefined;
+}
+
+/** The run and the event that the cursor of somebody names who follows a thread. Throws `invalid_request`. */
+export function placeOf(cursor: string): { runId: string; after: number } {
+  const { run, seq } = CURSOR.exec(cursor)?.groups ?? {};
   if (run === undefined) throw notACursor();
-  return run;
+  return { runId: run, after: Number(seq) };
 }
 
 /**

@@ -4,10 +4,12 @@ import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import { isGone } from "./gone.ts";
 import type { Problem } from "./schemas.ts";
 
 const STATUS: Record<ErrorCode, number> = {
   invalid_request: 400,
+  unauthorized: 401,
   forbidden: 403,
   not_found: 404,
   payload_too_large: 413,
@@ -19,6 +21,7 @@ const STATUS: Record<ErrorCode, number> = {
   limit_exceeded: 429,
   run_not_active: 409,
   events_expired: 410,
+  interrupt_closed: 409,
   model_auth: 502,
   model_rejected: 502,
   model_rate_limited: 503,
@@ -74,6 +77,7 @@ export function sendProblem(thrown: FastifyError | Error, request: FastifyReques
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
+  if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
   // The path alone: a query may carry what does not belong into an answer or a log.
   const [path = "/"] = request.url.split("?");
   return reply
@@ -99,6 +103,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
 
 function fromFastify(thrown: FastifyError | Error): AppError {
   if (thrown instanceof AppError) return thrown;
+  if (isGone(thrown)) return new AppError("cancelled", thrown.message);
   const code = "code" in thrown ? thrown.code : undefined;
   const known = code === undefined ? undefined : FASTIFY[code];
   if (known) return new AppError(known[0], known[1], { cause: thrown });

@@ -12,3 +12,6 @@ export function gone({ raw }: FastifyReply): AbortSignal {
   if (raw.destroyed) controller.abort(GONE);
   return controller.signal;
 }
+
+/** Whether that is why something was given up: nobody waits for the answer, and nothing is wrong. */
+export const isGone = (error: unknown) => error === GONE;

@@ -1,8 +1,9 @@
 // A run as a viewer gets it: its entries as frames. A viewer is a cursor, not a queue: it reads on from the log.
 
-import { AppError } from "../core/errors.ts";
+import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { LogEntry, RunRecord } from "../core/stores.ts";
+import type { Following } from "../runs/following.ts";
 import type { RunManager } from "../runs/manager.ts";
 import { type Frames, resetFrame } from "./sse.ts";
 
@@ -24,13 +25,21 @@ export function runFrames(runs: RunManager, { owner, run, after }: View): Frames
         }
         return;
       } catch (error) {
-        if (!(error instanceof AppError) || error.code !== "events_expired") throw error;
+        if (!hasCode(error, "events_expired")) throw error;
         yield resetFrame(error);
         const { first, last } = await runs.bounds(owner, run);
         if (last <= cursor) return;
         cursor = Math.max(cursor, first - 1);
       }
     }
+  };
+}
+
+/** The same of a thread, run after run. */
+export function threadFrames(runs: RunManager, thread: Following): Frames {
+  return async function* (signal) {
+    for await (const { run, after } of runs.follow(thread, signal))
+      yield* runFrames(runs, { owner: thread.owner, run, after })(signal);
   };
 }
 

@@ -1,7 +1,9 @@
 // What clients send and get, beyond the language's own types. Everything here is in openapi.yaml.
 
 import { z } from "zod";
+import { ClientTool } from "../core/client-tools.ts";
 import { Id } from "../core/ids.ts";
+import { Answer } from "../core/interrupt.ts";
 import { Message, Part } from "../core/message.ts";
 import { ModelSettings } from "../core/model.ts";
 import { Metadata, RunRecord, Thread } from "../core/stores.ts";
@@ -32,6 +34,15 @@ export const InputMessage = z
   })
   .meta({ id: "InputMessage" });
 
+const ClientTools = z
+  .array(ClientTool)
+  .min(1)
+  .max(64)
+  .optional()
+  .describe(
+    "Tools that the client itself carries out: a call of one interrupts the run, `resume` brings its result.",
+  );
+
 export const StartRunBody = z
   .strictObject({
     agent: z
@@ -44,6 +55,7 @@ export const StartRunBody = z
     messages: z.array(InputMessage).min(1).max(100).optional(),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,
+    tools: ClientTools,
     metadata: Metadata.default({}),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])
@@ -63,6 +75,15 @@ export const StartRunBody = z
   })
   .meta({ id: "StartRun" });
 export type StartRunBody = z.infer<typeof StartRunBody>;
+
+export const ResumeBody = z
+  .strictObject({
+    answers: z.array(Answer).min(1).max(64).describe("To some or all of what is open."),
+    tools: ClientTools,
+    on_disconnect: StartRunBody.shape.on_disconnect,
+    background: StartRunBody.shape.background,
+  })
+  .meta({ id: "ResumeRun" });
 
 export const FinishedRun = RunRecord.extend({
   messages: z.array(Message).describe("What this run added to the thread, its input included."),
@@ -101,6 +122,11 @@ export const MessagesQuery = z.strictObject({
 export const EventsQuery = z.strictObject({
   after: z.string().max(128).optional().describe("As Last-Event-ID, for clients that cannot send it."),
   heartbeat: z.enum(["comment", "named"]).default("comment"),
+  ticket: z
+    .string()
+    .max(8192)
+    .optional()
+    .describe("Of `POST /tickets`, for browsers, whose EventSource sends no headers."),
 });
 
 export const pageOf = <T extends z.ZodType>(item: T) =>

@@ -3,20 +3,42 @@
 import { fastifySSE } from "@fastify/sse";
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { AppError } from "../core/errors.ts";
+import { guard } from "./auth/guard.ts";
+import { createAuthenticate } from "./auth/index.ts";
+import { refuseForeignNames } from "./auth/none.ts";
+import { createTickets } from "./auth/tickets.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
-import { refuseForeignNames, refuseForeignPages } from "./principal.ts";
+import { refuseForeignPages } from "./foreign-pages.ts";
+import { browserHeaders } from "./headers.ts";
+import { withoutQueries } from "./request-log.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { interruptRoutes } from "./routes/interrupts.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { threadEventRoutes } from "./routes/thread-events.ts";
 import { threadRoutes } from "./routes/threads.ts";
+import { ticketRoutes } from "./routes/tickets.ts";
+import { toolRoutes } from "./routes/tools.ts";
 import type { HttpServices } from "./services.ts";
 import { createStreams } from "./streams.ts";
 import { withZod } from "./validation.ts";
 
 export type HttpServer = Awaited<ReturnType<typeof createServer>>;
+
+const ROUTES = [
+  healthRoutes,
+  agentRoutes,
+  threadRoutes,
+  threadEventRoutes,
+  runRoutes,
+  interruptRoutes,
+  toolRoutes,
+  backendRoutes,
+  eventRoutes,
+];
 
 /** Does not listen yet. `extend` sees the server before its routes. */
 export async function createServer(
@@ -26,20 +48,26 @@ export async function createServer(
 ) {
   const server = bare(services, logger);
   await extend(server);
+  const { auth, apiKeys, origins } = services.access;
+  const tickets = createTickets(auth.ticket_secret);
+  await browserHeaders(server, origins);
+  if (auth.scheme === "none") server.addHook("onRequest", refuseForeignNames);
+  server.addHook("onRequest", refuseForeignPages(origins));
+  guard(server, createAuthenticate(auth, apiKeys), tickets);
   // Heartbeats are ours: the plugin's would ignore back-pressure.
   await server.register(fastifySSE, { heartbeatInterval: 0 });
   const app = withZod(server);
   const streams = createStreams(services.limits);
   server.addHook("preClose", async () => streams.close());
-  for (const routes of [healthRoutes, agentRoutes, threadRoutes, runRoutes, backendRoutes, eventRoutes])
-    routes(app, { ...services, streams });
+  for (const routes of ROUTES) routes(app, { ...services, streams });
+  ticketRoutes(app, tickets);
   docsRoutes(app);
   return server;
 }
 
-function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
+function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   const server = fastify({
-    loggerInstance,
+    loggerInstance: withoutQueries(logger),
     bodyLimit: limits.bodyBytes,
     // A HEAD route would run an event stream's handler and never end.
     exposeHeadRoutes: false,
@@ -50,12 +78,6 @@ function bare({ limits }: HttpServices, loggerInstance: FastifyBaseLogger) {
   });
   // JSON is all that is understood; a form or a plain text from some web page is not.
   server.removeContentTypeParser("text/plain");
-  server.addHook("onRequest", refuseForeignNames);
-  server.addHook("onRequest", refuseForeignPages);
-  server.addHook(
-    "onRequest",
-    async (_request, reply) => void reply.header("x-content-type-options", "nosniff"),
-  );
   closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>

@@ -2,6 +2,8 @@
 
 import type { AgentInfo } from "../agents/registry.ts";
 import type { AgentDefinition } from "../core/agent.ts";
+import type { ApiKeyStore } from "../core/api-keys.ts";
+import type { AuthConfig } from "../core/auth-config.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { Stores } from "../core/stores.ts";
 import type { RunManager } from "../runs/manager.ts";
@@ -15,6 +17,14 @@ export interface HttpServices {
     /** The default one for no name. Throws `invalid_request`. */
     find(name: string | undefined): AgentDefinition;
     list(): readonly AgentInfo[];
+    /** Whether the server itself has a tool of that name. */
+    isReserved(name: string): boolean;
+  };
+  readonly access: {
+    readonly auth: AuthConfig;
+    readonly apiKeys?: ApiKeyStore | undefined;
+    /** The sites whose pages may use this server. */
+    readonly origins: readonly string[];
   };
   readonly limits: HttpLimits;
   readonly version: string;

@@ -5,12 +5,14 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { check, type Fault, sentence } from "../lib/check.ts";
+import { isNestedDeeper } from "../lib/nesting.ts";
 
 /** The server as the routes see it. */
 export type App = ReturnType<typeof withZod>;
 
 export function withZod(server: FastifyInstance) {
   server.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
+    if (httpPart === "body" && isNestedDeeper(data, MAX_DEPTH)) return { error: tooDeep() };
     // Fastify says null for a body that is not there.
     const checked = check(schema, data ?? undefined);
     return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
@@ -23,6 +25,12 @@ export function withZod(server: FastifyInstance) {
   );
   return server.withTypeProvider<ZodTypeProvider>();
 }
+
+/** Of lists and maps within each other in a body. Whatever walks through one may call itself for each. */
+const MAX_DEPTH = 64;
+
+const tooDeep = () =>
+  new AppError("invalid_request", `Invalid body: it must not be nested more than ${MAX_DEPTH} deep.`);
 
 const MAX_ISSUES = 20;
 

@@ -1,19 +1,22 @@
 // Drives one claimed run from its first event to its last. The run belongs to the server: nobody needs to be
 // watching, and whoever watches reads the log.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import type { Backend, BackendPool } from "../core/backend.ts";
-import { AppError, type ErrorInfo } from "../core/errors.ts";
+import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import { failedEnd, type Opening } from "../core/grammar.ts";
+import type { Owner } from "../core/ids.ts";
 import { runAgent } from "../core/loop.ts";
 import { toolMessage } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
-import type { RunInput } from "../core/run.ts";
 import type { Claim, RunRecord, Stores } from "../core/stores.ts";
+import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { announceEnd, announceStart } from "./announce.ts";
-import { leftovers } from "./leftovers.ts";
+import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
+import { load } from "./load.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
 /** Where runs find their agents. */
@@ -22,10 +25,12 @@ export interface AgentSource {
   find(name: string | undefined): AgentDefinition;
   /** Throws `invalid_request` for a model that a run of this agent may not ask for. */
   checkModel(definition: AgentDefinition, model: string): void;
+  /** Whether the server itself has a tool of that name. */
+  isReserved(name: string): boolean;
   /** An agent for one run. */
   build(
     definition: AgentDefinition,
-    services: { backend?: Backend; recorder?: TraceRecorder },
+    services: { backend?: Backend; recorder?: TraceRecorder; tools?: readonly Tool[] },
     overrides: { model?: string },
   ): Agent;
 }
@@ -35,17 +40,21 @@ export interface DriveServices {
   readonly agents: AgentSource;
   readonly backends: BackendPool;
   readonly recorder?: TraceRecorder;
+  /** The tools that an agent has of its user's tenant, besides the server's own. */
+  tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
 }
 
 /** How a running run is reached from outside. */
 export interface Control {
   readonly signal: AbortSignal;
+  /** Aborted when the run goes on elsewhere: then nothing more is written for it here. */
+  readonly left: AbortSignal;
   interruptRequested(): boolean;
 }
 
 /**
- * Resolves once the run is settled. Throws when it could not be, because the lease is lost or the store is
- * gone: the run is then another process's, or the next one's.
+ * Resolves once the run is settled. Throws when it could not be, because the lease is lost or the run was left: it is
+ * then another process's, or the next one's.
  */
 export async function drive(claim: Claim, services: DriveServices, control: Control): Promise<void> {
   const { bus, events } = services.stores;
@@ -54,65 +63,33 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   announceStart(bus, lease.owner, run);
   let last: StreamEvent | undefined;
   try {
-    const { agent, input } = await load(claim, services, control);
-    if (run.attempt > 1) await beginIfNobodyDid(claim, services, writer, agent.model.name);
+    const before = run.attempt > 1 ? await leftovers(events, lease) : NOTHING;
+    const { agent, input, forgetDelivered } = await load(claim, services, control, before);
+    if (run.attempt > 1)
+      for (const event of await missingStart(claim, services, agent.model.name)) await writer.write(event);
+    const atWork = new Set<string>();
     for await (const event of runAgent(agent, input)) {
+      if (event.event === "on_tool_start") atWork.add(event.data.call_id);
+      if (event.event === "on_tool_end") atWork.delete(event.data.call_id);
+      // A call that is still at work here must not be begun elsewhere.
+      if (control.left.aborted && atWork.size > 0) continue;
+      control.left.throwIfAborted();
       await writer.write(event);
-      if (event.event === "run_resumed") await closeLeftovers(claim, services, writer, input);
+      if (event.event === "on_message") await forgetDelivered(event.data.message);
+      if (event.event === "run_resumed") await closeLeftovers(before, writer);
       last = event;
     }
     announceEnd(bus, lease.owner, run, last?.event === "done" ? last.data.status : "error");
   } catch (error) {
-    if (!isLost(error)) await settleAsFailed(claim, services, AppError.from(error).toInfo());
+    control.left.throwIfAborted();
+    if (hasCode(error, "lease_lost")) throw error;
+    await settleAsFailed(claim, services, AppError.from(error).toInfo(), control.left);
     throw error;
   }
 }
 
-interface Loaded {
-  readonly agent: Agent;
-  readonly input: RunInput & { readonly begun: Set<string> };
-}
-
-async function load(claim: Claim, services: DriveServices, control: Control): Promise<Loaded> {
-  const { lease, run, request } = claim;
-  const { stores, agents, backends, recorder } = services;
-  const definition = agents.find(run.agent);
-  const [messages, state, backend] = await Promise.all([
-    stores.threads.messages(lease.owner, lease.thread_id),
-    stores.threads.state(lease.owner, lease.thread_id),
-    definition.backend ? backends.get(lease.owner, definition.backend) : undefined,
-  ]);
-  const parts = { ...(backend ? { backend } : {}), ...(recorder ? { recorder } : {}) };
-  const agent = agents.build(definition, parts, request.model === undefined ? {} : { model: request.model });
-  const input = {
-    id: run.id,
-    threadId: lease.thread_id,
-    owner: lease.owner,
-    attempt: run.attempt,
-    signal: control.signal,
-    messages,
-    state: new Map(Object.entries(state)),
-    settings: request.settings,
-    input: request.input,
-    begun: new Set<string>(),
-    inbox: () => stores.runs.inbox(lease),
-    interruptRequested: control.interruptRequested,
-    ...(backend ? { backend } : {}),
-  };
-  return { agent, input };
-}
-
-/** What the dead attempt left open is closed before the new one goes on, which learns which calls had begun. */
-async function closeLeftovers(
-  { lease }: Claim,
-  { stores }: DriveServices,
-  writer: RunWriter,
-  { begun, messages }: Loaded["input"],
-): Promise<void> {
-  const { openings, begun: calls, isWhole } = await leftovers(stores.events, lease);
-  for (const call of calls) begun.add(call);
-  // Where the log does not tell, every call that has no result may have begun.
-  if (!isWhole) for (const call of unanswered(messages)) begun.add(call.id);
+/** What the dead attempt left open is closed before the new one goes on. */
+async function closeLeftovers({ openings }: Leftovers, writer: RunWriter): Promise<void> {
   if (openings.length > 0) await writer.write(...openings.map(givenUp));
 }
 
@@ -124,37 +101,56 @@ function givenUp(opening: Opening): StreamEvent {
   return { event: "on_tool_end", name: opening.name, data: { call_id, interrupted: true, duration_ms: 0 } };
 }
 
-/** What went wrong outside the loop still ends the run as it should: brackets closed, calls answered. */
-async function settleAsFailed(claim: Claim, services: DriveServices, error: ErrorInfo): Promise<void> {
+/** How often a store that is away is tried again, in ms. */
+const RETRY_MS = 1_000;
+
+/**
+ * What went wrong outside the loop still ends the run as it should, as soon as the store is there: unless it was taken
+ * over by then, or `left` aborts. Never throws.
+ */
+async function settleAsFailed(
+  claim: Claim,
+  services: DriveServices,
+  error: ErrorInfo,
+  left: AbortSignal,
+): Promise<void> {
+  while (!left.aborted) {
+    try {
+      return await writeFailure(claim, services, error);
+    } catch (failure) {
+      if (!hasCode(failure, "unavailable")) return;
+      await sleep(RETRY_MS, undefined, { signal: left }).catch(() => {});
+    }
+  }
+}
+
+/** Brackets closed, calls answered, and the error last: all as one, as an end has room in a store that is full. */
+async function writeFailure(claim: Claim, services: DriveServices, error: ErrorInfo): Promise<void> {
   const { lease, run, request } = claim;
   const { events, threads } = services.stores;
-  const writer = createWriter(events, lease);
-  await beginIfNobodyDid(claim, services, writer, request.model ?? "");
-  const { openings } = await leftovers(events, lease);
+  const start = await missingStart(claim, services, request.model ?? "");
+  const { openings, usage } = await leftovers(events, lease);
   const calls = unanswered(await threads.messages(lease.owner, lease.thread_id));
   const results = calls.map((call) => toolMessage(call, "", `Outcome unknown: ${error.message}`));
-  await writer.write(
+  await createWriter(events, lease).write(
+    ...start,
     ...openings.map((opening) => failedEnd(opening, error)),
     ...results.map((message): StreamEvent => ({ event: "on_message", data: { message } })),
-    { event: "error", data: error },
+    { event: "error", data: { ...error, usage } },
   );
   announceEnd(services.stores.bus, lease.owner, run, "error");
 }
 
 /** A process may have died before it wrote the first event; a run begins with `run_start` all the same. */
-async function beginIfNobodyDid(
+async function missingStart(
   { lease, run }: Claim,
   { stores }: DriveServices,
-  writer: RunWriter,
   model: string,
-): Promise<void> {
+): Promise<StreamEvent[]> {
   const { last } = await stores.events.bounds(lease);
-  if (last === 0) await writer.write(runStart(run, model));
+  return last === 0 ? [runStart(run, model)] : [];
 }
 
 function runStart({ agent }: RunRecord, model: string): StreamEvent {
   return { event: "run_start", data: { agent, model, attempt: 1 } };
 }
-
-/** Nothing more can be written for this run. */
-const isLost = (error: unknown) => error instanceof AppError && error.code === "lease_lost";

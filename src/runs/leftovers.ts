@@ -2,6 +2,7 @@
 
 import type { EventName, StreamEvent } from "../core/event.ts";
 import { BRACKETS, type Opening, stillOpen } from "../core/grammar.ts";
+import { addUsage, NO_USAGE, type Usage } from "../core/message.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
 
 export interface Leftovers {
@@ -9,9 +10,14 @@ export interface Leftovers {
   readonly openings: readonly Opening[];
   /** Every tool call that has begun, ended or not: what it did is known only by its result in the thread. */
   readonly begun: readonly string[];
+  /** What its model calls have used so far. */
+  readonly usage: Usage;
   /** False when the log no longer goes back to the run's beginning: more may be open. */
   readonly isWhole: boolean;
 }
+
+/** Of a run that has not begun. */
+export const NOTHING: Leftovers = { openings: [], begun: [], usage: NO_USAGE, isWhole: true };
 
 const OF_INTEREST: ReadonlySet<EventName> = new Set(BRACKETS);
 
@@ -28,5 +34,8 @@ export async function leftovers(log: EventLog, lease: Lease): Promise<Leftovers>
   }
   const own = events.filter((event) => !event.path);
   const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
-  return { openings: stillOpen(own), begun, isWhole: first <= 1 };
+  const usage = own
+    .flatMap((event) => (event.event === "on_chat_model_end" ? (event.data.usage ?? []) : []))
+    .reduce(addUsage, NO_USAGE);
+  return { openings: stillOpen(own), begun, usage, isWhole: first <= 1 };
 }

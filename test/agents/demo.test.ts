@@ -8,6 +8,7 @@ import { createRegistry } from "../../src/agents/registry.ts";
 import { BackendOptions } from "../../src/backends/index.ts";
 import { hooks } from "../../src/hooks/index.ts";
 import { createModel, missingKey } from "../../src/models/index.ts";
+import { McpServerDefinitions } from "../../src/tools/mcp/options.ts";
 import { type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 import { newPool } from "../support/pool.ts";
@@ -17,7 +18,7 @@ const registry = (env: Record<string, string>) =>
     file: "agents.yaml",
     env,
     catalogue: {
-      ...{ hooks, tools: [], backends: BackendOptions },
+      ...{ hooks, tools: () => [], mcpServers: McpServerDefinitions, backends: BackendOptions },
       createModel: (spec) => createModel(spec, env),
       missingKey: (spec) => missingKey(spec, env),
     },

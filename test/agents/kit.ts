@@ -10,6 +10,7 @@ import { AppError } from "../../src/core/errors.ts";
 import { defineHook } from "../../src/core/hook.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
+import { McpServerDefinitions } from "../../src/tools/mcp/options.ts";
 
 const tool = (name: string) =>
   defineTool({ name, description: "A tool.", parameters: z.object({}), execute: () => "ok" });
@@ -50,7 +51,8 @@ export const catalogue: Catalogue = {
     hook("vault", z.strictObject({ path: z.string() }), false),
     hook("inner", z.strictObject({}), true),
   ],
-  tools: [tool("calculate"), tool("current_datetime"), tool("web_search"), tool("web_fetch")],
+  tools: () => [tool("calculate"), tool("current_datetime"), tool("web_search"), tool("web_fetch")],
+  mcpServers: McpServerDefinitions,
   backends: z.discriminatedUnion("type", [Local]),
   createModel(spec) {
     const name = typeof spec === "string" ? spec : `${spec.provider}:${spec.model}`;

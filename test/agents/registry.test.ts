@@ -1,8 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import type { Catalogue } from "../../src/agents/catalogue.ts";
 import { createRegistry } from "../../src/agents/registry.ts";
 import type { ModelSpec } from "../../src/core/agent.ts";
+import { defineHook } from "../../src/core/hook.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { agentsFile, catalogue, made } from "./kit.ts";
 
@@ -83,6 +85,20 @@ test("makes the hooks anew for each run, and the model once", async () => {
   const [one, other] = [agents.build(definition, {}, {}), agents.build(definition, {}, {})];
   expect(other.hooks[0]).not.toBe(one.hooks[0]);
   expect(other.model).toBe(one.model);
+});
+
+test("a hook gets its models from where the agent has its own", async () => {
+  const models: unknown[] = [];
+  const asking = defineHook({
+    ...{ name: "asking", options: z.strictObject({}), activeByDefault: () => true },
+    create(_, { createModel }) {
+      models.push(createModel("acme:judge").name, createModel("acme:small"));
+      return { name: "asking" };
+    },
+  });
+  const { agents } = await registry("agents: { writer: { model: acme:small } }", { hooks: [asking] });
+  const { model } = agents.build(agents.find("writer"), {}, {});
+  expect(models).toEqual(["acme:judge", model]);
 });
 
 test("keeps no more than 64 models, those used last", async () => {

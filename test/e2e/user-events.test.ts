@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { AuthConfig } from "../../src/core/auth-config.ts";
 import { UserEvent } from "../../src/core/bus.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { createServer } from "../../src/http/server.ts";
@@ -166,10 +167,11 @@ async function bareServer() {
   const find = () => {
     throw new Error("There is none.");
   };
-  const agents = { find, checkModel: find, build: find, list: () => [] };
+  const agents = { find, checkModel: find, build: find, isReserved: () => false, list: () => [] };
   const runs = new RunManager({ stores, agents, backends, logger, maxActive: 1 });
   const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
-  const server = await createServer({ stores, runs, backends, agents, limits, version: "0" }, logger);
+  const access = { auth: AuthConfig.parse({}), origins: [] };
+  const server = await createServer({ stores, runs, backends, agents, access, limits, version: "0" }, logger);
   onTestFinished(async () => {
     await server.close();
     await stores.close();

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { agentSchema } from "../../src/agents/schema.ts";
+import { fileSchemas } from "../../src/agents/schema.ts";
 import { BackendOptions, backends } from "../../src/backends/index.ts";
 import { ServerConfig } from "../../src/config/server.ts";
 import { ModelConfig } from "../../src/core/agent.ts";
@@ -76,7 +76,7 @@ test("http-api.md shows every route, and none that there is not", () => {
   const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
   const fits = (path: string, route: string) =>
     new RegExp(
-      `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}/g, "[^/]+").replace("{path}", ".+")}$`,
+      `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}|\{token\}/g, "[^/]+").replace("{path}", ".+")}$`,
     ).test(path);
   const routes = Object.keys(paths);
   expect(shown.filter((path) => !routes.some((route) => fits(path, route)))).toEqual([]);
@@ -100,9 +100,16 @@ test("configuration.md tells every setting of the server with its default", () =
 });
 
 test("configuration.md tells every key of an agent", () => {
-  const agent = agentSchema({ hooks, backends: BackendOptions, tools: [] });
+  const { agent } = fileSchemas({
+    hooks,
+    backends: BackendOptions,
+    tools: () => [],
+    mcpServers: z.unknown(),
+  });
   const told = firstNames(rows("docs/configuration.md", "## Agents"));
-  expect(told.toSorted()).toEqual(["agents", "defaults", "version", ...Object.keys(agent.shape)].toSorted());
+  expect(told.toSorted()).toEqual(
+    ["agents", "defaults", "mcp_servers", "version", ...Object.keys(agent.shape)].toSorted(),
+  );
 });
 
 test("models.md tells every key of a model, and of a script's turn", () => {
@@ -116,7 +123,12 @@ test.each(hooks.map((hook) => [hook.name, hook] as const))(
   "hooks.md tells every option of %s with its default",
   (name, { options }) => {
     const told = rows("docs/hooks.md", `### ${name}`).map(([option, value]) => `${option} ${value}`);
-    for (const [option, value] of defaultsOf(options)) expect(told).toContain(`\`${option}\` ${value}`);
+    const written = (value: unknown) => {
+      if (value === undefined) return "–";
+      return Array.isArray(value) && value.length === 0 ? "none" : String(value);
+    };
+    for (const [option, value] of defaultsOf(options))
+      expect(told).toContain(`\`${option}\` ${written(value)}`);
   },
 );
 

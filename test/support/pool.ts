@@ -8,7 +8,7 @@ export function newPool(options: Pick<PoolOptions, "dataDir"> & Partial<PoolOpti
   return createBackendPool({
     allowSeveralUsers: false,
     docker: {
-      ...{ host: undefined, deployment: undefined, firewall: "managed" },
+      ...{ host: undefined, deployment: undefined, firewall: "managed", isShared: false },
       ...{ caps: { total: 100, tenant: 100 }, sweepMs: 20_000 },
     },
     sandboxes: createMemoryStores().sandboxes,

@@ -86,6 +86,14 @@ async function read(response: Response, seen: Seen[], others: string[], wake: ()
   }
 }
 
+/** What `before` saw, and what comes after that at another server. */
+export async function goOn(before: Viewer, url: string): Promise<Seen[]> {
+  const cursor = before.seen.at(-1)?.id ?? "";
+  const after = await view(url + before.headers.get("location"), { headers: { "last-event-id": cursor } });
+  await after.ended();
+  return [...before.seen, ...after.seen];
+}
+
 /** The numbers of the events seen, out of their ids. */
 export const numbers = (seen: readonly Seen[]) =>
   seen.map(({ id }) => Number(id.slice(id.lastIndexOf("-") + 1)));

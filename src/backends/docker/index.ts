@@ -101,7 +101,8 @@ export const docker = {
         await keeper.close();
         const open = [...sandboxes].filter(([, sandbox]) => sandbox.isOpen);
         await Promise.all(sandboxes.values().map((sandbox) => sandbox.close("the server is stopping")));
-        if (open.length === 0) return;
+        // Another server may use them.
+        if (open.length === 0 || settings.isShared) return;
         const host = await reach();
         await Promise.allSettled(open.map(([id]) => halt(host, id)));
       },

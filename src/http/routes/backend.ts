@@ -6,9 +6,9 @@ import { z } from "zod";
 import type { BackendConfig } from "../../core/agent.ts";
 import { type Backend, BackendStatus, type FileStat } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
+import { ownerOf } from "../auth/guard.ts";
 import { byteRange } from "../byte-range.ts";
 import { gone } from "../gone.ts";
-import { ownerOf } from "../principal.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 

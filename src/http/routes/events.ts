@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type EventBus, UserEvent } from "../../core/bus.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
-import { ownerOf } from "../principal.ts";
+import { ownerOf } from "../auth/guard.ts";
 import { EventsQuery } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import { type Frames, resetFrame } from "../sse.ts";
@@ -23,7 +23,7 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
         description:
           "Live only: nothing is replayed. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
         tags: ["events"],
-        querystring: EventsQuery.pick({ heartbeat: true }),
+        querystring: EventsQuery.pick({ heartbeat: true, ticket: true }),
         response: { 200: { content: { "text/event-stream": { schema: Stream } } } },
       },
     },

@@ -1,10 +1,11 @@
 // Is the process there, and can it work.
 
 import { z } from "zod";
+import { AppError } from "../../core/errors.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-export function healthRoutes(app: App, { stores, backends, version, agents }: HttpServices): void {
+export function healthRoutes(app: App, { stores, runs, backends, version, agents }: HttpServices): void {
   const tags = ["operations"];
 
   app.get(
@@ -31,6 +32,7 @@ export function healthRoutes(app: App, { stores, backends, version, agents }: Ht
       },
     },
     async () => {
+      if (!runs.isOpen) throw new AppError("shutting_down", "The server is shutting down.");
       await Promise.all([stores.ping(), backends.ping()]);
       return { status: "ready" as const };
     },

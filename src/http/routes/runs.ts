@@ -2,16 +2,16 @@
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { AppError } from "../../core/errors.ts";
+import { hasCode } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import { type Message, systemMessage, userMessage } from "../../core/message.ts";
 import { isSettled, RunRecord } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 import type { StartRun } from "../../runs/manager.ts";
-import { expired, resumeAt, runOf } from "../cursor.ts";
-import { finishedRun } from "../finished-run.ts";
-import { ownerOf } from "../principal.ts";
+import { ownerOf } from "../auth/guard.ts";
+import { expired, lastEventId, placeOf, resumeAt } from "../cursor.ts";
 import { runFrames } from "../run-frames.ts";
+import { replyWithRun } from "../run-reply.ts";
 import {
   EventsQuery,
   FinishedRun,
@@ -56,21 +56,16 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
       const { params, body } = request;
       const owner = ownerOf(request);
       const cursor = lastEventId(request);
-      const isWatched = !body.background && !wantsJson(request);
-      if (isWatched) streams.assertRoom();
-      const run = cursor
-        ? await rejoined(owner, params.thread_id, runOf(cursor))
-        : await runs.start(owner, startOf(params.thread_id, request));
-      reply.header("location", `/threads/${params.thread_id}/runs/${run.id}/events`);
-      if (body.background) return reply.code(202).send(run);
-
-      const leaves = body.on_disconnect === "cancel" ? () => cancelQuietly(owner, run) : async () => {};
-      if (!isWatched) return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
-      const after = await resumeAt(runs, { owner, run }, cursor);
-      if (after === undefined) return reply.code(204).send(null);
-      const frames = runFrames(runs, { owner, run, after });
-      if ((await streams.send(reply, frames, "comment")) === "left") await leaves();
-      return undefined;
+      const starting = {
+        owner,
+        background: body.background,
+        onDisconnect: body.on_disconnect,
+        run: () =>
+          cursor
+            ? rejoined(owner, params.thread_id, placeOf(cursor).runId)
+            : runs.start(owner, startOf(params.thread_id, request)),
+      };
+      return replyWithRun({ runs, streams }, starting, request, reply);
     },
   );
 
@@ -161,20 +156,14 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
 
   /** Clients that retry a POST by themselves say with the last event they got which run they mean. */
   async function rejoined(owner: Owner, threadId: string, runId: string): Promise<RunRecord> {
-    return runs.get(owner, threadId, runId).catch(() => {
-      throw expired();
-    });
-  }
-
-  async function cancelQuietly(owner: Owner, run: RunRecord): Promise<void> {
-    await runs.stop(owner, run.thread_id, run.id, "cancel").catch((error: unknown) => {
-      if (!(error instanceof AppError && error.code === "run_not_active")) throw error;
+    return runs.get(owner, threadId, runId).catch((error: unknown) => {
+      throw hasCode(error, "not_found") ? expired() : error;
     });
   }
 }
 
 function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody }>): StartRun {
-  const { agent, model, temperature, max_tokens, thinking, metadata, on_busy } = request.body;
+  const { agent, model, temperature, max_tokens, thinking, metadata, on_busy, tools } = request.body;
   const key = request.headers["idempotency-key"];
   return {
     thread_id: threadId,
@@ -182,7 +171,7 @@ function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody 
     settings: given({ temperature, max_tokens, thinking }),
     metadata,
     on_busy,
-    ...given({ agent, model, idempotency_key: typeof key === "string" ? key : undefined }),
+    ...given({ agent, model, tools, idempotency_key: typeof key === "string" ? key : undefined }),
   };
 }
 
@@ -192,11 +181,3 @@ function inputOf({ input, messages = [] }: StartRunBody): Message[] {
     role === "system" ? systemMessage(content) : userMessage(content),
   );
 }
-
-function lastEventId(request: FastifyRequest): string | undefined {
-  const header = request.headers["last-event-id"];
-  return typeof header === "string" ? header : undefined;
-}
-
-const wantsJson = ({ headers }: FastifyRequest) =>
-  (headers.accept?.includes("application/json") ?? false) && !headers.accept?.includes("text/event-stream");

@@ -6,7 +6,7 @@ import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 import { notFound } from "../../runs/manager.ts";
-import { ownerOf } from "../principal.ts";
+import { ownerOf } from "../auth/guard.ts";
 import {
   CreateThreadBody,
   MessagesQuery,

@@ -4,7 +4,12 @@ import { execute } from "../../contracts/backend.ts";
 import { newPool } from "../pool.ts";
 
 const [host = "", dataDir = "", deployment = "", config = ""] = process.argv.slice(2);
-const docker = { firewall: "managed", caps: { total: 9, tenant: 9 }, sweepMs: 20_000 } as const;
+const docker = {
+  firewall: "managed",
+  isShared: false,
+  caps: { total: 9, tenant: 9 },
+  sweepMs: 20_000,
+} as const;
 const pool = newPool({ dataDir, docker: { host, deployment, ...docker } });
 const backend = await pool.get({ tenant: "acme", user: "ada" }, JSON.parse(config));
 const { signal } = new AbortController();

@@ -31,7 +31,7 @@ export interface FakeProvider {
   readonly url: string;
   /** The next answers, in order. After the last one: the script's. */
   enqueue(...answers: readonly Answer[]): void;
-  /** All requests so far, refused ones included; none when no journal is kept. */
+  /** All requests so far, refused ones included; without a journal only these. */
   requests(): readonly RecordedRequest[];
   /** Resolves with the request of that number, from 0, as soon as it is here. */
   request(number: number): Promise<RecordedRequest>;
@@ -57,7 +57,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
 
   const record = (request: RecordedRequest) => {
     count++;
-    if (!journal) return;
+    if (!journal && request.status < 400) return;
     requests.push(request);
     for (const { number, resolve } of waiting) if (number === requests.length - 1) resolve(request);
   };

@@ -1,0 +1,106 @@
+// `skein keys`: makes, lists and revokes API keys. What a server checks while this runs is the same store.
+
+import { z } from "zod";
+import { ApiKey, type ApiKeyStore, issueApiKey, readApiKey } from "../core/api-keys.ts";
+import { AppError } from "../core/errors.ts";
+import { check, sentence } from "../lib/check.ts";
+import { given } from "../lib/given.ts";
+
+/** As the command line gives them. */
+export interface KeyOptions {
+  readonly tenant?: string | undefined;
+  readonly user?: string | undefined;
+  readonly scopes?: string | undefined;
+  readonly name?: string | undefined;
+  readonly expires?: string | undefined;
+}
+
+/** `note` is for people, and goes elsewhere: what is said on standard output can be taken by a script. */
+export interface Answer {
+  readonly output: string;
+  readonly note?: string;
+}
+
+const HOUR = 3_600_000;
+const UNITS: Readonly<Record<string, number>> = { h: HOUR, d: 24 * HOUR };
+
+const Expiry = z.string().transform((text, context) => {
+  const time = timeOf(text);
+  if (time > Date.now()) return new Date(time).toISOString();
+  const message = "must be a time to come, such as 90d, 12h, 2031-01-31 or 2031-01-31T10:00:00Z";
+  context.addIssue({ code: "custom", message });
+  return z.NEVER;
+});
+
+function timeOf(text: string): number {
+  const [, amount, unit = ""] = /^(\d{1,5})([hd])$/.exec(text) ?? [];
+  if (amount !== undefined) return Date.now() + Number(amount) * (UNITS[unit] ?? Number.NaN);
+  return /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+const { tenant, user, scopes, name } = ApiKey.shape;
+const NewKey = z.object({
+  tenant: tenant.default("default"),
+  user,
+  scopes: z
+    .string()
+    .default("read,run")
+    .transform((text) => [...new Set(text.split(","))])
+    .pipe(scopes),
+  name: name.default(""),
+  expires: Expiry.optional(),
+});
+
+/** The key itself is the whole output. Throws `invalid_request` for options that are wrong. */
+export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
+  const checked = check(NewKey, given(options));
+  if (!("value" in checked)) {
+    const problems = checked.faults.map((fault) => `--${sentence(fault)}`);
+    throw new AppError("invalid_request", problems.join("\n"));
+  }
+  const { expires, ...about } = checked.value;
+  const { key, record } = await issueApiKey(store, { ...about, ...given({ expires_at: expires }) });
+  const end = record.expires_at ? `until ${record.expires_at}` : "until it is revoked";
+  return {
+    output: key,
+    note: `Key ${record.id}: user ${record.user} of tenant ${record.tenant} may ${record.scopes.join(", ")}, ${end}.\nIt is shown this once. \`skein keys revoke ${record.id}\` ends it.`,
+  };
+}
+
+const PAGE = 1_000;
+const HEAD = ["ID", "TENANT", "USER", "SCOPES", "CREATED", "STATE", "NAME"];
+
+/** Newest first. */
+export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
+  const rows = [HEAD];
+  let cursor: string | undefined;
+  do {
+    const page = await store.list({ limit: PAGE, ...given({ cursor, tenant: options.tenant }) });
+    rows.push(...page.items.map(rowOf));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  const widths = HEAD.map((_, column) =>
+    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
+  );
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
+  return { output: lines.map((line) => line.trimEnd()).join("\n") };
+}
+
+function rowOf({ id, tenant, user, scopes, created_at, name, ...times }: ApiKey): string[] {
+  return [id, tenant, user, scopes.join(","), created_at, stateOf(times), name];
+}
+
+function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expires_at">): string {
+  if (revoked_at) return `revoked ${revoked_at}`;
+  if (!expires_at) return "valid";
+  return `${Date.parse(expires_at) > Date.now() ? "until" : "expired"} ${expires_at}`;
+}
+
+/** Takes the id, or the key whole. Throws `not_found`, and `invalid_request` without either. */
+export async function revokeKey(store: ApiKeyStore, text: string | undefined): Promise<Answer> {
+  if (text === undefined) throw new AppError("invalid_request", "Say which: `skein keys revoke ID`.");
+  const id = readApiKey(text)?.id ?? text;
+  const revoked = await store.revoke(id);
+  if (!revoked) throw new AppError("not_found", "There is no key of this id. `skein keys list` shows all.");
+  return { output: `Revoked ${id}. Servers take it for a few seconds more at most.` };
+}

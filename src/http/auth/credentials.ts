@@ -1,0 +1,34 @@
+// What a request says of who sends it. Of two answers none is believed.
+
+import type { FastifyRequest } from "fastify";
+import { AppError } from "../../core/errors.ts";
+import type { Principal } from "../../core/principal.ts";
+
+/** Tells who sends a request. Throws `unauthorized`, or `unavailable` when that cannot be found out. */
+export type Authenticate = (request: FastifyRequest) => Promise<Principal>;
+
+export function unauthorized(message: string, cause?: unknown): AppError {
+  return new AppError("unauthorized", message, { cause });
+}
+
+/** The header's value; undefined when there is none. Throws `unauthorized` when it was sent more than once. */
+export function onlyHeader({ raw }: FastifyRequest, name: string): string | undefined {
+  // What Node makes of repeated headers depends on their names.
+  const values: string[] = [];
+  for (let at = 0; at < raw.rawHeaders.length; at += 2)
+    if (raw.rawHeaders[at]?.toLowerCase() === name) values.push(raw.rawHeaders[at + 1] ?? "");
+  if (values.length > 1) throw unauthorized(`The header \`${name}\` was sent ${values.length} times.`);
+  return values[0];
+}
+
+const BEARER = /^Bearer +([^\s,]+)$/i;
+
+/** What follows `Bearer`; undefined without the header. Throws `unauthorized` for anything else in it. */
+export function bearerToken(request: FastifyRequest): string | undefined {
+  const header = onlyHeader(request, "authorization");
+  if (header === undefined) return undefined;
+  const [, token] = BEARER.exec(header) ?? [];
+  if (token === undefined)
+    throw unauthorized("The header `authorization` must be `Bearer`, a space and a token.");
+  return token;
+}

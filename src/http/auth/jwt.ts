@@ -1,0 +1,77 @@
+// Who sends a JSON Web Token is whom its issuer says that it is. The issuer's keys are fetched when they are first
+// needed, and again when they are ten minutes old or a token names one that is not among them.
+
+import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from "jose";
+import type { JwtConfig } from "../../core/auth-config.ts";
+import { AppError } from "../../core/errors.ts";
+import { OwnerName, type Principal, Scope } from "../../core/principal.ts";
+import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
+
+/** How far the clocks of issuer and server may be apart, in s. */
+const TOLERANCE_S = 5;
+/** How long the issuer may take to answer, in ms. */
+const FETCH_MS = 3_000;
+/** Longer than any that issuers make. */
+const MAX_LENGTH = 8_192;
+
+const MISSING = "Send a token: `Authorization: Bearer …`.";
+const REFUSED =
+  "The token is not one of this server's issuer, not made for this server, or not valid any more.";
+
+export function authenticateJwt({
+  jwks_url,
+  issuer,
+  audience,
+  algorithms,
+  ...claims
+}: JwtConfig): Authenticate {
+  const keys = createRemoteJWKSet(new URL(jwks_url), { timeoutDuration: FETCH_MS });
+  const options = { issuer, audience, algorithms, clockTolerance: TOLERANCE_S, requiredClaims: ["exp"] };
+
+  return async (request) => {
+    const token = bearerToken(request);
+    if (token === undefined) throw unauthorized(MISSING);
+    if (token.length > MAX_LENGTH) throw unauthorized(REFUSED);
+    const { payload } = await jwtVerify(token, keys, options).catch((error: unknown) => {
+      throw isOfToken(error) ? unauthorized(REFUSED, error) : noKeys(error);
+    });
+    return principalOf(payload, claims);
+  };
+}
+
+/** What else fails is fetching the keys. */
+const OF_TOKEN = [
+  ...[errors.JWTInvalid, errors.JWTExpired, errors.JWTClaimValidationFailed, errors.JWSInvalid],
+  ...[errors.JWSSignatureVerificationFailed, errors.JOSEAlgNotAllowed, errors.JOSENotSupported],
+  ...[errors.JWKSNoMatchingKey, errors.JWKSMultipleMatchingKeys],
+];
+
+const isOfToken = (error: unknown) => OF_TOKEN.some((each) => error instanceof each);
+
+function noKeys(cause: unknown): AppError {
+  return new AppError("unavailable", "The keys of the tokens' issuer cannot be fetched. Try again later.", {
+    cause,
+  });
+}
+
+type Claims = Pick<JwtConfig, "tenant_claim" | "user_claim" | "scopes_claim">;
+
+function principalOf(payload: JWTPayload, { tenant_claim, user_claim, scopes_claim }: Claims): Principal {
+  return {
+    tenant: nameIn(payload, tenant_claim),
+    user: nameIn(payload, user_claim),
+    scopes: Scope.options.filter((scope) => listOf(payload[scopes_claim]).includes(scope)),
+  };
+}
+
+function nameIn(payload: JWTPayload, name: string): string {
+  const checked = OwnerName.safeParse(payload[name]);
+  if (checked.success) return checked.data;
+  throw unauthorized(`The token's claim \`${name}\` must be a text of 1 to 256 characters without spaces.`);
+}
+
+/** What a claim names: a list, or a text with spaces between. */
+function listOf(value: unknown): readonly unknown[] {
+  if (typeof value === "string") return value.split(" ");
+  return Array.isArray(value) ? value : [];
+}

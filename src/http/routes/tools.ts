@@ -1,0 +1,98 @@
+// The tenant's own tools: registered, shown, removed; and the address at which a result is delivered later.
+
+import { z } from "zod";
+import { tokenHash } from "../../core/deferred-calls.ts";
+import { AppError } from "../../core/errors.ts";
+import { newHttpTool } from "../../core/http-tool-registration.ts";
+import { replyResult } from "../../core/http-tool-reply.ts";
+import {
+  HttpToolInfo,
+  HttpToolRegistration,
+  httpToolInfo,
+  RegisteredHttpTool,
+} from "../../core/http-tools.ts";
+import { ownerOf } from "../auth/guard.ts";
+import type { RouteServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+const ToolParams = z.object({ name: z.string().max(64) });
+const TokenParams = z.object({ token: z.string().max(128) });
+const Delivered = z
+  .record(z.string(), z.unknown())
+  .describe("`{result}` or `{error}`, as in the answer to a call.")
+  .meta({ id: "ToolResult" });
+
+export function toolRoutes(
+  app: App,
+  { stores: { httpTools, deferredCalls }, agents, runs }: RouteServices,
+): void {
+  const tags = ["tools"];
+
+  app.get(
+    "/tools",
+    {
+      schema: {
+        summary: "The tools that the tenant has registered",
+        tags,
+        response: { 200: z.object({ items: z.array(HttpToolInfo) }) },
+      },
+    },
+    async (request) => ({ items: (await httpTools.list(ownerOf(request).tenant)).map(httpToolInfo) }),
+  );
+
+  app.post(
+    "/tools",
+    {
+      schema: {
+        summary: "Register a tool that an endpoint of the tenant carries out",
+        description:
+          "Agents whose `tools` name it have it from their next run on. One of the same name is replaced, and gets a new secret.",
+        tags,
+        body: HttpToolRegistration,
+        response: { 201: RegisteredHttpTool },
+      },
+    },
+    async (request, reply) => {
+      const tool = await newHttpTool(request.body, (name) => agents.isReserved(name));
+      await httpTools.put(ownerOf(request).tenant, tool);
+      return reply
+        .code(201)
+        .header("cache-control", "no-store")
+        .send({ ...httpToolInfo(tool), secret: tool.secret });
+    },
+  );
+
+  app.delete(
+    "/tools/:name",
+    { schema: { summary: "Remove a tool", tags, params: ToolParams, response: { 204: z.null() } } },
+    async (request, reply) => {
+      const { name } = request.params;
+      if (!(await httpTools.delete(ownerOf(request).tenant, name)))
+        throw new AppError("not_found", `There is no tool \`${name}\`.`);
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.post(
+    "/tool-results/:token",
+    {
+      schema: {
+        summary: "Deliver the result of a call that was answered with 202",
+        description:
+          "Once, at the address that came with the call. Takes no credentials: the address is secret.",
+        tags,
+        params: TokenParams,
+        body: Delivered,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      if (!replyResult(request.body))
+        throw new AppError("invalid_request", "Invalid body: give `result`, or `error`.");
+      const call = await deferredCalls.deliver(tokenHash(request.params.token), request.body);
+      if (!call) throw new AppError("not_found", "There is no call that waits for a result at this address.");
+      void runs.wake();
+      return reply.code(204).send(null);
+    },
+  );
+}

@@ -1,0 +1,74 @@
+import { describe, expect, test } from "vitest";
+import { AuthConfig, authProblems } from "../../src/core/auth-config.ts";
+
+const JWT = { jwks_url: "https://issuer.example/jwks", issuer: "https://issuer.example", audience: "skein" };
+const problems = (host: string, auth: object) => authProblems(host, AuthConfig.parse(auth));
+
+describe("without authentication the server starts only where nobody else can reach it", () => {
+  test.each(["127.0.0.1", "127.5.5.5", "localhost", "LocalHost", "::1", "::ffff:127.0.0.1"])(
+    "on %s",
+    (host) => {
+      expect(problems(host, {})).toEqual([]);
+    },
+  );
+
+  test.each([
+    "0.0.0.0",
+    "::",
+    "10.0.0.1",
+    "::ffff:10.0.0.1",
+    "example.com",
+    "localhost.example.com",
+    "",
+    "0x7f.1",
+  ])("not on `%s`, and says what to do", (host) => {
+    expect(problems(host, {})).toEqual([
+      expect.stringMatching(/AUTH=api_key.*AUTH=jwt.*AUTH=header.*HOST=127/),
+    ]);
+    expect(problems(host, { scheme: "api_key" })).toEqual([]);
+  });
+});
+
+describe("a scheme needs its settings", () => {
+  test("jwt: where the keys are, and whose tokens for whom are taken", () => {
+    expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT })).toEqual([]);
+    expect(problems("127.0.0.1", { scheme: "jwt" })).toEqual([
+      expect.stringMatching(/jwks_url.*is missing/),
+      expect.stringMatching(/issuer.*is missing/),
+      expect.stringMatching(/audience.*is missing/),
+    ]);
+    expect(problems("127.0.0.1", { scheme: "jwt", jwt: { ...JWT, audience: undefined } })).toHaveLength(1);
+    expect(problems("127.0.0.1", { scheme: "api_key", jwt: {} })).toEqual([]);
+  });
+
+  test("header: whose headers are believed", () => {
+    expect(problems("0.0.0.0", { scheme: "header", trusted_proxies: ["10.0.0.0/8"] })).toEqual([]);
+    expect(problems("127.0.0.1", { scheme: "header" })).toEqual([expect.stringMatching(/TRUSTED_PROXIES/)]);
+  });
+});
+
+describe("settings that would let anybody in are refused", () => {
+  test.each([
+    ["all addresses trusted", { trusted_proxies: ["0.0.0.0/0"] }],
+    ["all IPv6 addresses trusted", { trusted_proxies: ["::/0"] }],
+    ["a name trusted", { trusted_proxies: ["gateway.internal"] }],
+    ["a short ticket secret", { ticket_secret: "secret" }],
+    ["keys over an open network", { jwt: { jwks_url: "http://issuer.example/jwks" } }],
+    ["keys out of a file", { jwt: { jwks_url: "file:///etc/keys" } }],
+    ["keys from a name that only looks local", { jwt: { jwks_url: "http://localhost.example/jwks" } }],
+    ["no algorithm", { jwt: { algorithms: [] } }],
+    ["a shared key", { jwt: { algorithms: ["RS256", "HS256"] } }],
+    ["an empty audience", { jwt: { audience: "" } }],
+    ["a scheme that is none", { scheme: "basic" }],
+    ["a key that is none", { token: "x" }],
+  ])("%s", (_, auth) => expect(AuthConfig.safeParse(auth).success).toBe(false));
+
+  test.each([
+    "http://localhost:8080/jwks",
+    "http://127.0.0.1/jwks",
+    "http://[::1]:1/jwks",
+    "https://x.example/",
+  ])("keys may come from %s", (jwks_url) =>
+    expect(AuthConfig.safeParse({ jwt: { jwks_url } }).success).toBe(true),
+  );
+});

@@ -1,0 +1,54 @@
+import { join } from "node:path";
+import { EventSource } from "undici";
+import { expect, test } from "vitest";
+import { issueApiKey } from "../../src/core/api-keys.ts";
+import { openSqliteApiKeys } from "../../src/stores/sqlite/api-keys.ts";
+import { startServer } from "../support/server.ts";
+
+test("two users of a server with keys never meet, and a browser follows by ticket", async () => {
+  const { url, dir } = await startServer({
+    config: {
+      auth: { scheme: "api_key" },
+      backends: { allow_local: true },
+      cors: { origins: ["https://a.example"] },
+    },
+  });
+  const { keys, close } = openSqliteApiKeys(join(dir, "data"));
+  const key = async (user: string) =>
+    (await issueApiKey(keys, { tenant: "t", user, scopes: ["read", "run"], name: "" })).key;
+  const [ada, bob] = [await key("ada"), await key("bob")];
+  close();
+  const as = (k: string) => ({
+    authorization: `Bearer ${k}`,
+    "content-type": "application/json",
+    origin: "https://a.example",
+    "sec-fetch-site": "cross-site",
+  });
+  const run = await fetch(`${url}/threads/t1/runs`, {
+    method: "POST",
+    headers: as(ada),
+    body: '{"input":"hi"}',
+  });
+  const stream = await run.text();
+  expect(stream).toContain("event: done");
+  expect(run.headers.get("access-control-allow-origin")).toBe("https://a.example");
+  expect(run.headers.get("x-frame-options")).toBe("DENY");
+  expect((await fetch(`${url}/threads/t1`, { headers: as(bob) })).status).toBe(404);
+  expect((await fetch(`${url}/threads/t1`)).status).toBe(401);
+  expect((await fetch(`${url}/threads/t1`, { headers: as(ada) })).status).toBe(200);
+  const path = run.headers.get("location") ?? "";
+  const { ticket } = (await (
+    await fetch(`${url}/tickets`, { method: "POST", headers: as(ada), body: JSON.stringify({ path }) })
+  ).json()) as { ticket: string };
+  const source = new EventSource(`${url}${path}?ticket=${ticket}`);
+  const types: string[] = [];
+  await new Promise<void>((resolve) => {
+    for (const t of ["run_start", "on_message", "done"])
+      source.addEventListener(t, (e) => {
+        types.push(e.type);
+        if (t === "done") resolve();
+      });
+  });
+  source.close();
+  expect(types.at(-1)).toBe("done");
+});

@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import type { Interrupt } from "../../src/core/interrupt.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import { dataOf, names } from "../support/drain.ts";
+import { startServer } from "../support/server.ts";
+import { post, type Viewer } from "../support/sse.ts";
+
+const json = { accept: "application/json", "content-type": "application/json" };
+const send = async (url: string, body: unknown) => {
+  const response = await fetch(url, { method: "POST", headers: json, body: JSON.stringify(body) });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+};
+const getJson = async (url: string) => (await (await fetch(url)).json()) as { items: Interrupt[] };
+
+const ASKING = `
+agents:
+  assistant:
+    model: scripted:test
+    backend: { type: local }
+    tools: [ask_user]
+    permissions: { rules: [{ allow: execute, command_prefix: [echo] }, { ask: execute, message: May it? }] }
+`;
+const run = (command: string) => ({ tool: "execute", args: { command } });
+
+async function interrupted(script: readonly Turn[], body: object = { input: "go" }, agents = ASKING) {
+  const server = await startServer({ script, agents });
+  const viewer = await post(`${server.url}/threads/t1/runs`, body);
+  const events = await viewer.ended();
+  expect(checkGrammar(events)).toEqual([]);
+  expect(dataOf(events, "done")[0]).toMatchObject({ status: "interrupted", stop_reason: "tool_use" });
+  return { ...server, events, ...openOf(server.url, viewer) };
+}
+
+function openOf(url: string, viewer: Viewer) {
+  const base = url + viewer.headers.get("location")?.replace(/\/events$/, "");
+  const resume = (...answers: unknown[]) => post(`${base}/resume`, { answers });
+  return { open: async () => (await getJson(`${url}/threads/t1/interrupts`)).items, resume, base };
+}
+
+describe("a call that must be asked about", () => {
+  test("waits, durably, while those that may run do; approved, it runs, once", async () => {
+    const script = [
+      { call: [run("echo may; "), run("touch asked; echo asked"), run("echo free")] },
+      { say: "Done." },
+    ];
+    const { url, events, open, resume } = await interrupted(script);
+    expect(dataOf(events, "on_tool_end").filter(({ interrupted }) => interrupted)).toHaveLength(1);
+    expect(dataOf(events, "on_interrupt")[0]).toMatchObject({
+      kind: "approval",
+      prompt: "May it?",
+      name: "execute",
+    });
+    const [asked] = await open();
+    expect(await getJson(`${url}/interrupts`)).toMatchObject({ items: [{ id: asked?.id, thread_id: "t1" }] });
+
+    const viewer = await resume({ id: asked?.id, decision: "approve" });
+    const after = await viewer.ended();
+    expect(checkGrammar(after)).toEqual([]);
+    expect(dataOf(after, "on_resume")).toEqual([{ id: asked?.id, decision: "approve" }]);
+    expect(dataOf(after, "on_tool_end").map(({ output }) => output)).toEqual(["asked\n[exit_code: 0]"]);
+    expect(dataOf(after, "done")[0]?.status).toBe("success");
+    expect(await open()).toEqual([]);
+  });
+
+  test("denied, is told to the model with the reason; edited, it runs with the new arguments", async () => {
+    const script = [{ call: [run("rm one"), run("rm two")] }, { say: "Done." }];
+    const { open, resume } = await interrupted(script);
+    const [one, two] = await open();
+    const viewer = await resume(
+      { id: one?.id, decision: "deny", message: "Not that one." },
+      { id: two?.id, decision: "edit", args: { command: "echo instead" } },
+    );
+    const ends = dataOf(await viewer.ended(), "on_tool_end");
+    expect(ends.map(({ output, error }) => error ?? output).sort()).toEqual([
+      "Not that one.",
+      "instead\n[exit_code: 0]",
+    ]);
+  });
+
+  test("is asked about again as long as it is not answered, and each one on its own", async () => {
+    const script = [{ call: [run("rm one"), run("rm two")] }, { say: "Done." }];
+    const { open, resume, url } = await interrupted(script);
+    const [one, two] = await open();
+    const first = await resume({ id: one?.id, decision: "deny" });
+    expect(dataOf(await first.ended(), "done")[0]?.status).toBe("interrupted");
+    expect(await open()).toEqual([two]);
+    const second = await openOf(url, first).resume({ id: two?.id, decision: "deny" });
+    expect(dataOf(await second.ended(), "done")[0]?.status).toBe("success");
+  });
+
+  test("is not asked about twice when the answer is remembered", async () => {
+    const script = [{ call: [run("rm one")] }, { call: [run("rm one")] }, { say: "Done." }];
+    const { open, resume } = await interrupted(script);
+    const viewer = await resume({ id: (await open())[0]?.id, decision: "approve", remember: "session" });
+    const events = await viewer.ended();
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    expect(names(events)).not.toContain("on_interrupt");
+  });
+
+  test("takes the first answer; who comes second, or answers what fits not, is told", async () => {
+    const { base, open, resume } = await interrupted([{ call: [run("rm one")] }, { say: "Done." }]);
+    const id = (await open())[0]?.id;
+    const refused = [
+      await send(`${base}/resume`, { answers: [{ id: "approval_none", decision: "approve" }] }),
+      await send(`${base}/resume`, { answers: [{ id, decision: "edit" }] }),
+      await send(`${base}/resume`, { answers: [] }),
+    ];
+    expect(refused.map(({ body }) => body.code)).toEqual([
+      "interrupt_closed",
+      "invalid_request",
+      "invalid_request",
+    ]);
+    await (await resume({ id, decision: "approve" })).ended();
+    expect((await send(`${base}/resume`, { answers: [{ id, decision: "deny" }] })).body.code).toBe(
+      "interrupt_closed",
+    );
+  });
+
+  test("is over when a new message comes before an answer", async () => {
+    const { url, open } = await interrupted([{ call: [run("rm one")] }, { say: "Never mind then." }]);
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "Forget it." });
+    const events = await viewer.ended();
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    expect(await open()).toEqual([]);
+  });
+});
+
+test("a question waits for the user, and the model gets the answer", async () => {
+  const question = {
+    tool: "ask_user",
+    args: { question: "Which?", kind: "select", options: ["red", "blue"] },
+  };
+  const { open, resume } = await interrupted([{ call: [question] }, { say: "Blue it is." }]);
+  const [asked] = await open();
+  expect(asked).toMatchObject({ kind: "question", prompt: "Which?", options: ["red", "blue"] });
+  const events = await (await resume({ id: asked?.id, decision: "respond", message: "blue" })).ended();
+  expect(dataOf(events, "on_tool_end")[0]?.output).toBe("blue");
+});
+
+describe("a tool that the front end brings", () => {
+  const tools = [
+    {
+      name: "pick_colour",
+      description: "Shows a colour picker.",
+      parameters: { type: "object", properties: { count: { type: "integer" } }, required: ["count"] },
+    },
+  ];
+  const body = { input: "go", tools };
+
+  test("is carried out there, and its result is what comes back", async () => {
+    const call = { tool: "pick_colour", args: { count: 1 } };
+    const { open, resume } = await interrupted([{ call: [call] }, { say: "Nice." }], body);
+    const [asked] = await open();
+    expect(asked).toMatchObject({ kind: "tool", name: "pick_colour", args: { count: 1 } });
+    const events = await (await resume({ id: asked?.id, decision: "respond", message: "#00f" })).ended();
+    expect(dataOf(events, "on_tool_end")[0]).toMatchObject({ output: "#00f" });
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+  });
+
+  test("is called with valid arguments only, and cannot take another tool's place", async () => {
+    const call = { tool: "pick_colour", args: { count: "many" } };
+    const { url } = await startServer({ script: [{ call: [call] }, { say: "Sorry." }], agents: ASKING });
+    const events = await (await post(`${url}/threads/t1/runs`, body)).ended();
+    expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/^Invalid arguments/);
+    const taken = { input: "go", tools: [{ ...tools[0], name: "execute" }] };
+    expect((await send(`${url}/threads/t2/runs`, taken)).body).toMatchObject({ code: "invalid_request" });
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import { names, textSeen } from "../support/drain.ts";
+import { startServer } from "../support/server.ts";
+import { numbers, post, view } from "../support/sse.ts";
+
+const runsIn = (ids: readonly { id: string }[]) => [...new Set(ids.map(({ id }) => id.split(":")[0]))];
+const json = { accept: "application/json", "content-type": "application/json" };
+const say = (url: string, input: string) =>
+  fetch(`${url}/threads/t1/runs`, { method: "POST", headers: json, body: JSON.stringify({ input }) });
+const isDone = (run: string | undefined) => (event: { event: string; run_id?: string | undefined }) =>
+  event.event === "done" && event.run_id === run;
+
+describe("who follows a thread", () => {
+  test("sees every run from its first event to its last, one after the other", async () => {
+    const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }, { say: "three" }] });
+    await fetch(`${url}/threads`, { method: "POST", headers: json, body: '{"id":"t1"}' });
+    const viewer = await view(`${url}/threads/t1/events`);
+    for (const input of ["1", "2", "3"]) await say(url, input);
+    await viewer.until(
+      (event) =>
+        event.event === "done" && viewer.seen.filter((each) => each.event.event === "done").length === 3,
+    );
+    viewer.leave();
+    expect(textSeen(viewer.seen.map(({ event }) => event))).toBe("onetwothree");
+    expect(runsIn(viewer.seen)).toHaveLength(3);
+    for (const run of runsIn(viewer.seen)) {
+      const own = viewer.seen.filter(({ id }) => id.startsWith(`${run}:`));
+      expect(numbers(own)).toEqual(own.map((_, index) => index + 1));
+      expect(checkGrammar(own.map(({ event }) => event))).toEqual([]);
+    }
+  });
+
+  test("and comes back with one cursor misses no run that was meanwhile, and sees nothing twice", async () => {
+    const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }, { say: "three" }] });
+    const first = await post(`${url}/threads/t1/runs`, { input: "1" });
+    await first.ended();
+    const cursor = first.seen[3]?.id ?? "";
+    await say(url, "2");
+    await say(url, "3");
+    const viewer = await view(`${url}/threads/t1/events`, { headers: { "last-event-id": cursor } });
+    await viewer.until((event) => event.event === "done" && runsIn(viewer.seen).length === 3);
+    viewer.leave();
+    expect(numbers(viewer.seen).slice(0, 2)).toEqual([5, 6]);
+    expect(names(viewer.seen.map(({ event }) => event)).filter((name) => name === "run_start")).toHaveLength(
+      2,
+    );
+  });
+
+  test("sees runs in the order in which they begin, also one that makes its way to the front", async () => {
+    const { url } = await startServer({ script: () => ({ say: "a b c d e f", delay_ms: 20 }) });
+    const first = await post(`${url}/threads/t1/runs`, { input: "1" });
+    await first.until(({ event }) => event === "on_chat_model_stream");
+    const viewer = await view(`${url}/threads/t1/events`);
+    const queued = await post(`${url}/threads/t1/runs`, { input: "2", on_busy: "enqueue" });
+    const front = await post(`${url}/threads/t1/runs`, { input: "3", on_busy: "interrupt" });
+    const idOf = (started: typeof first) => started.headers.get("location")?.split("/").at(-2);
+    await viewer.until(isDone(idOf(queued)));
+    viewer.leave();
+    expect(runsIn(viewer.seen)).toEqual([first, front, queued].map(idOf));
+  });
+
+  test("is not told of what was gone before they came", async () => {
+    const config = { retention: { events: "1ms" } };
+    const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }], config });
+    await say(url, "1");
+    const viewer = await view(`${url}/threads/t1/events?heartbeat=named`);
+    await say(url, "2");
+    await viewer.until(({ event }) => event === "done");
+    viewer.leave();
+    expect(viewer.others.filter((frame) => frame.includes("stream_reset"))).toEqual([]);
+    expect(textSeen(viewer.seen.map(({ event }) => event))).toBe("two");
+  });
+
+  test("is done when the thread is deleted, also if another of the same name is there by then", async () => {
+    const { url } = await startServer({ script: () => ({ say: "ok" }) });
+    await say(url, "1");
+    const viewer = await view(`${url}/threads/t1/events`);
+    await fetch(`${url}/threads/t1`, { method: "DELETE" });
+    await say(url, "2");
+    expect(await viewer.ended()).toEqual([]);
+  });
+
+  test("cannot follow a thread, or begin at a run, that there is not", async () => {
+    const { url } = await startServer();
+    expect((await fetch(`${url}/threads/t1/events`)).status).toBe(404);
+    await (await post(`${url}/threads/t1/runs`, { input: "1" })).ended();
+    const foreign = { headers: { "last-event-id": "run_0:1-1" } };
+    expect((await fetch(`${url}/threads/t1/events`, foreign)).status).toBe(404);
+    expect((await fetch(`${url}/threads/t1/events?after=12`)).status).toBe(400);
+  });
+});

@@ -1,0 +1,135 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { callbackServer } from "../../examples/callback-tool/server.ts";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import { dataOf, textSeen } from "../support/drain.ts";
+import { startServer } from "../support/server.ts";
+import { post, view } from "../support/sse.ts";
+
+const json = { accept: "application/json", "content-type": "application/json" };
+const send = (url: string, body: unknown) =>
+  fetch(url, { method: "POST", headers: json, body: JSON.stringify(body) });
+const agentWith = (tools: string) => `agents: { assistant: { model: "scripted:test", tools: [${tools}] } }`;
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close().closeAllConnections());
+  const address = server.address();
+  if (typeof address !== "object" || !address) throw new Error("A server that listens has an address.");
+  return `127.0.0.1:${address.port}`;
+}
+
+/** A port that nobody has: the server has to know its own address before it listens. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const address = await listening(server);
+  server.close();
+  await once(server, "close");
+  return Number(address.split(":")[1]);
+}
+
+const freight = (callback_url: string) => ({
+  name: "freight_quote",
+  description: "What it costs to send something somewhere.",
+  parameters: {
+    type: "object",
+    properties: { city: { type: "string" }, kilograms: { type: "number" } },
+    required: ["city", "kilograms"],
+  },
+  callback_url,
+});
+const quote = (kilograms: number) => [
+  { call: [{ tool: "freight_quote", args: { city: "Oslo", kilograms } }] },
+  { say: "There you are." },
+];
+
+describe("a tool that a tenant registers", () => {
+  /** A Skein with the example's tool, whose server learns the secret that the registration returns. */
+  async function withFreight(kilograms: number) {
+    let secret = "whsec_bm9uZQ==";
+    const outside = createServer((...args) => void callbackServer(secret).emit("request", ...args));
+    const allow = await listening(outside);
+    const port = await freePort();
+    const config = { listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow } };
+    const { url } = await startServer({ script: quote(kilograms), agents: agentWith('"freight_*"'), config });
+    const registered = await send(`${url}/tools`, freight(`http://${allow}/`));
+    expect(registered.status).toBe(201);
+    ({ secret } = (await registered.json()) as { secret: string });
+    return { url };
+  }
+
+  test("is called with its arguments, signed; what it says meanwhile is seen, and its result is the model's", async () => {
+    const { url } = await withFreight(10);
+    const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "on_tool_progress")[0]?.output).toContain("Asking carriers");
+    expect(dataOf(events, "on_tool_end")[0]?.output).toBe('{"city":"Oslo","price":17,"currency":"EUR"}');
+  });
+
+  test("may answer later: the run waits, and goes on by itself when the result is delivered", async () => {
+    const { url } = await withFreight(2000);
+    await send(`${url}/threads`, { id: "t1" });
+    const viewer = await view(`${url}/threads/t1/events`);
+    await post(`${url}/threads/t1/runs`, { input: "go" });
+    await viewer.until((event) => event.event === "done" && event.data.status === "interrupted");
+    await viewer.until((event) => event.event === "done" && event.data.status === "success");
+    const events = viewer.seen.map(({ event }) => event);
+    expect(dataOf(events, "on_tool_end").at(-1)?.output).toContain('"currency":"EUR"');
+    expect(textSeen(events)).toBe("There you are.");
+    viewer.leave();
+  });
+
+  test("is listed without what is secret, replaced, and removed", async () => {
+    const { url } = await startServer();
+    const tool = {
+      ...freight("https://tools.example.com/freight?key=hunter2"),
+      headers: { "x-key": "hunter2" },
+    };
+    await send(`${url}/tools`, tool);
+    await send(`${url}/tools`, { ...tool, description: "Another one." });
+    const listed = await (await fetch(`${url}/tools`)).text();
+    expect(listed).not.toMatch(/hunter2|whsec/);
+    expect(JSON.parse(listed).items).toMatchObject([{ name: "freight_quote", description: "Another one." }]);
+    const remove = () => fetch(`${url}/tools/freight_quote`, { method: "DELETE" });
+    expect([(await remove()).status, (await remove()).status]).toEqual([204, 404]);
+  });
+
+  test("cannot have the name of a tool of the server, or an address inside", async () => {
+    const { url } = await startServer({ script: quote(1), agents: agentWith('"*"') });
+    const taken = await send(`${url}/tools`, { ...freight("https://example.com/"), name: "read_file" });
+    expect(await taken.json()).toMatchObject({ code: "already_exists" });
+    await send(`${url}/tools`, freight("http://127.0.0.1:1/"));
+    const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+    expect(dataOf(events, "on_tool_end")[0]?.error).toBeTruthy();
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+  });
+
+  test("takes a result at its own address only, and once", async () => {
+    const { url } = await startServer();
+    const unknown = await send(`${url}/tool-results/tr_0`, { result: 1 });
+    expect([unknown.status, (await send(`${url}/tool-results/tr_0`, {})).status]).toEqual([404, 400]);
+  });
+});
+
+describe("an MCP server in agents.yaml", () => {
+  const everything = createRequire(import.meta.url).resolve(
+    "@modelcontextprotocol/server-everything/package.json",
+  );
+  const program = everything.replace(/package\.json$/, "dist/index.js");
+
+  test("offers its tools by name and glob", async () => {
+    const agents = `
+agents: { assistant: { model: "scripted:test", tools: ["mcp__every__*"] } }
+mcp_servers: { every: { command: ${JSON.stringify(process.execPath)}, args: [${JSON.stringify(program)}, stdio] } }`;
+    const script = [{ call: [{ tool: "mcp__every__echo", args: { message: "hello" } }] }, { say: "Done." }];
+    const { url } = await startServer({ agents, script });
+    const toolsOf = async () =>
+      ((await (await fetch(`${url}/agents/assistant`)).json()) as { tools: string[] }).tools;
+    await expect.poll(toolsOf, { timeout: 20_000 }).toContain("mcp__every__echo");
+    const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+    expect(dataOf(events, "on_tool_end")[0]?.output).toMatch(/hello/);
+  });
+});

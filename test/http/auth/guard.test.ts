@@ -1,0 +1,184 @@
+import { request } from "node:http";
+import { text } from "node:stream/consumers";
+import fastify from "fastify";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { AuthConfig } from "../../../src/core/auth-config.ts";
+import { type Principal, Scope } from "../../../src/core/principal.ts";
+import { unauthorized } from "../../../src/http/auth/credentials.ts";
+import { guard, ownerOf, principalOf } from "../../../src/http/auth/guard.ts";
+import { createAuthenticate } from "../../../src/http/auth/index.ts";
+import { refuseForeignNames } from "../../../src/http/auth/none.ts";
+import { accessOf, requireScope, STREAM_PATH } from "../../../src/http/auth/scopes.ts";
+import { createTickets } from "../../../src/http/auth/tickets.ts";
+import { sendProblem } from "../../../src/http/errors.ts";
+import { refuseForeignPages } from "../../../src/http/foreign-pages.ts";
+import { memoryApiKeys } from "../../../src/stores/memory/api-keys.ts";
+import { answerTo, guarded } from "./guarded.ts";
+
+const nobody = async (): Promise<Principal> => {
+  throw unauthorized("Nobody gets in.");
+};
+const reader = async (): Promise<Principal> => ({ tenant: "acme", user: "ada", scopes: ["read"] });
+
+function bare(authenticate = reader) {
+  const server = fastify();
+  onTestFinished(() => server.close());
+  server.setErrorHandler<Error>(sendProblem);
+  guard(server, authenticate, createTickets(undefined));
+  return server;
+}
+
+describe("the guard", () => {
+  test("lets everybody see what is public, and nobody else anything", async () => {
+    const { url } = await guarded(nobody);
+    expect((await answerTo(`${url}/health`)).status).toBe(200);
+    for (const path of ["/threads/t", "/events", "/nowhere", "/health/", "/HEALTH", "//health", "/health%20"])
+      expect((await answerTo(`${url}${path}`)).status, path).toBe(401);
+    expect((await answerTo(`${url}/health`, { method: "POST" })).status).toBe(401);
+  });
+
+  test("says what is missing: a name, or a scope", async () => {
+    const { url } = await guarded(reader);
+    expect((await answerTo(`${url}/threads/t`)).status).toBe(200);
+    const refused = await answerTo(`${url}/threads`, { method: "POST" });
+    expect(refused).toMatchObject({ status: 403, body: { code: "forbidden", details: { scope: "run" } } });
+    expect((await answerTo(`${url}/nowhere`)).status).toBe(404);
+  });
+
+  test("answers before the body has come", async () => {
+    const { port } = await guarded(nobody);
+    const headers = { "content-type": "application/json", "content-length": 1_000_000 };
+    const outgoing = request({ port, host: "127.0.0.1", method: "POST", path: "/threads", headers });
+    outgoing.on("error", () => {});
+    outgoing.flushHeaders();
+    const status = await new Promise((resolve) =>
+      outgoing.on("response", async (response) => {
+        await text(response);
+        resolve(response.statusCode);
+      }),
+    );
+    outgoing.destroy();
+    expect(status).toBe(401);
+  });
+
+  test("takes no route that it does not know", async () => {
+    const server = bare();
+    expect(() => server.get("/secrets", async () => "")).toThrow(/`GET \/secrets` is missing/);
+    expect(() => server.route({ method: ["GET", "PUT"], url: "/health", handler: async () => "" })).toThrow(
+      /`PUT \/health`/,
+    );
+    expect(() => server.all("/health", async () => "")).toThrow(/missing/);
+    await expect(
+      server.register(async (inner) => void inner.get("/x", async () => ""), { prefix: "/y" }),
+    ).rejects.toThrow(/`GET \/y\/x`/);
+  });
+
+  test("tells routes whose things a request is about, and of nobody on public ones", async () => {
+    const server = bare();
+    server.get("/threads", async (request) => [principalOf(request), ownerOf(request)]);
+    server.get("/health", async (request) => ownerOf(request));
+    expect((await server.inject("/threads")).json()).toEqual([
+      { tenant: "acme", user: "ada", scopes: ["read"] },
+      { tenant: "acme", user: "ada" },
+    ]);
+    expect((await server.inject("/health")).json()).toMatchObject({ status: 500, code: "internal" });
+  });
+
+  test("keeps apart who asks at the same time", async () => {
+    const { url } = await guarded(async ({ headers }) => ({
+      ...{ tenant: "t", user: String(headers["x-name"]) },
+      scopes: ["read"],
+    }));
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, n) => {
+        const { body } = await answerTo(`${url}/threads/t`, { headers: { "x-name": `u${n}` } });
+        expect(body).toMatchObject({ user: `u${n}` });
+      }),
+    );
+  });
+});
+
+describe("scopes", () => {
+  test("contain nothing but themselves", () => {
+    for (const scope of Scope.options)
+      for (const other of Scope.options) {
+        const ask = () => requireScope({ tenant: "t", user: "u", scopes: [scope] }, other);
+        if (scope === other) ask();
+        else expect(ask).toThrow(`\`${other}\``);
+      }
+  });
+
+  test("are asked for by what changes something: nothing but reading takes `read` alone", () => {
+    for (const route of ["/threads/:thread_id", "/threads/:thread_id/messages", "/backend/files/*"])
+      for (const method of ["PUT", "PATCH", "DELETE", "POST"])
+        expect([undefined, "run"]).toContain(accessOf(method, route));
+  });
+
+  test("of streams are those for which there are tickets", () => {
+    const paths = ["/events", "/threads/t/events", "/threads/t/runs/r/events", "/threads/t", "/backend"];
+    const routes = ["/events", "/threads/:thread_id/events", "/threads/:thread_id/runs/:run_id/events"];
+    expect(paths.map((path) => STREAM_PATH.test(path))).toEqual([true, true, true, false, false]);
+    expect(routes.map((route) => accessOf("GET", route))).toEqual(["stream", "stream", "stream"]);
+  });
+});
+
+describe("without authentication", () => {
+  const authenticate = createAuthenticate(AuthConfig.parse({}), memoryApiKeys());
+
+  test("everybody is the same user and may do everything", async () => {
+    const { url } = await guarded(authenticate);
+    const everybody = { tenant: "default", user: "default", scopes: Scope.options };
+    expect(await answerTo(`${url}/threads/t`)).toMatchObject({ status: 200, body: everybody });
+    const headers = { "x-skein-user": "eve", authorization: "Bearer x", "x-api-key": "x" };
+    expect((await answerTo(`${url}/threads/t`, { headers })).body).toEqual(everybody);
+  });
+
+  test.each([
+    [200, ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.1.2.3:1", "[::1]", "[::1]:8000"]],
+    [
+      403,
+      ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0", "[::]"],
+    ],
+    [403, ["localhost:x", "evil.example:127.0.0.1", "localhost, evil.example", "127.0.0.1@evil.example"]],
+  ])("answers %i to those who call it %j", async (status, hosts) => {
+    const server = fastify();
+    onTestFinished(() => server.close());
+    server.setErrorHandler<Error>(sendProblem);
+    server.addHook("onRequest", refuseForeignNames);
+    server.get("/health", async () => "ok");
+    for (const host of hosts)
+      expect((await server.inject({ url: "/health", headers: { host } })).statusCode, host).toBe(status);
+  });
+});
+
+describe("pages of other sites", () => {
+  const APP = "https://app.example.com";
+  const server = () => {
+    const bare = fastify();
+    onTestFinished(() => bare.close());
+    bare.setErrorHandler<Error>(sendProblem);
+    bare.addHook("onRequest", refuseForeignPages([APP]));
+    bare.route({ method: ["GET", "POST", "DELETE"], url: "/threads", handler: async () => "ok" });
+    return bare;
+  };
+
+  test.each([
+    ["a program, which says nothing of pages", {}, 200],
+    ["our own page", { "sec-fetch-site": "same-origin", origin: "http://localhost:8000" }, 200],
+    ["whoever types an address", { "sec-fetch-site": "none" }, 200],
+    ["a page of a site that may", { "sec-fetch-site": "cross-site", origin: APP }, 200],
+    ["a page of another site", { "sec-fetch-site": "cross-site", origin: "https://evil.example" }, 403],
+    ["a page of another port", { "sec-fetch-site": "same-site", origin: "http://localhost:1" }, 403],
+    ["a page that hides where it is from", { "sec-fetch-site": "cross-site", origin: "null" }, 403],
+    ["a page that does not say", { "sec-fetch-site": "cross-site" }, 403],
+    [
+      "a page of a site that is called alike",
+      { "sec-fetch-site": "cross-site", origin: `${APP}.evil.example` },
+      403,
+    ],
+  ])("%s", async (_, headers, status) => {
+    for (const method of ["POST", "DELETE"] as const)
+      expect((await server().inject({ method, url: "/threads", headers })).statusCode).toBe(status);
+    expect((await server().inject({ url: "/threads", headers })).statusCode).toBe(200);
+  });
+});

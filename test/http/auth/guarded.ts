@@ -1,0 +1,52 @@
+// A bare server with a guard, on a real port: what is asked of it is answered with who was let in.
+
+import fastify from "fastify";
+import { pino } from "pino";
+import { onTestFinished } from "vitest";
+import { AppError } from "../../../src/core/errors.ts";
+import type { Authenticate } from "../../../src/http/auth/credentials.ts";
+import { guard, principalOf } from "../../../src/http/auth/guard.ts";
+import { createTickets } from "../../../src/http/auth/tickets.ts";
+import { sendProblem } from "../../../src/http/errors.ts";
+import { withoutQueries } from "../../../src/http/request-log.ts";
+import { ticketRoutes } from "../../../src/http/routes/tickets.ts";
+import { withZod } from "../../../src/http/validation.ts";
+
+export interface GuardedOptions {
+  readonly host?: string;
+  readonly secret?: string;
+  readonly now?: () => number;
+  /** Takes each line that is logged, at every level. */
+  readonly log?: (line: string) => void;
+}
+
+export interface Guarded {
+  readonly url: string;
+  readonly port: number;
+}
+
+/** Closed when the test has finished. */
+export async function guarded(authenticate: Authenticate, options: GuardedOptions = {}): Promise<Guarded> {
+  const { host = "127.0.0.1", secret, now, log = () => {} } = options;
+  const server = fastify({ loggerInstance: withoutQueries(pino({ level: "trace" }, { write: log })) });
+  onTestFinished(() => server.close());
+  server.setErrorHandler<Error>(sendProblem);
+  server.setNotFoundHandler((request, reply) =>
+    sendProblem(new AppError("not_found", "There is no such route."), request, reply),
+  );
+  guard(server, authenticate, createTickets(secret, now));
+  server.get("/health", async () => ({ status: "ok" }));
+  for (const url of ["/threads/:thread_id", "/events", "/threads/:thread_id/events"])
+    server.get(url, async (request) => principalOf(request));
+  server.post("/threads", async (request) => principalOf(request));
+  ticketRoutes(withZod(server), createTickets(secret, now));
+  const address = await server.listen({ host, port: 0 });
+  return { url: address, port: Number(new URL(address).port) };
+}
+
+/** The answer's status, its header `www-authenticate`, and its body without what says where it is from. */
+export async function answerTo(url: string, init: RequestInit = {}) {
+  const response = await fetch(url, init);
+  const { instance: _, ...body } = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, challenge: response.headers.get("www-authenticate"), body };
+}

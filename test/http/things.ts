@@ -1,0 +1,115 @@
+// What people have on a server: a thread, its runs, messages and events, a file. For tests of who finds what.
+
+import { randomId } from "../../src/lib/random-id.ts";
+
+export interface Person {
+  readonly tenant: string;
+  readonly user: string;
+}
+
+/** By which each thing is named in a request. */
+export interface Things {
+  readonly thread: string;
+  readonly run: string;
+  readonly message: string;
+  /** A cursor in the run. */
+  readonly event: string;
+  /** The path of the run's stream. */
+  readonly stream: string;
+  readonly threadPage: string;
+  readonly runPage: string;
+  /** With which the run was started. */
+  readonly key: string;
+  readonly file: string;
+}
+
+/** What every text of ada's holds. */
+export const SECRET = "what-ada-is-up-to";
+
+/** As a gateway says it. */
+export const headersOf = ({ tenant, user }: Person) => ({
+  "x-skein-tenant": tenant,
+  "x-skein-user": user,
+  "x-skein-scopes": "read,run,tools,admin",
+});
+
+export interface Row {
+  readonly id: string;
+  readonly next_cursor: string;
+  readonly items: readonly Row[];
+}
+
+export interface Client {
+  /** Throws what is refused. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+  read(path: string): Promise<Row>;
+  start(thread: string, body: object, headers?: Record<string, string>): Promise<Response>;
+}
+
+export function client(url: string, who: Person): Client {
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(url + path, { ...init, headers: { ...init.headers, ...headersOf(who) } });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response;
+  };
+  return {
+    ask,
+    read: async (path) => (await ask(path)).json() as Promise<Row>,
+    start: (thread, body, headers = {}) =>
+      ask(`/threads/${thread}/runs`, {
+        method: "POST",
+        body: JSON.stringify(body),
+        headers: { "content-type": "application/json", ...headers },
+      }),
+  };
+}
+
+/** A new thread with a run that has ended, and another one: that is at work, waits behind one, or has ended as well. */
+export async function makeThings(
+  { ask, read, start }: Client,
+  state: "ended" | "running" | "waiting",
+): Promise<Things> {
+  const thread = `th_${randomId()}`;
+  const path = `/threads/${thread}`;
+  const key = `key-${randomId()}`;
+  const file = `folder-${randomId()}/notes.txt`;
+  await (await start(thread, { input: SECRET })).text();
+  const body = { input: state === "ended" ? SECRET : `${SECRET} slowly`, background: true };
+  if (state === "waiting") await start(thread, body);
+  const started = await start(thread, { ...body, on_busy: "enqueue" }, { "idempotency-key": key });
+  const { id: run } = (await started.json()) as Row;
+  if (state === "ended") await (await ask(`${path}/runs/${run}/events`)).text();
+  await ask(`/backend/files/${file}`, { method: "PUT", body: SECRET });
+  await ask(path, {
+    method: "PATCH",
+    body: JSON.stringify({ title: `${SECRET} today` }),
+    headers: { "content-type": "application/json" },
+  });
+  return {
+    ...{ thread, run, key, file, event: `${run}:1-1`, stream: `${path}/runs/${run}/events` },
+    message: (await read(`${path}/messages`)).items[0]?.id ?? "",
+    runPage: (await read(`${path}/runs?limit=1`)).next_cursor,
+    threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),
+  };
+}
+
+/** The same, of things that never were: every id in them is another one of the same length. */
+export function neverMade(things: Things): Things {
+  const others = new Map<string, string>();
+  const other = (text: string) =>
+    text.replace(/(?<=_|key-|folder-)[0-9A-Za-z]{22}/g, (id) => {
+      const made = others.get(id) ?? randomId();
+      others.set(id, made);
+      return made;
+    });
+  const entries = Object.entries(things).map(([kind, value]: [string, string]) => {
+    const plain = other(value);
+    if (plain !== value) return [kind, plain] as const;
+    return [
+      kind,
+      Buffer.from(other(Buffer.from(value, "base64url").toString())).toString("base64url"),
+    ] as const;
+  });
+  // The keys are those of `things`.
+  return Object.fromEntries(entries) as unknown as Things;
+}

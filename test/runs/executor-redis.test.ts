@@ -1,0 +1,28 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { createRedisStores } from "../../src/stores/redis/index.ts";
+import { ADA, newRun } from "../stores/fixture.ts";
+import { startRedis } from "../support/redis.ts";
+import { managed } from "./managed.ts";
+
+const redis = await startRedis("--maxmemory-policy", "noeviction", "--databases", "100");
+afterAll(() => redis?.close());
+let databases = 0;
+const open = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 2000 });
+
+describe.skipIf(!redis)("a run in a Redis that is full", () => {
+  test("ends as failed, also if it has said nothing yet", async () => {
+    const stores = await open();
+    const news = newRun("t");
+    await stores.runs.enqueue(ADA, news, "reject");
+    redis?.ask("CONFIG", "SET", "maxmemory", "1");
+    try {
+      const { runs } = managed(stores);
+      await runs.open();
+      await expect
+        .poll(async () => (await runs.get(ADA, "t", news.id)).error?.code, { timeout: 5000 })
+        .toBe("unavailable");
+    } finally {
+      redis?.ask("CONFIG", "SET", "maxmemory", "0");
+    }
+  });
+});

@@ -1,0 +1,341 @@
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
+import type { StreamEvent } from "../../src/core/event.ts";
+import type { Hook } from "../../src/core/hook.ts";
+import type { Owner } from "../../src/core/ids.ts";
+import { isSettled, type RunRecord, type Stores } from "../../src/core/stores.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { Executor } from "../../src/runs/executor.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { ADA, claimed, newRun } from "../stores/fixture.ts";
+import { newPool } from "../support/pool.ts";
+import { bent, managed, sqliteStores } from "./managed.ts";
+
+const OTHER: Owner = { tenant: "other", user: "eve" };
+
+/** A tool that is entered, and ends only with its run: at once, or when it has `cleaned` up. */
+function endless(name = "endless", cleaned: Promise<void> = Promise.resolve()) {
+  const entered = Promise.withResolvers<void>();
+  const stopped = Promise.withResolvers<void>();
+  const tool = defineTool({
+    name,
+    description: "Waits.",
+    parameters: z.object({}),
+    execute: (_args, _call, run) =>
+      new Promise<string>((_, reject) => {
+        run.signal.addEventListener("abort", () => {
+          stopped.resolve();
+          void cleaned.then(() => reject(run.signal.reason));
+        });
+        entered.resolve();
+      }),
+  });
+  return { tool, entered: entered.promise, stopped: stopped.promise };
+}
+
+const ENDLESS = () => ({ call: [{ tool: "endless" }] });
+
+/** Resolves once the run has begun. */
+async function begun(stores: Stores, owner: Owner, { id, thread_id }: RunRecord): Promise<void> {
+  await expect.poll(async () => (await stores.runs.get(owner, thread_id, id))?.status).toBe("running");
+}
+
+describe("a process that ends", () => {
+  test("hands over a run whose start was under way", async () => {
+    const stores = await sqliteStores();
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow = bent(stores, {
+      async start(...args) {
+        const result = await stores.runs.start(...args);
+        asked.resolve();
+        await answer.promise;
+        return result;
+      },
+    });
+    const { tool } = endless();
+    const { runs, start } = managed(slow, { script: ENDLESS, tools: [tool] });
+    await runs.open();
+    const starting = start(ADA);
+    await asked.promise;
+    const closing = runs.close(0);
+    await new Promise((resolve) => setImmediate(resolve));
+    answer.resolve();
+    const { id } = await starting;
+    await closing;
+    expect((await stores.runs.claimAbandoned(10)).map(({ run }) => run.id)).toEqual([id]);
+  });
+
+  test("hands each run over as soon as it has ended here", async () => {
+    const stores = await sqliteStores();
+    const letGo = Promise.withResolvers<void>();
+    const hold: Hook = {
+      name: "hold",
+      beforeAgent: (run) => (run.threadId === "slow" ? letGo.promise : undefined),
+    };
+    const { tool, entered } = endless();
+    const { runs, start } = managed(stores, { script: ENDLESS, tools: [tool], hooks: [hold] });
+    await runs.open();
+    const slow = await start(ADA, "go", "slow");
+    const quick = await start(ADA, "go", "quick");
+    await entered;
+    const closing = runs.close(0);
+    const taken: string[] = [];
+    const look = async () => {
+      taken.push(...(await stores.runs.claimAbandoned(10)).map(({ run }) => run.id));
+      return taken;
+    };
+    await expect.poll(look).toEqual([quick.id]);
+    letGo.resolve();
+    await closing;
+    expect(await look()).toEqual([quick.id, slow.id]);
+  });
+
+  test("hands a run over when the last of its tools has ended here", async () => {
+    const stores = await sqliteStores();
+    const letGo = Promise.withResolvers<void>();
+    const quick = endless("quick");
+    const slow = endless("slow", letGo.promise);
+    const script = () => ({ call: [{ tool: "quick" }, { tool: "slow" }] });
+    const { runs, start } = managed(stores, { script, tools: [quick.tool, slow.tool] });
+    await runs.open();
+    const { id, thread_id } = await start(ADA);
+    await Promise.all([quick.entered, slow.entered]);
+    const closing = runs.close(0);
+    await Promise.all([quick.stopped, slow.stopped]);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(await stores.runs.claimAbandoned(10)).toEqual([]);
+    letGo.resolve();
+    await closing;
+    expect((await stores.runs.claimAbandoned(10)).map(({ run }) => run.id)).toEqual([id]);
+    // What becomes of them is for whoever took the run over to say.
+    expect((await stores.threads.messages(ADA, thread_id)).map(({ role }) => role)).toEqual([
+      "user",
+      "assistant",
+    ]);
+  });
+
+  test("does not try to end a run for ever in a store that is closed", async () => {
+    const stores = createMemoryStores();
+    const letGo = Promise.withResolvers<void>();
+    const hold: Hook = { name: "hold", beforeAgent: () => letGo.promise };
+    const { runs, start } = managed(stores, { hooks: [hold] });
+    await runs.open();
+    await start(ADA);
+    await runs.close(0);
+    await stores.close();
+    letGo.resolve();
+    // Resolves once nothing is executed.
+    await runs.close(60_000);
+  });
+});
+
+describe("a run that is taken over", () => {
+  test("ends at once if it was cancelled before its process died", async () => {
+    let time = Date.now();
+    const stores = await sqliteStores({ now: () => time });
+    const { run } = await claimed(stores, "t");
+    await stores.runs.requestStop(ADA, "t", run.id, "cancel");
+    time += 60_000;
+    const { runs } = managed(stores);
+    await runs.open();
+    const ended = await runs.settled(ADA, run, AbortSignal.timeout(5000));
+    expect(ended.status).toBe("cancelled");
+  });
+
+  test("runs a call whose id the model has used before for another, finished one", async () => {
+    let time = Date.now();
+    const stores = await sqliteStores({ now: () => time });
+    const { run, lease, request } = await claimed(stores, "t");
+    const call = { id: "call_0", name: "count", args: {} };
+    const said = { created_at: new Date().toISOString() };
+    const result = {
+      ...said,
+      id: "m2",
+      role: "tool",
+      tool_call_id: call.id,
+      name: "count",
+      content: "1",
+    } as const;
+    const before: StreamEvent[] = [
+      { event: "run_start", data: { agent: "helper", model: "m", attempt: 1 } },
+      ...request.input.map((message): StreamEvent => ({ event: "on_message", data: { message } })),
+      {
+        event: "on_message",
+        data: { message: { ...said, id: "m1", role: "assistant", content: "", tool_calls: [call] } },
+      },
+      { event: "on_tool_start", name: "count", data: { call_id: call.id, args: {} } },
+      { event: "on_tool_end", name: "count", data: { call_id: call.id, output: "1", duration_ms: 1 } },
+      { event: "on_message", data: { message: result } },
+    ];
+    await stores.events.append(lease, before);
+    time += 60_000;
+    let counted = 1;
+    const tool = defineTool({
+      name: "count",
+      description: "Counts.",
+      parameters: z.object({}),
+      execute: async () => String(++counted),
+    });
+    const script = [{ call: [{ tool: "count", id: call.id }] }, { say: "done" }];
+    const { runs } = managed(stores, { script, tools: [tool] });
+    await runs.open();
+    expect(await runs.settled(ADA, run, AbortSignal.timeout(5000))).toMatchObject({ status: "success" });
+    expect(counted).toBe(2);
+  });
+});
+
+describe("a process on a machine that has slept", () => {
+  test("keeps its runs", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const stores = createMemoryStores();
+    const { tool, entered } = endless();
+    const script = (_: unknown, call: number) => (call === 0 ? ENDLESS() : { say: "ok" });
+    const { runs, start } = managed(stores, { script, tools: [tool] });
+    await runs.open();
+    const own = await start(ADA);
+    await entered;
+    vi.setSystemTime(Date.now() + 60_000);
+    const news = newRun("t");
+    await stores.runs.enqueue(OTHER, news, "reject");
+    await expect.poll(async () => (await runs.get(OTHER, "t", news.id)).status).toBe("success");
+    expect(await runs.get(ADA, own.thread_id, own.id)).toMatchObject({ status: "running", attempt: 1 });
+  });
+});
+
+describe("a lease", () => {
+  test("that is renewed just when its run ends is no reason for an alarm", async () => {
+    const stores = createMemoryStores({ leaseMs: 300 });
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const letGo = Promise.withResolvers<void>();
+    const slow = bent(stores, {
+      async renew(lease) {
+        asked.resolve();
+        await answer.promise;
+        return stores.runs.renew(lease);
+      },
+    });
+    const hold: Hook = { name: "hold", beforeAgent: () => letGo.promise };
+    const { runs, start, errors } = managed(slow, { hooks: [hold] });
+    await runs.open();
+    const run = await start(ADA);
+    await asked.promise;
+    letGo.resolve();
+    await runs.settled(ADA, run, AbortSignal.timeout(5000));
+    answer.resolve();
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(errors).toEqual([]);
+  });
+});
+
+describe("runs that wait for room", () => {
+  test("are not overtaken by those who come anew, however slow the store is", async () => {
+    const stores = createMemoryStores();
+    const silence = Promise.withResolvers<never>();
+    const slow = bent(stores, { renew: () => silence.promise });
+    const letGo = new Map<string, () => void>();
+    const order: string[] = [];
+    const hold: Hook = {
+      name: "hold",
+      beforeAgent: (run) => {
+        order.push(run.threadId);
+        return new Promise((resolve) => letGo.set(run.threadId, resolve));
+      },
+    };
+    const { runs, start } = managed(slow, { hooks: [hold], maxActive: 2, script: () => ({ say: "ok" }) });
+    await runs.open();
+    const first = await start(ADA, "go", "one");
+    await start(ADA, "go", "two");
+    await expect.poll(() => order).toEqual(["one", "two"]);
+    await start(OTHER, "go", "waits");
+    letGo.get("one")?.();
+    await expect.poll(async () => (await runs.get(ADA, "one", first.id)).status).toBe("success");
+    await start(ADA, "go", "new");
+    await expect.poll(() => order).toHaveLength(3);
+    expect(order).toEqual(["one", "two", "waits"]);
+    for (const go of letGo.values()) go();
+    await expect.poll(() => order).toEqual(["one", "two", "waits", "new"]);
+    for (const go of letGo.values()) go();
+  });
+
+  test("are found when a slot that was only tried for comes free", async () => {
+    const stores = createMemoryStores();
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow = bent(stores, {
+      async start(...args) {
+        asked.resolve();
+        await answer.promise;
+        return stores.runs.start(...args);
+      },
+    });
+    await claimed(stores, "busy");
+    const { runs, start } = managed(slow, { maxActive: 1 });
+    await runs.open();
+    const refused = start(ADA, "go", "busy").catch((error: unknown) => error);
+    await asked.promise;
+    const waiting = await start(OTHER, "go", "waits");
+    expect(waiting.status).toBe("pending");
+    await new Promise((resolve) => setImmediate(resolve));
+    answer.resolve();
+    expect(await refused).toMatchObject({ code: "thread_busy" });
+    await expect
+      .poll(async () => isSettled((await runs.get(OTHER, "waits", waiting.id)).status), { timeout: 1500 })
+      .toBe(true);
+  });
+
+  test("are looked for after every call, at whatever moment of another look it comes", async () => {
+    const stores = createMemoryStores();
+    let looks = 0;
+    const counted = bent(stores, {
+      claimAbandoned: (limit) => {
+        looks++;
+        return stores.runs.claimAbandoned(limit);
+      },
+    });
+    const logger = { info() {}, error() {} };
+    const agents = {
+      find: () => {
+        throw new Error("no");
+      },
+      checkModel() {},
+      isReserved: () => false,
+      build: () => {
+        throw new Error("no");
+      },
+    };
+    const backends = newPool({ dataDir: "/nonexistent" });
+    for (let ticks = 0; ticks < 40; ticks++) {
+      const executor = new Executor({ stores: counted, logger, agents, backends, maxActive: 4 });
+      const first = executor.look();
+      for (let tick = 0; tick < ticks; tick++) await undefined;
+      const before = looks;
+      await executor.look();
+      expect(looks, `after ${ticks} ticks`).toBeGreaterThan(before);
+      await first;
+    }
+    await stores.close();
+  });
+
+  test("cost the leases nothing that are fresh", async () => {
+    const stores = createMemoryStores();
+    let renewals = 0;
+    const counted = bent(stores, {
+      renew: (lease) => {
+        renewals++;
+        return stores.runs.renew(lease);
+      },
+    });
+    const { tool } = endless();
+    const { runs, start } = managed(counted, { script: ENDLESS, tools: [tool], maxActive: 8 });
+    await runs.open();
+    const active = [];
+    for (let n = 0; n < 8; n++) active.push(await start(ADA));
+    for (const run of active) await begun(stores, ADA, run);
+    renewals = 0;
+    for (let n = 0; n < 50; n++) {
+      await start(OTHER);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(renewals).toBeLessThan(20);
+  });
+});

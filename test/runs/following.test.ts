@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { AppError } from "../../src/core/errors.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { ADA } from "../stores/fixture.ts";
+import { bent, managed } from "./managed.ts";
+
+test("who follows a thread soon finds a run of whose start no word came", async () => {
+  const stores = createMemoryStores();
+  const bus = { publish() {}, subscribe: stores.bus.subscribe.bind(stores.bus) };
+  const { runs, start } = managed({ ...stores, bus }, { script: () => ({ say: "ok" }) });
+  await runs.open();
+  await stores.threads.create(ADA, { id: "t", metadata: {} });
+  const first = runs.follow({ owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
+  // By now it listens.
+  await new Promise((resolve) => setImmediate(resolve));
+  const { id } = await start(ADA, "go", "t");
+  expect(await first).toMatchObject({ value: { run: { id }, after: 0 } });
+});
+
+test("who follows a thread does not lose it when the store is away for a while", async () => {
+  const stores = createMemoryStores();
+  const asked = Promise.withResolvers<void>();
+  let isAway = true;
+  const shaky = bent(stores, {
+    async begun(...args) {
+      if (args[2] === undefined || !isAway) return stores.runs.begun(...args);
+      asked.resolve();
+      throw new AppError("unavailable", "The store is away.");
+    },
+  });
+  const { runs, start } = managed(shaky, { script: () => ({ say: "ok" }) });
+  await runs.open();
+  await stores.threads.create(ADA, { id: "t", metadata: {} });
+  const first = runs.follow({ owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
+  await asked.promise;
+  isAway = false;
+  const { id } = await start(ADA, "go", "t");
+  expect(await first).toMatchObject({ value: { run: { id }, after: 0 } });
+});

@@ -1,0 +1,65 @@
+// Runs without a server: a manager on stores that a test may bend where it needs to.
+
+import { onTestFinished } from "vitest";
+import type { Hook } from "../../src/core/hook.ts";
+import { newThreadId, type Owner } from "../../src/core/ids.ts";
+import { userMessage } from "../../src/core/message.ts";
+import type { RunRecord, RunStore, Stores } from "../../src/core/stores.ts";
+import type { Tool } from "../../src/core/tool.ts";
+import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import { RunManager } from "../../src/runs/manager.ts";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { newPool } from "../support/pool.ts";
+import { temporaryFolder } from "../support/server.ts";
+
+interface Managed {
+  readonly runs: RunManager;
+  /** Starts a run of `owner` that says `input`, on a thread of its own unless it is named. */
+  start(owner: Owner, input?: string, threadId?: string): Promise<RunRecord>;
+  /** The errors that were logged. */
+  readonly errors: string[];
+}
+
+interface ManagedOptions {
+  readonly script?: readonly Turn[] | Script;
+  readonly tools?: readonly Tool[];
+  readonly hooks?: readonly Hook[];
+  readonly maxActive?: number;
+}
+
+/** Closed, with the stores, when the test has finished. Not open yet. */
+export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
+  const { script = [{ say: "ok" }], tools = [], hooks = [], maxActive = 256 } = options;
+  const model = scriptedModel(script);
+  const definition = {
+    ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
+    ...{ max_iterations: 25, tools: [] },
+  };
+  const agent = { name: "helper", model, system: [], tools, hooks, maxIterations: 25 };
+  const errors: string[] = [];
+  const runs = new RunManager({
+    ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
+    agents: { find: () => definition, checkModel() {}, isReserved: () => false, build: () => agent },
+    logger: { info() {}, error: (_details, message) => void errors.push(message) },
+  });
+  onTestFinished(async () => {
+    await runs.close(0);
+    await stores.close();
+  });
+  const start = (owner: Owner, input = "go", thread_id = newThreadId()) =>
+    runs.start(owner, {
+      ...{ thread_id, messages: [userMessage(input)], settings: {}, metadata: {}, on_busy: "reject" },
+    });
+  return { runs, start, errors };
+}
+
+/** `stores` with other methods of runs. */
+export const bent = (stores: Stores, runs: Partial<RunStore>): Stores => ({
+  ...stores,
+  runs: { ...stores.runs, ...runs },
+});
+
+/** In a folder of their own. */
+export async function sqliteStores(more: { now?: () => number; leaseMs?: number } = {}): Promise<Stores> {
+  return createSqliteStores({ dataDir: await temporaryFolder(), ...more });
+}
