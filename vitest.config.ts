@@ -8,6 +8,8 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 20_000,
+    // Most of the time a test waits: for a process, a container, a timer.
+    maxWorkers: 3,
     projects: [
       { extends: true, test: { name: "plain", include: ["test/**/*.test.ts"], exclude: docker } },
       {

@@ -10,6 +10,7 @@ test("hooks surround an agent in one order, the first outermost", () => {
     "retry",
     "guardrails",
     "loop_detection",
+    "permissions",
     "trimming",
     "sliding_window",
     "summarization",

@@ -18,7 +18,12 @@ export const permissions = defineHook({
   name: "permissions",
   options: z.strictObject({
     mode: Mode.default("default").describe("What happens to a call of which no rule speaks."),
-    rules: z.array(RuleSpec).default([]),
+    rules: z
+      .array(RuleSpec)
+      .default([])
+      .describe(
+        "What runs, what is refused and what a person is asked about; a deny of the agent's is absolute.",
+      ),
   }),
   activeByDefault: () => false,
   create({ mode, rules }, { agent, recorder }) {
