@@ -11,8 +11,8 @@ import { AppError, hasCode, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import { settleInterrupts } from "./interrupts.ts";
-import { type AssistantMessage, type Message, toolMessage } from "./message.ts";
-import { unanswered } from "./messages.ts";
+import { type AssistantMessage, toolMessage } from "./message.ts";
+import { unanswered, unknownTo } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { append, type LiveRun, liveRun, type RunInput, registerTool } from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
@@ -72,7 +72,7 @@ async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
 
 /** The run's own messages join the thread, once. What they cut short is answered first. */
 async function* receive(run: LiveRun, { input }: RunInput): Stream<void> {
-  const news = unknownTo(run, input);
+  const news = unknownTo(run.messages, input);
   if (news.length > 0)
     yield* answerOpenCalls(run, "Interrupted: a new message came before this call was run.");
   yield* append(run, ...news);
@@ -80,7 +80,7 @@ async function* receive(run: LiveRun, { input }: RunInput): Stream<void> {
 
 /** Messages sent while the run works. Returns whether there were any. */
 async function* takeInbox(run: LiveRun, { inbox }: RunInput): Stream<boolean> {
-  const news = unknownTo(run, await inbox());
+  const news = unknownTo(run.messages, await inbox());
   yield* append(run, ...news);
   return news.length > 0;
 }
@@ -180,11 +180,6 @@ function whyNotRun(outcome: Outcome): string {
   return outcome.status === "cancelled"
     ? "Cancelled before it was run."
     : "Not run: the run ended before it.";
-}
-
-function unknownTo<M extends Message>(run: LiveRun, messages: readonly M[]): M[] {
-  const known = new Set(run.messages.map((message) => message.id));
-  return messages.filter((message) => !known.has(message.id));
 }
 
 function opening(agent: Agent, { attempt }: LiveRun): StreamEvent {

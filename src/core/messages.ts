@@ -127,6 +127,12 @@ function sizeOfPart(part: Part): number {
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 
+/** Those that a thread does not hold yet. */
+export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
+  const known = new Set(thread.map(({ id }) => id));
+  return messages.filter(({ id }) => !known.has(id));
+}
+
 /**
  * The tool calls that nothing answers yet, oldest first.
  * The only question the loop asks to know what comes next.

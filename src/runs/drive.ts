@@ -10,7 +10,7 @@ import { failedEnd, type Opening } from "../core/grammar.ts";
 import type { Owner } from "../core/ids.ts";
 import { runAgent } from "../core/loop.ts";
 import { toolMessage } from "../core/message.ts";
-import { unanswered } from "../core/messages.ts";
+import { unanswered, unknownTo } from "../core/messages.ts";
 import type { Claim, RunRecord, Stores } from "../core/stores.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
@@ -124,18 +124,24 @@ async function settleAsFailed(
   }
 }
 
-/** Brackets closed, calls answered, and the error last: all as one, as an end has room in a store that is full. */
+/**
+ * Brackets closed, calls answered, what was accepted kept, and the error last: all as one, as an end has room in a store
+ * that is full.
+ */
 async function writeFailure(claim: Claim, services: DriveServices, error: ErrorInfo): Promise<void> {
   const { lease, run, request } = claim;
   const { events, threads } = services.stores;
   const start = await missingStart(claim, services, request.model ?? "");
   const { openings, usage } = await leftovers(events, lease);
-  const calls = unanswered(await threads.messages(lease.owner, lease.thread_id));
+  const messages = await threads.messages(lease.owner, lease.thread_id);
+  const calls = unanswered(messages);
   const results = calls.map((call) => toolMessage(call, "", `Outcome unknown: ${error.message}`));
   await createWriter(events, lease).write(
     ...start,
     ...openings.map((opening) => failedEnd(opening, error)),
-    ...results.map((message): StreamEvent => ({ event: "on_message", data: { message } })),
+    ...[...results, ...unknownTo(messages, request.input)].map(
+      (message): StreamEvent => ({ event: "on_message", data: { message } }),
+    ),
     { event: "error", data: { ...error, usage } },
   );
   announceEnd(services.stores.bus, lease.owner, run, "error");

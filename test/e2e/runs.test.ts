@@ -1,10 +1,12 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
-import { startServer } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
 
 /** A tool that waits until the test lets it go, or the run ends. */
@@ -246,6 +248,18 @@ describe("stopping and steering", () => {
     open();
     expect(textSeen(await viewer.ended())).toBe("last: in French");
   });
+});
+
+test("a run that cannot begin has failed, and what the user said is in the thread all the same", async () => {
+  const dir = await temporaryFolder();
+  await mkdir(join(dir, "data"));
+  await writeFile(join(dir, "data", "workspaces"), "no folder can be made here");
+  const { url } = await startServer({ dir });
+  const events = await (await post(`${url}/threads/t1/runs`, { input: "Hi" })).ended();
+  expectWellFormed(events);
+  expect(dataOf(events, "error")).toHaveLength(1);
+  const { items } = (await getJson(`${url}/threads/t1/messages`)) as { items: { content: string }[] };
+  expect(items.map(({ content }) => content)).toEqual(["Hi"]);
 });
 
 describe("the end of the server", () => {

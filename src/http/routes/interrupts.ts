@@ -5,6 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import { type Answer, Interrupt, type InterruptKind } from "../../core/interrupt.ts";
 import { openInterrupts } from "../../core/interrupts.ts";
+import { unanswered } from "../../core/messages.ts";
 import { RunRecord } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 import { notFound } from "../../runs/manager.ts";
@@ -110,7 +111,11 @@ export function interruptRoutes(app: App, { stores, runs, streams }: RouteServic
   );
 
   async function openOn(owner: Owner, threadId: string): Promise<Interrupt[]> {
-    return openInterrupts(new Map(Object.entries(await stores.threads.state(owner, threadId))));
+    const open = openInterrupts(new Map(Object.entries(await stores.threads.state(owner, threadId))));
+    if (open.length === 0) return open;
+    // A run that failed has answered its calls, and says nothing of what was asked about them.
+    const calls = unanswered(await stores.threads.messages(owner, threadId)).map(({ id }) => id);
+    return open.filter(({ call_id }) => calls.includes(call_id));
   }
 }
 
