@@ -2,7 +2,7 @@
 
 import { AppError } from "../core/errors.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
-import { NO_USAGE, type UserMessage } from "../core/message.ts";
+import { NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
 import type { LogEntry, RunKey, RunRecord, ThreadStatus } from "../core/stores.ts";
 import { closingOf } from "./brackets.ts";
 
@@ -104,5 +104,34 @@ export function crashedTooOften(
 ): StreamEvent[] {
   const message = `${attempts} times the process that executed this run died or lost it. It is not tried again.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
-  return [...closingOf(entries, error, stamped.ts), { event: "error", ...stamped, data: error }];
+  const log = [...entries];
+  return [
+    ...closingOf(log, error, stamped.ts),
+    ...answersTo(log, message).map(
+      (answer): StreamEvent => ({ event: "on_message", ...stamped, data: { message: answer } }),
+    ),
+    { event: "error", ...stamped, data: error },
+  ];
+}
+
+/** What tells of the calls of a run, and of their results. */
+export const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
+
+/** A result for each call of the run that has none: no thread is left with one open. */
+function answersTo(entries: readonly LogEntry[], why: string): ToolMessage[] {
+  const open = new Map<string, { readonly name: string; readonly text: string }>();
+  for (const { event, json } of entries) {
+    if (!TELLS_OF_CALLS.some((name) => name === event)) continue;
+    // Every entry was written from a StreamEvent.
+    const said = JSON.parse(json) as StreamEvent;
+    if (!isOwn(said)) continue;
+    if (said.event === "on_tool_start")
+      open.set(said.data.call_id, { name: said.name, text: `Outcome unknown: ${why}` });
+    if (said.event !== "on_message") continue;
+    const { message } = said.data;
+    if (message.role === "tool") open.delete(message.tool_call_id);
+    if (message.role === "assistant")
+      for (const { id, name } of message.tool_calls ?? []) open.set(id, { name, text: `Not run: ${why}` });
+  }
+  return [...open].map(([id, { name, text }]) => toolMessage({ id, name }, "", text));
 }

@@ -473,12 +473,19 @@ export function runsContract(open: Open): void {
           const ended = await stores.runs.get(ADA, "t", run.id);
           expect(ended).toMatchObject({ status: "error", attempt: 3, error: { code: "crashed_too_often" } });
           const entries = await reading;
-          expect(seqsOf(entries)).toEqual(upTo(11));
+          expect(seqsOf(entries)).toEqual(upTo(13));
           const events = eventsOf(entries);
           expect(checkGrammar(events)).toEqual([]);
-          expect(events.slice(-3)).toMatchObject([
+          const answer = (tool_call_id: string) => ({
+            event: "on_message",
+            data: {
+              message: { role: "tool", tool_call_id, error: expect.stringMatching(/^Outcome unknown/) },
+            },
+          });
+          expect(events.slice(-5)).toMatchObject([
             { event: "on_chat_model_end", path: ["call_1"], data: { message_id: "msg_1" } },
             { event: "on_tool_end", name: "task", data: { call_id: "call_1" } },
+            ...[answer("call_0"), answer("call_1")],
             { event: "error", ...stamp, data: ended?.error ?? {} },
           ]);
         }));

@@ -3,7 +3,7 @@
 
 import { BRACKETS } from "../../core/grammar.ts";
 import type { Claim, RunKey, RunRequest } from "../../core/stores.ts";
-import { crashedTooOften, draftOf, stamp } from "../endings.ts";
+import { crashedTooOften, draftOf, stamp, TELLS_OF_CALLS } from "../endings.ts";
 import type { Then } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import { ownerOf, rowKey } from "./keys.ts";
@@ -43,7 +43,7 @@ export function createClaims({
   const selectBrackets = database.query<EventRow>(`
     SELECT last_seq, epoch, event, body FROM events
     WHERE owner = ? AND thread_id = ? AND run_id = ?
-      AND event IN (${BRACKETS.map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
+      AND event IN (${[...BRACKETS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
 
   return {
     next,
