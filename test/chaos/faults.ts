@@ -1,0 +1,100 @@
+// What befalls the servers, their Redis and their readers.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TestRedis } from "../support/redis.ts";
+import type { Random } from "./random.ts";
+import { pause, type World } from "./world.ts";
+
+/** Each with its share. */
+const SHARES = {
+  kill: 4,
+  stop: 3,
+  drain: 3,
+  "redis-restart": 1,
+  "redis-pause": 1,
+  "redis-cut": 2,
+  disconnect: 4,
+} as const;
+export type Fault = keyof typeof SHARES;
+// The keys of a literal.
+export const FAULTS = Object.keys(SHARES) as readonly Fault[];
+
+const LONGEST_PAUSE_MS = 2_000;
+/** After this much time without trouble, servers have no excuse. */
+const CALM_MS = 12_000;
+
+export interface FaultOptions {
+  readonly faults: readonly Fault[];
+  /** Absent when the servers have none. */
+  readonly redis: TestRedis | undefined;
+  readonly leaseMs: number;
+}
+
+/** First one of each, then whatever comes. Resolves when `world.ending` has aborted and everything works again. */
+export async function strike(random: Random, options: FaultOptions, world: World): Promise<void> {
+  const weighted = options.faults.flatMap((fault) => Array.from({ length: SHARES[fault] }, () => fault));
+  const first = random.shuffle(options.faults);
+  const underWay = new Set<Promise<void>>();
+  while (weighted.length > 0) {
+    await pause(random, LONGEST_PAUSE_MS, world.ending);
+    if (world.ending.aborted) break;
+    const fault = first.pop() ?? random.pick(weighted);
+    const striking = befall(fault, random, options, world).finally(() => underWay.delete(striking));
+    underWay.add(striking);
+  }
+  await Promise.all(underWay);
+}
+
+async function befall(fault: Fault, random: Random, options: FaultOptions, world: World): Promise<void> {
+  const { replicas, readers, journal } = world;
+  const { redis, leaseMs } = options;
+  switch (fault) {
+    case "disconnect":
+      return readers.disconnect(random, random.pick([0.1, 0.3, 1]));
+    case "redis-restart":
+    case "redis-pause":
+      if (redis && isOver(world)) await outage(fault, redis, random.int(100, 2_500), world);
+      return;
+    case "redis-cut":
+      if (!redis || !isOver(world)) return;
+      journal.count("connections of Redis cut");
+      journal.note(fault);
+      journal.cuts.push(Date.now());
+      redis.ask("CLIENT", "KILL", "TYPE", random.pick(["pubsub", "normal"]));
+      return;
+    default: {
+      const { up, urls } = replicas;
+      const [longest, wait] = [random.int(500, 3_000), random.int(0, 1_500)];
+      // The last one is left in peace, unless there never were more.
+      if (up.length === 0 || (up.length === 1 && urls.length > 1)) return;
+      const replica = random.pick(up);
+      if (fault === "kill") return replicas.kill(replica, wait);
+      if (fault === "stop") return replicas.stop(replica, leaseMs + longest);
+      return replicas.drain(replica);
+    }
+  }
+}
+
+async function outage(
+  fault: "redis-restart" | "redis-pause",
+  redis: TestRedis,
+  forMs: number,
+  { journal }: World,
+): Promise<void> {
+  const [begin, end] = fault === "redis-restart" ? [redis.kill, redis.start] : [redis.pause, redis.resume];
+  const entry = { from: Date.now(), to: Number.POSITIVE_INFINITY };
+  journal.outages.push(entry);
+  journal.count(fault === "redis-restart" ? "restarts of Redis" : "pauses of Redis");
+  journal.note(fault);
+  await begin();
+  await sleep(forMs);
+  await end();
+  entry.to = Date.now();
+  journal.note("Redis is back");
+}
+
+/** Whether Redis is there. */
+const isOver = ({ journal }: World) => (journal.outages.at(-1)?.to ?? 0) < Date.now();
+
+export const isCalm = ({ journal }: Pick<World, "journal">) =>
+  (journal.outages.at(-1)?.to ?? 0) < Date.now() - CALM_MS;
