@@ -54,7 +54,7 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "The body is larger than this server takes."],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["invalid_request", "The body is not as long as Content-Length says."],
   FST_ERR_BAD_URL: ["invalid_request", "The URL is not well formed."],
-  FST_ERR_PARAM_TOO_LONG: ["not_found", "A part of the path is too long to be the id of anything."],
+  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A part of the path is too long to be the id of anything."],
 };
 
 /** A problem's body. `type` is left at its default: the code says it. */
@@ -95,6 +95,11 @@ const NO_REQUEST = [400, "invalid request", "This is not an HTTP request that ca
 /** The answer to what is no request at all. The connection ends with it. */
 export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) return;
+  // After an answer, or in the middle of one, a refusal would be read as part of it or as the answer to something else.
+  if (socket.bytesWritten > 0) {
+    socket.destroySoon();
+    return;
+  }
   const [status, title, detail] = UNREADABLE[error.code ?? ""] ?? NO_REQUEST;
   const body = JSON.stringify({ title, status, code: "invalid_request", detail, instance: "" });
   const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nConnection: close`;

@@ -61,6 +61,18 @@ test("no link of the documentation leads nowhere", () => {
   expect(dead).toEqual([]);
 });
 
+test("every promise of security.md names tests that there are", () => {
+  const promises = rows("docs/security.md", "## What is promised").filter(
+    ([first = ""]) => !["promise", "---"].includes(first),
+  );
+  expect(promises.length).toBeGreaterThan(15);
+  const named = promises.flatMap((cells) => cells.at(-1)?.split(" · ") ?? []);
+  const files = named.filter((name) => !name.startsWith("["));
+  const isThere = (name: string) => existsSync(join(ROOT, `test/${name}.test.ts`)) || isFolder(name);
+  const isFolder = (name: string) => globSync(`test/${name}/**/*.ts`, { cwd: ROOT }).length > 0;
+  expect(files.filter((name) => !isThere(name))).toEqual([]);
+});
+
 test("http-api.md tells every code with its status", () => {
   const [, table = ""] = /const STATUS.*?\{(.*?)\};/s.exec(read("src/http/errors.ts")) ?? [];
   const statuses = [...table.matchAll(/(\w+): (\d+)/g)].map(([, code, status]) => [code, status]);
@@ -85,9 +97,11 @@ test("http-api.md shows every route, and none that there is not", () => {
 
 test("configuration.md tells every setting of the server with its default", () => {
   const leaves = (value: object, path: string): [string, unknown][] =>
-    Object.entries(value).flatMap(([key, each]) =>
-      typeof each === "object" ? leaves(each, `${path}${key}.`) : [[path + key, each] as [string, unknown]],
-    );
+    Object.entries(value).flatMap(([key, each]) => {
+      if (Array.isArray(each)) return [[path + key, each.join(", ") || "none"] as [string, unknown]];
+      if (typeof each === "object") return leaves(each, `${path}${key}.`);
+      return [[path + key, each] as [string, unknown]];
+    });
   const told = new Map(
     rows("docs/configuration.md", "## The server").map(([key = "", , value = ""]) => [key, value]),
   );

@@ -1,26 +1,26 @@
 // Requests that fit the contract, nearly fit it, or are hostile.
 
-import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { type Operation, type Parameter, resolved, type Schema } from "../support/openapi.ts";
+import type { Operation, Parameter } from "../support/openapi.ts";
+import { BODY_TEXTS, bodyOf, FRAMINGS, fitting, framed, LONG, TYPES } from "./arbitrary-bodies.ts";
 
 export interface RawRequest {
   readonly bytes: Buffer;
-  /** Less was sent than was announced. */
-  readonly isCut: boolean;
+  /** The body is not what was announced: there need not be an answer. */
+  readonly isBroken: boolean;
 }
 
 /** Values by the names of a route's inputs that lead to things which are there. */
 export type Known = Readonly<Record<string, readonly string[]>>;
 
-/** Requests for `operation`; `headers` come first with each. */
+/** Requests for `operation`, some with what is `known`; `headers` come first with each. */
 export function requestsFor(operation: Operation, known: Known, headers: string): fc.Arbitrary<RawRequest> {
   return fc
     .record({
       path: pathOf(operation, known),
       query: queryOf(operation, known),
       headers: headersOf(operation, known),
-      body: operation.body || operation.method === "PUT" ? bodyOf(operation) : rarely(BODY_TEXTS),
+      body: operation.body || operation.method === "PUT" ? bodyOf(operation, known.body) : rarely(BODY_TEXTS),
       type: fc.oneof({ weight: 9, arbitrary: fc.constant("application/json") }, fc.constantFrom(...TYPES)),
       framing: fc.oneof({ weight: 12, arbitrary: fc.constant("whole") }, fc.constantFrom(...FRAMINGS)),
     })
@@ -30,7 +30,7 @@ export function requestsFor(operation: Operation, known: Known, headers: string)
       const { sent, lines } = framed(body, framing);
       return {
         bytes: Buffer.concat([Buffer.from(`${head}${headers}${more}${about}${lines}\r\n`, "utf8"), sent]),
-        isCut: body !== undefined && framing === "cut",
+        isBroken: body !== undefined && (framing === "cut" || framing === "bad chunks"),
       };
     });
 }
@@ -38,9 +38,6 @@ export function requestsFor(operation: Operation, known: Known, headers: string)
 /** Absent three times out of four. */
 const rarely = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 1 });
 
-// What stands in a path, a query or a header.
-
-const LONG = "a".repeat(5_000);
 const TRICKS = [
   ...["..", ".", "%2e%2e", "..%2f..%2fetc%2fpasswd", "..%5c..", "....//", "%2f", "%2f%2fetc", "a%2fb", "a/b"],
   ...[
@@ -203,185 +200,3 @@ function headersOf({ isStream }: Operation, known: Known): fc.Arbitrary<string> 
     .chain((lines) => fc.constantFrom(lines, [], []))
     .map((lines) => lines.map((each) => `${each}\r\n`).join(""));
 }
-
-// What stands in a body.
-
-const TYPES = [
-  ...[
-    "application/json; charset=utf-8",
-    "application/json; charset=utf-16",
-    "APPLICATION/JSON",
-    "application/json;;",
-  ],
-  ...[
-    "application/problem+json",
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "a/b/c",
-  ],
-  ...[
-    "application/octet-stream",
-    "*/*",
-    "",
-    "application/json\t",
-    `application/${"x".repeat(5_000)}`,
-    "__proto__",
-  ],
-];
-const FRAMINGS = ["cut", "chunked", "bad chunks", "gzip", "short", "two lengths"];
-
-function framed(body: string | undefined, framing: string): { sent: Buffer; lines: string } {
-  if (body === undefined) return { sent: Buffer.alloc(0), lines: "" };
-  const bytes = framing === "gzip" ? gzipSync(body) : Buffer.from(body);
-  const length = `Content-Length: ${bytes.length}\r\n`;
-  const chunked = "Transfer-Encoding: chunked\r\n";
-  const chunk = `${bytes.length.toString(16)}\r\n${bytes.toString("latin1")}\r\n0\r\n\r\n`;
-  if (framing === "cut") return { sent: bytes, lines: `Content-Length: ${bytes.length + 10}\r\n` };
-  if (framing === "chunked") return { sent: Buffer.from(chunk, "latin1"), lines: chunked };
-  if (framing === "bad chunks") return { sent: Buffer.from(`zz\r\n${body}`), lines: chunked };
-  if (framing === "gzip") return { sent: bytes, lines: `${length}Content-Encoding: gzip\r\n` };
-  if (framing === "short") return { sent: Buffer.concat([bytes, bytes]), lines: length };
-  if (framing === "two lengths") return { sent: bytes, lines: `${length}Content-Length: 3\r\n` };
-  return { sent: bytes, lines: length };
-}
-
-const nested = (open: string, close: string, depth: number, inside = "1") =>
-  open.repeat(depth) + inside + close.repeat(depth);
-
-/** As JSON: what an object of JavaScript cannot be written down as. */
-const JSON_TEXTS = [
-  ...[
-    "1e400",
-    "-1e400",
-    "-0",
-    "1e-400",
-    "9007199254740993",
-    "0.1e1",
-    "null",
-    "true",
-    '""',
-    "[]",
-    "{}",
-    "[[]]",
-  ],
-  ...['{"__proto__":{"polluted":1}}', '{"constructor":{"prototype":{"polluted":1}}}', '{"__proto__":null}'],
-  ...[
-    '"\\u0000"',
-    '"a\\u0000b"',
-    '"\\ud800"',
-    '"\\udc00\\ud800"',
-    '"\\u202e"',
-    '"\\r\\nX-Evil: 1"',
-    '"\\u2028"',
-  ],
-  ...[
-    '{"toString":1}',
-    '{"length":-1}',
-    '{"then":1}',
-    '{"toJSON":1}',
-    '{"":1}',
-    '{"$ref":"#"}',
-    '{"a":1,"a":2}',
-  ],
-  ...[nested("[", "]", 200), nested("[", "]", 20_000), nested('{"a":', "}", 20_000), `"${LONG}"`],
-  `[${"1,".repeat(20_000)}1]`,
-  `{${Array.from({ length: 3_000 }, (_, index) => `"k${index}":1`).join(",")}}`,
-];
-const jsonText = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...JSON_TEXTS) }, fc.json());
-
-const BODY_TEXTS = fc.oneof(
-  jsonText,
-  fc.constantFrom(
-    "",
-    " ",
-    "{",
-    '{"input":',
-    '{"input":"a"}}',
-    "\ufeff{}",
-    "'a'",
-    "undefined",
-    "NaN",
-    "<a/>",
-    "a=b",
-  ),
-  fc.constant(`{"input":"${"x".repeat(1 << 20)}"}`),
-  fc.string({ unit: "binary" }),
-);
-
-function bodyOf({ body }: Operation): fc.Arbitrary<string> {
-  if (!body) return BODY_TEXTS;
-  const fits = fitting(body);
-  return fc.oneof(
-    { weight: 5, arbitrary: fits.map((value) => JSON.stringify(value)) },
-    {
-      weight: 4,
-      arbitrary: fc.tuple(fits, fc.nat(), jsonText).map(([value, at, text]) => spoilt(value, at, text)),
-    },
-    { weight: 1, arbitrary: fc.tuple(fits, fc.nat()).map(([value, at]) => cut(JSON.stringify(value), at)) },
-    { weight: 2, arbitrary: BODY_TEXTS },
-  );
-}
-
-const cut = (text: string, at: number) => text.slice(0, at % (text.length + 1));
-
-/** `value` as JSON, with one of its parts replaced by `text`, or with a key that is not known. */
-function spoilt(value: unknown, at: number, text: string): string {
-  const json = JSON.stringify(value);
-  const places = [...json.matchAll(/:("(?:[^"\\]|\\.)*"|[\d.e+-]+|true|false|\[|\{)/g)];
-  const place = places[at % (places.length + 1)];
-  if (!place) return json.replace(/^\{/, () => `{"unknown":${text},`).replace(",}", "}");
-  const end = /[[{]$/.test(place[0]) ? place.index + 1 : place.index + place[0].length;
-  const rest = json.slice(end);
-  return `${json.slice(0, place.index)}:${text}${end === place.index + 1 ? `,"x":${rest}` : rest}`;
-}
-
-/** Values that a schema of the contract allows. Strings are of every kind that their schema allows. */
-export function fitting(given: unknown, depth = 0): fc.Arbitrary<unknown> {
-  const schema = resolved(given);
-  const choices = schema.anyOf ?? schema.oneOf;
-  if (Array.isArray(choices)) return fc.oneof(...choices.map((choice) => fitting(choice, depth)));
-  if (Array.isArray(schema.enum)) return fc.constantFrom(...schema.enum);
-  if ("const" in schema) return fc.constant(schema.const);
-  return (BY_TYPE[String(schema.type)] ?? (() => fc.jsonValue()))(schema, depth);
-}
-
-const boundsOf = ({ minimum = -5, maximum = Number(minimum) + 1_000 }: Schema) => ({
-  min: Number(minimum),
-  max: Number(maximum),
-});
-
-type Maker = (schema: Schema, depth: number) => fc.Arbitrary<unknown>;
-
-const BY_TYPE: Readonly<Record<string, Maker>> = {
-  string({ pattern, minLength = 0, maxLength = 40 }) {
-    if (typeof pattern === "string") return fc.stringMatching(new RegExp(pattern));
-    const lengths = { minLength: Number(minLength), maxLength: Math.min(Number(maxLength), 200) };
-    return fc.oneof(fc.string(lengths), fc.string({ ...lengths, unit: "grapheme" }));
-  },
-  integer: (schema) => fc.integer(boundsOf(schema)),
-  number: (schema) => fc.double({ ...boundsOf(schema), noNaN: true }),
-  boolean: () => fc.boolean(),
-  array: ({ items = {}, minItems = 0, maxItems = 5 }, depth) =>
-    fc.array(fitting(items, depth + 1), {
-      minLength: Number(minItems),
-      maxLength: Math.min(Number(maxItems), depth > 2 ? 1 : 5),
-    }),
-  object({ properties = {}, required = [], additionalProperties }, depth) {
-    const names = Array.isArray(required) ? required.map(String) : [];
-    const fields = Object.entries(Object(properties)).map(
-      ([name, each]) =>
-        [
-          name,
-          names.includes(name)
-            ? fitting(each, depth + 1)
-            : fc.option(fitting(each, depth + 1), { nil: undefined }),
-        ] as const,
-    );
-    if (fields.length > 0 || typeof additionalProperties !== "object")
-      return fc.record(Object.fromEntries(fields));
-    return fc.dictionary(fc.string({ maxLength: 64 }), fitting(additionalProperties, depth + 1), {
-      maxKeys: 5,
-    });
-  },
-};

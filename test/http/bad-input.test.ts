@@ -1,5 +1,7 @@
+import { globSync } from "node:fs";
 import { connect } from "node:net";
-import { describe, expect, test } from "vitest";
+import { pino } from "pino";
+import { describe, expect, test, vi } from "vitest";
 import { startServer } from "../support/server.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -116,6 +118,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     ["a huge body", run, body({ input: "x".repeat(2 << 20) }), 413, "payload_too_large", /larger/],
     ["a thread that is not there", "/threads/nope", {}, 404, "not_found", /no thread `nope`/],
     ["a run that is not there", "/threads/t1/runs/run_x", {}, 404, "not_found", /no run `run_x`/],
+    ["an id longer than any", `/threads/${"a".repeat(5000)}`, {}, 404, "not_found", /too long/],
     ["a route that is not there", "/thread/x", {}, 404, "not_found", /GET \/thread\/x/],
     ["an unknown query key", "/threads?limt=3", {}, 400, "invalid_request", /limt/],
     ["a limit out of range", "/threads?limit=0", {}, 400, "invalid_request", /limit/],
@@ -153,6 +156,45 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
     const beyond = await refusal(`${events}?after=9999`, {});
     expect(beyond.problem).toMatchObject({ status: 410, code: "events_expired" });
+  });
+
+  test("a body nested deeper than anything that is meant is refused", async () => {
+    const { url } = await startServer();
+    const deep = (depth: number) => `{"metadata":${'{"a":'.repeat(depth)}1${"}".repeat(depth)}}`;
+    for (const depth of [64, 100_000]) {
+      const init = { method: "POST", headers: JSON_TYPE, body: deep(depth) };
+      expect((await refusal(`${url}/threads`, init)).problem).toMatchObject({
+        ...{
+          status: 400,
+          code: "invalid_request",
+          detail: expect.stringContaining("nested more than 64 deep"),
+        },
+      });
+    }
+    const init = { method: "POST", headers: JSON_TYPE, body: deep(63) };
+    expect((await refusal(`${url}/threads`, init)).problem.detail).toContain("metadata");
+  });
+
+  test("nothing follows an answer on a connection but the answer to another request", async () => {
+    const { url } = await startServer();
+    const head = "POST /threads/%zz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const text = await rawAnswer(url, `${head}no chunk\r\n`);
+    expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  });
+
+  test("a client that leaves in the middle of a file is no error of ours", async () => {
+    const log: string[] = [];
+    const logger = pino({ level: "warn" }, { write: (line: string) => log.push(line) });
+    const { url, app, dir } = await startServer({ logger });
+    const { port } = new URL(url);
+    const socket = connect(Number(port), "127.0.0.1");
+    socket.write("PUT /backend/files/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf");
+    const unfinished = () => globSync("data/workspaces/*/staging/*", { cwd: dir });
+    await vi.waitFor(() => expect(unfinished()).toHaveLength(1));
+    socket.destroy();
+    await vi.waitFor(() => expect(unfinished()).toEqual([]));
+    await app.close();
+    expect(log).toEqual([]);
   });
 
   test("a page elsewhere that gave itself our address is refused", async () => {
@@ -207,13 +249,17 @@ function body(value: unknown): RequestInit {
 }
 
 /** The status of a request written by hand. */
-function rawStatus(url: string, request: string): Promise<number> {
+const rawStatus = async (url: string, request: string) =>
+  Number((await rawAnswer(url, request)).split(" ")[1]);
+
+/** All that comes until the connection is closed. */
+function rawAnswer(url: string, request: string): Promise<string> {
   const { port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), "127.0.0.1", () => socket.write(request));
     let text = "";
     socket.on("data", (chunk) => (text += String(chunk)));
-    socket.on("close", () => resolve(Number(text.split(" ")[1])));
+    socket.on("close", () => resolve(text));
     socket.on("error", reject);
   });
 }

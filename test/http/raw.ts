@@ -13,10 +13,10 @@ export interface RawAnswer {
 const MAX_WAIT_MS = 10_000;
 
 /**
- * Sends `bytes`, ends its side if `isCut`, and resolves with the answer; an event stream is left after its head. Rejects
+ * Sends `bytes`, ends its side if `isOver`, and resolves with the answer; an event stream is left after its head. Rejects
  * when nothing more comes for ten seconds.
  */
-export function sendRaw(port: number, bytes: Buffer, isCut = false): Promise<RawAnswer> {
+export function sendRaw(port: number, bytes: Buffer, isOver = false): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");
     const chunks: Buffer[] = [];
@@ -32,12 +32,15 @@ export function sendRaw(port: number, bytes: Buffer, isCut = false): Promise<Raw
     // A server that has refused need not read the rest.
     socket.on("error", () => {});
     socket.on("close", () => resolve(answerIn(Buffer.concat(chunks).toString("latin1"))));
-    if (isCut) socket.end(bytes);
+    if (isOver) socket.end(bytes);
     else socket.write(bytes);
   });
 }
 
-function answerIn(text: string): RawAnswer {
+const GO_ON = "HTTP/1.1 100 Continue\r\n\r\n";
+
+function answerIn(bytes: string): RawAnswer {
+  const text = bytes.startsWith(GO_ON) ? bytes.slice(GO_ON.length) : bytes;
   const end = text.indexOf("\r\n\r\n");
   const [first = "", ...lines] = text.slice(0, Math.max(0, end)).split("\r\n");
   const headers = new Map(

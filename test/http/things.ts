@@ -1,6 +1,7 @@
 // What people have on a server: a thread, its runs, messages and events, a file. For tests of who finds what.
 
 import { randomId } from "../../src/lib/random-id.ts";
+import type { Script } from "../../src/models/scripted.ts";
 
 export interface Person {
   readonly tenant: string;
@@ -21,6 +22,10 @@ export interface Things {
   /** With which the run was started. */
   readonly key: string;
   readonly file: string;
+  /** What the run asks; of a run that asks nothing, one that it might have asked. */
+  readonly interrupt: string;
+  /** Of the tenant. */
+  readonly tool: string;
 }
 
 /** What every text of ada's holds. */
@@ -35,6 +40,7 @@ export const headersOf = ({ tenant, user }: Person) => ({
 
 export interface Row {
   readonly id: string;
+  readonly status: string;
   readonly next_cursor: string;
   readonly items: readonly Row[];
 }
@@ -64,21 +70,57 @@ export function client(url: string, who: Person): Client {
   };
 }
 
-/** A new thread with a run that has ended, and another one: that is at work, waits behind one, or has ended as well. */
+/** What the second run of a thread is at: it is over, is at work, waits behind one that is, or waits for an answer. */
+export const STATES = ["ended", "running", "waiting", "interrupted"] as const;
+
+const CLIENT_TOOL = { name: "ask_me", description: SECRET, parameters: { type: "object" } };
+
+/** Says what it says slowly for longer than any test takes, and asks with a tool when told so. */
+export const script: Script = ({ messages }) => {
+  const last = messages.findLast(({ role }) => role === "user");
+  const text = JSON.stringify(last ?? "");
+  if (text.includes("slowly")) return { say: SECRET, delay_ms: 600_000 };
+  if (text.includes("ask me")) return { call: [{ tool: CLIENT_TOOL.name, id: `call_${randomId()}` }] };
+  return { say: "ok" };
+};
+
+/** A new thread with a run that has ended and another one, whose things these are; and a file and a tool. */
 export async function makeThings(
   { ask, read, start }: Client,
-  state: "ended" | "running" | "waiting",
+  state: (typeof STATES)[number],
 ): Promise<Things> {
   const thread = `th_${randomId()}`;
   const path = `/threads/${thread}`;
   const key = `key-${randomId()}`;
   const file = `folder-${randomId()}/notes.txt`;
   await (await start(thread, { input: SECRET })).text();
-  const body = { input: state === "ended" ? SECRET : `${SECRET} slowly`, background: true };
-  if (state === "waiting") await start(thread, body);
-  const started = await start(thread, { ...body, on_busy: "enqueue" }, { "idempotency-key": key });
+  const slow = { input: `${SECRET} slowly`, background: true };
+  if (state === "waiting") await start(thread, slow);
+  const body = {
+    ended: { input: SECRET },
+    running: slow,
+    waiting: slow,
+    interrupted: { input: `${SECRET} ask me`, tools: [CLIENT_TOOL] },
+  }[state];
+  const started = await start(
+    thread,
+    { ...body, background: true, on_busy: "enqueue" },
+    { "idempotency-key": key },
+  );
   const { id: run } = (await started.json()) as Row;
-  if (state === "ended") await (await ask(`${path}/runs/${run}/events`)).text();
+  if (state === "ended" || state === "interrupted") await (await ask(`${path}/runs/${run}/events`)).text();
+  const [asked] = (await read(`${path}/interrupts`)).items;
+  const tool = `tool_${randomId()}`;
+  const registration = {
+    name: tool,
+    description: "Looks it up.",
+    callback_url: "https://tools.example.com/",
+  };
+  await ask("/tools", {
+    method: "POST",
+    body: JSON.stringify({ ...registration, parameters: { type: "object" } }),
+    headers: { "content-type": "application/json" },
+  });
   await ask(`/backend/files/${file}`, { method: "PUT", body: SECRET });
   await ask(path, {
     method: "PATCH",
@@ -89,6 +131,8 @@ export async function makeThings(
     ...{ thread, run, key, file, event: `${run}:1-1`, stream: `${path}/runs/${run}/events` },
     message: (await read(`${path}/messages`)).items[0]?.id ?? "",
     runPage: (await read(`${path}/runs?limit=1`)).next_cursor,
+    interrupt: asked?.id ?? `tool_call_${randomId()}`,
+    tool,
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),
   };
 }

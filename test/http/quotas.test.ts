@@ -1,0 +1,118 @@
+import { request } from "node:http";
+import type { AddressInfo } from "node:net";
+import fastify from "fastify";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { z } from "zod";
+import type { Principal } from "../../src/core/principal.ts";
+import { QuotaConfig } from "../../src/core/quota-config.ts";
+import { createQuotas } from "../../src/core/quotas.ts";
+import { guard } from "../../src/http/auth/guard.ts";
+import { createTickets } from "../../src/http/auth/tickets.ts";
+import { sendProblem } from "../../src/http/errors.ts";
+import { holdStream, limitRequests } from "../../src/http/quotas.ts";
+import { usageRoutes } from "../../src/http/routes/usage.ts";
+import { withZod } from "../../src/http/validation.ts";
+import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+
+/** A server with `GET /usage`, a public `GET /health`, and an endless stream at `GET /events`. */
+async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["scopes"] = ["read"]) {
+  const store = memoryQuotas();
+  const quotas = createQuotas(store, QuotaConfig.parse(config), { threadMs: 3_600_000 });
+  const server = fastify();
+  onTestFinished(() => server.close());
+  server.setErrorHandler<Error>(sendProblem);
+  const authenticate = async ({ headers }: { headers: Record<string, unknown> }) => ({
+    ...{ tenant: "acme", user: String(headers["x-user"] ?? "ada"), scopes },
+  });
+  guard(server, authenticate, createTickets(undefined));
+  limitRequests(server, quotas);
+  const app = withZod(server);
+  usageRoutes(app, { quotas });
+  app.get("/health", async () => "ok");
+  app.get("/events", async (_, reply) => {
+    await holdStream(quotas, reply);
+    await holdStream(quotas, reply);
+    reply.hijack();
+    reply.raw.writeHead(200).write(": open\n\n");
+  });
+  await server.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = server.server.address() as AddressInfo; // what listens on a port has one
+  const get = (path: string, user = "ada") =>
+    server.inject({ method: "GET", url: path, headers: { "x-user": user } });
+  return { store, quotas, get, port };
+}
+
+test("more requests than may be are told which limit it is and when to come back", async () => {
+  const { get } = await serve({ user: { requests_per_minute: 2 } });
+  for (let n = 0; n < 2; n++) expect((await get("/usage")).statusCode).toBe(200);
+  const refused = await get("/usage");
+  expect(refused.statusCode).toBe(429);
+  expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+  expect(refused.json()).toMatchObject({
+    ...{ code: "limit_exceeded", details: { limit: "requests_per_minute", of: "user", most: 2 } },
+  });
+  expect((await get("/no/such/route")).statusCode).toBe(429);
+  expect((await get("/usage", "bob")).statusCode).toBe(200);
+});
+
+test("what is public costs no one's share", async () => {
+  const { get } = await serve({ tenant: { requests_per_minute: 1 } });
+  for (let n = 0; n < 5; n++) expect((await get("/health")).statusCode).toBe(200);
+  expect((await get("/usage")).statusCode).toBe(200);
+  expect((await get("/usage", "bob")).statusCode).toBe(429);
+});
+
+test("usage is told by day, agent and model, with totals and what is left", async () => {
+  const { quotas, get } = await serve({
+    user: { tokens_per_day: 1000 },
+    prices: { "*": { input: 1, output: 10 } },
+  });
+  const usage = { input_tokens: 100, output_tokens: 10, cache_read_tokens: 50, cache_write_tokens: 0 };
+  for (const agent of ["a", "a", "b"])
+    await quotas.settle({ tenant: "acme", user: "ada" }, "1", { agent, model: "m:1", usage });
+  const { items, totals, limits } = (await get("/usage?days=1")).json();
+  const today = new Date().toISOString().slice(0, 10);
+  expect(items).toEqual([
+    {
+      ...{ day: today, agent: "a", model: "m:1", calls: 2, cost: 400 },
+      ...{ input_tokens: 200, output_tokens: 20, cache_read_tokens: 100, cache_write_tokens: 0 },
+    },
+    { ...usage, day: today, agent: "b", model: "m:1", calls: 1, cost: 200 },
+  ]);
+  expect(totals).toEqual({
+    ...{ calls: 3, cost: 600, input_tokens: 300 },
+    ...{ output_tokens: 30, cache_read_tokens: 150, cache_write_tokens: 0 },
+  });
+  expect(limits).toMatchObject([{ limit: "tokens_per_day", of: "user", most: 1000, used: 330, left: 670 }]);
+  expect((await get("/usage", "bob")).json()).toMatchObject({ items: [], totals: { calls: 0 } });
+});
+
+test("usage is for those who may read, of a hundred days at most", async () => {
+  const { get } = await serve({});
+  for (const days of ["0", "101", "x", "1.5"])
+    expect((await get(`/usage?days=${days}`)).statusCode).toBe(400);
+  expect((await get("/usage?days=100")).statusCode).toBe(200);
+  const { get: runOnly } = await serve({}, ["run"]);
+  expect((await runOnly("/usage")).statusCode).toBe(403);
+});
+
+test("a stream counts until its viewer has left, and one too many is refused", async () => {
+  const { get, store, port } = await serve({ user: { streams: 1 } });
+  const held = async () => (await store.held({ tenant: "acme", user: "ada" })).user.streams;
+  const open = () =>
+    new Promise<() => void>((resolve, reject) => {
+      const viewer = request({ port, host: "127.0.0.1", path: "/events" }, () =>
+        resolve(() => viewer.destroy()),
+      );
+      viewer.on("error", reject).end();
+    });
+  const leave = await open();
+  expect(await held()).toBe(1);
+  const refused = await get("/events");
+  expect(refused.statusCode).toBe(429);
+  expect(refused.headers["retry-after"]).toBe("5");
+  expect(refused.json().details).toMatchObject({ limit: "streams", of: "user" });
+  leave();
+  await vi.waitFor(async () => expect(await held()).toBe(0));
+  (await open())();
+});

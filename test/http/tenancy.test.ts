@@ -1,0 +1,229 @@
+// Nobody learns what belongs to somebody else. Every route of openapi.yaml is asked for ada's things by a neighbour of
+// her tenant and by a stranger of another one: what they get is held against what they get for things that never were.
+
+import { pino } from "pino";
+import { describe, expect, test, vi } from "vitest";
+import { type Operation, operations } from "../support/openapi.ts";
+import { startServer } from "../support/server.ts";
+import { view } from "../support/sse.ts";
+import { BODIES, type Input, inputsOf, mixturesOf } from "./inputs.ts";
+import {
+  type Client,
+  client,
+  headersOf,
+  makeThings,
+  neverMade,
+  type Person,
+  SECRET,
+  STATES,
+  script,
+  type Things,
+} from "./things.ts";
+
+/** The request of `who`, whose inputs have these values. */
+function request(
+  { name: route, method, path, body }: Operation,
+  values: ReadonlyMap<Input, string>,
+  who: Person,
+) {
+  let address = path;
+  const query = new URLSearchParams();
+  const headers: Record<string, string> = headersOf(who);
+  let json = JSON.stringify(BODIES[route]);
+  for (const [{ place, name }, value] of values) {
+    if (place === "path") address = address.replace(`{${name}}`, value);
+    if (place === "query") query.set(name, value);
+    if (place === "header") headers[name] = value;
+    if (place === "body") json = json.replace(`{${name}}`, value);
+  }
+  if (body) headers["content-type"] = "application/json";
+  const content = body ? json : method === "PUT" ? "mine" : null;
+  return {
+    path: `${address.replace("{name}", "assistant").replace("{token}", "token")}?${query}`,
+    init: { method, headers, body: content },
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly head: string;
+  readonly body: string;
+}
+
+/** Whole, but for its date; of a stream that does not end by itself, the head. */
+async function answerTo(url: string, { path, init }: ReturnType<typeof request>): Promise<Answer> {
+  const response = await fetch(url + path, { ...init, redirect: "manual" });
+  const head = JSON.stringify([...response.headers].filter(([name]) => name !== "date"));
+  const isEndless = init.method === "GET" && response.headers.get("content-type") === "text/event-stream";
+  if (isEndless) await response.body?.cancel();
+  return { status: response.status, head, body: isEndless ? "" : await response.text() };
+}
+
+const ID = /[0-9A-Za-z]{22}/g;
+
+/** With what was sent, and in a success what is made anew each time, replaced. */
+function comparable({ status, head, body }: Answer, sent: Iterable<[Input, string]>): string {
+  let text = `${status}\n${head}\n${body}`;
+  for (const [{ kind }, value] of sent)
+    for (const part of [value, ...value.matchAll(ID)]) text = text.replaceAll(String(part), `<${kind}>`);
+  if (status >= 400) return text;
+  const ids: string[] = [];
+  return text
+    .replace(
+      /\b(?:th|run|msg)_[0-9A-Za-z]{22}\b/g,
+      (id) => `<id ${ids.includes(id) ? ids.indexOf(id) : ids.push(id)}>`,
+    )
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
+    .replace(/"(ticket|secret)":"[^"]+"/, '"$1":"<$1>"');
+}
+
+const ADA: Person = { tenant: "acme", user: "ada" };
+let people = 1000;
+/** Each is new and has nothing yet. The stranger has ada's name. */
+const neighbour = (): Person => ({ tenant: ADA.tenant, user: `bob-${people++}` });
+const stranger = (): Person => ({ tenant: `other-${people++}`, user: ADA.user });
+const NEWCOMERS = [neighbour, stranger];
+
+/** Tools are ada's neighbours' as well. */
+const isOfTenant = ({ kind }: Input) => kind === "tool";
+
+async function serve(store: string) {
+  const log: string[] = [];
+  const { url } = await startServer({
+    config: {
+      store,
+      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
+      backends: { allow_local: true },
+    },
+    script,
+    logger: pino({ level: "info" }, { write: (line: string) => log.push(line) }),
+  });
+  return { url, log, ada: client(url, ADA) };
+}
+
+/** All that the API tells `who` of these. */
+async function pictureOf(who: Client, all: readonly Things[]): Promise<string[]> {
+  const paths = all.flatMap(({ thread, run, file }) => [
+    ...["", "/messages", "/state", "/runs", `/runs/${run}`].map((rest) => `/threads/${thread}${rest}`),
+    `/backend/files/${file}`,
+  ]);
+  return Promise.all(["/threads", "/backend", ...paths].map(async (path) => (await who.ask(path)).text()));
+}
+
+describe.each(["memory", "sqlite"])("on %s", (store) => {
+  test("whoever asks for ada's things is told what he is told of things that never were: every route", async () => {
+    const { url, log, ada } = await serve(store);
+    const adas: Things[] = [];
+    for (const state of STATES) adas.push(await makeThings(ada, state));
+    const marks = [SECRET, ...adas.flatMap((things) => Object.values<string>({ ...things }))];
+    const tools = adas.map(({ tool }) => tool);
+    const before = await pictureOf(ada, adas);
+    const statuses = new Set<number>();
+
+    const answered = async ({ operation, inputs, mixture }: Case, who: Somebody, theirs: Things) => {
+      const values = new Map<Input, string>();
+      for (const input of inputs)
+        if (mixture.has(input)) values.set(input, theirs[input.kind]);
+        else if (input.place === "path" || input.place === "body")
+          values.set(input, who.own[input.kind] ?? "none");
+      const asked = request(operation, values, who);
+      const answer = await answerTo(url, asked);
+      const sent = `${operation.name}: ${asked.path} ${JSON.stringify(asked.init)}`;
+      const mayKnow = who.tenant === ADA.tenant ? tools : [];
+      const hidden = marks.filter((mark) => !sent.includes(mark) && !mayKnow.includes(mark));
+      expect(
+        hidden.filter((mark) => `${answer.head}${answer.body}`.includes(mark)),
+        sent,
+      ).toEqual([]);
+      statuses.add(answer.status);
+      return { sent, text: comparable(answer, values) };
+    };
+
+    for (const each of cases())
+      for (const newcomer of NEWCOMERS) {
+        if (newcomer === neighbour && each.inputs.some(isOfTenant)) continue;
+        const [asking, comparing] = await Promise.all([
+          enter(url, newcomer, each),
+          enter(url, newcomer, each),
+        ]);
+        for (const things of adas) {
+          const { sent, text } = await answered(each, asking, things);
+          expect(text, sent).toBe((await answered(each, comparing, neverMade(things))).text);
+        }
+      }
+
+    expect([...statuses].filter((status) => status >= 500)).toEqual([]);
+    expect(statuses).toContain(404);
+    expect(await pictureOf(ada, adas)).toEqual(before);
+    expect(marks.filter((mark) => log.join("").includes(mark))).toEqual([]);
+  }, 60_000);
+
+  test("a ticket for ada's stream opens what a ticket for no stream opens", async () => {
+    const { url, ada } = await serve(store);
+    const things = await makeThings(ada, "running");
+    for (const newcomer of NEWCOMERS) {
+      const who = newcomer();
+      const opened = async ({ run, thread, stream }: Things) => {
+        const { ask } = client(url, who);
+        const init = { method: "POST", headers: { "content-type": "application/json" } };
+        const answer = await ask("/tickets", { ...init, body: JSON.stringify({ path: stream }) });
+        const { ticket } = (await answer.json()) as { ticket: string };
+        const response = await fetch(`${url}${stream}?ticket=${ticket}`);
+        return [response.status, (await response.text()).replaceAll(run, "R").replaceAll(thread, "T")];
+      };
+      const told = await opened(things);
+      expect(told).toEqual(await opened(neverMade(things)));
+      expect(told[0]).toBe(404);
+    }
+  });
+
+  test("a list, and the stream of all that is one's own, hold nothing of ada's", async () => {
+    const { url, ada } = await serve(store);
+    const others = NEWCOMERS.map((newcomer) => newcomer());
+    const streams = await Promise.all(
+      others.map((who) => view(`${url}/events`, { headers: headersOf(who) })),
+    );
+    const things = await makeThings(ada, "ended");
+    await makeThings(ada, "running");
+    await makeThings(ada, "interrupted");
+    for (const [index, who] of others.entries()) {
+      const { ask, start } = client(url, who);
+      for (const query of ["", `?q=${SECRET.slice(0, 4)}`, "?status=busy", "?status=idle&agent=assistant"])
+        expect(await (await ask(`/threads${query}`)).json()).toEqual({ items: [] });
+      for (const path of ["/interrupts", "/backend/files/"])
+        expect(await (await ask(path)).json()).toEqual({ items: [] });
+      // Even in a thread of the same name.
+      await (await start(things.thread, { input: "hello" })).text();
+      const { items } = await client(url, who).read(`/threads/${things.thread}/runs`);
+      expect(items.length).toBe(1);
+      const stream = streams[index];
+      await vi.waitFor(() => expect(stream?.others.join()).toContain("run_ended"));
+      stream?.leave();
+      const heard = stream?.others.join() ?? "";
+      expect(new Set(heard.match(/run_[0-9A-Za-z]{22}/g))).toEqual(new Set(items.map(({ id }) => id)));
+      expect(heard).not.toContain(things.run);
+      expect(heard).not.toContain(SECRET);
+    }
+  });
+});
+
+type Case = ReturnType<typeof cases>[number];
+
+const cases = () =>
+  operations.flatMap((operation) => {
+    const inputs = inputsOf(operation);
+    return mixturesOf(inputs).map((mixture) => ({ operation, inputs, mixture }));
+  });
+
+interface Somebody extends Person {
+  /** What of his own he names beside what is not. */
+  readonly own: Partial<Things>;
+}
+
+async function enter(url: string, newcomer: () => Person, { inputs, mixture }: Case): Promise<Somebody> {
+  const who = newcomer();
+  if (inputs.every((input) => input.place !== "path" || mixture.has(input))) return { ...who, own: {} };
+  const { start, read } = client(url, who);
+  await (await start("mine", { input: "hello" })).text();
+  return { ...who, own: { thread: "mine", run: (await read("/threads/mine/runs")).items[0]?.id ?? "" } };
+}
