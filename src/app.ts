@@ -13,6 +13,7 @@ import { AppError } from "./core/errors.ts";
 import { isForAgent } from "./core/http-tools.ts";
 import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
+import { createQuotas } from "./core/quotas.ts";
 import type { Stores } from "./core/stores.ts";
 import type { Tool } from "./core/tool.ts";
 import { hooks } from "./hooks/index.ts";
@@ -23,10 +24,13 @@ import { createModel, missingKey } from "./models/index.ts";
 import { logRecorder } from "./runs/log-recorder.ts";
 import { RunManager } from "./runs/manager.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
+import { memoryQuotas } from "./stores/memory/quotas.ts";
 import { openRedisApiKeys } from "./stores/redis/api-keys.ts";
 import { createRedisStores } from "./stores/redis/index.ts";
+import { openRedisQuotas } from "./stores/redis/quotas.ts";
 import { openSqliteApiKeys } from "./stores/sqlite/api-keys.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
+import { openSqliteQuotas } from "./stores/sqlite/quotas.ts";
 import { createHttpTools } from "./tools/http/index.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
@@ -72,19 +76,24 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => apiKeys?.close());
     const stores = await openStores(config);
     closers.push(() => stores.close());
+    const books = await openQuotas(config);
+    closers.push(async () => books.close());
+    // In the database threads stay until they are deleted.
+    const threadMs = config.store === "sqlite" ? Number.POSITIVE_INFINITY : config.retention.threads;
+    const quotas = createQuotas(books.quotas, config.quotas, { threadMs });
     const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
 
     const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
     const runs = new RunManager({
-      ...{ stores, agents, backends, logger, maxActive: config.limits.runs },
+      ...{ stores, agents, backends, quotas, logger, maxActive: config.limits.runs },
       tenantTools: tenantTools(config, stores),
       ...(recorder ? { recorder } : {}),
     });
     const { streams, limits } = config;
     const server = await createServer(
       {
-        ...{ stores, runs, backends, agents, version: packageJson.version },
+        ...{ stores, runs, backends, agents, quotas, version: packageJson.version },
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
           apiKeys: apiKeys?.keys,
@@ -185,6 +194,12 @@ async function openStores({ store, data_dir, redis, limits, retention }: ServerC
     return createRedisStores({ ...{ url, leaseMs, waitReplicas }, ...times, ...all });
   }
   return createMemoryStores({ maxBytes: retention.memory_bytes, ...times, ...all });
+}
+
+/** Whoever calls it closes them. */
+async function openQuotas({ store, data_dir, redis }: ServerConfig) {
+  if (store === "redis") return openRedisQuotas(redis.url);
+  return store === "sqlite" ? openSqliteQuotas(data_dir) : { quotas: memoryQuotas(), close() {} };
 }
 
 /** For the command line and the server alike: whoever calls it closes them. */

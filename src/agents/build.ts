@@ -4,6 +4,7 @@ import type { Agent, AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
 import type { HookDefinition } from "../core/hook.ts";
 import type { Model } from "../core/model.ts";
+import type { Quotas } from "../core/quotas.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -13,6 +14,7 @@ import { chosenTools } from "./tool-choice.ts";
 export interface BuildOptions {
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
+  readonly quotas?: Quotas;
   /** Those of the tenant, for `tools:` to choose from as well. */
   readonly tools?: readonly Tool[];
   /** `provider:model`, instead of the definition's. */

@@ -39,7 +39,7 @@ export interface AgentRegistry {
   /** An agent for one run of `definition`, which may be older than the last `reload`. */
   build(
     definition: AgentDefinition,
-    services: Pick<BuildOptions, "backend" | "recorder" | "tools">,
+    services: Pick<BuildOptions, "backend" | "recorder" | "tools" | "quotas">,
     overrides: Pick<BuildOptions, "model">,
   ): Agent;
   /** What the file says under `mcp_servers`. */

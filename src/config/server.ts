@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { AuthConfig } from "../core/auth-config.ts";
+import { QuotaConfig } from "../core/quota-config.ts";
 import { Duration } from "../lib/duration.ts";
 import { hostList } from "../lib/host-list.ts";
 import { Origin } from "../lib/origin.ts";
@@ -104,6 +105,7 @@ export const ServerConfig = z.strictObject({
   cors: z.strictObject({ origins: z.array(Origin).max(100).default([]) }).prefault({}),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
+  quotas: QuotaConfig.prefault({}),
   streams: Streams.prefault({}),
   retention: Retention.prefault({}),
   shutdown: Shutdown.prefault({}),

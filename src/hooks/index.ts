@@ -8,6 +8,7 @@ import { filesystem } from "./filesystem/index.ts";
 import { guardrails } from "./guardrails/index.ts";
 import { loopDetection } from "./loop-detection.ts";
 import { memory } from "./memory.ts";
+import { metering } from "./metering.ts";
 import { permissions } from "./permissions/index.ts";
 import { progressReminder } from "./progress-reminder.ts";
 import { retry } from "./retry.ts";
@@ -43,6 +44,8 @@ export const hooks: readonly HookDefinition[] = [
   progressReminder,
   // What is too long is cut where it comes from, so that nobody further out holds it.
   eviction,
+  // Every call that is made is counted, whoever further out makes it.
+  metering,
   // Only the call itself is timed, no wait for anything else.
   timeout,
 ];

@@ -6,18 +6,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
-import { type StreamEvent, warning } from "../core/event.ts";
+import { warning } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
-import type { ModelRequest } from "../core/model.ts";
+import { estimateTokens } from "../core/messages.ts";
+import type { Completion, ModelRequest } from "../core/model.ts";
 import { tokensOf } from "../core/quota-store.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Run } from "../core/run.ts";
-import type { Stream } from "../core/stream.ts";
 import { estimateRequest } from "./summarization/tokens.ts";
 
-/** What a model may answer that was told no limit. */
+/** What a model may answer that was told no limit, and the most that any model answers. */
 const ANSWER_TOKENS = 8192;
+const LONGEST_ANSWER_TOKENS = 128_000;
+/** How fast a model speaks of which only that is known how long it spoke. */
+const TOKENS_A_SECOND = 100;
 /** How long a call waits for budget that is reserved for others, in ms. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
@@ -31,58 +34,48 @@ export const metering = defineHook({
     if (!quotas) return { name: "metering" };
     let wasWarned = false;
 
-    async function* reserve(request: ModelRequest, run: Run, books: Quotas): Stream<string> {
-      const { isGranted, id, soft } = yield* admitted(request, run, books);
-      if (isGranted && soft && !wasWarned) {
-        wasWarned = true;
-        yield warning("quota", soft);
-      }
-      return id;
-    }
-
     return {
       name: "metering",
 
       async *wrapModelCall(request, next, run) {
-        const id = yield* reserve(request, run, quotas);
-        let charged: Usage | undefined;
-        let characters = 0;
-        const settle = (usage: Usage | undefined) =>
-          quotas.settle(
-            run.owner,
-            id,
-            usage && { agent: agent.name, model: request.model.name, usage },
-          );
+        const { id, soft } = yield* admitted(request, run, quotas);
+        const settle = (usage?: Usage) =>
+          quotas.settle(run.owner, id, usage && { agent: agent.name, model: request.model.name, usage });
+        let isSettled = false;
+        let spokeAt: number | undefined;
         const stream = next(request);
         try {
+          if (soft && !wasWarned) yield warning("quota", soft);
+          wasWarned ||= Boolean(soft);
           let item = await stream.next();
-          for (; !item.done; item = await stream.next()) {
-            characters += lengthOf(item.value);
+          for (; !item.done && item.value.event !== "on_chat_model_stream"; item = await stream.next())
             yield item.value;
-          }
-          const { usage = NO_USAGE } = item.value.message;
-          // Some providers count nothing.
-          charged = tokensOf(usage) > 0 ? usage : estimate(request, characters);
-          await settle(charged);
-          return item.value;
+          spokeAt = performance.now();
+          if (!item.done) yield item.value;
+          // One layer less than a function of its own, for every token.
+          const completion = item.done ? item.value : yield* stream;
+          isSettled = true;
+          await settle(usageOf(completion, request));
+          return completion;
         } finally {
+          // What ended the call is what is told, not that it could not be counted.
+          const isPaid = spokeAt !== undefined || request.signal.aborted;
+          if (!isSettled) await settle(isPaid ? usageSoFar(request, spokeAt) : undefined).catch(() => {});
           // Nobody reads what a `return` gives back.
           await stream.return(undefined as never);
-          const isPaid = characters > 0 || request.signal.aborted;
-          // What ended the call is what is told, not that it could not be counted.
-          if (!charged) await settle(isPaid ? estimate(request, characters) : undefined).catch(() => {});
         }
       },
     };
   },
 });
 
-/** Waits while others hold what is left. Throws a `RunLimit` when nothing is left. */
-async function* admitted({ model, settings, ...request }: ModelRequest, run: Run, quotas: Quotas) {
+/** Waits while others have reserved what is left. Throws a `RunLimit` when nothing is left. */
+async function* admitted(request: ModelRequest, run: Run, quotas: Quotas) {
+  const { model, signal } = request;
   const usage = {
     ...NO_USAGE,
-    input_tokens: estimateRequest({ model, settings, ...request }),
-    output_tokens: settings.max_tokens ?? ANSWER_TOKENS,
+    input_tokens: estimateRequest(request),
+    output_tokens: answerTokens(request),
   };
   const until = performance.now() + PATIENCE_MS;
   for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
@@ -92,23 +85,28 @@ async function* admitted({ model, settings, ...request }: ModelRequest, run: Run
       yield warning("quota", reservation.error.message);
       throw new RunLimit("quota", reservation.error.message);
     }
-    await sleep(pause * (0.75 + Math.random() / 2), undefined, { signal: request.signal });
+    await sleep(pause * (0.75 + Math.random() / 2), undefined, { signal });
   }
 }
 
-/** What a call has cost, as far as one can tell that did not see its end. */
-function estimate(request: ModelRequest, characters: number): Usage {
+/** As the provider counted; some count nothing. */
+function usageOf({ message }: Completion, request: ModelRequest): Usage {
+  if (message.usage && tokensOf(message.usage) > 0) return message.usage;
   return {
     ...NO_USAGE,
     input_tokens: estimateRequest(request),
-    output_tokens: Math.ceil(characters / 4),
+    output_tokens: estimateTokens([message]),
   };
 }
 
-function lengthOf(event: StreamEvent): number {
-  if (event.event !== "on_chat_model_stream") return 0;
-  const { data } = event;
-  if ("delta" in data) return data.delta.length;
-  if ("reasoning_delta" in data) return data.reasoning_delta.length;
-  return data.tool_call.args_delta.length;
+/** What a call has cost of which nobody saw the end: each event by itself would be too dear to look at. */
+function usageSoFar(request: ModelRequest, spokeAt: number | undefined): Usage {
+  const seconds = spokeAt === undefined ? 0 : (performance.now() - spokeAt) / 1000;
+  const output_tokens = Math.min(Math.ceil(seconds * TOKENS_A_SECOND), answerTokens(request));
+  return { ...NO_USAGE, input_tokens: estimateRequest(request), output_tokens };
+}
+
+/** The most that the answer may take. */
+function answerTokens({ settings }: ModelRequest): number {
+  return Math.min(settings.max_tokens ?? ANSWER_TOKENS, LONGEST_ANSWER_TOKENS);
 }

@@ -26,7 +26,7 @@ export async function replyWithRun(
 ) {
   const { owner, background } = starting;
   const isWatched = !background && !wantsJson(request);
-  if (isWatched) streams.assertRoom();
+  if (isWatched) await streams.assertRoom(reply);
   const run = await starting.run();
   reply.header("location", `/threads/${run.thread_id}/runs/${run.id}/events`);
   if (background) return reply.code(202).send(run);

@@ -10,6 +10,7 @@ import { createTickets } from "./auth/tickets.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { refuseForeignPages } from "./foreign-pages.ts";
 import { browserHeaders } from "./headers.ts";
+import { limitRequests } from "./quotas.ts";
 import { withoutQueries } from "./request-log.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
@@ -22,6 +23,7 @@ import { threadEventRoutes } from "./routes/thread-events.ts";
 import { threadRoutes } from "./routes/threads.ts";
 import { ticketRoutes } from "./routes/tickets.ts";
 import { toolRoutes } from "./routes/tools.ts";
+import { usageRoutes } from "./routes/usage.ts";
 import type { HttpServices } from "./services.ts";
 import { createStreams } from "./streams.ts";
 import { withZod } from "./validation.ts";
@@ -38,6 +40,7 @@ const ROUTES = [
   toolRoutes,
   backendRoutes,
   eventRoutes,
+  usageRoutes,
 ];
 
 /** Does not listen yet. `extend` sees the server before its routes. */
@@ -54,10 +57,11 @@ export async function createServer(
   if (auth.scheme === "none") server.addHook("onRequest", refuseForeignNames);
   server.addHook("onRequest", refuseForeignPages(origins));
   guard(server, createAuthenticate(auth, apiKeys), tickets);
+  limitRequests(server, services.quotas);
   // Heartbeats are ours: the plugin's would ignore back-pressure.
   await server.register(fastifySSE, { heartbeatInterval: 0 });
   const app = withZod(server);
-  const streams = createStreams(services.limits);
+  const streams = createStreams(services.limits, services.quotas);
   server.addHook("preClose", async () => streams.close());
   for (const routes of ROUTES) routes(app, { ...services, streams });
   ticketRoutes(app, tickets);

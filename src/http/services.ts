@@ -5,6 +5,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import type { ApiKeyStore } from "../core/api-keys.ts";
 import type { AuthConfig } from "../core/auth-config.ts";
 import type { BackendPool } from "../core/backend.ts";
+import type { Quotas } from "../core/quotas.ts";
 import type { Stores } from "../core/stores.ts";
 import type { RunManager } from "../runs/manager.ts";
 import type { Streams } from "./streams.ts";
@@ -12,6 +13,7 @@ import type { Streams } from "./streams.ts";
 export interface HttpServices {
   readonly stores: Stores;
   readonly runs: RunManager;
+  readonly quotas: Quotas;
   readonly backends: BackendPool;
   readonly agents: {
     /** The default one for no name. Throws `invalid_request`. */

@@ -2,6 +2,8 @@
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
+import type { Quotas } from "../core/quotas.ts";
+import { holdStream } from "./quotas.ts";
 import type { HttpLimits } from "./services.ts";
 import { type Frames, type StreamOptions, sendFrames } from "./sse.ts";
 
@@ -10,25 +12,29 @@ export interface Streams {
   readonly closing: AbortSignal;
   /** Ends what is still open; nothing more is to be expected from the runs. */
   close(): void;
-  /** Throws `unavailable` when too many are open: to be asked before a run is started for one more. */
-  assertRoom(): void;
-  /** Sends frames on `reply`. Throws `unavailable`, before anything is sent, when too many are open. */
+  /**
+   * Throws `unavailable` when too many are open, `limit_exceeded` when too many of its owner are: to be asked before a
+   * run is started for one more. Until `reply` is over it has its place.
+   */
+  assertRoom(reply: FastifyReply): Promise<void>;
+  /** Sends frames on `reply`. Throws as `assertRoom` does, before anything is sent. */
   send(reply: FastifyReply, frames: Frames, heartbeat: StreamOptions["heartbeat"]): Promise<"ended" | "left">;
 }
 
-export function createStreams({ heartbeatMs, stallMs, streams }: HttpLimits): Streams {
+export function createStreams({ heartbeatMs, stallMs, streams }: HttpLimits, quotas: Quotas): Streams {
   const closing = new AbortController();
   let open = 0;
-  const assertRoom = () => {
+  const assertRoom = async (reply: FastifyReply) => {
     if (open >= streams)
       throw new AppError("unavailable", `All ${streams} event streams of this server are taken.`);
+    await holdStream(quotas, reply);
   };
   return {
     assertRoom,
     closing: closing.signal,
     close: () => closing.abort(),
     async send(reply, frames, heartbeat) {
-      assertRoom();
+      await assertRoom(reply);
       open++;
       try {
         return await sendFrames(reply, frames, { heartbeatMs, stallMs, heartbeat, closing: closing.signal });

@@ -5,12 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import type { Backend, BackendPool } from "../core/backend.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
+import { isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, type Opening } from "../core/grammar.ts";
 import type { Owner } from "../core/ids.ts";
+import { keep } from "../core/kept.ts";
 import { runAgent } from "../core/loop.ts";
 import { toolMessage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
+import type { Quotas } from "../core/quotas.ts";
 import type { Claim, RunRecord, Stores } from "../core/stores.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
@@ -30,7 +32,7 @@ export interface AgentSource {
   /** An agent for one run. */
   build(
     definition: AgentDefinition,
-    services: { backend?: Backend; recorder?: TraceRecorder; tools?: readonly Tool[] },
+    services: { backend?: Backend; recorder?: TraceRecorder; quotas?: Quotas; tools?: readonly Tool[] },
     overrides: { model?: string },
   ): Agent;
 }
@@ -40,6 +42,8 @@ export interface DriveServices {
   readonly agents: AgentSource;
   readonly backends: BackendPool;
   readonly recorder?: TraceRecorder;
+  /** Without them nothing is limited and nothing counted. */
+  readonly quotas?: Quotas;
   /** The tools that an agent has of its user's tenant, besides the server's own. */
   tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
 }
@@ -61,6 +65,7 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   const { run, lease } = claim;
   const writer = createWriter(events, lease);
   announceStart(bus, lease.owner, run);
+  const kept = services.quotas && keep(services.quotas, { owner: lease.owner, thing: "runs", id: run.id });
   let last: StreamEvent | undefined;
   try {
     const before = run.attempt > 1 ? await leftovers(events, lease) : NOTHING;
@@ -74,6 +79,8 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
       // A call that is still at work here must not be begun elsewhere.
       if (control.left.aborted && atWork.size > 0) continue;
       control.left.throwIfAborted();
+      // Who reads the end may start the next run at once.
+      if (isTerminal(event.event)) await kept?.release();
       await writer.write(event);
       if (event.event === "on_message") await forgetDelivered(event.data.message);
       if (event.event === "run_resumed") await closeLeftovers(before, writer);
@@ -83,8 +90,11 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   } catch (error) {
     control.left.throwIfAborted();
     if (hasCode(error, "lease_lost")) throw error;
+    await kept?.release();
     await settleAsFailed(claim, services, AppError.from(error).toInfo(), control.left);
     throw error;
+  } finally {
+    kept?.leave();
   }
 }
 

@@ -8,6 +8,7 @@ import { unanswered } from "../core/messages.ts";
 import type { RunInput } from "../core/run.ts";
 import type { Claim, Lease, RunRequest, Stores } from "../core/stores.ts";
 import type { Tool } from "../core/tool.ts";
+import { given } from "../lib/given.ts";
 import type { Control, DriveServices } from "./drive.ts";
 import type { Leftovers } from "./leftovers.ts";
 
@@ -26,7 +27,7 @@ export async function load(
   { begun, isWhole, usage }: Leftovers,
 ): Promise<Loaded> {
   const { lease, run, request } = claim;
-  const { stores, agents, backends, recorder } = services;
+  const { stores, agents, backends, recorder, quotas } = services;
   const { owner, thread_id } = lease;
   const definition = agents.find(run.agent);
   const [messages, slots, backend, tools = []] = await Promise.all([
@@ -39,7 +40,7 @@ export async function load(
   const open = unanswered(messages).map(({ id }) => id);
   const later = await deferredOf(stores, lease, open);
 
-  const parts = { tools, ...(backend ? { backend } : {}), ...(recorder ? { recorder } : {}) };
+  const parts = { tools, ...(backend ? { backend } : {}), ...given({ recorder, quotas }) };
   const built = agents.build(definition, parts, request.model === undefined ? {} : { model: request.model });
   const agent = { ...built, tools: [...built.tools, ...(await clientToolsOf(request, state, built.tools))] };
   const input: RunInput = {

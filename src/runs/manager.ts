@@ -7,6 +7,7 @@ import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer } from "../core/interrupt.ts";
 import type { Message, UserMessage } from "../core/message.ts";
 import type { ModelSettings } from "../core/model.ts";
+import type { Quotas } from "../core/quotas.ts";
 import {
   isSettled,
   type LogEntry,
@@ -19,6 +20,7 @@ import {
   type WhenBusy,
 } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
+import { admit } from "./admission.ts";
 import { announceEnd } from "./announce.ts";
 import type { AgentSource } from "./drive.ts";
 import { Executor, type ExecutorOptions, type Logger } from "./executor.ts";
@@ -48,12 +50,14 @@ export class RunManager {
   readonly #stores: Stores;
   readonly #agents: AgentSource;
   readonly #executor: Executor;
+  readonly #quotas: Quotas | undefined;
   readonly #logger: Logger;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ExecutorOptions) {
     this.#stores = options.stores;
     this.#agents = options.agents;
+    this.#quotas = options.quotas;
     this.#executor = new Executor(options);
     this.#logger = options.logger;
   }
@@ -81,7 +85,7 @@ export class RunManager {
     );
     if (start.model !== undefined) this.#agents.checkModel(agent, start.model);
     await this.#checkTools(start.tools ?? []);
-    const result = await this.#accept(owner, newRun(start, agent.name), WHEN_BUSY[start.on_busy]);
+    const result = await this.#admit(owner, newRun(start, agent.name), WHEN_BUSY[start.on_busy]);
     if (result.outcome === "claimed") return result.claim.run;
     if (result.outcome === "queued" && start.on_busy === "interrupt") await this.#makeWay(owner, result.run);
     return result.run;
@@ -130,7 +134,10 @@ export class RunManager {
     const { runs, bus } = this.#stores;
     const run = await runs.requestStop(owner, threadId, runId, mode);
     // One that waited has ended with that, and nobody drives it.
-    if (before.status === "pending" && run?.status === "cancelled") announceEnd(bus, owner, run, "cancelled");
+    if (before.status === "pending" && run?.status === "cancelled") {
+      announceEnd(bus, owner, run, "cancelled");
+      await this.#quotas?.release(owner, "runs", runId).catch(() => {});
+    }
     this.#executor.stop(runId, mode);
     return run ?? before;
   }
@@ -174,6 +181,14 @@ export class RunManager {
         "invalid_request",
         `tools: \`${taken.name}\` is a tool of the server itself. Choose another name.`,
       );
+  }
+
+  /** Throws `limit_exceeded` when the owner's quotas leave no room for it. */
+  #admit(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult> {
+    const accept = () => this.#accept(owner, run, whenBusy);
+    return this.#quotas
+      ? admit(this.#quotas, { owner, run, threads: this.#stores.threads }, accept)
+      : accept();
   }
 
   async #accept(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult> {

@@ -5,10 +5,13 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { AuthConfig } from "../../src/core/auth-config.ts";
 import { UserEvent } from "../../src/core/bus.ts";
+import { QuotaConfig } from "../../src/core/quota-config.ts";
+import { createQuotas } from "../../src/core/quotas.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { createServer } from "../../src/http/server.ts";
 import { RunManager } from "../../src/runs/manager.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 
@@ -171,7 +174,11 @@ async function bareServer() {
   const runs = new RunManager({ stores, agents, backends, logger, maxActive: 1 });
   const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
   const access = { auth: AuthConfig.parse({}), origins: [] };
-  const server = await createServer({ stores, runs, backends, agents, access, limits, version: "0" }, logger);
+  const quotas = createQuotas(memoryQuotas(), QuotaConfig.parse({}), { threadMs: 1000 });
+  const server = await createServer(
+    { stores, runs, backends, agents, access, limits, quotas, version: "0" },
+    logger,
+  );
   onTestFinished(async () => {
     await server.close();
     await stores.close();

@@ -20,13 +20,14 @@ test("hooks surround an agent in one order, the first outermost", () => {
     "todos",
     "progress_reminder",
     "eviction",
+    "metering",
     "timeout",
   ]);
 });
 
 test("an agent without files has those that need none", () => {
   const active = hooks.filter((hook) => hook.activeByDefault(agentWith())).map(({ name }) => name);
-  expect(active).toEqual(["tracing", "retry", "summarization", "todos", "eviction", "timeout"]);
+  expect(active).toEqual(["tracing", "retry", "summarization", "todos", "eviction", "metering", "timeout"]);
 });
 
 /** Switched on without a word, they would do nothing. */

@@ -17,6 +17,7 @@ const PASSING = new RegExp(
   [
     String.raw`^sk:\{((due|deferred)\}:taken|sandboxes\}:ended|${TAG}\}:tools:deleted):${CALL}$`,
     String.raw`^sk:\{(replicated|probe)\}$|^sk:\{token:[0-9a-f]{64}\}$`,
+    String.raw`^sk:\{${TAG}\}:(rate|held|spent|reserved|usage|settled)(:|$)`,
   ].join("|"),
 );
 

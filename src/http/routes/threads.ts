@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
+import { admitted } from "../../core/kept.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
@@ -19,7 +20,7 @@ import {
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-export function threadRoutes(app: App, { stores: { threads } }: HttpServices): void {
+export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServices): void {
   const tags = ["threads"];
   const params = ThreadParams;
 
@@ -28,7 +29,10 @@ export function threadRoutes(app: App, { stores: { threads } }: HttpServices): v
     { schema: { summary: "Create a thread", tags, body: CreateThreadBody, response: { 201: Thread } } },
     async (request, reply) => {
       const { id = newThreadId(), ...rest } = request.body;
-      const thread = await threads.create(ownerOf(request), { id, ...given(rest) });
+      const owner = ownerOf(request);
+      const thread = await admitted(quotas, { owner, thing: "threads", id }, () =>
+        threads.create(owner, { id, ...given(rest) }),
+      );
       return reply.code(201).header("location", `/threads/${thread.id}`).send(thread);
     },
   );
@@ -75,7 +79,10 @@ export function threadRoutes(app: App, { stores: { threads } }: HttpServices): v
       schema: { summary: "Delete a thread with all its runs", tags, params, response: { 204: z.null() } },
     },
     async (request, reply) => {
-      found((await threads.delete(ownerOf(request), request.params.thread_id)) || undefined, request.params);
+      const owner = ownerOf(request);
+      const { thread_id } = request.params;
+      found((await threads.delete(owner, thread_id)) || undefined, request.params);
+      await quotas.release(owner, "threads", thread_id);
       return reply.code(204).send(null);
     },
   );

@@ -51,7 +51,14 @@ export function newServer(
   const pool = newPool({
     ...{ dataDir, sandboxes },
     docker: {
-      ...{ host, deployment, firewall: "managed", isShared: false, caps: { total: 100, tenant: 100 }, sweepMs: 100 },
+      ...{
+        host,
+        deployment,
+        firewall: "managed",
+        isShared: false,
+        caps: { total: 100, tenant: 100 },
+        sweepMs: 100,
+      },
       ...docker,
     },
     onStatus: (_, status) => states.push(status),

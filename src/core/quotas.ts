@@ -1,0 +1,243 @@
+// Quotas: what a deployment's settings let tenants and users use, held against what they have used. A refusal is
+// `limit_exceeded`; its details name the limit, whose it is (`of`), how much it is, and when it is worth to try again.
+
+import { randomId } from "../lib/random-id.ts";
+import { AppError } from "./errors.ts";
+import type { Owner } from "./ids.ts";
+import type { Usage } from "./message.ts";
+import { type LimitName, modelMatcher, type Price, type Quota, type QuotaConfig } from "./quota-config.ts";
+import {
+  type Accounts,
+  BUDGETS,
+  endOf,
+  LEVELS,
+  type Level,
+  type PerLevel,
+  type QuotaStore,
+  type Thing,
+  tokensOf,
+  type UsageRow,
+} from "./quota-store.ts";
+
+/** What a model call used, or will at the most. */
+export interface MeteredCall {
+  readonly model: string;
+  readonly usage: Usage;
+}
+
+export type Reservation =
+  /** `soft` says that most of a budget is used up. */
+  | { readonly isGranted: true; readonly id: string; readonly soft?: string }
+  /** `isSpent`: until the period ends. Otherwise what is left is reserved for other calls. */
+  | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
+
+/** One limit, and how it stands. */
+export interface LimitState {
+  readonly limit: LimitName;
+  readonly of: Level;
+  readonly most: number;
+  readonly used: number;
+  readonly left: number;
+  /** When a day's or a month's budget begins anew. */
+  readonly resets_at?: string;
+}
+
+/** Every method throws `unavailable` when the store cannot be asked. Where nothing is limited it is not asked. */
+export interface Quotas {
+  /** Counts a request. Throws `limit_exceeded`. */
+  request(owner: Owner): Promise<void>;
+  /**
+   * One more of a thing: throws `limit_exceeded`, or counts it until it is released or its time is over. Again: its
+   * time begins anew. True when it did not count before.
+   */
+  hold(owner: Owner, thing: Thing, id: string): Promise<boolean>;
+  /** The same of what is there already, whatever the limits. */
+  keep(owner: Owner, thing: Thing, id: string): Promise<void>;
+  release(owner: Owner, thing: Thing, id: string): Promise<void>;
+  /** Throws `limit_exceeded` when a run could not even ask its model. */
+  assertFunds(owner: Owner): Promise<void>;
+  reserve(owner: Owner, call: MeteredCall): Promise<Reservation>;
+  /** What a call used; nothing for one that cost nothing. */
+  settle(owner: Owner, id: string, call?: MeteredCall & { readonly agent: string }): Promise<void>;
+  /** The user's own usage, and every limit on it. */
+  report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: LimitState[] }>;
+}
+
+export interface QuotaOptions {
+  /** How long a thread stays that nothing is run on, in ms: for so long it counts. */
+  readonly threadMs: number;
+}
+
+/** How long a thing counts that nobody keeps any more, in ms. A run that waits is kept by nobody. */
+const HOUR = 3_600_000;
+const CENTURY = 100 * 365 * 24 * HOUR;
+/** How often what is at work must be kept to go on counting. */
+export const KEPT_MS = 60_000;
+/** Longer than nearly every call takes. Of a longer one the settlement counts all the same. */
+const RESERVED_MS = 15 * 60_000;
+
+const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
+/** When to ask again that can be known of no one, in ms. */
+const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
+
+export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs }: QuotaOptions): Quotas {
+  const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
+  const isLimited = (limit: LimitName) => LEVELS.some((level) => config[level][limit] !== undefined);
+  const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
+  const costOf = pricing(config.prices);
+  const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
+  const lives = { runs: HOUR, streams: KEPT_MS, threads: threadLife };
+
+  return {
+    async request(owner) {
+      if (!isLimited("requests_per_minute")) return;
+      const refused = await store.take(owner, most("requests_per_minute"));
+      if (refused) throw exceeded(config, "requests_per_minute", refused.full, refused.wait_ms);
+    },
+
+    async hold(owner, thing, id) {
+      const limit = LIMIT_OF[thing];
+      if (!isLimited(limit)) return false;
+      const answer = await store.hold(owner, { thing, id, ms: lives[thing] }, most(limit));
+      if (answer === "new" || answer === "kept") return answer === "new";
+      throw exceeded(config, limit, answer, RETRY_MS[thing]);
+    },
+
+    async keep(owner, thing, id) {
+      if (!isLimited(LIMIT_OF[thing])) return;
+      const ms = thing === "threads" ? threadLife : KEPT_MS;
+      await store.hold(owner, { thing, id, ms }, { tenant: undefined, user: undefined });
+    },
+
+    async release(owner, thing, id) {
+      if (isLimited(LIMIT_OF[thing])) await store.release(owner, thing, id);
+    },
+
+    async assertFunds(owner) {
+      if (!hasBudgets) return;
+      const error = spentOf(config, await store.accounts(owner));
+      if (error) throw error;
+    },
+
+    async reserve(owner, { model, usage }) {
+      const id = randomId();
+      if (!hasBudgets) return { isGranted: true, id };
+      const amounts = { tokens: tokensOf(usage), cost: costOf(model, usage) };
+      const reservation = { id, amounts, ms: RESERVED_MS };
+      const { isGranted, accounts } = await store.reserve(owner, reservation, config);
+      if (isGranted) return { isGranted, id, ...softOf(config, accounts) };
+      const spent = spentOf(config, accounts);
+      return { isGranted, isSpent: spent !== undefined, error: spent ?? taken() };
+    },
+
+    async settle(owner, id, call) {
+      if (!call) return hasBudgets ? store.settle(owner, id, undefined) : undefined;
+      const usage = plausible(call.usage);
+      await store.settle(owner, id, { ...call, usage, cost: costOf(call.model, usage) });
+    },
+
+    async report(owner, days) {
+      const [usage, accounts, held] = await Promise.all([
+        store.usage(owner, days),
+        store.accounts(owner),
+        store.held(owner),
+      ]);
+      const things = LEVELS.flatMap((of) =>
+        (["runs", "streams", "threads"] as const).flatMap((thing) =>
+          state(config, LIMIT_OF[thing], of, held[of][thing]),
+        ),
+      );
+      return { usage, limits: [...budgetStates(config, accounts), ...things] };
+    },
+  };
+}
+
+function budgetStates(config: QuotaConfig, accounts: Accounts): LimitState[] {
+  return LEVELS.flatMap((of) =>
+    BUDGETS.flatMap(({ limit, period, unit }) => {
+      const resets_at = new Date(endOf(period, accounts.now)).toISOString();
+      return state(config, limit, of, accounts[of][period][unit]).map((each) => ({ ...each, resets_at }));
+    }),
+  );
+}
+
+function state(config: PerLevel<Quota>, limit: LimitName, of: Level, used: number): LimitState[] {
+  const most = config[of][limit];
+  return most === undefined ? [] : [{ limit, of, most, used, left: Math.max(0, most - used) }];
+}
+
+/** The first budget of which nothing is left. */
+function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
+  const spent = budgetStates(config, accounts).find(({ left }) => left === 0);
+  if (!spent) return undefined;
+  const ends = Date.parse(spent.resets_at ?? "");
+  return exceeded(config, spent.limit, spent.of, Math.max(0, ends - accounts.now));
+}
+
+function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
+  if (config.soft === 1) return {};
+  const near = budgetStates(config, accounts).find(({ used, most }) => used >= config.soft * most);
+  if (!near) return {};
+  const { limit, of, most, used, resets_at } = near;
+  return {
+    soft: `${WHOSE[of]} limit \`${limit}\` is nearly used up: ${used} of ${most}, until ${resets_at}.`,
+  };
+}
+
+const WHOSE = { tenant: "Your tenant's", user: "Your" } as const;
+
+function exceeded(config: PerLevel<Quota>, limit: LimitName, of: Level, wait: number): AppError {
+  const most = config[of][limit];
+  const again = wait > 0 ? ` Try again in ${Math.ceil(wait / 1000)} s.` : "";
+  return new AppError("limit_exceeded", `${WHOSE[of]} limit \`${limit}\`, ${most}, is reached.${again}`, {
+    details: { limit, of, most, retry_after_ms: Math.max(1, Math.ceil(wait)) },
+  });
+}
+
+function taken(): AppError {
+  return new AppError("limit_exceeded", "What is left of a budget is reserved for other model calls.");
+}
+
+/** Providers count; nobody else's counters shall break by it. */
+function plausible(usage: Usage): Usage {
+  const whole = (tokens: number) => (tokens > 0 && tokens < 1e12 ? Math.ceil(tokens) : 0);
+  return {
+    input_tokens: whole(usage.input_tokens),
+    output_tokens: whole(usage.output_tokens),
+    cache_read_tokens: whole(usage.cache_read_tokens),
+    cache_write_tokens: whole(usage.cache_write_tokens),
+  };
+}
+
+/** More names than this are looked up anew. */
+const MAX_NAMES = 256;
+const MILLION = 1_000_000;
+
+/** In whole millionths, rounded up. */
+function pricing(prices: Readonly<Record<string, Price>>): (model: string, usage: Usage) => number {
+  const patterns = Object.entries(prices).map(([pattern, price]) => ({
+    matches: modelMatcher(pattern),
+    price,
+  }));
+  const exact = new Map(Object.entries(prices));
+  const known = new Map<string, Price | undefined>();
+  const find = (model: string) => exact.get(model) ?? patterns.find(({ matches }) => matches(model))?.price;
+  return (model, usage) => {
+    if (patterns.length === 0) return 0;
+    const price = known.has(model) ? known.get(model) : find(model);
+    if (known.size >= MAX_NAMES) known.clear();
+    known.set(model, price);
+    return price ? priceOf(price, usage) : 0;
+  };
+}
+
+function priceOf({ input, output, cache_read = input, cache_write = input }: Price, usage: Usage): number {
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+  const fresh = Math.max(0, input_tokens - cache_read_tokens - cache_write_tokens);
+  const sum =
+    fresh * input +
+    output_tokens * output +
+    cache_read_tokens * cache_read +
+    cache_write_tokens * cache_write;
+  return Math.ceil(sum / MILLION);
+}

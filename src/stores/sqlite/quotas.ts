@@ -1,0 +1,201 @@
+// Quotas in a file of their own, `usage.db`. What was used survives the death of the process; that of the machine may
+// cost the last moments. The rate of requests is the process's own.
+
+import type { Owner } from "../../core/ids.ts";
+import {
+  type Account,
+  type Accounts,
+  type Amounts,
+  dayOf,
+  firstDay,
+  hasRoom,
+  LEVELS,
+  MAX_ROWS,
+  monthOf,
+  NOTHING,
+  OTHER,
+  type QuotaStore,
+  type Spending,
+  sortedRows,
+  THINGS,
+  tokensOf,
+  USAGE_DAYS,
+  type UsageRow,
+} from "../../core/quota-store.ts";
+import { namesOf } from "../quota-names.ts";
+import { requestRate } from "../request-rate.ts";
+import { openUsageFile, type UsageFile } from "./usage-file.ts";
+
+export interface OpenQuotas {
+  readonly quotas: QuotaStore;
+  close(): void;
+}
+
+/** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
+export function openSqliteQuotas(dataDir: string, now: () => number = Date.now): OpenQuotas {
+  const file = openUsageFile(dataDir);
+  return { quotas: quotasIn(file, now), close: file.close };
+}
+
+function quotasIn(file: UsageFile, now: () => number): QuotaStore {
+  const { change } = file;
+  const sql = statements(file);
+  /** The day on which what is too old was last thrown away. */
+  let cleared = "";
+
+  return {
+    take: requestRate(now),
+
+    async hold(owner, { thing, id, ms }, most) {
+      const { tenant, user } = namesOf(owner);
+      return change(() => {
+        sql.endHeld.run(now());
+        const isNew = !sql.findHeld.get(thing, user, id);
+        const count = { tenant: sql.heldByTenant.get(thing, tenant), user: sql.heldByUser.get(thing, user) };
+        const full = LEVELS.find((level) => Number(count[level]?.n) >= (most[level] ?? Infinity));
+        if (isNew && full) return full;
+        sql.hold.run(thing, user, id, tenant, now() + ms);
+        return isNew ? "new" : "kept";
+      });
+    },
+
+    async release(owner, thing, id) {
+      change(() => sql.release.run(thing, namesOf(owner).user, id));
+    },
+
+    async held(owner) {
+      const { tenant, user } = namesOf(owner);
+      return change(() => {
+        sql.endHeld.run(now());
+        const [runs, streams, threads] = THINGS.map((thing) => ({
+          tenant: Number(sql.heldByTenant.get(thing, tenant)?.n),
+          user: Number(sql.heldByUser.get(thing, user)?.n),
+        }));
+        const at = (level: "tenant" | "user") => ({
+          runs: runs?.[level] ?? 0,
+          streams: streams?.[level] ?? 0,
+          threads: threads?.[level] ?? 0,
+        });
+        return { tenant: at("tenant"), user: at("user") };
+      });
+    },
+
+    async reserve(owner, { id, amounts, ms }, budgets) {
+      const { tenant, user } = namesOf(owner);
+      return change(() => {
+        const before = accountsOf(owner);
+        const isGranted = LEVELS.every((level) => hasRoom(before[level], budgets[level]));
+        if (isGranted) sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
+        return { isGranted, accounts: isGranted ? accountsOf(owner) : before };
+      });
+    },
+
+    async settle(owner, id, spending) {
+      change(() => {
+        sql.unreserve.run(id);
+        if (!spending) return;
+        clear();
+        const [day, month] = [dayOf(now()), monthOf(now())];
+        const { tenant, user } = namesOf(owner);
+        for (const name of [tenant, user])
+          for (const period of [day, month])
+            sql.spend.run(name, period, tokensOf(spending.usage), spending.cost);
+        count(user, day, spending);
+      });
+    },
+
+    accounts: async (owner) => change(() => accountsOf(owner)),
+
+    async usage(owner, days) {
+      const rows = change(() => sql.usage.all(namesOf(owner).user, firstDay(now(), days)));
+      // The table is STRICT: what a column was declared to hold is what comes back.
+      return sortedRows(rows.map((row) => ({ ...row })) as unknown as UsageRow[]);
+    },
+  };
+
+  function accountsOf(owner: Owner): Accounts {
+    sql.endReserved.run(now());
+    const [day, month] = [dayOf(now()), monthOf(now())];
+    const { tenant, user } = namesOf(owner);
+    const account = (name: string, reserved: object | undefined): Account => ({
+      day: amountsOf(sql.spent.get(name, day)),
+      month: amountsOf(sql.spent.get(name, month)),
+      reserved: amountsOf(reserved),
+    });
+    return {
+      now: now(),
+      tenant: account(tenant, sql.reservedByTenant.get(tenant)),
+      user: account(user, sql.reservedByUser.get(user)),
+    };
+  }
+
+  function count(user: string, day: string, { agent, model, usage, cost }: Spending): void {
+    const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+    const isKnown = sql.findRow.get(user, day, agent, model) !== undefined;
+    const isFull = !isKnown && Number(sql.rows.get(user, day)?.n) >= MAX_ROWS;
+    const names = isFull ? [OTHER, OTHER] : [agent, model];
+    const tokens = [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens];
+    sql.count.run(user, day, ...names, ...tokens, cost);
+  }
+
+  /** Once a day. */
+  function clear(): void {
+    const today = dayOf(now());
+    if (cleared === today) return;
+    cleared = today;
+    sql.forgetUsage.run(firstDay(now(), USAGE_DAYS));
+    sql.forgetSpent.run(monthOf(now()));
+  }
+}
+
+function statements(file: UsageFile) {
+  const by = (column: "tenant" | "user") => ({
+    held: file.prepare(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),
+    reserved: file.prepare(
+      `SELECT sum(tokens) AS tokens, sum(cost) AS cost FROM reserved WHERE ${column} = ?`,
+    ),
+  });
+  const [tenant, user] = [by("tenant"), by("user")];
+  return {
+    heldByTenant: tenant.held,
+    heldByUser: user.held,
+    reservedByTenant: tenant.reserved,
+    reservedByUser: user.reserved,
+    endHeld: file.prepare("DELETE FROM held WHERE ends <= ?"),
+    findHeld: file.prepare("SELECT 1 FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    hold: file.prepare(`
+      INSERT INTO held (thing, user, id, tenant, ends) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET ends = excluded.ends`),
+    release: file.prepare("DELETE FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    endReserved: file.prepare("DELETE FROM reserved WHERE ends <= ?"),
+    reserve: file.prepare(
+      "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    unreserve: file.prepare("DELETE FROM reserved WHERE id = ?"),
+    spent: file.prepare("SELECT tokens, cost FROM spent WHERE name = ? AND period = ?"),
+    spend: file.prepare(`
+      INSERT INTO spent (name, period, tokens, cost) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost`),
+    // A month comes before all of its days.
+    forgetSpent: file.prepare("DELETE FROM spent WHERE period < ?"),
+    findRow: file.prepare("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
+    rows: file.prepare("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
+    count: file.prepare(`
+      INSERT INTO usage VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET calls = calls + 1, cost = cost + excluded.cost,
+        input_tokens = input_tokens + excluded.input_tokens,
+        output_tokens = output_tokens + excluded.output_tokens,
+        cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens`),
+    usage: file.prepare(`
+      SELECT day, agent, model, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost
+      FROM usage WHERE user = ? AND day >= ?`),
+    forgetUsage: file.prepare("DELETE FROM usage WHERE day < ?"),
+  };
+}
+
+/** No row, and the sum of none, are nothing. */
+function amountsOf(row: object | undefined): Amounts {
+  const { tokens, cost } = { ...NOTHING, ...row };
+  return { tokens: Number(tokens), cost: Number(cost) };
+}

@@ -1,0 +1,197 @@
+import { describe, expect, test } from "vitest";
+import type { z } from "zod";
+import { admitted, holdThread, keep } from "../../src/core/kept.ts";
+import { NO_USAGE } from "../../src/core/message.ts";
+import { QuotaConfig } from "../../src/core/quota-config.ts";
+import { createQuotas } from "../../src/core/quotas.ts";
+import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+
+const ADA = { tenant: "acme", user: "ada" };
+const BOB = { tenant: "acme", user: "bob" };
+const NOON = Date.parse("2026-11-30T12:00:00.000Z");
+
+function world(config: z.input<typeof QuotaConfig>) {
+  let time = NOON;
+  const store = memoryQuotas(() => time);
+  const quotas = createQuotas(store, QuotaConfig.parse(config), { threadMs: Number.POSITIVE_INFINITY });
+  const advance = (ms: number) => {
+    time += ms;
+  };
+  return { quotas, store, advance };
+}
+
+describe("the settings", () => {
+  test("limit nothing and cost nothing unless they say so", () => {
+    expect(QuotaConfig.parse({})).toEqual({ tenant: {}, user: {}, soft: 0.8, prices: {} });
+  });
+
+  test("hold money in whole millionths", () => {
+    const { user, prices } = QuotaConfig.parse({
+      user: { cost_per_day: 0.1 },
+      prices: { "*": { input: 0.075, output: 3 } },
+    });
+    expect(user.cost_per_day).toBe(100_000);
+    expect(prices["*"]).toEqual({ input: 75_000, output: 3_000_000 });
+  });
+
+  test.each([
+    ["a limit of nothing", { user: { tokens_per_day: 0 } }],
+    ["half a run", { user: { concurrent_runs: 1.5 } }],
+    ["a limit that there is not", { tenant: { request_per_minute: 5 } }],
+    ["a broken pattern", { prices: { "a{b": { input: 1, output: 1 } } }],
+    ["half a price", { prices: { "*": { input: 1 } } }],
+    ["a price below nothing", { prices: { "*": { input: -1, output: 1 } } }],
+    ["a limit on cost without a price for every model", { user: { cost_per_day: 1 }, prices: {} }],
+  ])("refuse %s", (_, config) => {
+    expect(QuotaConfig.safeParse(config).success).toBe(false);
+  });
+});
+
+describe("a price", () => {
+  const costs = async (prices: z.input<typeof QuotaConfig>["prices"], model: string, usage = {}) => {
+    const { quotas } = world({ prices });
+    await quotas.settle(ADA, "1", {
+      agent: "a",
+      model,
+      usage: { ...NO_USAGE, input_tokens: 1000, ...usage },
+    });
+    return (await quotas.report(ADA, 1)).usage[0]?.cost;
+  };
+  const of = (input: number) => ({ input, output: 0 });
+
+  test("is that of the model's own name, else of the first pattern that fits", async () => {
+    const prices = { "*": of(1), "openai:gpt-5*": of(2), "openai:gpt-5": of(3) };
+    expect(await costs(prices, "openai:gpt-5")).toBe(3000);
+    expect(await costs(prices, "openai:gpt-5-mini")).toBe(1000);
+    const { "*": rest, ...before } = prices;
+    expect(await costs({ ...before, "*": rest }, "openai:gpt-5-mini")).toBe(2000);
+    expect(await costs(before, "openai:o3")).toBe(0);
+  });
+
+  test("of a pattern holds for names with slashes", async () => {
+    const prices = { "openrouter:*": of(2), "*": of(1) };
+    expect(await costs(prices, "openrouter:meta/llama-4")).toBe(2000);
+    expect(await costs({ "*": of(1) }, "openrouter:meta/llama-4")).toBe(1000);
+  });
+
+  test("of what a cache holds is its own, or that of input", async () => {
+    const usage = { cache_read_tokens: 600, cache_write_tokens: 300, output_tokens: 10 };
+    const price = { input: 10, output: 100, cache_read: 1, cache_write: 12.5 };
+    expect(await costs({ "*": price }, "m", usage)).toBe(1000 + 1000 + 600 + 3750);
+    expect(await costs({ "*": { input: 10, output: 100 } }, "m", usage)).toBe(11_000);
+  });
+
+  test("is rounded up, so that nothing is free", async () => {
+    expect(await costs({ "*": of(0.01) }, "m", { input_tokens: 1 })).toBe(1);
+  });
+
+  test("is not upset by what a provider counts", async () => {
+    const usage = { input_tokens: Number.NaN, output_tokens: -5, cache_read_tokens: 10 ** 30 };
+    expect(await costs({ "*": of(10) }, "m", usage)).toBe(0);
+  });
+});
+
+describe("a refusal", () => {
+  test("names the limit, whose it is and when to come back", async () => {
+    const { quotas, advance } = world({
+      user: { requests_per_minute: 1, concurrent_runs: 1, tokens_per_month: 10 },
+      tenant: { tokens_per_day: 10 },
+    });
+    await quotas.request(ADA);
+    await expect(quotas.request(ADA)).rejects.toMatchObject({
+      code: "limit_exceeded",
+      message: "Your limit `requests_per_minute`, 1, is reached. Try again in 60 s.",
+      details: { limit: "requests_per_minute", of: "user", most: 1, retry_after_ms: 60_000 },
+    });
+    await quotas.hold(ADA, "runs", "1");
+    await expect(quotas.hold(ADA, "runs", "2")).rejects.toMatchObject({
+      details: { limit: "concurrent_runs", of: "user", most: 1 },
+    });
+    await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 10 } });
+    await expect(quotas.assertFunds(BOB)).rejects.toMatchObject({
+      details: { limit: "tokens_per_day", of: "tenant", most: 10, retry_after_ms: 12 * 3_600_000 },
+    });
+    advance(12 * 3_600_000);
+    await quotas.assertFunds(ADA);
+  });
+
+  test("is made to nobody when nothing is limited", async () => {
+    const { quotas } = world({});
+    for (let n = 0; n < 100; n++) {
+      await quotas.request(ADA);
+      await quotas.hold(ADA, "streams", `${n}`);
+    }
+    expect((await quotas.report(ADA, 1)).limits).toEqual([]);
+  });
+});
+
+test("the report tells every limit and what is left of it", async () => {
+  const { quotas } = world({
+    user: { concurrent_runs: 2, threads: 1, tokens_per_day: 100 },
+    tenant: { cost_per_month: 1, requests_per_minute: 5 },
+    prices: { "*": { input: 2, output: 2 } },
+  });
+  await quotas.hold(ADA, "runs", "1");
+  await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 150 } });
+  expect((await quotas.report(ADA, 1)).limits).toEqual([
+    {
+      ...{ limit: "cost_per_month", of: "tenant", most: 1_000_000, used: 300, left: 999_700 },
+      resets_at: "2026-12-01T00:00:00.000Z",
+    },
+    {
+      ...{ limit: "tokens_per_day", of: "user", most: 100, used: 150, left: 0 },
+      resets_at: "2026-12-01T00:00:00.000Z",
+    },
+    { limit: "concurrent_runs", of: "user", most: 2, used: 1, left: 1 },
+    { limit: "threads", of: "user", most: 1, used: 0, left: 1 },
+  ]);
+});
+
+describe("what is held", () => {
+  const limited = () => world({ user: { threads: 1, streams: 1 } });
+  const thread = (id: string) => ({ owner: ADA, thing: "threads" as const, id });
+
+  test("counts no longer when it could not be made, unless it was there before", async () => {
+    const { quotas, store } = limited();
+    const fails = () => Promise.reject(new Error("no"));
+    await expect(admitted(quotas, thread("1"), fails)).rejects.toThrow("no");
+    expect(await admitted(quotas, thread("1"), async () => "made")).toBe("made");
+    await expect(admitted(quotas, thread("1"), fails)).rejects.toThrow("no");
+    expect((await store.held(ADA)).user.threads).toBe(1);
+    await expect(admitted(quotas, thread("2"), async () => "made")).rejects.toMatchObject({
+      details: { limit: "threads" },
+    });
+  });
+
+  test("a thread that there is can be worked on, however many there are", async () => {
+    const { quotas, store } = limited();
+    await holdThread(quotas, ADA, { id: "1", exists: async () => false });
+    await expect(holdThread(quotas, ADA, { id: "2", exists: async () => false })).rejects.toThrow(
+      "`threads`",
+    );
+    await holdThread(quotas, ADA, { id: "2", exists: async () => true });
+    expect((await store.held(ADA)).user.threads).toBe(2);
+  });
+
+  test("a thread counts until it is deleted, where threads stay for ever", async () => {
+    const { quotas, store, advance } = limited();
+    await quotas.hold(ADA, "threads", "1");
+    advance(10 * 365 * 24 * 3_600_000);
+    expect((await store.held(ADA)).user.threads).toBe(1);
+    await quotas.release(ADA, "threads", "1");
+    expect((await store.held(ADA)).user.threads).toBe(0);
+  });
+
+  test("what is at work counts until it is released, or its process has died", async () => {
+    const { quotas, store, advance } = limited();
+    const kept = keep(quotas, { owner: ADA, thing: "streams", id: "1" });
+    expect((await store.held(ADA)).user.streams).toBe(1);
+    await kept.release();
+    await kept.release();
+    expect((await store.held(ADA)).user.streams).toBe(0);
+    const other = keep(quotas, { owner: ADA, thing: "streams", id: "2" });
+    advance(60_000);
+    expect((await store.held(ADA)).user.streams).toBe(0);
+    await other.release();
+  });
+});

@@ -1,0 +1,139 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../src/core/tool.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import { startRedis } from "../support/redis.ts";
+import { type ServerOptions, startServer } from "../support/server.ts";
+
+const redis = await startRedis("--databases", "10");
+afterAll(() => redis?.close());
+let databases = 0;
+
+const STORES: [name: string, config: () => object][] = [
+  ["memory", () => ({ store: "memory" })],
+  ["sqlite", () => ({ store: "sqlite" })],
+  ...(redis
+    ? [
+        ["redis", () => ({ store: "redis", redis: { url: `${redis.url}/${databases++}` } })] as [
+          string,
+          () => object,
+        ],
+      ]
+    : []),
+];
+
+const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
+const work = defineTool({
+  ...{ name: "work", description: "", parameters: z.object({}) },
+  execute: () => "worked",
+});
+const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 60, output_tokens: 40 } };
+const AGENTS = "agents: { helper: { model: scripted:test, tools: ['*'] } }";
+
+async function serve(quotas: object, store: object, more: ServerOptions = {}) {
+  const server = await startServer({
+    agents: AGENTS,
+    tools: [work],
+    config: { ...AUTH, ...store, quotas },
+    ...more,
+  });
+  const ask = async (path: string, { method = "GET", user = "ada", body }: Ask = {}) => {
+    const reply = await fetch(server.url + path, {
+      method,
+      headers: {
+        ...{ "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": "read run" },
+        ...(body ? { "content-type": "application/json", accept: "application/json" } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const text = await reply.text();
+    return {
+      status: reply.status,
+      retry: reply.headers.get("retry-after"),
+      json: text ? JSON.parse(text) : null,
+    };
+  };
+  const run = (thread: string, more: object = {}, user = "ada") =>
+    ask(`/threads/${thread}/runs`, { method: "POST", user, body: { input: "go", ...more } });
+  return { ask, run };
+}
+interface Ask {
+  method?: string;
+  user?: string;
+  body?: object;
+}
+
+describe.each(STORES)("on %s", (_, store) => {
+  test("a budget that is used up ends the run, keeps its work, and refuses the next one", async () => {
+    const { ask, run } = await serve({ user: { tokens_per_day: 250 } }, store(), { script: () => working });
+    const first = await run("t1");
+    expect(first.json).toMatchObject({ status: "error", stop_reason: "quota" });
+    expect(first.json.messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(3);
+    const second = await run("t1");
+    expect(second.status).toBe(429);
+    expect(Number(second.retry)).toBeGreaterThan(0);
+    expect(second.json.details).toMatchObject({ limit: "tokens_per_day", of: "user", most: 250 });
+    expect((await run("t2", {}, "bob")).status).toBe(200);
+    const usage = await ask("/usage");
+    expect(usage.json).toMatchObject({
+      items: [{ agent: "helper", calls: 3, input_tokens: 180, output_tokens: 120 }],
+      totals: { calls: 3 },
+      limits: [{ limit: "tokens_per_day", of: "user", most: 250, used: 300, left: 0 }],
+    });
+  });
+
+  test("runs one after the other are never too many at once", async () => {
+    const { run } = await serve({ user: { concurrent_runs: 1 } }, store(), { script: () => ({ say: "ok" }) });
+    for (let n = 0; n < 10; n++) expect((await run(`t${n}`)).json).toMatchObject({ status: "success" });
+  });
+
+  test("one run too many is refused, and makes no thread", async () => {
+    const { ask, run } = await serve({ tenant: { concurrent_runs: 1 } }, store(), {
+      script: [{ say: "a b c d", delay_ms: 60_000 }],
+    });
+    const first = await run("t1", { background: true });
+    expect(first.status).toBe(202);
+    const second = await run("t2", { background: true }, "bob");
+    expect(second.status).toBe(429);
+    expect(second.json.details).toMatchObject({ limit: "concurrent_runs", of: "tenant", most: 1 });
+    expect((await ask("/threads/t2", { user: "bob" })).status).toBe(404);
+    const body = { mode: "cancel" };
+    await ask(`/threads/t1/runs/${first.json.id}/cancel`, { method: "POST", body });
+    expect((await run("t2", { background: true }, "bob")).status).toBe(202);
+  });
+
+  test("a run that waits counts until it is cancelled", async () => {
+    const { ask, run } = await serve({ user: { concurrent_runs: 2 } }, store(), {
+      script: [{ say: "a b c d", delay_ms: 60_000 }],
+    });
+    await run("t1", { background: true });
+    const waiting = await run("t1", { background: true, on_busy: "enqueue" });
+    expect(waiting.status).toBe(202);
+    expect((await run("t2", { background: true })).status).toBe(429);
+    await ask(`/threads/t1/runs/${waiting.json.id}/cancel`, { method: "POST", body: {} });
+    expect((await run("t2", { background: true })).status).toBe(202);
+  });
+
+  test("threads are as many as may be, and one that is deleted makes room", async () => {
+    const { ask, run } = await serve({ user: { threads: 2 } }, store(), { script: () => ({ say: "ok" }) });
+    const create = (id: string) => ask("/threads", { method: "POST", body: { id } });
+    expect((await create("t1")).status).toBe(201);
+    expect((await run("t2")).status).toBe(200);
+    expect((await create("t1")).status).toBe(409);
+    for (const refused of [await create("t3"), await run("t3")]) {
+      expect(refused.status).toBe(429);
+      expect(refused.json.details).toMatchObject({ limit: "threads", of: "user" });
+    }
+    expect((await run("t1")).status).toBe(200);
+    expect((await ask("/threads/t1", { method: "DELETE" })).status).toBe(204);
+    expect((await create("t3")).status).toBe(201);
+  });
+
+  test("requests are as many a minute as may be", async () => {
+    const { ask } = await serve({ user: { requests_per_minute: 3 } }, store());
+    for (let n = 0; n < 3; n++) expect((await ask("/threads")).status).toBe(200);
+    const refused = await ask("/threads");
+    expect([refused.status, refused.json.details.limit]).toEqual([429, "requests_per_minute"]);
+    expect((await ask("/threads", { user: "bob" })).status).toBe(200);
+  });
+});

@@ -1,0 +1,195 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { AppError } from "../../src/core/errors.ts";
+import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import { toolMessages, unanswered } from "../../src/core/messages.ts";
+import { QuotaConfig } from "../../src/core/quota-config.ts";
+import { createQuotas, type Quotas } from "../../src/core/quotas.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { metering } from "../../src/hooks/metering.ts";
+import { retry } from "../../src/hooks/retry.ts";
+import { summarization } from "../../src/hooks/summarization/index.ts";
+import { scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { type Play, play } from "../support/agent.ts";
+import { dataOf } from "../support/drain.ts";
+import { agentWith, made } from "./made.ts";
+
+const ADA = { tenant: "acme", user: "ada" };
+const OVER = { status: "error", stop_reason: "quota" };
+
+function world(config: z.input<typeof QuotaConfig> = {}) {
+  const store = memoryQuotas();
+  const quotas = createQuotas(store, QuotaConfig.parse(config), { threadMs: 3_600_000 });
+  return {
+    quotas,
+    store,
+    play: (what: Play) => play({ ...what, hooks: [...(what.hooks ?? []), hook(quotas)] }),
+  };
+}
+const hook = (quotas: Quotas) => made(metering, { quotas });
+
+const work = defineTool({
+  ...{ name: "work", description: "", parameters: z.object({}) },
+  execute: () => "worked",
+});
+/** A model that works on and on, and reads and writes 100 tokens each time. */
+const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 60, output_tokens: 40 } };
+const onAndOn = { script: () => working, tools: [work] };
+
+test("every agent has it, and without quotas it does nothing", async () => {
+  expect(metering.activeByDefault(agentWith())).toBe(true);
+  expect(Object.keys(made(metering))).toEqual(["name"]);
+});
+
+describe("what a run uses", () => {
+  test("is counted by agent and model, with its price", async () => {
+    const { quotas, play } = world({
+      prices: { "scripted:*": { input: 3, output: 15, cache_read: 0.3 }, "*": { input: 1000, output: 1000 } },
+    });
+    await play({
+      script: [
+        working,
+        { say: "done", usage: { input_tokens: 1000, output_tokens: 10, cache_read_tokens: 900 } },
+      ],
+      tools: [work],
+    });
+    const { usage } = await quotas.report(ADA, 1);
+    expect(usage).toMatchObject([{ agent: "test", calls: 2, input_tokens: 1060, output_tokens: 50 }]);
+    // 60 × 3 + 40 × 15, and 100 × 3 + 900 × 0.3 + 10 × 15
+    expect(usage[0]?.cost).toBe(780 + 720);
+  });
+
+  test("is that of its summaries, too", async () => {
+    const { quotas, play } = world();
+    let asked = 0;
+    const script = () => ({ say: "ok", usage: { input_tokens: 10 ** asked++ } });
+    const agent = { context_window: 1000 };
+    const messages = Array.from({ length: 20 }, (_, n) => userMessage(`${n} ${"word ".repeat(100)}`));
+    await play({ script, input: { messages }, hooks: [made(summarization, { agent })] });
+    expect(asked).toBe(2);
+    expect((await quotas.report(ADA, 1)).usage).toMatchObject([{ calls: 2, input_tokens: 11 }]);
+  });
+
+  test("is nothing for a call that failed before a word was said", async () => {
+    const { quotas, store, play } = world({ user: { tokens_per_day: 100_000 } });
+    const { outcome } = await play({ script: [{ fail: { code: "model_auth" } }] });
+    expect(outcome.status).toBe("error");
+    expect((await quotas.report(ADA, 1)).usage).toEqual([]);
+    expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 0, cost: 0 });
+  });
+
+  test("is every attempt that was answered", async () => {
+    const { quotas, play } = world();
+    await play({
+      script: [{ fail: { code: "model_overloaded" } }, { say: "ok", usage: { input_tokens: 5 } }],
+      hooks: [made(retry, { options: { base_ms: 1 } })],
+    });
+    expect((await quotas.report(ADA, 1)).usage).toMatchObject([{ calls: 1, input_tokens: 5 }]);
+  });
+
+  test("is estimated when it is cancelled in the middle of an answer", async () => {
+    const { quotas, store, play } = world({ user: { tokens_per_day: 100_000 } });
+    const cancel = new AbortController();
+    const { outcome } = await play({
+      script: [{ say: "one two three four five", delay_ms: 1 }],
+      input: { signal: cancel.signal },
+      onEvent: (event) => {
+        if (event.event === "on_chat_model_stream") cancel.abort();
+      },
+    });
+    expect(outcome.status).toBe("cancelled");
+    const [row] = (await quotas.report(ADA, 1)).usage;
+    expect(row?.input_tokens).toBeGreaterThan(0);
+    expect(row?.output_tokens).toBeGreaterThan(0);
+    expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 0, cost: 0 });
+  });
+
+  test("is estimated when the provider counts nothing", async () => {
+    const { quotas, play } = world();
+    await play({ script: [{ say: "four times four!", usage: { input_tokens: 0, output_tokens: 0 } }] });
+    expect((await quotas.report(ADA, 1)).usage[0]?.output_tokens).toBe(4);
+  });
+});
+
+describe("a budget", () => {
+  test("that is used up ends the run, and what was done is kept", async () => {
+    const { quotas, play } = world({ user: { tokens_per_day: 250 } });
+    const { outcome, messages, events } = await play(onAndOn);
+    expect(outcome).toEqual(OVER);
+    expect(toolMessages(messages).map(({ content }) => content)).toEqual(["worked", "worked", "worked"]);
+    expect(unanswered(messages)).toEqual([]);
+    expect(dataOf(events, "warning").at(-1)).toMatchObject({
+      code: "quota",
+      message: expect.stringMatching(/^Your limit `tokens_per_day`, 250, is reached\. Try again in \d+ s\.$/),
+    });
+    await expect(quotas.assertFunds(ADA)).rejects.toMatchObject({ code: "limit_exceeded" });
+  });
+
+  test("of money ends it as well", async () => {
+    const { play, quotas } = world({
+      tenant: { cost_per_month: 0.0025 },
+      prices: { "*": { input: 10, output: 10 } },
+    });
+    const { outcome, messages } = await play(onAndOn);
+    expect(outcome).toEqual(OVER);
+    expect(toolMessages(messages)).toHaveLength(3);
+    expect((await quotas.report(ADA, 1)).limits).toMatchObject([
+      { limit: "cost_per_month", of: "tenant", most: 2500, used: 3000, left: 0 },
+    ]);
+  });
+
+  test("that is nearly used up is told once in a run", async () => {
+    const { play } = world({ user: { tokens_per_day: 500, tokens_per_month: 500 }, soft: 0.5 });
+    const { events } = await play(onAndOn);
+    const warnings = dataOf(events, "warning").map(({ message }) => message);
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toMatch(/^Your limit `tokens_per_day` is nearly used up: 300 of 500, until /);
+  });
+
+  test("is passed by one call at most, however many runs use it at once", async () => {
+    const { play, quotas, store } = world({ tenant: { tokens_per_day: 10_000 } });
+    const runs = await Promise.all(
+      Array.from({ length: 100 }, (_, n) =>
+        play({ ...onAndOn, maxIterations: 3, input: { owner: { tenant: "acme", user: `user-${n % 10}` } } }),
+      ),
+    );
+    const { tenant } = await store.accounts(ADA);
+    expect(tenant.day.tokens).toBe(10_000);
+    expect(tenant.reserved.tokens).toBe(0);
+    const steps = runs.flatMap(({ messages }) => toolMessages(messages));
+    expect(steps).toHaveLength(100);
+    expect(runs.some(({ outcome }) => outcome.stop_reason === "quota")).toBe(true);
+    await expect(quotas.assertFunds(ADA)).rejects.toMatchObject({ details: { of: "tenant" } });
+  });
+
+  test("that is all reserved is waited for, and a cancelled run does not wait", async () => {
+    const { play, quotas } = world({ user: { tokens_per_day: 10_000 } });
+    const usage = { ...NO_USAGE, output_tokens: 10_000 };
+    const other = await quotas.reserve(ADA, { model: "m", usage });
+    if (!other.isGranted) throw new Error("There was room.");
+    const cancel = new AbortController();
+    const cancelled = play({ input: { signal: cancel.signal } });
+    const waiting = play({});
+    cancel.abort();
+    expect((await cancelled).outcome.status).toBe("cancelled");
+    await quotas.settle(ADA, other.id);
+    expect((await waiting).outcome.status).toBe("success");
+  });
+
+  test("that cannot be asked for fails the run, not silently", async () => {
+    const { quotas } = world();
+    const gone = new AppError("unavailable", "gone");
+    const broken: Quotas = { ...quotas, reserve: () => Promise.reject(gone) };
+    const { outcome } = await play({ hooks: [hook(broken)] });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "unavailable" } });
+  });
+
+  test("is nobody else's", async () => {
+    const { play } = world({ user: { tokens_per_day: 100 } });
+    expect((await play(onAndOn)).outcome).toEqual(OVER);
+    const model = scriptedModel([{ say: "ok" }]);
+    const owner = { tenant: "acme", user: "bob" };
+    expect((await play({ model, input: { owner } })).outcome.status).toBe("success");
+  });
+});

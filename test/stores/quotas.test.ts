@@ -1,0 +1,71 @@
+import { statSync } from "node:fs";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import { NO_USAGE } from "../../src/core/message.ts";
+import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { openSqliteQuotas } from "../../src/stores/sqlite/quotas.ts";
+import { quotasContract } from "../contracts/quotas.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { ADA } from "./fixture.ts";
+
+const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
+const UNLIMITED = { tenant: undefined, user: undefined };
+
+describe("in memory", () => quotasContract(async (now) => ({ quotas: memoryQuotas(now), close() {} })));
+
+describe("in a file", () => {
+  quotasContract(async (now) => openSqliteQuotas(await temporaryFolder(), now));
+
+  test("what was used, held and reserved outlasts the process", async () => {
+    const dir = await temporaryFolder();
+    const first = openSqliteQuotas(dir);
+    await first.quotas.settle(ADA, "1", SPENT);
+    await first.quotas.hold(ADA, { thing: "threads", id: "1", ms: 10 ** 14 }, UNLIMITED);
+    await first.quotas.reserve(
+      ADA,
+      { id: "2", amounts: { tokens: 3, cost: 1 }, ms: 60_000 },
+      { tenant: {}, user: {} },
+    );
+    first.close();
+    const { quotas, close } = openSqliteQuotas(dir);
+    expect((await quotas.accounts(ADA)).user).toEqual({
+      day: { tokens: 10, cost: 5 },
+      month: { tokens: 10, cost: 5 },
+      reserved: { tokens: 3, cost: 1 },
+    });
+    expect((await quotas.held(ADA)).user.threads).toBe(1);
+    close();
+  });
+
+  test("no one else on the machine can read it", async () => {
+    const dir = await temporaryFolder();
+    const { quotas, close } = openSqliteQuotas(dir);
+    await quotas.settle(ADA, "1", SPENT);
+    for (const name of ["usage.db", "usage.db-wal"]) expect(statSync(join(dir, name)).mode & 0o077).toBe(0);
+    close();
+  });
+
+  test("a file that is another program's, or a newer version's, is refused and left alone", async () => {
+    const dir = await temporaryFolder();
+    const path = join(dir, "usage.db");
+    const text = "no database, though long enough to be taken for one".repeat(40);
+    await writeFile(path, text);
+    expect(() => openSqliteQuotas(dir)).toThrow(/cannot be reached: file is not a database/);
+    expect(await readFile(path, "utf8")).toBe(text);
+    await rm(path);
+    const newer = new DatabaseSync(path);
+    newer.exec("CREATE TABLE held (id TEXT); PRAGMA user_version = 99");
+    newer.close();
+    expect(() => openSqliteQuotas(dir)).toThrow(/newer version/);
+  });
+
+  test("what is asked after the end is unavailable", async () => {
+    const { quotas, close } = openSqliteQuotas(await temporaryFolder());
+    close();
+    close();
+    await expect(quotas.accounts(ADA)).rejects.toMatchObject({ code: "unavailable" });
+    await expect(quotas.settle(ADA, "1", SPENT)).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
