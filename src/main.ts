@@ -15,7 +15,7 @@ import { AppError, messageOf } from "./core/errors.ts";
 const USAGE = `skein ${packageJson.version}: an agent server
 
   skein serve            serve the agents of agents.yaml
-  skein chat             talk to a running server (--url, --agent, --thread)
+  skein chat             talk to a running server (--url, --agent, --thread; SKEIN_API_KEY)
   skein config check     tell everything that is wrong with the configuration
   skein keys create      make an API key (--user, --tenant, --scopes read,run,tools,admin, --name, --expires 90d)
   skein keys list        show all keys (--tenant), without what is secret
@@ -41,7 +41,13 @@ async function main(): Promise<number> {
       return serve();
     case "chat": {
       const { url = `http://127.0.0.1:${process.env.PORT || 8000}`, agent, thread } = values;
-      return chat({ url, ...(agent ? { agent } : {}), ...(thread ? { thread } : {}) });
+      const key = process.env.SKEIN_API_KEY;
+      return chat({
+        url,
+        ...(agent ? { agent } : {}),
+        ...(thread ? { thread } : {}),
+        ...(key ? { key } : {}),
+      });
     }
     case "config check":
       return configCheck(process.env);

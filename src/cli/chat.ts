@@ -1,24 +1,34 @@
-// `skein chat`: talk to a running server. Ctrl-C stops the run after its step, a second one at once, a third one
-// only looks away; with no run it leaves.
+// `skein chat`: talk to a running server, and answer what a run asks. Ctrl-C stops the run after its step, a second one
+// at once, a third one only looks away; with no run it leaves, and leaves a question open.
 
 import { createInterface, type Interface } from "node:readline";
-import { type Client, createClient, ProblemError } from "../client/client.ts";
+import {
+  type Client,
+  createClient,
+  type Interrupt,
+  ProblemError,
+  type StreamEvent,
+} from "../client/client.ts";
 import { newThreadId } from "../core/ids.ts";
+import { answersTo, askingAt } from "./answering.ts";
 import { render } from "./render.ts";
 
 export interface ChatOptions {
   readonly url: string;
   readonly agent?: string;
   readonly thread?: string;
+  /** An API key, or another token that the server takes. */
+  readonly key?: string;
 }
 
 /** Resolves with the exit code when the user leaves. */
-export async function chat({ url, agent, thread = newThreadId() }: ChatOptions): Promise<number> {
+export async function chat({ url, agent, thread = newThreadId(), key }: ChatOptions): Promise<number> {
   if (!(await isThere(url))) {
     process.stderr.write(`No Skein server answers at ${url}. Is it running (\`npm start\`)?\n`);
     return 1;
   }
-  const client = createClient({ baseUrl: url });
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const client = createClient({ baseUrl: url, headers });
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: "\n> " });
   process.stdout.write(`Thread ${thread} on ${url}. An empty line or Ctrl-C leaves.\n`);
   const leave = () => terminal.close();
@@ -27,7 +37,8 @@ export async function chat({ url, agent, thread = newThreadId() }: ChatOptions):
   for await (const input of terminal) {
     if (input.trim() === "") break;
     terminal.off("SIGINT", leave);
-    await showRun(client, { thread, input, ...(agent === undefined ? {} : { agent }) }, terminal);
+    const run = { input, ...(agent === undefined ? {} : { agent }) };
+    await showRuns(client, thread, (signal) => client.run(thread, run, signal), terminal);
     terminal.on("SIGINT", leave);
     terminal.prompt();
   }
@@ -46,12 +57,6 @@ async function isThere(url: string): Promise<boolean> {
   }
 }
 
-interface Turn {
-  readonly thread: string;
-  readonly input: string;
-  readonly agent?: string;
-}
-
 /** What the first, second and third Ctrl-C do. */
 const STOPS = [
   "stopping after this step; Ctrl-C again to stop now",
@@ -59,7 +64,26 @@ const STOPS = [
   "not following any more; the run may go on",
 ];
 
-async function showRun(client: Client, { thread, ...run }: Turn, terminal: Interface): Promise<void> {
+type Start = (signal: AbortSignal) => AsyncIterable<StreamEvent>;
+
+/** A run, and those with which it goes on once its questions are answered. */
+async function showRuns(client: Client, thread: string, start: Start, terminal: Interface): Promise<void> {
+  for (let next: Start | undefined = start; next; ) {
+    const { runId, asked } = await showRun(client, thread, next, terminal);
+    const answers = asked.length > 0 ? await answersTo(asked, askingAt(terminal)) : undefined;
+    const isOpen = runId !== undefined && answers !== undefined;
+    next = isOpen ? (signal) => client.resume(thread, runId, answers, signal) : undefined;
+  }
+}
+
+interface Shown {
+  readonly runId: string | undefined;
+  /** What it has asked, and waits for. */
+  readonly asked: readonly Interrupt[];
+}
+
+async function showRun(client: Client, thread: string, start: Start, terminal: Interface): Promise<Shown> {
+  const asked: Interrupt[] = [];
   const away = new AbortController();
   let runId: string | undefined;
   let presses = 0;
@@ -71,7 +95,8 @@ async function showRun(client: Client, { thread, ...run }: Turn, terminal: Inter
   };
   terminal.on("SIGINT", stop);
   try {
-    for await (const event of client.run(thread, run, away.signal)) {
+    for await (const event of start(away.signal)) {
+      if (event.event === "on_interrupt") asked.push(event.data);
       runId = event.event === "on_chat_model_stream" ? runId : (event.run_id ?? runId);
       process.stdout.write(render(event));
     }
@@ -81,4 +106,5 @@ async function showRun(client: Client, { thread, ...run }: Turn, terminal: Inter
   } finally {
     terminal.off("SIGINT", stop);
   }
+  return { runId, asked };
 }

@@ -1,10 +1,12 @@
 // The client that front ends import: starts runs and follows them through lost connections. Needs `fetch`.
 
 import type { StreamEvent } from "../core/event.ts";
+import type { Answer } from "../core/interrupt.ts";
 import type { RunRecord } from "../core/stores.ts";
 import { frames } from "./frames.ts";
 
 export type { StreamEvent } from "../core/event.ts";
+export type { Answer, Interrupt } from "../core/interrupt.ts";
 export type { Message } from "../core/message.ts";
 export type { RunRecord, Thread } from "../core/stores.ts";
 
@@ -60,41 +62,58 @@ export function createClient(options: ClientOptions) {
       },
     });
 
+  /** A request that starts a run is repeated, with the same key, until it was answered; then the run is followed. */
+  async function* follow(
+    path: string,
+    body: unknown,
+    signal?: AbortSignal,
+  ): AsyncGenerator<StreamEvent, void, void> {
+    const init = { headers: { "idempotency-key": crypto.randomUUID() }, ...(signal ? { signal } : {}) };
+    let cursor: string | undefined;
+    let events = path;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const response = await (cursor === undefined
+          ? post(path, body, init)
+          : request(events, { ...init, headers: { "last-event-id": cursor } }));
+        events = response.headers.get("location") ?? events;
+        if (response.status === 204 || !response.body) return;
+        for await (const frame of frames(response.body)) {
+          if (frame.id === undefined) continue;
+          cursor = frame.id;
+          attempt = 0;
+          const event = JSON.parse(frame.data) as StreamEvent;
+          yield event;
+          if (event.event === "done" || event.event === "error") return;
+        }
+      } catch (error) {
+        if (signal?.aborted || isFinal(error) || attempt >= MAX_ATTEMPTS) throw error;
+      }
+      if (attempt >= MAX_ATTEMPTS) throw new Error("The server ends the stream again and again.");
+      await pause(attempt);
+    }
+  }
+
   return {
     /**
      * Starts a run and yields its events to the last. A lost connection is taken up where it broke: nothing
      * is missed, nothing comes twice. Aborting `signal` stops following, not the run. Throws `ProblemError`.
      */
-    async *run(
+    run(threadId: string, run: RunOptions, signal?: AbortSignal): AsyncGenerator<StreamEvent, void, void> {
+      return follow(pathOf(threadId), run, signal);
+    },
+
+    /**
+     * Answers what an interrupted run asked, and yields the events of the run that goes on. As `run` otherwise; when
+     * the answer to the request itself is lost, it throws `interrupt_closed` or `thread_busy`: follow the thread then.
+     */
+    resume(
       threadId: string,
-      run: RunOptions,
+      runId: string,
+      answers: readonly Answer[],
       signal?: AbortSignal,
     ): AsyncGenerator<StreamEvent, void, void> {
-      const init = { headers: { "idempotency-key": crypto.randomUUID() }, ...(signal ? { signal } : {}) };
-      const path = pathOf(threadId);
-      let cursor: string | undefined;
-      let events = path;
-      for (let attempt = 0; ; attempt++) {
-        try {
-          const response = await (cursor === undefined
-            ? post(path, run, init)
-            : request(events, { ...init, headers: { "last-event-id": cursor } }));
-          events = response.headers.get("location") ?? events;
-          if (response.status === 204 || !response.body) return;
-          for await (const frame of frames(response.body)) {
-            if (frame.id === undefined) continue;
-            cursor = frame.id;
-            attempt = 0;
-            const event = JSON.parse(frame.data) as StreamEvent;
-            yield event;
-            if (event.event === "done" || event.event === "error") return;
-          }
-        } catch (error) {
-          if (signal?.aborted || isFinal(error) || attempt >= MAX_ATTEMPTS) throw error;
-        }
-        if (attempt >= MAX_ATTEMPTS) throw new Error("The server ends the stream again and again.");
-        await pause(attempt);
-      }
+      return follow(`${pathOf(threadId)}/${encodeURIComponent(runId)}/resume`, { answers }, signal);
     },
 
     /** Ends a run: now, or after its current step. */
