@@ -1,12 +1,12 @@
 // Appends on their way to Redis. Of each run one batch is on its way at a time, so order is kept; what is said
 // meanwhile goes with the next.
 //
-// What only shows progress waits for others, up to WINDOW_MS after the batch before it, so that Redis sees a bounded
+// What only shows progress waits for others, up to WINDOW_MS after the last words before it, so that Redis sees a bounded
 // rate of each run. Everything else is sent in the same turn of the event loop, and takes along what is before it. When
 // a batch fails, so does all that waits behind it: nothing is left out in the middle.
 
 import { AppError } from "../../core/errors.ts";
-import { isProgress, type StreamEvent } from "../../core/event.ts";
+import { type EventName, isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
 import { type Draft, draftOf, hasEnd } from "../endings.ts";
 import { OwnerMap } from "../owner-map.ts";
@@ -117,7 +117,7 @@ export class Writer {
   async #send(pen: Pen, { drafts, written }: Waiting): Promise<void> {
     takeWaiting(pen);
     pen.sending = written.promise;
-    pen.sentAt = performance.now();
+    if (drafts.some(isOneOfMany)) pen.sentAt = performance.now();
     try {
       await this.#write(pen, drafts);
       if (pen.isEnding && !pen.waiting) this.forget(pen.lease);
@@ -154,6 +154,10 @@ export class Writer {
     if (error instanceof AppError && error.code === "lease_lost") this.forget(pen.lease);
   }
 }
+
+const MANY: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "on_tool_progress"]);
+/** The first word after a start is not kept waiting for having come so soon. */
+const isOneOfMany = ({ event }: Draft) => MANY.has(event.event);
 
 const nameOf = ({ thread_id, run_id, epoch }: Lease) => `${thread_id}/${run_id}/${epoch}`;
 
