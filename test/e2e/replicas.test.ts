@@ -1,8 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { z } from "zod";
 import { checkGrammar } from "../../src/core/grammar.ts";
-import { defineTool } from "../../src/core/tool.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startRedis } from "../support/redis.ts";
 import type { ServerOptions } from "../support/server.ts";
 import { startServer } from "../support/server.ts";
@@ -25,27 +24,6 @@ async function twoReplicas(options: ServerOptions = {}, lease = "10s") {
   const start = () => startServer({ ...options, config });
   return [await start(), await start()] as const;
 }
-
-/** A tool that waits until the test lets it go, or the run ends. */
-function gate() {
-  const opened = Promise.withResolvers<void>();
-  const entered = Promise.withResolvers<void>();
-  const tool = defineTool({
-    name: "gate",
-    description: "Waits.",
-    parameters: z.object({}),
-    execute: (_args, _call, run) =>
-      new Promise<string>((resolve, reject) => {
-        run.signal.addEventListener("abort", () => reject(run.signal.reason));
-        opened.promise.then(() => resolve("open"));
-        entered.resolve();
-      }),
-  });
-  return { tool, open: opened.resolve, entered: entered.promise };
-}
-
-const gated = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "Through." }];
-const WITH_GATE = "agents: { assistant: { model: 'scripted:test', tools: [gate] } }";
 
 describe.skipIf(!redis)("replicas on one Redis", () => {
   test("show each other's runs, while they run and afterwards", async () => {

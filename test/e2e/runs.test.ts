@@ -1,34 +1,13 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
-import { defineTool } from "../../src/core/tool.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
 
-/** A tool that waits until the test lets it go, or the run ends. */
-function gate() {
-  const opened = Promise.withResolvers<void>();
-  const entered = Promise.withResolvers<void>();
-  const tool = defineTool({
-    name: "gate",
-    description: "Waits.",
-    parameters: z.object({}),
-    execute: (_args, _call, run) =>
-      new Promise<string>((resolve, reject) => {
-        run.signal.addEventListener("abort", () => reject(run.signal.reason));
-        opened.promise.then(() => resolve("open"));
-        entered.resolve();
-      }),
-  });
-  return { tool, open: opened.resolve, entered: entered.promise };
-}
-
-const gated = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "Through." }];
-const WITH_GATE = "agents: { assistant: { model: 'scripted:test', tools: [gate] } }";
 const json = (response: Response) => response.json() as Promise<Record<string, unknown>>;
 const getJson = async (url: string) => json(await fetch(url));
 const wait = { accept: "application/json", "content-type": "application/json" };
