@@ -16,8 +16,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ),
   runs: ["agents", "core", "lib"],
   http: ["runs", "agents", "core", "lib"],
-  client: ["core/event.ts", "core/message.ts", "core/stores.ts"],
-  playground: ["client", "core/event.ts", "core/message.ts", "core/stores.ts"],
+  client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/stores.ts"],
+  playground: ["client", "core/event.ts", "core/interrupt.ts", "core/message.ts", "core/stores.ts"],
 };
 const HOMES: Readonly<Record<string, string>> = {
   ...{ fastify: "http", "@fastify": "http", ioredis: "stores/redis", "node:sqlite": "stores/sqlite" },
