@@ -8,10 +8,18 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 20_000,
-    // Most of the time a test waits: for a process, a container, a timer.
-    maxWorkers: 3,
     projects: [
-      { extends: true, test: { name: "plain", include: ["test/**/*.test.ts"], exclude: docker } },
+      {
+        extends: true,
+        test: {
+          name: "plain",
+          include: ["test/**/*.test.ts"],
+          exclude: docker,
+          // Most of the time a test waits: for a process, or a timer.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         extends: true,
         test: {
@@ -19,6 +27,11 @@ export default defineConfig({
           include: docker,
           globalSetup: "test/support/engine-setup.ts",
           pool: ownHosts,
+          // Each has an engine, which has the machine to itself.
+          maxWorkers: 1,
+          sequence: { groupOrder: 0 },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
     ],
