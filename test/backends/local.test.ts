@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/core/backend.ts";
-import { backendContract, drained, execute, readAll, refuses } from "../contracts/backend.ts";
+import { backendContract } from "../contracts/backend/index.ts";
+import { drained, execute, readAll, refuses } from "../support/backend.ts";
 import { opened } from "./opened.ts";
 
 const { signal } = new AbortController();

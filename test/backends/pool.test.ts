@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BackendOptions } from "../../src/backends/index.ts";
 import type { Owner } from "../../src/core/ids.ts";
-import { execute, readAll, refuses } from "../contracts/backend.ts";
+import { execute, readAll, refuses } from "../support/backend.ts";
 import { ada, config, opened } from "./opened.ts";
 
 const { signal } = new AbortController();

@@ -2,7 +2,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
-import { execute, readAll, refuses } from "../../contracts/backend.ts";
+import { execute, readAll, refuses } from "../../support/backend.ts";
 import { describeWithEngine, describeWithOwnEngine, type Engine } from "../../support/engine.ts";
 import { beside, comesBack, costOf, type House, KEPT, newHouse } from "./attack.ts";
 import { configOf } from "./opened.ts";

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
-import { execute, readAll } from "../../contracts/backend.ts";
+import { execute, readAll } from "../../support/backend.ts";
 import type { Engine, TestImage } from "../../support/engine.ts";
 import { ada, bob, configOf, newServer, newWorld } from "./opened.ts";
 

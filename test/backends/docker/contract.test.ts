@@ -1,4 +1,4 @@
-import { backendContract } from "../../contracts/backend.ts";
+import { backendContract } from "../../contracts/backend/index.ts";
 import { describeWithEngine, type TestImage } from "../../support/engine.ts";
 import { ada, configOf, newServer, newWorld } from "./opened.ts";
 

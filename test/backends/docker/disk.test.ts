@@ -19,7 +19,7 @@ import { afterAll, expect, onTestFinished, test } from "vitest";
 import { type Disk, openDisk } from "../../../src/backends/docker/disk.ts";
 import { connect } from "../../../src/backends/docker/engine.ts";
 import { linkFolders } from "../../../src/backends/docker/loop.ts";
-import { refuses } from "../../contracts/backend.ts";
+import { refuses } from "../../support/backend.ts";
 import { describeWithEngine, describeWithOwnEngine, type Engine } from "../../support/engine.ts";
 
 const MIB = 1024 ** 2;

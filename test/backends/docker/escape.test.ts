@@ -3,7 +3,7 @@ import { networkInterfaces, release, totalmem } from "node:os";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
 import { randomId } from "../../../src/lib/random-id.ts";
-import { execute, refuses } from "../../contracts/backend.ts";
+import { execute, refuses } from "../../support/backend.ts";
 import { describeWithEngine, describeWithOwnEngine } from "../../support/engine.ts";
 import { beside, comesBack, type House, newHouse, SECRET } from "./attack.ts";
 import { ada, configOf } from "./opened.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
-import { drained, execute, readAll, refuses } from "../../contracts/backend.ts";
+import { drained, execute, readAll, refuses } from "../../support/backend.ts";
 import { describeWithOwnEngine, type Engine } from "../../support/engine.ts";
 import { ada, configOf, newServer, newWorld, type World } from "./opened.ts";
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
-import { drained, execute, readAll, refuses } from "../../contracts/backend.ts";
+import { drained, execute, readAll, refuses } from "../../support/backend.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { beside, comesBack, costOf, type House, newHouse, SECRET } from "./attack.ts";
 

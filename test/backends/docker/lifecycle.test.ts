@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
-import { drained, execute, readAll, refuses } from "../../contracts/backend.ts";
+import { drained, execute, readAll, refuses } from "../../support/backend.ts";
 import { describeWithOwnEngine, type Engine } from "../../support/engine.ts";
 import { ada, bob, configOf, newServer, newWorld, type World } from "./opened.ts";
 

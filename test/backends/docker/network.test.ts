@@ -10,7 +10,7 @@ import type Docker from "dockerode";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { connect } from "../../../src/backends/docker/engine.ts";
 import { networks } from "../../../src/backends/docker/network.ts";
-import { refuses } from "../../contracts/backend.ts";
+import { refuses } from "../../support/backend.ts";
 import { describeWithEngine, describeWithOwnEngine, type Engine } from "../../support/engine.ts";
 
 const execute = promisify(execFile);

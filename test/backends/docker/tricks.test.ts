@@ -1,7 +1,7 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
 import { randomId } from "../../../src/lib/random-id.ts";
-import { execute, readAll } from "../../contracts/backend.ts";
+import { execute, readAll } from "../../support/backend.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { beside, comesBack, costOf, type House, newHouse } from "./attack.ts";
 import { ada, configOf } from "./opened.ts";

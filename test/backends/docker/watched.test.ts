@@ -3,7 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { execute, refuses } from "../../contracts/backend.ts";
+import { execute, refuses } from "../../support/backend.ts";
 import { describeWithOwnEngine } from "../../support/engine.ts";
 import { ada, configOf, newServer, newWorld } from "./opened.ts";
 

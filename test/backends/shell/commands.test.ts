@@ -8,7 +8,8 @@ import { endTree } from "../../../src/backends/shell/ending.ts";
 import { Shell } from "../../../src/backends/shell/shell.ts";
 import type { Backend, ExecOptions, ExecResult } from "../../../src/core/backend.ts";
 import { AppError } from "../../../src/core/errors.ts";
-import { commandsContract, drained, refuses } from "../../contracts/backend.ts";
+import { commandsContract } from "../../contracts/backend/index.ts";
+import { drained, refuses } from "../../support/backend.ts";
 import { childShell, SHELLS } from "../../support/child-shell.ts";
 
 const { signal } = new AbortController();

@@ -12,7 +12,8 @@ import { LaneLost, type Runner } from "../../../src/backends/shell/runner.ts";
 import { Shell } from "../../../src/backends/shell/shell.ts";
 import type { Backend } from "../../../src/core/backend.ts";
 import type { AppError } from "../../../src/core/errors.ts";
-import { execute, filesContract, readAll, refuses } from "../../contracts/backend.ts";
+import { filesContract } from "../../contracts/backend/index.ts";
+import { execute, readAll, refuses } from "../../support/backend.ts";
 import { childShell } from "../../support/child-shell.ts";
 
 const { signal } = new AbortController();

@@ -24,7 +24,8 @@ import { openPerl, type PerlFiles } from "../../../src/backends/shell/perl/open.
 import { LaneLost } from "../../../src/backends/shell/runner.ts";
 import type { Backend } from "../../../src/core/backend.ts";
 import { AppError } from "../../../src/core/errors.ts";
-import { execute, filesContract, readAll, refuses } from "../../contracts/backend.ts";
+import { filesContract } from "../../contracts/backend/index.ts";
+import { execute, readAll, refuses } from "../../support/backend.ts";
 
 const { signal } = new AbortController();
 /** Root may do everything, so it is nobody to test with. */

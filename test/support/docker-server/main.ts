@@ -1,6 +1,6 @@
 // A server in a process of its own, in the middle of a command in a Docker sandbox.
 
-import { execute } from "../../contracts/backend.ts";
+import { execute } from "../backend.ts";
 import { newPool } from "../pool.ts";
 
 const [host = "", dataDir = "", deployment = "", config = ""] = process.argv.slice(2);

@@ -1,0 +1,160 @@
+// What every backend promises of searches.
+
+import { beforeAll, describe, expect, test } from "vitest";
+import { execute, refuses } from "../../support/backend.ts";
+import type { It } from "./it.ts";
+
+const { signal } = new AbortController();
+
+export function searches(it: It): void {
+  describe("searches", () => {
+    globbing(it);
+    grepping(it);
+  });
+}
+
+function globbing(it: It): void {
+  const paths = [
+    "a.ts",
+    "b.js",
+    ".env",
+    "src/a.ts",
+    "src/b.tsx",
+    "src/deep/er/a.ts",
+    "src/[x].ts",
+    "test/a.ts",
+  ];
+  const skipped = ["node_modules/p/a.ts", ".git/a.ts", "src/__pycache__/a.ts", ".venv/a.ts"];
+  beforeAll(async () => {
+    for (const path of [...paths, ...skipped]) await it().write(`tree/${path}`, Buffer.from("x"), signal);
+    await execute(it(), "cd tree && ln -s src linked && ln -s a.ts link.ts");
+  });
+
+  test.each([
+    ["*.ts", ["a.ts", "src/[x].ts", "src/a.ts", "src/deep/er/a.ts", "test/a.ts"]],
+    ["./*.ts", ["a.ts"]],
+    ["**/*.ts", ["a.ts", "src/[x].ts", "src/a.ts", "src/deep/er/a.ts", "test/a.ts"]],
+    ["src/*.ts", ["src/[x].ts", "src/a.ts"]],
+    ["src/**", ["src/[x].ts", "src/a.ts", "src/b.tsx", "src/deep/er/a.ts"]],
+    ["**/deep/**/a.ts", ["src/deep/er/a.ts"]],
+    ["*.{js,tsx}", ["b.js", "src/b.tsx"]],
+    ["{src,test}/a.ts", ["src/a.ts", "test/a.ts"]],
+    ["?.js", ["b.js"]],
+    ["[!a].js", ["b.js"]],
+    ["[a-c].ts*", ["a.ts", "src/a.ts", "src/b.tsx", "src/deep/er/a.ts", "test/a.ts"]],
+    ["\\[x\\].ts", ["src/[x].ts"]],
+    [".env", [".env"]],
+    ["A.TS", []],
+    ["node_modules/**", ["node_modules/p/a.ts"]],
+  ])("%s finds files", async (pattern, expected) => {
+    const { matches, truncated } = await it().glob(pattern, "tree", signal);
+    expect(matches).toEqual(expected.map((path) => `tree/${path}`));
+    expect(truncated).toBe(false);
+  });
+
+  test("takes an absolute pattern inside the workspace, and none outside", async () => {
+    const absolute = await it().glob(`${it().workdir}/tree/*.ts`, ".", signal);
+    expect(absolute.matches).toEqual(["tree/a.ts"]);
+    await refuses(() => it().glob("/etc/*", ".", signal), "backend_refused", "/etc/*");
+  });
+
+  test("finds the first hundred by name, and says that there are more", async () => {
+    await execute(it(), "mkdir many && cd many && for i in $(seq 1000 1150); do : > f$i; done");
+    const { matches, truncated } = await it().glob("f*", "many", signal);
+    expect(truncated).toBe(true);
+    expect(matches).toEqual(Array.from({ length: 100 }, (_, index) => `many/f${1000 + index}`));
+  });
+
+  test("says what is wrong with a pattern or a folder", async () => {
+    await refuses(() => it().glob("[a", ".", signal), "invalid_request", "`[` without `]`");
+    await refuses(() => it().glob("{a", ".", signal), "invalid_request", "`{` without `}`");
+    await refuses(() => it().glob("*", "nowhere", signal), "not_found", "`nowhere`");
+    await refuses(() => it().glob("x".repeat(2000), ".", signal), "invalid_request", "at most");
+  });
+}
+
+function grepping(it: It): void {
+  beforeAll(async () => {
+    const files = {
+      "a.txt": "first\nsecond Line\r\nthird line",
+      "sub/b.md": "a line in b\n",
+      "sub/b.bin": "a line\0in b\n",
+      "node_modules/c.txt": "a line in c\n",
+      "long.txt": `${"x".repeat(3000)}NEEDLE${"y".repeat(3000)}\n`,
+    };
+    for (const [path, text] of Object.entries(files))
+      await it().write(`searched/${path}`, Buffer.from(text), signal);
+  });
+  const grep = (pattern: string, path = "searched", include?: string) =>
+    it().grep(pattern, path, include, signal);
+
+  test("finds lines, with file and number", async () => {
+    expect(await grep("[Ll]ine$")).toEqual({
+      matches: [
+        { file: "searched/a.txt", line: 2, text: "second Line" },
+        { file: "searched/a.txt", line: 3, text: "third line" },
+      ],
+      truncated: false,
+    });
+  });
+
+  test("looks only where it is told, and never into what is no text", async () => {
+    const files = async (path?: string, include?: string) =>
+      (await grep("line", path, include)).matches.map(({ file }) => file);
+    expect(await files()).toEqual(["searched/a.txt", "searched/sub/b.md"]);
+    expect(await files("searched", "*.md")).toEqual(["searched/sub/b.md"]);
+    expect(await files("searched", "sub/*")).toEqual(["searched/sub/b.md"]);
+    expect(await files("searched/a.txt")).toEqual(["searched/a.txt"]);
+    expect(await files("searched/node_modules")).toEqual(["searched/node_modules/c.txt"]);
+  });
+
+  test("shows of a long line what is around the match", async () => {
+    const [match] = (await grep("NEEDLE")).matches;
+    expect(match?.text.length).toBeLessThanOrEqual(502);
+    expect(match?.text).toMatch(/^…x+NEEDLEy+…$/);
+  });
+
+  test("finds the first two hundred, and says that there are more", async () => {
+    await it().write("counted/f", Buffer.from("hit\n".repeat(201)), signal);
+    const found = await grep("hit", "counted");
+    expect(found.matches.length).toBe(200);
+    expect(found.truncated).toBe(true);
+    await it().write("counted/f", Buffer.from("hit\n".repeat(200)), signal);
+    expect((await grep("hit", "counted")).truncated).toBe(false);
+  });
+
+  test("says what is wrong with an expression", async () => {
+    await refuses(() => grep("("), "invalid_request", "not valid RE2");
+    await refuses(() => grep("(?=a)b"), "invalid_request", "no look-around");
+    await refuses(() => grep("(a{1,500}){1,500}"), "invalid_request", "expression");
+    await refuses(() => grep("x".repeat(2000)), "invalid_request", "at most");
+    await refuses(() => grep("a", "nowhere"), "not_found", "`nowhere`");
+  });
+
+  test("no expression holds up the server", async () => {
+    const line = `${"ab ".repeat(100_000)}\n`;
+    await it().write("hostile/f", Buffer.from(line.repeat(2)), signal);
+    for (const pattern of [
+      "(a|b| ){800}[^ab ]",
+      "(?:a.{400}[x-z])|(?:b.{400}[x-z])",
+      "(([ab ]{0,30}a){0,30}b){0,1}[xyz]",
+    ]) {
+      let longest = 0;
+      let last = performance.now();
+      const beat = setInterval(() => {
+        longest = Math.max(longest, performance.now() - last);
+        last = performance.now();
+      }, 5);
+      const found = await grep(pattern, "hostile").finally(() => clearInterval(beat));
+      expect(found).toEqual({ matches: [], truncated: true });
+      expect(longest).toBeLessThan(2000);
+    }
+  });
+
+  test("a search ends when it is cancelled", async () => {
+    const abort = new AbortController();
+    abort.abort(new Error("enough"));
+    await expect(it().grep("line", ".", undefined, abort.signal)).rejects.toThrow("enough");
+    await expect(it().glob("*", ".", abort.signal)).rejects.toThrow("enough");
+  });
+}
