@@ -1,114 +1,25 @@
-import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import {
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  readlink,
-  rm,
-  stat,
-  symlink,
-  unlink,
-  writeFile,
-} from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { afterAll, expect, onTestFinished, test } from "vitest";
-import { type Disk, openDisk } from "../../../src/backends/docker/disk.ts";
-import { connect } from "../../../src/backends/docker/engine.ts";
-import { linkFolders } from "../../../src/backends/docker/loop.ts";
+import { expect, onTestFinished, test } from "vitest";
+import type { Disk } from "../../../src/backends/docker/disk.ts";
 import { refuses } from "../../support/backend.ts";
-import { describeWithEngine, describeWithOwnEngine, type Engine } from "../../support/engine.ts";
+import { describeWithEngine, describeWithOwnEngine } from "../../support/engine.ts";
+import {
+  dataDir,
+  devicesOf,
+  host,
+  imageOf,
+  inside,
+  labels,
+  linkOf,
+  newId,
+  opened,
+  warnings,
+} from "./disks.ts";
 
 const MIB = 1024 ** 2;
 const { signal } = new AbortController();
-const host = promisify(execFile);
-
-const deployment = `test-${randomBytes(4).toString("hex")}`;
-const labels = { "skein.deployment": deployment, "skein.test": "1" };
-const dataDir = await mkdtemp(join(tmpdir(), "skein-disk-"));
-const warnings: object[] = [];
-const logger = { info() {}, warn: (details: object) => void warnings.push(details), error() {} };
-const newId = () => `skein-${randomBytes(8).toString("hex")}`;
-
-afterAll(async () => {
-  for (const folder of [dataDir, ...(await linkFolders(deployment))])
-    await rm(folder, { recursive: true, force: true });
-});
-
-/** A disk whose workspaces and containers are gone when the test is over. */
-async function opened({ docker, host, image }: Engine, options: { dataDir?: string } = {}) {
-  const engine = connect(host);
-  const disk = await openDisk(engine, { dataDir, deployment, logger, ...options });
-  const Image = await image("busybox");
-  const containers: string[] = [];
-  const ids: string[] = [];
-  onTestFinished(async () => {
-    for (const id of containers) await engine.remove(id);
-    for (const id of ids) await disk.remove(id);
-  });
-
-  const container = async (id: string, ...Cmd: string[]): Promise<string> => {
-    const Mounts = [{ Type: "volume" as const, Source: id, Target: "/workspace" }];
-    const spec = { Image, Cmd, User: "1000", HostConfig: { Mounts, NetworkMode: "none", Init: true } };
-    const made = await engine.create(`${id}-${randomBytes(4).toString("hex")}`, spec);
-    containers.push(made);
-    return made;
-  };
-  return {
-    ...{ engine, disk, container },
-    /** Files of a new workspace. */
-    workspace: async (bytes: number): Promise<string> => {
-      const id = newId();
-      ids.push(id);
-      await disk.prepare(id, bytes, labels, signal);
-      return id;
-    },
-    /** What a command in a workspace prints. Nothing of it runs any more. */
-    async run(id: string, command: string): Promise<string> {
-      const made = await container(id, "sh", "-c", `exec 2>&1; cd /workspace; ${command}`);
-      await engine.start(made);
-      await engine.wait(made);
-      const logs = await docker.getContainer(made).logs({ stdout: true });
-      await engine.remove(made);
-      return printed(logs);
-    },
-  };
-}
-
-/** Works in a workspace as if it were mounted in a container, only faster. */
-async function inside<T>(id: string, work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), "skein-mounted-"));
-  const { link = "" } = (await linkOf(id)) ?? {};
-  await host("mount", ["-t", "ext4", link, folder]);
-  try {
-    return await work(folder);
-  } finally {
-    await host("umount", [folder]);
-    await rm(folder, { recursive: true });
-  }
-}
-
-/** Without the eight bytes that are before each piece. */
-function printed(frames: Buffer): string {
-  let text = "";
-  for (let at = 0; at < frames.length; at += 8 + frames.readUInt32BE(at + 4))
-    text += frames.subarray(at + 8, at + 8 + frames.readUInt32BE(at + 4)).toString();
-  return text;
-}
-
-const imageOf = (id: string, folder = dataDir) => join(folder, "volumes", `${id}.img`);
-const devicesOf = async (id: string) =>
-  (await host("losetup", ["-n", "-O", "NAME", "-j", imageOf(id)])).stdout.split("\n").filter(Boolean);
-const linkOf = async (id: string) => {
-  for (const folder of await linkFolders(deployment)) {
-    const to = await readlink(join(folder, id)).catch(() => undefined);
-    if (to) return { link: join(folder, id), to };
-  }
-  return undefined;
-};
 
 describeWithEngine("a workspace's disk, on any engine", (found) => {
   test("is there once it is prepared, keeps its files, and is gone once it is removed", async () => {

@@ -139,15 +139,11 @@ function grepping(it: It): void {
       "(?:a.{400}[x-z])|(?:b.{400}[x-z])",
       "(([ab ]{0,30}a){0,30}b){0,1}[xyz]",
     ]) {
-      let longest = 0;
-      let last = performance.now();
-      const beat = setInterval(() => {
-        longest = Math.max(longest, performance.now() - last);
-        last = performance.now();
-      }, 5);
+      let beats = 0;
+      const beat = setInterval(() => beats++, 1);
       const found = await grep(pattern, "hostile").finally(() => clearInterval(beat));
       expect(found).toEqual({ matches: [], truncated: true });
-      expect(longest).toBeLessThan(2000);
+      expect(beats).toBeGreaterThan(2);
     }
   });
 

@@ -19,6 +19,9 @@ export const verdict = (allowed: boolean, reason = "because"): Turn => ({
   say: JSON.stringify(allowed ? { allowed } : { allowed, reason }),
 });
 
+/** A call of the tool that every run has. */
+export const write = (args: Record<string, unknown>, more = {}) => ({ tool: "write", args, ...more });
+
 /** What a judge was given to judge. */
 export const judgedText = (request: ModelRequest | undefined) => textOf(request?.messages[0]?.content ?? "");
 
@@ -38,7 +41,7 @@ export async function guarded(options: Record<string, unknown>, { turns = [], ju
     return typeof judge === "function" ? judge(request, verdicts++) : (judge ?? verdict(true));
   });
   let ran = 0;
-  const write = defineTool({
+  const tool = defineTool({
     ...{ name: "write", description: "", parameters: z.looseObject({}) },
     execute() {
       ran++;
@@ -50,7 +53,7 @@ export async function guarded(options: Record<string, unknown>, { turns = [], ju
     options,
     createModel: () => judgeModel ?? scriptedModel([]),
   });
-  const played = await play({ model, tools: [write], ...rest, hooks: [hook, ...hooks] });
+  const played = await play({ model, tools: [tool], ...rest, hooks: [hook, ...hooks] });
   return {
     ...{ ...played, ran, seen: textSeen(played.events), last: played.messages.at(-1) },
     asked: asked.filter((request) => !isJudging(request)),

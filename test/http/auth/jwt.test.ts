@@ -1,74 +1,9 @@
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
-import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { JwtConfig } from "../../../src/core/auth-config.ts";
-import { authenticateJwt } from "../../../src/http/auth/jwt.ts";
-import { answerTo, guarded } from "./guarded.ts";
-
-const ISSUER = "https://issuer.example";
-const AUDIENCE = "skein";
-const ADA = { tenant: "acme", sub: "ada", scope: "openid read run" };
-
-const pair = (alg: string) => generateKeyPair(alg, { extractable: true });
-const [rsa, ec, stranger] = await Promise.all([pair("RS256"), pair("ES256"), pair("RS256")]);
-const published = async (key: CryptoKey, kid: string, alg?: string) => ({
-  ...(await exportJWK(key)),
-  ...{ kid, use: "sig" },
-  ...(alg ? { alg } : {}),
-});
-const KEYS = [await published(rsa.publicKey, "rsa"), await published(ec.publicKey, "ec", "ES256")];
-
-/** An issuer on this machine; what it answers can be changed. */
-async function issuer() {
-  const state = {
-    asked: 0,
-    answer: ((_, response) => response.end(JSON.stringify({ keys: KEYS }))) as RequestListener,
-  };
-  const server = createServer((request, response) => {
-    state.asked++;
-    state.answer(request, response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  // It listens on a port.
-  const { port } = server.address() as AddressInfo;
-  return { state, url: `http://127.0.0.1:${port}/jwks.json` };
-}
-
-async function world(more: Partial<JwtConfig> = {}) {
-  const { state, url: jwks_url } = await issuer();
-  const config = JwtConfig.parse({ jwks_url, issuer: ISSUER, audience: AUDIENCE, ...more });
-  const { url } = await guarded(authenticateJwt(config));
-  const ask = (token: string, path = "/threads/t") =>
-    answerTo(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
-  return { state, ask, url };
-}
-
-interface Making {
-  readonly alg?: string;
-  readonly kid?: string | undefined;
-  readonly key?: CryptoKey | Uint8Array;
-  readonly header?: Record<string, unknown>;
-}
-
-/** A token that is good unless `claims` or `making` make it bad. A claim that is undefined is left out. */
-function token(
-  claims: Record<string, unknown> = {},
-  { alg = "RS256", kid = "rsa", key = rsa.privateKey, header = {} }: Making = {},
-) {
-  const now = Math.floor(Date.now() / 1000);
-  const payload = { iss: ISSUER, aud: AUDIENCE, exp: now + 300, ...ADA, ...claims };
-  const kept = Object.fromEntries(Object.entries(payload).filter(([, value]) => value !== undefined));
-  return new SignJWT(kept).setProtectedHeader({ alg, kid, ...header }).sign(key);
-}
+import { exportJWK, exportSPKI, UnsecuredJWT } from "jose";
+import { describe, expect, test } from "vitest";
+import { answerTo } from "./guarded.ts";
+import { ADA, AUDIENCE, ec, ISSUER, rsa, stranger, token, world } from "./issuer.ts";
 
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
-
-afterEach(() => void vi.useRealTimers());
 
 describe("a token of the issuer", () => {
   test("lets in whom it names, with the scopes of ours that it names", async () => {
@@ -228,74 +163,6 @@ describe("every other token is refused, with 401 and the same words", () => {
       ...{ status: 401, challenge: 'Bearer realm="skein"' },
       body: { detail: expect.stringContaining("Authorization: Bearer") },
     });
-  });
-});
-
-describe("algorithms", () => {
-  test("that were not chosen are refused", async () => {
-    const { ask } = await world({ algorithms: ["ES256"] });
-    expect((await ask(await token())).status).toBe(401);
-    expect((await ask(await token({}, { alg: "ES256", kid: "ec", key: ec.privateKey }))).status).toBe(200);
-  });
-
-  test.each(["none", "HS256", "HS512", "dir"])("cannot be `%s`", (algorithm) => {
-    const config = { jwks_url: "https://x.example/", issuer: "x", audience: "x", algorithms: [algorithm] };
-    expect(JwtConfig.safeParse(config).success).toBe(false);
-  });
-});
-
-describe("the issuer's keys", () => {
-  test("are fetched once for many requests", async () => {
-    const { state, ask } = await world();
-    const good = await token();
-    await Promise.all(Array.from({ length: 20 }, () => ask(good)));
-    await ask(good);
-    expect(state.asked).toBe(1);
-  });
-
-  test("are not fetched again for each token with an unknown one", async () => {
-    const { state, ask } = await world();
-    await ask(await token());
-    for (let n = 0; n < 10; n++)
-      expect((await ask(await token({}, { kid: `made-up-${n}` }))).status).toBe(401);
-    expect(state.asked).toBe(1);
-  });
-
-  test("may change: a new one is taken, and one that is gone is not", async () => {
-    vi.useFakeTimers({ toFake: ["Date"] });
-    const { state, ask } = await world();
-    const fresh = await pair("RS256");
-    expect((await ask(await token())).status).toBe(200);
-    const keys = [await published(fresh.publicKey, "fresh")];
-    state.answer = (_, response) => response.end(JSON.stringify({ keys }));
-    vi.setSystemTime(Date.now() + 60_000);
-    expect((await ask(await token({}, { kid: "fresh", key: fresh.privateKey }))).status).toBe(200);
-    expect((await ask(await token())).status).toBe(401);
-  });
-
-  test.each<[string, RequestListener]>([
-    ["fails", (_, response) => response.writeHead(500).end("oops")],
-    ["breaks off", (request) => request.socket.destroy()],
-    ["answers with a page", (_, response) => response.end("<html>")],
-    ["answers with something else", (_, response) => response.end("{}")],
-    [
-      "sends us elsewhere",
-      (_, response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
-    ],
-    ["never answers", () => {}],
-  ])("while the issuer %s: 503, and not a word on whether the token is good", async (_, answer) => {
-    const { state, ask } = await world();
-    const works = state.answer;
-    state.answer = answer;
-    const [good, bad] = await Promise.all([
-      ask(await token()),
-      ask(await token({}, { key: stranger.privateKey })),
-    ]);
-    expect(good).toMatchObject({ status: 503, body: { code: "unavailable" }, challenge: null });
-    expect(bad).toEqual(good);
-    expect(JSON.stringify(good)).not.toContain("127.0.0.1");
-    state.answer = works;
-    expect((await ask(await token())).status).toBe(200);
   });
 });
 

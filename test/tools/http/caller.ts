@@ -1,5 +1,6 @@
 // A run that calls one HTTP tool, on a server of the test's own.
 
+import type { ServerResponse } from "node:http";
 import { newHttpTool } from "../../../src/core/http-tool-registration.ts";
 import { HttpToolRegistration } from "../../../src/core/http-tools.ts";
 import type { ToolMessage } from "../../../src/core/message.ts";
@@ -7,6 +8,7 @@ import { hostList } from "../../../src/lib/host-list.ts";
 import { createPublicFetch } from "../../../src/lib/public-fetch.ts";
 import { createHttpTools, type HttpToolServices } from "../../../src/tools/http/index.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";
+import { type Heard, json } from "../../support/hostile.ts";
 
 export const fetch = createPublicFetch({ allow: hostList("127.0.0.1") });
 
@@ -47,3 +49,14 @@ export async function call(url: string, options: CallOptions = {}): Promise<Call
 }
 
 export const answerOf = ({ messages }: Played) => messages.find((message) => message.role === "tool");
+
+/** What a server answers that knows the weather. */
+export const OK = json({ result: "4 degrees" });
+
+/** What one answers that sends a page, or elsewhere. */
+export function httpStatus(status: number, text: string) {
+  return (_: Heard, response: ServerResponse) =>
+    response
+      .writeHead(status, { "content-type": "text/html", location: "http://127.0.0.1/secret" })
+      .end(text);
+}

@@ -1,0 +1,185 @@
+// What every EventLog promises to its readers, however many, slow, late or impatient they are.
+
+import { getEventListeners } from "node:events";
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import type { LogEntry } from "../../src/core/stores.ts";
+import {
+  ADA,
+  claimed,
+  delta,
+  done,
+  inWorld,
+  keyOf,
+  newRun,
+  note,
+  type Open,
+  readAll,
+  readSome,
+  seqsOf,
+  upTo,
+} from "../stores/fixture.ts";
+
+export function eventReadersContract(open: Open): void {
+  describe("events", () => {
+    test("are there for whoever looks once the append has resolved", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        for (let n = 1; n <= 20; n++) {
+          await stores.events.append(claim.lease, [delta(`${n}`)]);
+          expect(await stores.events.bounds(keyOf(claim))).toEqual({ first: 1, last: n });
+          expect(seqsOf(await readSome(stores, keyOf(claim), 1, n - 1))).toEqual([n]);
+        }
+      }));
+
+    test("reach five readers who join at different moments, none lost and none twice", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reading: Promise<LogEntry[]>[] = [];
+        for (let n = 0; n < 1000; n++) {
+          if (n % 200 === 0) reading.push(readAll(stores, keyOf(claim)));
+          const append = stores.events.append(claim.lease, [n % 97 === 0 ? note(`${n}`) : delta(`${n}`)]);
+          if (n % 10 === 0) await append;
+          if (n % 25 === 0) await turn();
+        }
+        await stores.events.append(claim.lease, [done()]);
+        for (const entries of await Promise.all(reading)) expect(seqsOf(entries)).toEqual(upTo(1001));
+      }));
+
+    test("reach a reader who waits while the run goes on", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+        for (let n = 1; n <= 40; n++) {
+          const next = reader.next();
+          await turn();
+          await stores.events.append(claim.lease, [n % 8 === 0 ? note("x") : delta("x")]);
+          expect(seqsOf((await next).value ?? [])).toEqual([n]);
+        }
+        await stores.events.append(claim.lease, [done()]);
+      }));
+
+    test("come live, and are read on from any cursor", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(
+          claim.lease,
+          upTo(100).map((n) => delta(`${n}`)),
+        );
+        const late = readAll(stores, keyOf(claim), 77);
+        const live = readAll(stores, keyOf(claim), 100);
+        await stores.events.append(claim.lease, [note("x"), done()]);
+        expect(seqsOf(await late)).toEqual(upTo(102, 78));
+        expect(seqsOf(await live)).toEqual([101, 102]);
+        expect(await readAll(stores, keyOf(claim), 102)).toEqual([]);
+      }));
+
+    test("come in batches that a reader can hold", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(claim.lease, [...upTo(500).map((n) => delta(`${n}`)), done()]);
+        for await (const batch of stores.events.read(keyOf(claim), 0, new AbortController().signal)) {
+          expect(batch.length).toBeGreaterThan(0);
+          expect(batch.length).toBeLessThanOrEqual(64);
+        }
+        const big = await claimed(stores, "big");
+        const long = "x".repeat(100_000);
+        await stores.events.append(big.lease, [...upTo(40).map(() => note(long)), done()]);
+        for await (const batch of stores.events.read(keyOf(big), 0, new AbortController().signal))
+          expect(batch.length).toBeLessThanOrEqual(4);
+      }));
+
+    test("wait for a reader that pauses, and lose nothing meanwhile", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+        await stores.events.append(claim.lease, [note("first")]);
+        const seen = [...((await reader.next()).value ?? [])];
+        for (let n = 0; n < 30; n++)
+          await stores.events.append(
+            claim.lease,
+            upTo(50).map((m) => delta(`${n}.${m}`)),
+          );
+        await stores.events.append(claim.lease, [done()]);
+        for await (const batch of reader) seen.push(...batch);
+        expect(seqsOf(seen)).toEqual(upTo(1502));
+      }));
+
+    test("of a run that waits are waited for", () =>
+      inWorld(open, async ({ stores }) => {
+        const first = await claimed(stores, "t");
+        const waiting = newRun("t");
+        await stores.runs.start(ADA, waiting, "queue");
+        const key = { owner: ADA, thread_id: "t", run_id: waiting.id };
+        expect(await stores.events.bounds(key)).toEqual({ first: 0, last: 0 });
+        const reading = readAll(stores, key);
+        await stores.events.append(first.lease, [done()]);
+        const claim = await stores.runs.claimNext(ADA, "t");
+        if (!claim) throw new Error("It was not claimed.");
+        await stores.events.append(claim.lease, [note("x"), done()]);
+        expect(seqsOf(await reading)).toEqual([1, 2]);
+      }));
+
+    test("that are deleted under a reader are reported, not waited for", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(claim.lease, [...upTo(200).map(() => delta("x")), done()]);
+        const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
+        await reader.next();
+        await stores.threads.delete(ADA, "t");
+        await expect(reader.next()).rejects.toMatchObject({ code: "events_expired" });
+      }));
+
+    test("end at once for a reader whose signal aborts", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const aborted = AbortSignal.abort();
+        expect(await readAll(stores, keyOf(claim), 0, aborted)).toEqual([]);
+
+        const waits = new AbortController();
+        const reading = readAll(stores, keyOf(claim), 0, waits.signal);
+        await turn();
+        waits.abort();
+        expect(await reading).toEqual([]);
+
+        await stores.events.append(
+          claim.lease,
+          upTo(200).map(() => delta("x")),
+        );
+        const reads = new AbortController();
+        const reader = stores.events.read(keyOf(claim), 0, reads.signal);
+        await reader.next();
+        reads.abort();
+        expect(await reader.next()).toEqual({ done: true, value: undefined });
+      }));
+
+    test("leave nothing behind of a thousand readers", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        await stores.events.append(claim.lease, [note("x")]);
+        const { signal, ...leaving } = controllerOf();
+        const waiting = upTo(1000).map(() => readAll(stores, keyOf(claim), 1, signal));
+        const breaking = upTo(50).map(() => readSome(stores, keyOf(claim), 1));
+        await Promise.all(breaking);
+        await turn();
+        leaving.abort();
+        expect((await Promise.all(waiting)).flat()).toEqual([]);
+        expect(getEventListeners(signal, "abort")).toEqual([]);
+        await stores.events.append(claim.lease, [done()]);
+      }));
+
+    test("reach a thousand readers", () =>
+      inWorld(open, async ({ stores }) => {
+        const claim = await claimed(stores, "t");
+        const reading = upTo(1000).map(() => readAll(stores, keyOf(claim)));
+        for (let n = 0; n < 10; n++) await stores.events.append(claim.lease, [delta(`${n}`)]);
+        await stores.events.append(claim.lease, [done()]);
+        for (const entries of await Promise.all(reading)) expect(entries).toHaveLength(11);
+      }));
+  });
+}
+
+function controllerOf() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}

@@ -1,0 +1,128 @@
+// What a store of quotas promises of reservations: budgets hold, whoever asks at once and whoever dies.
+
+import { describe, expect, test } from "vitest";
+import type { Budget, QuotaStore } from "../../src/core/quota-store.ts";
+import { ADA, BOB } from "../stores/fixture.ts";
+import {
+  amounts,
+  CAROL,
+  HOUR,
+  type OpenQuotas,
+  quotasIn,
+  START,
+  spending,
+} from "../stores/fixture-quotas.ts";
+
+const budgets = (tenant: Budget, user: Budget = {}) => ({ tenant, user });
+
+export function reservationsContract(open: OpenQuotas): void {
+  const inWorld = quotasIn(open);
+
+  describe("a reservation", () => {
+    let ids = 0;
+    const reserve = async (
+      quotas: QuotaStore,
+      tokens: number,
+      tenant: Budget,
+      { owner = ADA, user = {}, ms = HOUR, cost = 0 } = {},
+    ) => {
+      const id = `call-${ids++}`;
+      const reply = await quotas.reserve(
+        owner,
+        { id, amounts: amounts(tokens, cost), ms },
+        budgets(tenant, user),
+      );
+      return { id, ...reply };
+    };
+
+    test("is granted while something is left, and counts until it is settled", () =>
+      inWorld(async ({ quotas, elsewhere }) => {
+        const limit = { tokens_per_day: 1000 };
+        const first = await reserve(quotas, 600, limit);
+        const second = await reserve(elsewhere, 600, limit);
+        const third = await reserve(quotas, 1, limit);
+        expect([first.isGranted, second.isGranted, third.isGranted]).toEqual([true, true, false]);
+        expect(third.accounts).toMatchObject({
+          tenant: { day: amounts(0), reserved: amounts(1200) },
+          user: { month: amounts(0), reserved: amounts(1200) },
+        });
+        await quotas.settle(ADA, first.id, spending());
+        await elsewhere.settle(ADA, second.id, undefined);
+        expect(await quotas.accounts(ADA)).toEqual({
+          now: START,
+          tenant: { day: amounts(100, 7), month: amounts(100, 7), reserved: amounts(0) },
+          user: { day: amounts(100, 7), month: amounts(100, 7), reserved: amounts(0) },
+        });
+        expect((await reserve(quotas, 1, limit)).isGranted).toBe(true);
+      }));
+
+    test("of a hundred at once goes past the budget by one call at most", () =>
+      inWorld(async ({ quotas, elsewhere }) => {
+        const limit = { tokens_per_day: 1050 };
+        const answers = await Promise.all(
+          Array.from({ length: 100 }, (_, n) =>
+            reserve(n % 2 ? quotas : elsewhere, 100, limit, { owner: n % 3 ? ADA : BOB }),
+          ),
+        );
+        const granted = answers.filter(({ isGranted }) => isGranted);
+        expect(granted).toHaveLength(11);
+        await Promise.all(
+          answers.map(({ id, isGranted }, n) =>
+            isGranted ? quotas.settle(n % 3 ? ADA : BOB, id, spending()) : undefined,
+          ),
+        );
+        const { tenant } = await elsewhere.accounts(BOB);
+        expect(tenant.day.tokens).toBe(1100);
+        expect(tenant.reserved).toEqual(amounts(0));
+        expect((await reserve(quotas, 100, limit)).isGranted).toBe(false);
+      }));
+
+    test.each([
+      ["tokens_per_day", 100],
+      ["tokens_per_month", 100],
+      ["cost_per_day", 7],
+      ["cost_per_month", 7],
+    ] as const)("is held against %s, of the tenant and of the user", (limit, spent) =>
+      inWorld(async ({ quotas }) => {
+        await quotas.settle(ADA, "before", spending());
+        const granted = async (most: number, level: "tenant" | "user", owner = ADA) => {
+          const [tenant, user] = level === "tenant" ? [{ [limit]: most }, {}] : [{}, { [limit]: most }];
+          const { id, isGranted } = await reserve(quotas, 1, tenant, { user, owner, cost: 1 });
+          await quotas.settle(owner, id, undefined);
+          return isGranted;
+        };
+        expect(await granted(spent, "tenant")).toBe(false);
+        expect(await granted(spent, "user")).toBe(false);
+        expect(await granted(spent + 1, "tenant")).toBe(true);
+        expect(await granted(spent + 1, "user")).toBe(true);
+        expect(await granted(spent, "tenant", BOB)).toBe(false);
+        expect(await granted(spent, "user", BOB)).toBe(true);
+        expect(await granted(spent, "tenant", CAROL)).toBe(true);
+      }),
+    );
+
+    test("of a process that died is void after its time, and its settlement counts all the same", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const limit = { tokens_per_day: 100 };
+        const { id } = await reserve(quotas, 100, limit, { ms: 1000, cost: 3 });
+        advance(999);
+        expect((await reserve(elsewhere, 1, limit)).isGranted).toBe(false);
+        advance(1);
+        expect((await elsewhere.accounts(ADA)).user.reserved).toEqual(amounts(0));
+        expect((await reserve(elsewhere, 1, limit)).isGranted).toBe(true);
+        await quotas.settle(ADA, id, spending());
+        expect((await quotas.accounts(ADA)).user).toMatchObject({
+          day: amounts(100, 7),
+          reserved: amounts(1),
+        });
+      }));
+
+    test("that is made before midnight is settled in the day after", () =>
+      inWorld(async ({ quotas, advance }) => {
+        const { id } = await reserve(quotas, 50, { tokens_per_day: 100 });
+        advance(2);
+        await quotas.settle(ADA, id, spending());
+        expect(await quotas.usage(ADA, 2)).toMatchObject([{ day: "2026-11-22", calls: 1 }]);
+      }, Date.parse("2026-11-21T23:59:59.999Z")));
+  });
+}

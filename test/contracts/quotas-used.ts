@@ -1,0 +1,121 @@
+// What a store of quotas promises of what was used: it is counted by days and months of UTC, and told to its own user.
+
+import { describe, expect, test } from "vitest";
+import { NO_USAGE } from "../../src/core/message.ts";
+import { MAX_ROWS, OTHER, USAGE_DAYS } from "../../src/core/quota-store.ts";
+import { ADA, BOB } from "../stores/fixture.ts";
+import {
+  amounts,
+  CAROL,
+  DAY,
+  type OpenQuotas,
+  type QuotaWorld,
+  quotasIn,
+  spending,
+} from "../stores/fixture-quotas.ts";
+
+export function usedContract(open: OpenQuotas): void {
+  const inWorld = quotasIn(open);
+
+  describe("what was used", () => {
+    const spentAt = async ({ quotas, setTime }: QuotaWorld, at: string, later: string) => {
+      setTime(Date.parse(at));
+      await quotas.settle(ADA, "x", spending());
+      setTime(Date.parse(later));
+      const { tenant, user } = await quotas.accounts(ADA);
+      expect(tenant).toEqual(user);
+      return [user.day.tokens, user.month.tokens];
+    };
+
+    test.each([
+      ["within a day", "2026-11-22T00:00:00.000Z", "2026-11-22T23:59:59.999Z", [100, 100]],
+      ["at midnight", "2026-11-22T23:59:59.999Z", "2026-11-23T00:00:00.000Z", [0, 100]],
+      ["at the end of a month", "2026-11-30T23:59:59.999Z", "2026-12-01T00:00:00.000Z", [0, 0]],
+      ["at the end of a year", "2026-12-31T23:59:59.999Z", "2027-01-01T00:00:00.000Z", [0, 0]],
+      ["on a leap day", "2028-02-28T23:59:59.999Z", "2028-02-29T00:00:00.000Z", [0, 100]],
+      ["after a leap day", "2028-02-29T12:00:00.000Z", "2028-03-01T00:00:00.000Z", [0, 0]],
+      ["after February", "2027-02-28T12:00:00.000Z", "2027-03-01T00:00:00.000Z", [0, 0]],
+      ["on the same day a year later", "2026-11-22T12:00:00.000Z", "2027-11-22T12:00:00.000Z", [0, 0]],
+    ])("is counted by days and months of UTC: %s", (_, at, later, expected) =>
+      inWorld(async (world) => {
+        expect(await spentAt(world, at, later)).toEqual(expected);
+      }),
+    );
+
+    test("every day has its own name", () =>
+      inWorld(async ({ quotas, setTime }) => {
+        // Through a century's end that has no leap day, and an ordinary one.
+        for (const start of ["2099-12-01T05:00:00.000Z", "2100-02-20T05:00:00.000Z"]) {
+          for (let day = 0; day < 40; day++) {
+            const time = Date.parse(start) + day * DAY;
+            setTime(time);
+            await quotas.settle(ADA, "x", spending());
+            expect((await quotas.usage(ADA, 1)).map((row) => row.day)).toEqual([
+              new Date(time).toISOString().slice(0, 10),
+            ]);
+          }
+        }
+      }));
+
+    test("is told by day, agent and model, the newest day first, to its own user", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const odd = 'a "b" \\ ü';
+        await quotas.settle(ADA, "1", spending({ agent: odd }));
+        await quotas.settle(ADA, "2", spending({ model: "m:2" }));
+        advance(DAY);
+        await elsewhere.settle(ADA, "3", spending());
+        await quotas.settle(ADA, "4", spending({ cost: 10 ** 15 }));
+        await quotas.settle(BOB, "5", spending());
+        const one = { ...spending().usage, cost: 7, calls: 1 };
+        expect(await elsewhere.usage(ADA, 2)).toEqual([
+          {
+            ...{ day: "2026-11-22", agent: "helper", model: "scripted:test", calls: 2, cost: 10 ** 15 + 7 },
+            ...{ input_tokens: 120, output_tokens: 80, cache_read_tokens: 20, cache_write_tokens: 10 },
+          },
+          { ...one, day: "2026-11-21", agent: odd, model: "scripted:test" },
+          { ...one, day: "2026-11-21", agent: "helper", model: "m:2" },
+        ]);
+        expect(await quotas.usage(ADA, 1)).toHaveLength(1);
+        expect(await quotas.usage(CAROL, 100)).toEqual([]);
+      }));
+
+    test("is kept for a hundred days", () =>
+      inWorld(async ({ quotas, advance }) => {
+        await quotas.settle(ADA, "1", spending());
+        advance((USAGE_DAYS - 1) * DAY);
+        await quotas.settle(ADA, "2", spending());
+        expect(await quotas.usage(ADA, 1000)).toHaveLength(2);
+        advance(DAY);
+        await quotas.settle(ADA, "3", spending());
+        expect((await quotas.usage(ADA, 1000)).map(({ day }) => day)).toEqual(["2027-03-01", "2027-02-28"]);
+      }));
+
+    test("does not grow with the names that are given, and nothing of it is lost", () =>
+      inWorld(async ({ quotas, advance }) => {
+        for (let n = 0; n < MAX_ROWS + 10; n++) await quotas.settle(ADA, "x", spending({ model: `m:${n}` }));
+        await quotas.settle(ADA, "x", spending({ model: "m:0" }));
+        const rows = await quotas.usage(ADA, 1);
+        expect(rows).toHaveLength(MAX_ROWS + 1);
+        expect(rows.find(({ model }) => model === "m:0")?.calls).toBe(2);
+        expect(rows.find(({ agent }) => agent === OTHER)).toMatchObject({ model: OTHER, calls: 10 });
+        advance(DAY);
+        await quotas.settle(ADA, "x", spending({ model: "m:100" }));
+        expect(await quotas.usage(ADA, 1)).toMatchObject([{ model: "m:100" }]);
+      }));
+
+    test("is counted of many calls that end at once", () =>
+      inWorld(async ({ quotas, elsewhere }) => {
+        await Promise.all(
+          Array.from({ length: 100 }, (_, n) =>
+            (n % 2 ? quotas : elsewhere).settle(
+              ADA,
+              `${n}`,
+              spending({ usage: { ...NO_USAGE, output_tokens: n } }),
+            ),
+          ),
+        );
+        expect((await quotas.accounts(ADA)).tenant.month).toEqual(amounts(4950, 700));
+        expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 100, output_tokens: 4950 }]);
+      }));
+  });
+}

@@ -1,0 +1,85 @@
+// What the ledger of sandboxes promises to those who look for what nobody uses.
+
+import { describe, expect, test } from "vitest";
+import type { Open } from "../stores/fixture.ts";
+import { begin, box, FOR_EVER, KEEP, MANY, MINUTE, withLedgerOf } from "../stores/fixture-sandboxes.ts";
+
+export function dueSandboxesContract(open: Open): void {
+  const withLedger = withLedgerOf(open);
+
+  describe("what is due", () => {
+    test.each([
+      ["running", KEEP.running],
+      ["stopped", KEEP.container],
+      ["removed", KEEP.files],
+    ] as const)("%s: after its time without use, and not before", (state, time) =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.adopt(box("a"), state);
+        await ledger.adopt(box("for ever", { keep: FOR_EVER }), state);
+        advance(time - 1);
+        expect(await ledger.due(10)).toEqual([]);
+        advance(1);
+        expect(await ledger.due(10)).toEqual([await ledger.get("a")]);
+      }),
+    );
+
+    test("is counted from the last use, whatever came between", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a"), MANY);
+        advance(KEEP.running - 1);
+        await ledger.touch(["a"]);
+        advance(KEEP.running - 1);
+        expect(await ledger.due(10)).toEqual([]);
+        advance(1);
+        const [seen] = await ledger.due(10);
+        const begun = seen && (await ledger.begin(seen));
+        if (!begun) throw new Error("It was not due, or could not be begun.");
+        await ledger.settle(begun, "stopped");
+        advance(KEEP.container - KEEP.running - 1);
+        expect(await ledger.due(10)).toEqual([]);
+        advance(1);
+        expect(await ledger.due(10)).toMatchObject([{ id: "a", state: "stopped" }]);
+      }));
+
+    test("follows what the newest entry says of keeping", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a"), MANY);
+        await ledger.enter(box("a", { keep: { ...KEEP, running: 1 } }), MANY);
+        advance(1);
+        expect(await ledger.due(10)).toMatchObject([{ id: "a" }]);
+        await ledger.enter(box("a", { keep: FOR_EVER }), MANY);
+        advance(1000 * MINUTE);
+        expect(await ledger.due(10)).toEqual([]);
+      }));
+
+    test("comes in the order in which it became so, as many as asked for", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.adopt(box("third", { keep: { ...KEEP, running: 30 } }), "running");
+        await ledger.adopt(box("first", { keep: { ...KEEP, container: 10 } }), "stopped");
+        await ledger.adopt(box("second", { keep: { ...KEEP, files: 20 } }), "removed");
+        advance(100);
+        const ids = async (limit: number) => (await ledger.due(limit)).map(({ id }) => id);
+        expect(await ids(10)).toEqual(["first", "second", "third"]);
+        expect(await ids(2)).toEqual(["first", "second"]);
+      }));
+  });
+
+  test("what is idle runs and was not used for so long, longest ago first, as many as asked for", () =>
+    withLedger(async (ledger, { advance }) => {
+      await ledger.adopt(box("stopped"), "stopped");
+      for (const id of ["c", "b", "a", "ending"]) {
+        await ledger.enter(box(id, { keep: FOR_EVER }), MANY);
+        advance(10);
+      }
+      await begin(ledger, "ending");
+      const ids = async (idleMs: number, limit = 10) =>
+        (await ledger.idle(idleMs, limit)).map(({ id }) => id);
+      expect(await ids(20)).toEqual(["c", "b", "a"]);
+      expect(await ids(30)).toEqual(["c", "b"]);
+      expect(await ids(41)).toEqual([]);
+      expect(await ids(0, 1)).toEqual(["c"]);
+      await ledger.touch(["c"]);
+      expect(await ids(30)).toEqual(["b"]);
+      expect(await ledger.idle(30, 1)).toEqual([await ledger.get("b")]);
+    }));
+}

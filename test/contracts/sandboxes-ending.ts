@@ -1,0 +1,133 @@
+// What the ledger of sandboxes promises of those that are ended: each by one process, and none that is in use.
+
+import { describe, expect, test } from "vitest";
+import type { SandboxLedger, SandboxRecord } from "../../src/core/sandboxes.ts";
+import type { Open } from "../stores/fixture.ts";
+import {
+  begin,
+  box,
+  FOR_EVER,
+  known,
+  MANY,
+  MINUTE,
+  ONE_EACH,
+  START,
+  withLedgerOf,
+} from "../stores/fixture-sandboxes.ts";
+
+export function endingSandboxesContract(open: Open): void {
+  const withLedger = withLedgerOf(open);
+
+  describe("a sandbox that is ending", () => {
+    test("cannot be entered until it is settled", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a"), MANY);
+        const begun = await begin(ledger, "a");
+        expect(begun).toMatchObject({ state: "ending", used_at: START });
+        advance(MINUTE - 1);
+        expect(await ledger.enter(box("a"), MANY)).toBe("ending");
+        expect(await ledger.get("a")).toEqual(begun);
+        expect(await ledger.settle(begun, "stopped")).toBe(true);
+        expect(await ledger.enter(box("a"), MANY)).toBe("entered");
+      }));
+
+    test("for a minute belongs to whoever has use for it", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a"), ONE_EACH);
+        const late = await begin(ledger, "a");
+        advance(MINUTE);
+        expect(await ledger.enter(box("b"), ONE_EACH)).toBe("tenant");
+        expect(await ledger.enter(box("a"), ONE_EACH)).toBe("entered");
+        for (const state of ["stopped", "removed", "gone"] as const)
+          expect(await ledger.settle(late, state)).toBe(false);
+        expect(await ledger.get("a")).toMatchObject({ state: "running", used_at: START + MINUTE });
+      }));
+
+    test("for a minute is due, and is finished by one other process", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a", { keep: FOR_EVER }), MANY);
+        const late = await begin(ledger, "a");
+        advance(MINUTE - 1);
+        expect(await ledger.due(10)).toEqual([]);
+        expect(await ledger.begin(late)).toBeUndefined();
+        advance(1);
+        const [seen] = await ledger.due(10);
+        expect(seen).toEqual(late);
+        const begun = await Promise.all([1, 2, 3].map(() => ledger.begin(late)));
+        const winners = begun.filter((one) => one !== undefined);
+        expect(winners).toHaveLength(1);
+        expect(await ledger.due(10)).toEqual([]);
+        expect(await ledger.enter(box("a"), MANY)).toBe("ending");
+        expect(await ledger.settle(late, "gone")).toBe(false);
+        for (const winner of winners) expect(await ledger.settle(winner, "removed")).toBe(true);
+        expect(await ledger.get("a")).toMatchObject({ state: "removed", used_at: START });
+      }));
+  });
+
+  describe("begin", () => {
+    const USES: [what: string, use: (ledger: SandboxLedger, seen: SandboxRecord) => Promise<unknown>][] = [
+      ["entered", (ledger, seen) => ledger.enter(seen, MANY)],
+      ["used", (ledger) => ledger.touch(["a"])],
+      ["begun by another", (ledger, seen) => ledger.begin(seen)],
+      [
+        "deleted and entered",
+        async (ledger, seen) => {
+          await ledger.settle(seen, "gone");
+          await ledger.enter(seen, MANY);
+        },
+      ],
+    ];
+    test.each(USES)("does nothing when it was %s in the same millisecond", (_, use) =>
+      withLedger(async (ledger) => {
+        await ledger.enter(box("a"), MANY);
+        const seen = await known(ledger, "a");
+        await use(ledger, seen);
+        const before = await known(ledger, "a");
+        expect(await ledger.begin(seen)).toBeUndefined();
+        expect(await ledger.settle(seen, "gone")).toBe(false);
+        expect(await ledger.get("a")).toEqual(before);
+      }),
+    );
+
+    test("does nothing to one that is gone", () =>
+      withLedger(async (ledger) => {
+        await ledger.adopt(box("a"), "removed");
+        const seen = await known(ledger, "a");
+        await ledger.settle(seen, "gone");
+        expect(await ledger.begin(seen)).toBeUndefined();
+        expect(await ledger.get("a")).toBeUndefined();
+      }));
+
+    test("and entering at once: one of them comes first, and the other knows", () =>
+      withLedger(async (ledger) => {
+        await ledger.adopt(box("a"), "stopped");
+        const seen = await known(ledger, "a");
+        const [begun, entered] = await Promise.all([ledger.begin(seen), ledger.enter(box("a"), MANY)]);
+        expect([begun !== undefined, entered]).toEqual(begun ? [true, "ending"] : [false, "entered"]);
+      }));
+  });
+
+  describe("what is settled", () => {
+    test("keeps its last use; what is gone is forgotten", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a"), MANY);
+        advance(7);
+        for (const state of ["stopped", "removed"] as const) {
+          expect(await ledger.settle(await begin(ledger, "a"), state)).toBe(true);
+          expect(await ledger.get("a")).toMatchObject({ ...box("a"), state, used_at: START });
+        }
+        expect(await ledger.settle(await begin(ledger, "a"), "gone")).toBe(true);
+        expect(await ledger.get("a")).toBeUndefined();
+      }));
+
+    test("may have been seen so, unless it was used since", () =>
+      withLedger(async (ledger) => {
+        await ledger.enter(box("a"), MANY);
+        const seen = await known(ledger, "a");
+        await ledger.touch(["a"]);
+        expect(await ledger.settle(seen, "stopped")).toBe(false);
+        expect(await ledger.settle(await known(ledger, "a"), "stopped")).toBe(true);
+        expect(await ledger.get("a")).toMatchObject({ state: "stopped" });
+      }));
+  });
+}

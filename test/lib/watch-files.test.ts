@@ -1,0 +1,83 @@
+import { appendFile, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { watchFiles } from "../../src/lib/watch-files.ts";
+import { temporaryFolder } from "../support/server.ts";
+
+const PACE = { everyMs: 10, settledMs: 20 };
+
+/** A folder with the files `a` and `b`, watched once the first look is over. */
+async function watched(
+  files: (dir: string) => readonly string[] = (dir) => [join(dir, "a"), join(dir, "b")],
+) {
+  const dir = await temporaryFolder();
+  for (const name of ["a", "b"]) await writeFile(join(dir, name), name);
+  let looks = 0;
+  const counted = () => {
+    looks++;
+    return files(dir);
+  };
+  let changes = 0;
+  const watch = watchFiles(counted, async () => void changes++, PACE);
+  onTestFinished(() => watch.close());
+  await vi.waitFor(() => expect(looks).toBeGreaterThan(1));
+  const further = async () => {
+    const before = looks;
+    await vi.waitFor(() => expect(looks).toBeGreaterThan(before + 3));
+  };
+  return { dir, watch, changes: () => changes, further };
+}
+
+describe("a change is told", () => {
+  test.each<[string, (dir: string) => Promise<unknown>]>([
+    ["when a file is written in place", (dir) => appendFile(join(dir, "a"), "more")],
+    ["when it is written with as many characters", (dir) => writeFile(join(dir, "a"), "x")],
+    [
+      "when another file takes its name",
+      async (dir) => {
+        await writeFile(join(dir, "new"), "a");
+        await rename(join(dir, "new"), join(dir, "a"));
+      },
+    ],
+    ["when it goes", (dir) => rm(join(dir, "b"))],
+  ])("%s, once", async (_, change) => {
+    const { dir, changes, further } = await watched();
+    expect(changes()).toBe(0);
+    await change(dir);
+    await vi.waitFor(() => expect(changes()).toBe(1));
+    await further();
+    expect(changes()).toBe(1);
+  });
+
+  test("when a link on the way to it points elsewhere, as in a config map", async () => {
+    const { dir, changes } = await watched((dir) => [join(dir, "data", "a")]);
+    for (const name of ["one", "two"]) {
+      await mkdir(join(dir, name));
+      await writeFile(join(dir, name, "a"), "same");
+      await symlink(name, join(dir, `data-${name}`));
+      await rename(join(dir, `data-${name}`), join(dir, "data"));
+      await vi.waitFor(() => expect(changes()).toBe(name === "one" ? 1 : 2));
+    }
+  });
+});
+
+test("what is not finished yet is not told before it is", async () => {
+  const { dir, changes } = await watched();
+  const until = Date.now() + 100;
+  let told = 0;
+  while (Date.now() < until) {
+    await appendFile(join(dir, "a"), "x");
+    told = Math.max(told, changes());
+  }
+  await vi.waitFor(() => expect(changes()).toBe(told + 1));
+});
+
+test("nothing is told after it was closed, nor of what was not asked for", async () => {
+  const { dir, watch, changes, further } = await watched((dir) => [join(dir, "a")]);
+  await writeFile(join(dir, "b"), "other");
+  await further();
+  watch.close();
+  await writeFile(join(dir, "a"), "other");
+  await new Promise((resolve) => setTimeout(resolve, 5 * PACE.settledMs));
+  expect(changes()).toBe(0);
+});

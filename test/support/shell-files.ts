@@ -1,0 +1,131 @@
+// Files by the commands of a shell that is a child process of the test, in a sandbox that may be lost at any moment.
+
+import { spawnSync } from "node:child_process";
+import { chown, mkdtemp, realpath, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe } from "vitest";
+import { editing } from "../../src/backends/edit.ts";
+import { searching } from "../../src/backends/search.ts";
+import { shellFiles } from "../../src/backends/shell/files.ts";
+import { PRELUDE } from "../../src/backends/shell/prelude.ts";
+import { LaneLost, type Runner } from "../../src/backends/shell/runner.ts";
+import { Shell } from "../../src/backends/shell/shell.ts";
+import type { Backend } from "../../src/core/backend.ts";
+import { execute } from "./backend.ts";
+import { childShell } from "./child-shell.ts";
+
+/** Root may do everything, so it is nobody to test with. */
+export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : undefined;
+
+const folders: string[] = [];
+const shells: Shell[] = [];
+afterAll(() => {
+  for (const shell of shells) shell.close(new Error("the tests are over"));
+  for (const folder of folders) {
+    spawnSync("umount", ["-q", join(folder, "small")]);
+    // No other is sure to reach the ground.
+    spawnSync("rm", ["-rf", folder]);
+  }
+});
+
+export async function newFolder(): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "skein-shell-")));
+  folders.push(folder);
+  if (USER) await chown(folder, USER.uid, USER.gid);
+  return folder;
+}
+
+/** Where a command is; empty where there is none. */
+export const found = (command: string) =>
+  spawnSync("sh", ["-c", `command -v ${command}`], { encoding: "utf8" }).stdout.trim();
+
+/** By name; each with its own tools, as far as it has any. */
+const SHELLS: Record<string, readonly [string, ...string[]]> = {
+  dash: ["dash"],
+  "bash --posix": ["bash", "--posix"],
+  busybox: ["busybox", "sh"],
+};
+
+/** Where busybox finds nothing but itself. */
+async function applets(busybox: string): Promise<string> {
+  const folder = await newFolder();
+  const names = spawnSync(busybox, ["--list"], { encoding: "utf8" }).stdout.split("\n");
+  for (const name of names.filter(Boolean)) await symlink(busybox, join(folder, name));
+  return folder;
+}
+
+async function openShell([file, ...words]: readonly [string, ...string[]], cwd: string): Promise<Shell> {
+  const path = file === "busybox" ? await applets(found(file)) : "/usr/bin:/bin";
+  const user = USER && [found("setpriv"), `--reuid=${USER.uid}`, `--regid=${USER.gid}`, "--clear-groups"];
+  const [first = "", ...rest] = [...(user ?? []), found(file), ...words];
+  const channel = childShell({ shell: [first, ...rest], cwd, path });
+  const shell = new Shell(channel, { workdir: cwd, prelude: PRELUDE, onSilence() {} });
+  shells.push(shell);
+  return shell;
+}
+
+/** What is lost is run again, once. */
+const running = (runOnce: Runner["runOnce"]): Runner => ({
+  runOnce,
+  run: (fragment, signal) =>
+    runOnce(fragment, signal).catch((error) => {
+      if (!(error instanceof LaneLost)) throw error;
+      return runOnce(fragment, signal);
+    }),
+});
+
+/** Does everything twice that may be done twice. */
+export const repeating = (runner: Runner): Runner => ({
+  ...runner,
+  async run(fragment, signal) {
+    await runner.run(fragment, signal);
+    return runner.run(fragment, signal);
+  },
+});
+
+/** Loses the sandbox once, before or after what it does as its `count`th. */
+export function losing({ runOnce }: Runner, count: number, when: "before" | "after"): Runner {
+  let left = count;
+  return running(async (fragment, signal) => {
+    left--;
+    if (left === 0 && when === "before") throw new LaneLost("lost by the test");
+    const reply = await runOnce(fragment, signal);
+    if (left === 0) throw new LaneLost("lost by the test");
+    return reply;
+  });
+}
+
+export function backendOn(runner: Runner, workdir: string, exec: Backend["exec"] = noCommands): Backend {
+  const files = shellFiles(runner, workdir);
+  return { ...{ type: "shell", exec }, ...files, ...editing(files), ...searching(files) };
+}
+
+const noCommands = () => {
+  throw new Error("not needed here");
+};
+
+export async function* from(...chunks: Uint8Array[]) {
+  yield* chunks;
+}
+
+export async function openedWith(command: readonly [string, ...string[]], workdir?: string) {
+  const folder = workdir ?? (await newFolder());
+  const shell = await openShell(command, folder);
+  const runner = running((fragment, signal) => shell.runOnce(fragment, signal));
+  const backend = backendOn(runner, folder, (line, options) => shell.exec(line, options));
+  const sh = async (line: string) => (await execute(backend, line)).output;
+  return { runner, workdir: folder, backend, sh, staged: () => sh("ls -A .skein/staging") };
+}
+
+/** Opens a workspace: a new folder, or the one that is given. */
+type OpenFiles = (workdir?: string) => ReturnType<typeof openedWith>;
+
+/** Promises what `tests` do of each shell that this machine has. */
+export function describeFiles(tests: (opened: OpenFiles) => void): void {
+  describe.each(Object.entries(SHELLS))("files by %s", (_, command) => {
+    describe.skipIf(found(command[0]) === "")("and its tools", () =>
+      tests((workdir) => openedWith(command, workdir)),
+    );
+  });
+}
