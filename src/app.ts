@@ -3,9 +3,9 @@
 import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
 import type { Catalogue } from "./agents/catalogue.ts";
-import { createRegistry } from "./agents/registry.ts";
+import { type AgentRegistry, createRegistry } from "./agents/registry.ts";
 import { BackendOptions } from "./backends/index.ts";
-import { createBackendPool } from "./backends/pool.ts";
+import { createBackendPool, type ProcessBackends } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
 import { authProblems } from "./core/auth-config.ts";
@@ -20,17 +20,16 @@ import { hooks } from "./hooks/index.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { hostList } from "./lib/host-list.ts";
 import { createPublicFetch } from "./lib/public-fetch.ts";
+import { watchFiles } from "./lib/watch-files.ts";
 import { createModel, missingKey } from "./models/index.ts";
 import { logRecorder } from "./runs/log-recorder.ts";
 import { RunManager } from "./runs/manager.ts";
+import { InterruptWebhook } from "./runs/webhook.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
-import { memoryQuotas } from "./stores/memory/quotas.ts";
 import { openRedisApiKeys } from "./stores/redis/api-keys.ts";
 import { createRedisStores } from "./stores/redis/index.ts";
-import { openRedisQuotas } from "./stores/redis/quotas.ts";
 import { openSqliteApiKeys } from "./stores/sqlite/api-keys.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
-import { openSqliteQuotas } from "./stores/sqlite/quotas.ts";
 import { createHttpTools } from "./tools/http/index.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
@@ -49,6 +48,8 @@ export interface App {
   readonly server: HttpServer;
   /** Resolves with the address once requests are taken and left runs are taken up. Throws `unavailable`. */
   listen(): Promise<string>;
+  /** Takes over what the agents' file says now, if it can be read. It is watched as well. Never throws. */
+  reload(): Promise<void>;
   /** Ends what runs within the configured grace, every stream with a terminal event, then closes all. */
   close(): Promise<void>;
 }
@@ -70,25 +71,28 @@ export async function createApp(options: AppOptions): Promise<App> {
     for (const warning of agents.warnings()) logger.warn(warning);
     // The catalogue's schema has made it.
     const servers = agents.mcpServers() as McpServerDefinitions;
-    mcp = createMcpServers(servers, { logger, version: packageJson.version });
+    const tools = createMcpServers(servers, { logger, version: packageJson.version });
+    mcp = tools;
     closers.push(async () => mcp?.close());
     const apiKeys = config.auth.scheme === "api_key" ? await openApiKeys(config) : undefined;
     closers.push(async () => apiKeys?.close());
     const stores = await openStores(config);
     closers.push(() => stores.close());
-    const books = await openQuotas(config);
-    closers.push(async () => books.close());
     // In the database threads stay until they are deleted.
     const threadMs = config.store === "sqlite" ? Number.POSITIVE_INFINITY : config.retention.threads;
-    const quotas = createQuotas(books.quotas, config.quotas, { threadMs });
+    const quotas = createQuotas(stores.quotas, config.quotas, { threadMs });
     const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
 
     const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
+    const { url, secret } = config.interrupts.webhook;
+    const webhook = url && secret ? new InterruptWebhook({ url, secret }, logger) : undefined;
+    closers.push(async () => webhook?.close());
     const runs = new RunManager({
       ...{ stores, agents, backends, quotas, logger, maxActive: config.limits.runs },
       tenantTools: tenantTools(config, stores),
       ...(recorder ? { recorder } : {}),
+      ...(webhook ? { onInterrupted: (run) => webhook.tell(run) } : {}),
     });
     const { streams, limits } = config;
     const server = await createServer(
@@ -117,10 +121,39 @@ export async function createApp(options: AppOptions): Promise<App> {
       backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
       return address;
     };
-    return { server, close, listen };
+    const reload = () => reloadAgents({ agents, mcp: tools, backends, stores, logger });
+    const watch = watchFiles(() => agents.files(), reload, WATCH);
+    closers.push(async () => watch.close());
+    return { server, close, listen, reload };
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** How soon a change of the agents' file is seen, in ms. */
+const WATCH = { everyMs: 1000, settledMs: 200 };
+
+interface Reloaded {
+  readonly agents: AgentRegistry;
+  readonly mcp: McpServers;
+  readonly backends: ProcessBackends;
+  readonly stores: Stores;
+  readonly logger: FastifyBaseLogger;
+}
+
+/** A broken file leaves everything as it was. Runs keep the agent that they began with. Never throws. */
+async function reloadAgents({ agents, mcp, backends, stores, logger }: Reloaded): Promise<void> {
+  try {
+    if (!(await agents.reload())) return;
+    for (const warning of agents.warnings()) logger.warn(warning);
+    backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
+    stores.bus.announce({ event: "config_changed", data: {} });
+    logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents' file was read again");
+    // The catalogue's schema has made it.
+    await mcp.replace(agents.mcpServers() as McpServerDefinitions);
+  } catch (err) {
+    logger.error({ err }, "the agents' file cannot be used as it is now; all stays as it was");
   }
 }
 
@@ -179,8 +212,17 @@ function openBackends(config: ServerConfig, { sandboxes, bus, shared }: Stores, 
   });
 }
 
-/** Threads in the database stay until they are deleted; what is in memory or in Redis has its time. */
-async function openStores({ store, data_dir, redis, limits, retention }: ServerConfig): Promise<Stores> {
+/**
+ * Threads in the database stay until they are deleted; what is in memory or in Redis has its time. Whoever calls it closes
+ * them.
+ */
+export async function openStores({
+  store,
+  data_dir,
+  redis,
+  limits,
+  retention,
+}: ServerConfig): Promise<Stores> {
   const all = {
     queueLength: limits.queued_runs,
     tenantQueueLength: limits.waiting_threads,
@@ -194,12 +236,6 @@ async function openStores({ store, data_dir, redis, limits, retention }: ServerC
     return createRedisStores({ ...{ url, leaseMs, waitReplicas }, ...times, ...all });
   }
   return createMemoryStores({ maxBytes: retention.memory_bytes, ...times, ...all });
-}
-
-/** Whoever calls it closes them. */
-async function openQuotas({ store, data_dir, redis }: ServerConfig) {
-  if (store === "redis") return openRedisQuotas(redis.url);
-  return store === "sqlite" ? openSqliteQuotas(data_dir) : { quotas: memoryQuotas(), close() {} };
 }
 
 /** For the command line and the server alike: whoever calls it closes them. */

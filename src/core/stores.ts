@@ -9,9 +9,12 @@ import { DoneStatus, ErrorShape, type EventName, type StreamEvent } from "./even
 import type { HttpToolStore } from "./http-tools.ts";
 import type { Owner } from "./ids.ts";
 import { Answer } from "./interrupt.ts";
+import type { ItemStore } from "./items.ts";
 import { Message, Usage, type UserMessage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
+import type { QuotaStore } from "./quota-store.ts";
 import type { SandboxLedger } from "./sandboxes.ts";
+import { Lineage, Parent } from "./subagents.ts";
 
 /** What the client may say of a thread or a run: small, flat, returned as it came. */
 export const Metadata = z
@@ -24,6 +27,7 @@ export const Thread = z
     agent: z.string().optional().describe("The agent of its newest run."),
     title: z.string().optional(),
     metadata: Metadata,
+    parent: Parent.optional().describe("The call that it works for, of another thread's run."),
     status: z.enum(["idle", "busy", "interrupted", "error"]).describe("What its newest run is at."),
     message_count: z.int(),
     created_at: z.iso.datetime(),
@@ -45,6 +49,7 @@ export const RunRecord = z
     agent: z.string(),
     status: RunStatus,
     attempt: z.int().describe("Grows when a process died and the run was taken over."),
+    resumes: z.string().optional().describe("The interrupted run that it goes on with."),
     stop_reason: z.string().optional(),
     error: ErrorShape.optional(),
     usage: Usage,
@@ -63,6 +68,10 @@ export const RunRequest = z.object({
   answers: z.array(Answer).optional(),
   /** Tools that the front end carries out. */
   tools: z.array(ClientTool).optional(),
+  /** Of a run that works for another one. */
+  lineage: Lineage.optional(),
+  /** It asks no model and runs no call: what waits for answers on its thread is cancelled. */
+  cancel: z.literal(true).optional(),
 });
 export type RunRequest = z.infer<typeof RunRequest>;
 
@@ -92,6 +101,25 @@ export interface NewRun {
   readonly request: RunRequest;
   readonly metadata: z.infer<typeof Metadata>;
   readonly idempotency_key?: string;
+  /** The run that it goes on with. */
+  readonly resumes?: string;
+  /**
+   * The id of a message: this one and all after it are forgotten as the run is accepted. Only on a thread that is free
+   * (else `thread_busy`, whatever `whenBusy`) and that has it (else `invalid_request`).
+   */
+  readonly rewind_to?: string;
+}
+
+export interface NewThread {
+  readonly id: string;
+  /** Whose it is until its first run says otherwise. */
+  readonly agent?: string;
+  readonly title?: string;
+  readonly metadata: z.infer<typeof Metadata>;
+  readonly parent?: Parent;
+  /** What it begins with. */
+  readonly messages?: readonly Message[];
+  readonly state?: Readonly<Record<string, unknown>>;
 }
 
 export type StartResult =
@@ -115,18 +143,23 @@ export interface ThreadQuery {
   readonly status?: ThreadStatus;
   /** Part of the title, in any case. */
   readonly q?: string;
+  /** Only threads that work for this one. Without it, only those that work for none, unless `children`. */
+  readonly parent?: string;
+  /** Those that work for others as well. */
+  readonly children?: true;
 }
 
 export interface ThreadStore {
-  /** Throws `already_exists`. */
-  create(owner: Owner, thread: { id: string; title?: string; metadata: Thread["metadata"] }): Promise<Thread>;
+  /** With all that it begins with, as one. Throws `already_exists`. */
+  create(owner: Owner, thread: NewThread): Promise<Thread>;
   get(owner: Owner, id: string): Promise<Thread | undefined>;
   /** Newest change first. */
   list(owner: Owner, query: ThreadQuery): Promise<Page<Thread>>;
+  /** `forget` names values of its state that go; with it, throws `thread_busy` while a run is active or waits. */
   update(
     owner: Owner,
     id: string,
-    change: { title?: string; metadata?: Thread["metadata"] },
+    change: { title?: string; metadata?: Thread["metadata"]; forget?: readonly string[] },
   ): Promise<Thread | undefined>;
   /** With its runs and events. False when there is none; throws `thread_busy` while a run is active or waits. */
   delete(owner: Owner, id: string): Promise<boolean>;
@@ -147,6 +180,8 @@ export interface RunStore {
    */
   start(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult>;
   get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;
+  /** The run of a thread that was started with that idempotency key. */
+  known(owner: Owner, threadId: string, key: string): Promise<RunRecord | undefined>;
   /** Newest first. */
   list(owner: Owner, threadId: string, page: { limit: number; cursor?: string }): Promise<Page<RunRecord>>;
   /** The run that is running on a thread. */
@@ -160,7 +195,9 @@ export interface RunStore {
     run: NewRun,
     whenBusy: WhenBusy,
   ): Promise<Exclude<StartResult, { outcome: "claimed" }>>;
-  /** Takes the thread's next waiting run, if the thread is free. */
+  /**
+   * Takes the thread's run whose process died, one attempt later, or else its next waiting run, if the thread is free.
+   */
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free; `limit` at most,
@@ -238,6 +275,8 @@ export interface Stores {
   readonly sandboxes: SandboxLedger;
   readonly httpTools: HttpToolStore;
   readonly deferredCalls: DeferredCallStore;
+  readonly items: ItemStore;
+  readonly quotas: QuotaStore;
   readonly bus: EventBus;
   /** Whether runs can go on after this process, in it or in another one. */
   readonly isDurable: boolean;

@@ -1,6 +1,6 @@
 // The bus of a process that has its stores for itself.
 
-import type { EventBus, UserEvent } from "../core/bus.ts";
+import type { Announcement, EventBus, UserEvent } from "../core/bus.ts";
 import type { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import { OwnerMap } from "./owner-map.ts";
@@ -22,6 +22,10 @@ export class LocalBus implements EventBus {
 
   publish(owner: Owner, event: UserEvent): void {
     for (const subscription of this.#subscriptions.of(owner)) subscription.give(event);
+  }
+
+  announce(event: Announcement): void {
+    for (const subscription of [...this.#subscriptions.values()]) subscription.give(event);
   }
 
   subscribe(owner: Owner, signal: AbortSignal): AsyncGenerator<UserEvent, void, void> {

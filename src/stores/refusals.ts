@@ -62,6 +62,11 @@ export function noSuchMessage(id: string): AppError {
   return new AppError("not_found", `There is no message \`${id}\` in this thread.`);
 }
 
+/** Of a run that is to begin again from there. */
+export function cannotRewind(id: string): AppError {
+  return new AppError("invalid_request", `There is no message \`${id}\` in this thread to go back to.`);
+}
+
 export function eventsExpired(after: number): AppError {
   return new AppError(
     "events_expired",

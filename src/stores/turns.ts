@@ -30,6 +30,12 @@ export class Turns<Thread> {
     this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
   }
 
+  /** Whether somebody executes the thread's run, as far as is known. */
+  isHeld(thread: Thread): boolean {
+    this.#letGo();
+    return this.#held.has(thread);
+  }
+
   /** Nobody executes the thread's run. One that waits already keeps its place. */
   wait(tenant: string, thread: Thread): void {
     this.#letGo();

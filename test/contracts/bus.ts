@@ -47,6 +47,25 @@ export function busContract(open: Open): void {
       }),
     );
 
+    test("carries what is announced to everyone who listens, whoever it is", () =>
+      withBus(async (bus, close) => {
+        const leaving = new AbortController();
+        const [one, two] = [
+          bus.subscribe(ADA, leaving.signal),
+          bus.subscribe(ADA, new AbortController().signal),
+        ];
+        const other = bus.subscribe(BOB, leaving.signal);
+        bus.publish(ADA, started(1));
+        bus.announce(CHANGED);
+        expect(await taken(one, 2)).toEqual([started(1), CHANGED]);
+        expect(await taken(other, 1)).toEqual([CHANGED]);
+        leaving.abort();
+        bus.announce(CHANGED);
+        expect(await taken(two, 3)).toEqual([started(1), CHANGED, CHANGED]);
+        await close();
+        bus.announce(CHANGED);
+      }));
+
     test("takes what is published while nobody listens, and after it is closed", () =>
       withBus(async (bus, close) => {
         bus.publish(ADA, started(1));
@@ -132,6 +151,8 @@ export function busContract(open: Open): void {
       }));
   });
 }
+
+const CHANGED = { event: "config_changed", data: {} } as const;
 
 const OVER = { done: true, value: undefined };
 

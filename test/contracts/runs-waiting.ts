@@ -238,7 +238,6 @@ export function waitingRunsContract(open: Open): void {
         await stores.runs.release(lease);
         expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({ status: "running" });
         expect((await stores.runs.active(ADA, "t"))?.id).toBe(run.id);
-        expect(await stores.runs.claimNext(ADA, "t")).toBeUndefined();
 
         const [claim, ...more] = await stores.runs.claimAbandoned(10);
         expect(more).toEqual([]);

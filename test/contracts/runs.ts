@@ -20,13 +20,16 @@ import {
   seqsOf,
   upTo,
 } from "../stores/fixture.ts";
-
+import { resumedRunsContract } from "./runs-resumed.ts";
+import { rewindContract } from "./runs-rewind.ts";
 import { waitingRunsContract } from "./runs-waiting.ts";
 
 const LEASE_MS = 10_000;
 
 export function runsContract(open: Open): void {
   waitingRunsContract(open);
+  resumedRunsContract(open);
+  rewindContract(open);
   describe("runs", () => {
     test("are claimed when their thread is free, and make the thread", () =>
       inWorld(open, async ({ stores }) => {
@@ -448,6 +451,10 @@ export function runsContract(open: Open): void {
           await stores.runs.start(ADA, waiting, "queue");
           const stamp = { run_id: run.id, thread_id: "t" };
           const model = { name: "m:x", data: { message_id: "msg_1", model: "m:x" } };
+          const child = {
+            ...{ id: "sub_1", call_id: "call_1", agent: "coder", name: "coder-1" },
+            ...{ thread_id: "th_1", run_id: "run_1" },
+          };
           await stores.events.append(lease, [
             { event: "run_start", ...stamp, data: { agent: "helper", model: "m:x", attempt: 1 } },
             { event: "on_chat_model_start", ...stamp, ...model },
@@ -455,8 +462,9 @@ export function runsContract(open: Open): void {
             { event: "on_tool_start", ...stamp, name: "f", data: { call_id: "call_0", args: {} } },
             { event: "on_tool_end", ...stamp, name: "f", data: { call_id: "call_0", duration_ms: 1 } },
             { event: "on_tool_start", ...stamp, name: "task", data: { call_id: "call_1", args: {} } },
-            { event: "on_chat_model_start", ...stamp, path: ["call_1"], ...model },
-            { event: "on_chat_model_stream", path: ["call_1"], data: { delta: "x" } },
+            { event: "on_subagent_start", ...stamp, data: child },
+            { event: "on_chat_model_start", ...stamp, path: ["sub_1"], ...model },
+            { event: "on_chat_model_stream", path: ["sub_1"], data: { delta: "x" } },
           ]);
           const reading = readAll(stores, { ...lease });
           for (const attempt of [2, 3]) {
@@ -473,7 +481,7 @@ export function runsContract(open: Open): void {
           const ended = await stores.runs.get(ADA, "t", run.id);
           expect(ended).toMatchObject({ status: "error", attempt: 3, error: { code: "crashed_too_often" } });
           const entries = await reading;
-          expect(seqsOf(entries)).toEqual(upTo(13));
+          expect(seqsOf(entries)).toEqual(upTo(15));
           const events = eventsOf(entries);
           expect(checkGrammar(events)).toEqual([]);
           const answer = (tool_call_id: string) => ({
@@ -482,8 +490,9 @@ export function runsContract(open: Open): void {
               message: { role: "tool", tool_call_id, error: expect.stringMatching(/^Outcome unknown/) },
             },
           });
-          expect(events.slice(-5)).toMatchObject([
-            { event: "on_chat_model_end", path: ["call_1"], data: { message_id: "msg_1" } },
+          expect(events.slice(-6)).toMatchObject([
+            { event: "on_chat_model_end", path: ["sub_1"], data: { message_id: "msg_1" } },
+            { event: "on_subagent_end", data: { id: "sub_1", call_id: "call_1", status: "failed" } },
             { event: "on_tool_end", name: "task", data: { call_id: "call_1" } },
             ...[answer("call_0"), answer("call_1")],
             { event: "error", ...stamp, data: ended?.error ?? {} },

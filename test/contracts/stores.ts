@@ -50,6 +50,7 @@ export function storesContract(open: Open): void {
         expect(await runs.get(neighbour, "t", ended.run.id)).toBeUndefined();
         expect(await runs.list(neighbour, "t", { limit: 10 })).toEqual({ items: [] });
         expect(await runs.active(neighbour, "t")).toBeUndefined();
+        expect(await runs.known(neighbour, "t", "k")).toBeUndefined();
         expect(await runs.claimNext(neighbour, "t")).toBeUndefined();
         for (const after of [undefined, "", ended.run.id])
           expect(await runs.begun(neighbour, "t", after)).toBeUndefined();
@@ -100,10 +101,19 @@ export function storesContract(open: Open): void {
         const { lease, ...claim } = await claimed(stores, "t");
         await stores.close();
         await stores.close();
-        const { threads, runs, events, sandboxes, httpTools, deferredCalls, bus } = stores;
+        const { threads, runs, events, sandboxes, httpTools, deferredCalls, items, quotas, bus } = stores;
         const box = { id: "sb", owner: ADA, name: "b", keep: { running: 1, container: 1, files: 1 } };
         const record = { ...box, state: "running", used_at: 0, revision: "" } as const;
         const key = { owner: ADA, thread_id: "t", call_id: "c" };
+        const shelves = [{ thread: "t" }, { agent: "a" }].map((of) => ({
+          owner: ADA,
+          of,
+          kind: "notes" as const,
+        }));
+        const [most, amounts] = [
+          { tenant: 10, user: 10 },
+          { tokens: 1, cost: 1 },
+        ];
         const about = { run_id: "r", tool: "w", token_hash: "", expires_at: new Date(0).toISOString() };
         bus.publish(ADA, { event: "run_started", data: { thread_id: "t", run_id: "r", agent: "a" } });
         for (const call of [
@@ -119,6 +129,7 @@ export function storesContract(open: Open): void {
           () => runs.start(ADA, newRun("t"), "queue"),
           () => runs.enqueue(ADA, newRun("t"), "queue"),
           () => runs.get(ADA, "t", claim.run.id),
+          () => runs.known(ADA, "t", "k"),
           () => runs.list(ADA, "t", { limit: 1 }),
           () => runs.active(ADA, "t"),
           () => runs.claimNext(ADA, "t"),
@@ -150,6 +161,20 @@ export function storesContract(open: Open): void {
           () => deferredCalls.deliver("", {}),
           () => deferredCalls.forget(key),
           () => deferredCalls.due(1),
+          ...shelves.flatMap((shelf) => [
+            () => items.get(shelf, "k"),
+            () => items.list(shelf),
+            () => items.put(shelf, { key: "k", value: 1 }),
+            () => items.delete(shelf, "k"),
+          ]),
+          () => quotas.take(ADA, most),
+          () => quotas.hold(ADA, { thing: "runs", id: "r", ms: 1 }, most),
+          () => quotas.release(ADA, "runs", "r"),
+          () => quotas.held(ADA),
+          () => quotas.reserve(ADA, { id: "c", amounts, ms: 1 }, { tenant: {}, user: {} }),
+          () => quotas.settle(ADA, "c", undefined),
+          () => quotas.accounts(ADA),
+          () => quotas.usage(ADA, 1),
           () => bus.subscribe(ADA, NEVER).next(),
         ])
           await expect(call(), call.toString()).rejects.toMatchObject({ code: "unavailable" });

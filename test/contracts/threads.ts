@@ -15,8 +15,12 @@ import {
   said,
   state,
 } from "../stores/fixture.ts";
+import { beginningContract } from "./threads-beginning.ts";
+import { lineageContract } from "./threads-lineage.ts";
 
 export function threadsContract(open: Open): void {
+  beginningContract(open);
+  lineageContract(open);
   describe("threads", () => {
     test("are created once", () =>
       inWorld(open, async ({ stores: { threads } }) => {

@@ -7,6 +7,7 @@ import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
+import { itemsContract } from "../contracts/items.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
@@ -43,6 +44,7 @@ describe.each([
   runsContract(each);
   eventsContract(each);
   deferredCallsContract(each);
+  itemsContract(each);
   storesContract(each);
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { openSqliteQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { quotasContract } from "../contracts/quotas.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -13,7 +13,12 @@ import { ADA } from "./fixture.ts";
 const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
 const UNLIMITED = { tenant: undefined, user: undefined };
 
-describe("in memory", () => quotasContract(async (now) => ({ quotas: memoryQuotas(now), close() {} })));
+describe("in memory", () => {
+  quotasContract(async (now) => {
+    const { quotas, close } = createMemoryStores({ now });
+    return { quotas, close: () => void close() };
+  });
+});
 
 describe("in a file", () => {
   quotasContract(async (now) => openSqliteQuotas(await temporaryFolder(), now));

@@ -10,13 +10,14 @@ const LIST = new RegExp(String.raw`^sk:\{${TAG}\}:threads$`);
 const SHARED = new RegExp(
   String.raw`^sk:\{(deployment|secret)\}$|^sk:\{(due|deferred)\}:(tenants|${TAG})$|^sk:\{sandboxes\}:(taken|due|running|box:.+)$`,
 );
-/** What stays until its tenant takes it away. */
-const TENANTS = new RegExp(String.raw`^sk:\{${TAG}\}:tools$`);
+/** What stays until its tenant or its user takes it away. */
+const KEPT = new RegExp(String.raw`^sk:\{${TAG}\}:(tools|(notes|tasks|reflections|settings):.+)$`);
 const CALL = "[A-Za-z0-9]{22}";
 const PASSING = new RegExp(
   [
     String.raw`^sk:\{((due|deferred)\}:taken|sandboxes\}:ended|${TAG}\}:tools:deleted):${CALL}$`,
     String.raw`^sk:\{(replicated|probe)\}$|^sk:\{token:[0-9a-f]{64}\}$`,
+    String.raw`^sk:\{${TAG}(:.+)?\}:done:${CALL}$`,
     String.raw`^sk:\{${TAG}\}:(rate|held|spent|reserved|usage|settled)(:|$)`,
   ].join("|"),
 );
@@ -24,6 +25,7 @@ const PASSING = new RegExp(
 const PARTS = new Set([
   ...["meta", "messages", "ids", "state", "patches", "order", "begun", "runs", "known", "queue", "requests"],
   ...["lease", "inbox", "events", "deleted", "deferred", "replies"],
+  ...["notes", "tasks", "reflections", "settings"],
 ]);
 /** Of a thread on which a run is active or waits, these may go all the same: what has ended. */
 const PASSING_PARTS = new Set(["events", "deleted"]);
@@ -47,7 +49,7 @@ function faultOf(
   isLive: boolean,
   names: ReadonlySet<string>,
 ): string | undefined {
-  if (SHARED.test(name) || TENANTS.test(name)) return ends ? "has an end" : undefined;
+  if (SHARED.test(name) || KEPT.test(name)) return ends ? "has an end" : undefined;
   if (LIST.test(name) || PASSING.test(name)) return ends ? undefined : "has no end";
   const [, thread, part = ""] = OF_THREAD.exec(name) ?? [];
   if (thread === undefined || !PARTS.has(part)) return "has no place";

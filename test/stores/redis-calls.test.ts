@@ -1,10 +1,10 @@
 // What processes on one Redis ask of each other, and runs that wait for any of them.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { RunCall, Stores } from "../../src/core/stores.ts";
-import { createRedisStores, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { startRedis } from "../support/redis.ts";
 import { ADA, claimed, done, message, newRun, upTo } from "./fixture.ts";
+import { processesOn } from "./redis-processes.ts";
 
 const redis = await startRedis();
 afterAll(() => redis?.close());
@@ -12,21 +12,11 @@ afterAll(() => redis?.close());
 const WAITING: RunCall = { call: "waiting" };
 
 describe.skipIf(!redis)("two processes", () => {
-  let stores: Stores[] = [];
-  const open = async (options: Partial<RedisStoreOptions> = {}) => {
-    const more = await createRedisStores({ url: redis?.url ?? "", ...options });
-    stores.push(more);
-    return more;
-  };
+  const open = processesOn(redis);
   let one: Stores;
   let two: Stores;
   beforeEach(async () => {
-    redis?.ask("FLUSHALL");
     [one, two] = [await open(), await open()];
-  });
-  afterEach(async () => {
-    for (const each of stores) await each.close();
-    stores = [];
   });
 
   const channels = () => redis?.ask("PUBSUB", "CHANNELS").split("\n").filter(Boolean) ?? [];

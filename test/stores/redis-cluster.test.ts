@@ -6,6 +6,7 @@ import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
+import { itemsContract } from "../contracts/items.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
@@ -29,6 +30,7 @@ describe.skipIf(!nodes)("redis stores on a cluster", () => {
   eventsContract(open);
   sandboxesContract(open);
   httpToolsContract(open);
+  itemsContract(open);
   deferredCallsContract(open);
   busContract(open);
   storesContract(open);

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
+import { itemsContract } from "../contracts/items.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { threadsContract } from "../contracts/threads.ts";
@@ -88,6 +89,7 @@ describe.skipIf(!proxy)("connections that break", () => {
     runsContract(cutting);
     sandboxesContract(cutting);
     httpToolsContract(cutting);
+    itemsContract(cutting);
     deferredCallsContract(cutting);
     test("they were cut, indeed", () => expect(proxy?.cuts).toBeGreaterThan(50));
   });

@@ -1,11 +1,9 @@
 // Several processes on one Redis, as stores that share nothing but it.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { UserEvent } from "../../src/core/bus.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
-import type { StoreOptions } from "../../src/stores/options.ts";
-import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -23,6 +21,7 @@ import {
   state,
   upTo,
 } from "./fixture.ts";
+import { processesOn } from "./redis-processes.ts";
 
 const redis = await startRedis();
 afterAll(() => redis?.close());
@@ -31,21 +30,11 @@ afterAll(() => redis?.close());
 const LEASE_MS = 300;
 
 describe.skipIf(!redis)("two processes", () => {
-  let stores: Stores[] = [];
-  const open = async (options: StoreOptions = {}) => {
-    const more = await createRedisStores({ url: redis?.url ?? "", leaseMs: LEASE_MS, ...options });
-    stores.push(more);
-    return more;
-  };
+  const open = processesOn(redis, { leaseMs: LEASE_MS });
   let one: Stores;
   let two: Stores;
   beforeEach(async () => {
-    redis?.ask("FLUSHALL");
     [one, two] = [await open(), await open()];
-  });
-  afterEach(async () => {
-    for (const each of stores) await each.close();
-    stores = [];
   });
 
   test("that start runs on the same threads start one on each", async () => {
@@ -180,12 +169,7 @@ describe.skipIf(!redis)("two processes", () => {
   });
 
   test("forget threads whose time is up, in lists too, and keep those that are used", async () => {
-    const short = await createRedisStores({
-      url: redis?.url ?? "",
-      threadTtlMs: 400,
-      interruptedTtlMs: 60_000,
-    });
-    stores.push(short);
+    const short = await open({ threadTtlMs: 400, interruptedTtlMs: 60_000, leaseMs: 10_000 });
     for (const id of ["idle", "read"]) await short.threads.create(ADA, { id, metadata: {} });
     await short.events.append((await claimed(short, "asks")).lease, [message("may I?"), done("interrupted")]);
     const { lease } = await claimed(short, "runs");

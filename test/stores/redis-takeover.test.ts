@@ -1,9 +1,7 @@
 // Processes on one Redis that take over what others of them executed, or were to.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Stores } from "../../src/core/stores.ts";
-import type { StoreOptions } from "../../src/stores/options.ts";
-import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -20,6 +18,7 @@ import {
   state,
   upTo,
 } from "./fixture.ts";
+import { processesOn } from "./redis-processes.ts";
 
 const redis = await startRedis();
 afterAll(() => redis?.close());
@@ -28,21 +27,11 @@ afterAll(() => redis?.close());
 const LEASE_MS = 300;
 
 describe.skipIf(!redis)("two processes", () => {
-  let stores: Stores[] = [];
-  const open = async (options: StoreOptions = {}) => {
-    const more = await createRedisStores({ url: redis?.url ?? "", leaseMs: LEASE_MS, ...options });
-    stores.push(more);
-    return more;
-  };
+  const open = processesOn(redis, { leaseMs: LEASE_MS });
   let one: Stores;
   let two: Stores;
   beforeEach(async () => {
-    redis?.ask("FLUSHALL");
     [one, two] = [await open(), await open()];
-  });
-  afterEach(async () => {
-    for (const each of stores) await each.close();
-    stores = [];
   });
 
   /** Looks for abandoned runs until there are `count`, or more. */
@@ -104,6 +93,52 @@ describe.skipIf(!redis)("two processes", () => {
     expect(await two.runs.claimAbandoned(1)).toEqual([]);
     await one.runs.get(ADA, "t", waiting.id);
     expect((await recovered(two)).map(({ run }) => run.id)).toEqual([waiting.id]);
+  });
+
+  describe("that both want to know what became of a thread's run", () => {
+    const reach = (by: Stores) => by.runs.claimNext(ADA, "t");
+
+    test("leave it to whoever executes it", async () => {
+      const busy = await open({ leaseMs: 10_000 });
+      const { lease } = await claimed(busy, "t");
+      expect(await Promise.all([reach(one), reach(two), reach(busy)])).toEqual(Array(3).fill(undefined));
+      await busy.events.append(lease, [done()]);
+    });
+
+    test("take it up when that one is gone, one of them, before what waits", async () => {
+      const { run, request, lease } = await claimed(one, "t");
+      await one.events.append(lease, [note("one")]);
+      const waiting = newRun("t");
+      await two.runs.start(ADA, waiting, "queue");
+      await one.close();
+      const three = await open();
+      const taken = [];
+      while (taken.length === 0)
+        taken.push(...(await Promise.all([reach(two), reach(three)])).filter((each) => each !== undefined));
+      expect(taken).toMatchObject([{ run: { id: run.id, attempt: 2 }, lease: { epoch: 2 }, request }]);
+      if (taken[0]) await two.events.append(taken[0].lease, [note("two"), done()]);
+      expect(seqsOf(await readAll(three, lease))).toEqual([1, 2, 3]);
+      expect(await reach(three)).toMatchObject({ run: { id: waiting.id, attempt: 1 } });
+    });
+
+    test("end it when too many have died of it, and take what waits", async () => {
+      let time = 0;
+      const options = { now: () => time, maxAttempts: 2 };
+      const [slow, fast] = [await open(options), await open(options)];
+      const { run } = await claimed(slow, "t");
+      const waiting = newRun("t");
+      await slow.runs.start(ADA, waiting, "queue");
+      time += LEASE_MS + 1;
+      expect(await reach(fast)).toMatchObject({ run: { id: run.id, attempt: 2 } });
+      time += LEASE_MS + 1;
+      const found = await Promise.all([reach(slow), reach(fast), reach(slow)]);
+      expect(found.filter((each) => each !== undefined)).toMatchObject([
+        { run: { id: waiting.id, attempt: 1 } },
+      ]);
+      expect(await slow.runs.get(ADA, "t", run.id)).toMatchObject({
+        ...{ status: "error", attempt: 2, error: { code: "crashed_too_often" } },
+      });
+    });
   });
 
   describe("of which one is about to end", () => {

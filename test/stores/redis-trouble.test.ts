@@ -160,6 +160,7 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
       )
       .toBe(true);
     expect(await other.runs.claimAbandoned(100)).toEqual([]);
+    expect(await other.runs.claimNext(ADA, "t")).toBeUndefined();
     await stores.runs.renew(claim.lease);
     await stores.close();
     await expect.poll(() => other.runs.claimAbandoned(100)).toMatchObject([{ run: { id: claim.run.id } }]);

@@ -4,6 +4,7 @@ import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
+import { itemsContract } from "../contracts/items.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
@@ -37,6 +38,7 @@ describe.skipIf(!redis)("redis stores", () => {
   eventsContract(open);
   sandboxesContract(open);
   httpToolsContract(open);
+  itemsContract(open);
   deferredCallsContract(open);
   busContract(open);
   storesContract(open);

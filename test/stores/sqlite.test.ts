@@ -9,13 +9,14 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
 import type { HttpTool } from "../../src/core/http-tools.ts";
-import { userMessage } from "../../src/core/message.ts";
+import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
+import { itemsContract } from "../contracts/items.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
@@ -55,6 +56,7 @@ eventsContract(open);
 sandboxesContract(open);
 httpToolsContract(open);
 deferredCallsContract(open);
+itemsContract(open);
 busContract(open);
 storesContract(open);
 
@@ -70,7 +72,7 @@ function inFile<T>(look: (file: DatabaseSync) => T): T {
   }
 }
 
-const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls"];
+const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "thread_items"];
 const countRows = () =>
   inFile((file) => TABLES.map((table) => file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
 
@@ -164,7 +166,17 @@ describe("a database", () => {
       const end = events.append(started.claim.lease, [done()]);
       const steered = runs.steer(ADA, "t", started.claim.run.id, userMessage("late"));
       expect(await steered).toBe(false);
-      expect(await Promise.all([end, threads.delete(ADA, "t")])).toEqual([undefined, true]);
+      await end;
+      const told = message("one");
+      const { lease: again } = await claimed(stores, "t");
+      const saying = events.append(again, [told, state("todos", ["a"]), done()]);
+      const forgetting = threads.update(ADA, "t", { forget: ["todos"] });
+      const rewinding = claimed(stores, "t", { rewind_to: told.data.message.id });
+      const [, , { lease: last }] = await Promise.all([saying, forgetting, rewinding]);
+      expect(await threads.state(ADA, "t")).toEqual({});
+      expect(await threads.messages(ADA, "t")).toEqual([]);
+      const ending = events.append(last, [done()]);
+      expect(await Promise.all([ending, threads.delete(ADA, "t")])).toEqual([undefined, true]);
     }));
 
   test("gives a run back after all that it was told to write, and not once it was told of the end", () =>
@@ -294,10 +306,11 @@ describe("a database", () => {
       const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
       await stores.runs.steer(ADA, "t", lease.run_id, userMessage("left"));
       await stores.deferredCalls.open(CALL);
+      await stores.items.put({ owner: ADA, of: { thread: "t" }, kind: "notes" }, { key: "k", value: 1 });
       await stores.events.append(lease, [message("one"), state("a", 1), delta("x"), done()]);
       await stores.threads.delete(ADA, "t");
     });
-    expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   });
 
   test("is swept of events when it is opened", async () => {
@@ -312,7 +325,7 @@ describe("a database", () => {
     // The sweep goes on in steps; each lets others work.
     for (let n = 0; n < 5; n++) await new Promise(setImmediate);
     await again.close();
-    expect(countRows()).toEqual([250, 250, 250, 0, 0, 0, 0]);
+    expect(countRows()).toEqual([250, 250, 250, 0, 0, 0, 0, 0]);
   });
 
   test("keeps threads for ever, unless they are given a time", async () => {
@@ -326,15 +339,22 @@ describe("a database", () => {
     await inWorld(
       open,
       async ({ stores, advance }) => {
-        for (const id of ["idle", "read"]) await stores.threads.create(ADA, { id, metadata: {} });
+        const shelf = (thread: string) => ({ owner: ADA, of: { thread }, kind: "notes" as const });
+        for (const id of ["idle", "read", "noted"]) await stores.threads.create(ADA, { id, metadata: {} });
+        await stores.items.put(shelf("idle"), { key: "k", value: 1 });
         await stores.events.append((await claimed(stores, "asks")).lease, [done("interrupted")]);
         await claimed(stores, "runs");
         advance(HOUR - 1);
         await stores.threads.messages(ADA, "read");
+        await stores.items.list(shelf("noted"));
         advance(1);
+        expect(await stores.items.list(shelf("idle"))).toEqual([]);
+        await expect(stores.items.put(shelf("idle"), { key: "k", value: 1 })).rejects.toMatchObject({
+          code: "not_found",
+        });
         expect(await stores.threads.get(ADA, "idle")).toBeUndefined();
         const left = (await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id);
-        expect(left.sort()).toEqual(["asks", "read", "runs"]);
+        expect(left.sort()).toEqual(["asks", "noted", "read", "runs"]);
         advance(3 * HOUR);
         expect((await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id)).toEqual(["runs"]);
       },
@@ -392,8 +412,11 @@ describe("a database", () => {
 });
 
 describe("a database of an older version", () => {
-  const made = (sql = "") =>
-    inFile((file) => file.exec(readFileSync(new URL("./schema-1.sql", import.meta.url), "utf8") + sql));
+  const madeBy = (version: 1 | 4, sql = "") =>
+    inFile((file) =>
+      file.exec(readFileSync(new URL(`./schema-${version}.sql`, import.meta.url), "utf8") + sql),
+    );
+  const made = (sql = "") => madeBy(1, sql);
   const now = () => Date.parse("2026-11-21T10:00:01.000Z");
   /** A run that was cancelled while it waited, and one that was cancelled when it had begun. */
   const CANCELLED = [
@@ -445,26 +468,52 @@ describe("a database of an older version", () => {
     await close();
   });
 
-  test("has then the same tables as a new one", async () => {
+  test.each([1, 4] as const)("has then the same tables as a new one: %i", async (version) => {
     await createSqliteStores({ path: path() }).close();
     const fresh = schema();
     rmSync(path());
-    made();
+    madeBy(version);
     await createSqliteStores({ path: path() }).close();
     expect(schema()).toEqual(fresh);
   });
 
   test("has then room for HTTP tools and deferred calls, also of the threads that were there", async () => {
-    const stores = createSqliteStores({ path: path() });
-    await stores.threads.create(ADA, { id: "t", metadata: {} });
-    await stores.close();
-    const fresh = schema();
-    inFile((file) => file.exec("DROP TABLE deferred_calls; DROP TABLE http_tools; PRAGMA user_version = 3"));
+    madeBy(4, "DROP TABLE deferred_calls; DROP TABLE http_tools; PRAGMA user_version = 3");
     const { deferredCalls, httpTools, close } = createSqliteStores({ path: path() });
-    await deferredCalls.open(CALL);
+    await deferredCalls.open({ ...CALL, thread_id: "trip" });
     await httpTools.put("acme", WEATHER);
     await close();
-    expect(schema()).toEqual(fresh);
+  });
+
+  test("keeps all that is beside runs, and has then room for items, children and resumed runs", async () => {
+    madeBy(4);
+    for (const time of ["first", "second"]) {
+      const { threads, runs, httpTools, deferredCalls, sandboxes, items, close } = createSqliteStores({
+        ...{ path: path(), now },
+      });
+      expect((await threads.list(ADA, { limit: 10 })).items, time).toMatchObject([
+        ...[{ id: "trip", title: "The trip", status: "busy", message_count: 2 }],
+      ]);
+      expect((await threads.messages(ADA, "trip")).map(({ content }) => content)).toEqual(["one", "two"]);
+      expect(await threads.state(ADA, "trip")).toEqual({ todos: ["a"] });
+      expect(await runs.known(ADA, "trip", "k")).toMatchObject({ id: "run_ended", status: "success" });
+      expect(await deferredCalls.get({ ...CALL, thread_id: "trip" })).toMatchObject({ state: "sent" });
+      expect(await httpTools.list("acme")).toEqual([WEATHER]);
+      expect(await sandboxes.get("sb_1")).toMatchObject({ owner: ADA, state: "running" });
+      const claim = await runs.claimNext(ADA, "trip");
+      expect(claim?.run).toMatchObject({ id: "run_running", attempt: time === "first" ? 2 : 3 });
+      if (claim) expect(await runs.inbox(claim.lease)).toMatchObject([{ content: "left" }]);
+      const note = await items.put(
+        { owner: ADA, of: { thread: "trip" }, kind: "notes" },
+        { key: "k", value: 1 },
+      );
+      expect(note?.version).toBe(time === "first" ? 1 : 2);
+      const child = { id: `child-${time}`, metadata: {}, parent: { ...PARENT, thread_id: "trip" } };
+      await threads.create(ADA, child);
+      await runs.start(ADA, newRun(child.id, { resumes: "run_ended" }), "reject");
+      expect(await runs.active(ADA, child.id)).toMatchObject({ resumes: "run_ended" });
+      await close();
+    }
   });
 
   test("is left as it is when that cannot be done", () => {
@@ -477,6 +526,8 @@ describe("a database of an older version", () => {
     inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 1 }));
   });
 });
+
+const PARENT = { thread_id: "t", run_id: "run_1", call_id: "call_1", background: false };
 
 const BOX = {
   id: "sb_1",
@@ -520,6 +571,54 @@ test("HTTP tools and deferred calls are there when the database is opened again"
   expect(await deferredCalls.due(10)).toMatchObject([{ call_ids: ["call_2"] }]);
   expect(await deferredCalls.deliver(CALL.token_hash, { result: 5 })).toMatchObject({ state: "delivered" });
   await close();
+});
+
+test("items, parents and resumed runs are there when the database is opened again", async () => {
+  const stores = createSqliteStores({ path: path() });
+  const begin = { messages: [userMessage("one"), userMessage("two")], state: { todos: ["a"] } };
+  const thread = await stores.threads.create(ADA, { id: "t", metadata: {}, parent: PARENT, ...begin });
+  const { run } = await claimed(stores, "t", { resumes: "run_0", rewind_to: begin.messages[1]?.id ?? "" });
+  const shelves = [{ thread: "t" }, { agent: "helper" }].map((of) => ({
+    owner: ADA,
+    of,
+    kind: "notes" as const,
+  }));
+  for (const shelf of shelves)
+    for (const value of ["a", "b"]) await stores.items.put(shelf, { key: "k\ud800\u0000", value });
+  const kept = await Promise.all(shelves.map((shelf) => stores.items.list(shelf)));
+  await stores.close();
+
+  const { threads, runs, items, close } = createSqliteStores({ path: path() });
+  expect(await threads.get(ADA, "t")).toMatchObject({ parent: PARENT, message_count: 1 });
+  expect(thread).toMatchObject({ parent: PARENT, message_count: 2 });
+  expect(await threads.messages(ADA, "t")).toEqual(begin.messages.slice(0, 1));
+  expect(await threads.state(ADA, "t")).toEqual(begin.state);
+  expect(await runs.get(ADA, "t", run.id)).toMatchObject({ resumes: "run_0" });
+  expect(await Promise.all(shelves.map((shelf) => items.list(shelf)))).toEqual(kept);
+  expect(kept).toMatchObject([[{ value: "b", version: 2 }], [{ value: "b", version: 2 }]]);
+  await close();
+});
+
+test("quotas are in a file beside it, opened and closed with it", async () => {
+  const spent = { agent: "a", model: "m", cost: 5, usage: NO_USAGE };
+  const stores = createSqliteStores({ path: path(), now: () => 0 });
+  await stores.quotas.settle(ADA, "1", spent);
+  await stores.close();
+  await expect(stores.quotas.take(ADA, { tenant: 1, user: 1 })).rejects.toMatchObject({
+    code: "unavailable",
+  });
+  await expect(stores.quotas.accounts(ADA)).rejects.toMatchObject({ code: "unavailable" });
+  const again = createSqliteStores({ path: path(), now: () => 0 });
+  expect(await again.quotas.accounts(ADA)).toMatchObject({ now: 0, user: { day: { cost: 5 } } });
+  await again.close();
+});
+
+test("a file of quotas that cannot be used is named, and nothing stays open for it", async () => {
+  const usage = join(dataDir, "usage.db");
+  writeFileSync(usage, "not a database ".repeat(1000));
+  for (let n = 0; n < 2; n++) expect(() => createSqliteStores({ path: path() })).toThrow(usage);
+  rmSync(usage);
+  await createSqliteStores({ path: path() }).close();
 });
 
 test("the ledger of sandboxes is as it was when the database is opened again", async () => {

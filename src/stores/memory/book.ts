@@ -21,6 +21,7 @@ import {
   type ThreadEntry,
 } from "./entries.ts";
 import { pack, unpack } from "./packing.ts";
+import { shelfBytes } from "./shelves.ts";
 
 export interface Bounds {
   /** Of all threads. */
@@ -240,7 +241,10 @@ export class Book {
     thread.messages = [];
     thread.state = undefined;
     thread.runs = [];
-    this.weigh(thread, THREAD_BYTES + packed.text.length + deferredBytes(thread) - thread.bytes);
+    this.weigh(
+      thread,
+      THREAD_BYTES + packed.text.length + deferredBytes(thread) + shelfBytes(thread) - thread.bytes,
+    );
   }
 
   #unpack(thread: ThreadEntry): void {

@@ -10,12 +10,14 @@ import { record, stampOf } from "./record.ts";
 export interface Claims {
   /** The next waiting run of a thread, if the thread is free. */
   next(thread: ThreadEntry): Claim | undefined;
+  /** The thread's run that nobody executes any more, or else the next. */
+  left(thread: ThreadEntry): Claim | undefined;
   /** Runs that nobody executes, in their turn, `limit` at most. Those that died too often are ended instead. */
   abandoned(limit: number): Claim[];
 }
 
 export function createClaims(book: Book): Claims {
-  return { next, abandoned };
+  return { next, left, abandoned };
 
   function next(thread: ThreadEntry): Claim | undefined {
     const run = thread.queue[0];
@@ -25,6 +27,10 @@ export function createClaims(book: Book): Claims {
     run.begun = ++thread.begunCount;
     book.touch(thread);
     return claim(run, run.attempt);
+  }
+
+  function left(thread: ThreadEntry): Claim | undefined {
+    return book.turns.isHeld(thread) ? undefined : takeOver(thread);
   }
 
   function abandoned(limit: number): Claim[] {

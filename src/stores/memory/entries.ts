@@ -2,6 +2,7 @@
 
 import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Item, Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { NewRun, RunRecord, RunRequest, StopMode, Thread } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
@@ -19,6 +20,7 @@ export interface ThreadEntry {
   readonly owner: Owner;
   readonly id: string;
   readonly createdAt: number;
+  readonly parent: Thread["parent"];
   agent: string | undefined;
   title: string | undefined;
   metadata: Thread["metadata"];
@@ -39,6 +41,8 @@ export interface ThreadEntry {
   begunCount: number;
   /** Calls whose results come later, by their ids. They are never packed. */
   deferred: Map<string, DeferredEntry> | undefined;
+  /** They are never packed either. */
+  shelves: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
   /** What it weighs now; and of that, its messages and state when they are not packed. */
   bytes: number;
@@ -66,6 +70,7 @@ export interface RunEntry {
   readonly agent: string;
   readonly metadata: NewRun["metadata"];
   readonly key: string | undefined;
+  readonly resumes: string | undefined;
   readonly createdAt: number;
   status: RunRecord["status"];
   attempt: number;
@@ -89,6 +94,14 @@ export interface DeferredEntry {
   dueAt: number | undefined;
 }
 
+export interface ItemEntry {
+  readonly item: Item;
+  readonly bytes: number;
+}
+
+/** What lies on one shelf, by key. */
+export type Items = Map<string, ItemEntry>;
+
 /** A run that has not ended. */
 export type LiveRun = RunEntry & { readonly work: Work; readonly log: Log };
 
@@ -99,9 +112,10 @@ export function isLive(run: RunEntry): run is LiveRun {
 export const isBusy = (thread: ThreadEntry) => thread.active !== undefined || thread.queue.length > 0;
 
 export function toRecord(run: RunEntry): RunRecord {
-  const { id, agent, status, attempt, stopReason, error, usage, metadata, endedAt } = run;
+  const { id, agent, status, attempt, resumes, stopReason, error, usage, metadata, endedAt } = run;
   return {
     ...{ id, thread_id: run.thread.id, agent, status, attempt },
+    ...(resumes === undefined ? {} : { resumes }),
     ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
     ...(error === undefined ? {} : { error: jsonCopy(error) }),
     ...{ usage: { ...usage }, metadata: { ...metadata }, created_at: new Date(run.createdAt).toISOString() },

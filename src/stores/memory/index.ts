@@ -7,6 +7,8 @@ import { Book } from "./book.ts";
 import { memoryDeferredCalls } from "./deferred-calls.ts";
 import { memoryEvents } from "./events.ts";
 import { memoryHttpTools } from "./http-tools.ts";
+import { memoryItems } from "./items.ts";
+import { memoryQuotas } from "./quotas.ts";
 import { memoryRuns } from "./runs.ts";
 import { memorySandboxes } from "./sandboxes.ts";
 import { memoryThreads } from "./threads.ts";
@@ -15,7 +17,8 @@ export interface MemoryStoreOptions extends StoreOptions {
   /**
    * What all threads together may weigh, about. When it is reached the thread that was not used for the longest
    * time goes, never one with a run that is active or waits. When nothing can go, whatever would add more is
-   * refused with `unavailable`; only the end of a run is always written.
+   * refused with `unavailable`; only the end of a run is always written. What users keep with agents has a bound of
+   * its own.
    */
   readonly maxBytes?: number;
   /** What idle threads may weigh as they are. Those that were not used for longer are kept compressed. */
@@ -39,6 +42,8 @@ export function createMemoryStores({
     sandboxes: memorySandboxes(book),
     httpTools: memoryHttpTools(book),
     deferredCalls: memoryDeferredCalls(book),
+    items: memoryItems(book),
+    quotas: memoryQuotas(book.limits.now, () => book.assertOpen()),
     bus,
     isDurable: false,
     async ping() {

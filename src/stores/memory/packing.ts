@@ -46,6 +46,7 @@ export function unpack(thread: ThreadEntry, packed: string, keep: number): void 
 /** JSON leaves these out. */
 const ABSENT = {
   key: undefined,
+  resumes: undefined,
   begun: undefined,
   stopReason: undefined,
   error: undefined,

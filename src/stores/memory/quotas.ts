@@ -44,16 +44,22 @@ interface Reserved {
 /** The user's days, each with its rows by agent and model. */
 type Days = Map<string, Map<string, UsageRow>>;
 
-export function memoryQuotas(now: () => number = Date.now): QuotaStore {
+/** `assertOpen` throws `unavailable` once nothing may be asked any more. */
+export function memoryQuotas(now: () => number = Date.now, assertOpen = () => {}): QuotaStore {
   const held = new Map<string, Map<string, number>>();
   const reserved = new Map<string, Reserved>();
   const spent = new Map<string, Spent>();
   const usage = new Map<string, Days>();
+  const take = requestRate(now);
 
   return {
-    take: requestRate(now),
+    async take(owner, perMinute) {
+      assertOpen();
+      return take(owner, perMinute);
+    },
 
     async hold(owner, { thing, id, ms }, most) {
+      assertOpen();
       const places = placesOf(owner, thing, id);
       const isNew = !live(places.tenant.name).has(places.tenant.id);
       const full = LEVELS.find((level) => live(places[level].name).size >= (most[level] ?? Infinity));
@@ -64,6 +70,7 @@ export function memoryQuotas(now: () => number = Date.now): QuotaStore {
     },
 
     async release(owner, thing, id) {
+      assertOpen();
       const places = placesOf(owner, thing, id);
       for (const { name, id: each } of [places.tenant, places.user]) {
         held.get(name)?.delete(each);
@@ -72,6 +79,7 @@ export function memoryQuotas(now: () => number = Date.now): QuotaStore {
     },
 
     async held(owner) {
+      assertOpen();
       const count = (level: "tenant" | "user") => {
         const of = (thing: Thing) => live(placesOf(owner, thing, "")[level].name).size;
         return { runs: of("runs"), streams: of("streams"), threads: of("threads") };
@@ -80,6 +88,7 @@ export function memoryQuotas(now: () => number = Date.now): QuotaStore {
     },
 
     async reserve(owner, { id, amounts, ms }, budgets) {
+      assertOpen();
       const before = accountsOf(owner);
       const isGranted = LEVELS.every((level) => hasRoom(before[level], budgets[level]));
       if (isGranted) reserved.set(id, { names: Object.values(namesOf(owner)), amounts, ends: now() + ms });
@@ -87,6 +96,7 @@ export function memoryQuotas(now: () => number = Date.now): QuotaStore {
     },
 
     async settle(owner, id, spending) {
+      assertOpen();
       reserved.delete(id);
       if (!spending) return;
       const amounts = { tokens: tokensOf(spending.usage), cost: spending.cost };
@@ -98,9 +108,13 @@ export function memoryQuotas(now: () => number = Date.now): QuotaStore {
       count(owner, spending);
     },
 
-    accounts: async (owner) => accountsOf(owner),
+    async accounts(owner) {
+      assertOpen();
+      return accountsOf(owner);
+    },
 
     async usage(owner, days) {
+      assertOpen();
       const first = firstDay(now(), days);
       const own = usage.get(namesOf(owner).user) ?? new Map();
       const rows = [...own].flatMap(([day, ofDay]) => (day >= first ? [...ofDay.values()] : []));

@@ -2,7 +2,6 @@
 
 import type { StreamEvent } from "../../core/event.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
-import { merge } from "../../core/run.ts";
 import {
   type Change,
   changeOf,
@@ -16,7 +15,8 @@ import {
   withLeftovers,
 } from "../endings.ts";
 import type { Book } from "./book.ts";
-import type { LiveRun, RunEntry, ThreadEntry } from "./entries.ts";
+import { addMessage, setSlot, sizeOf } from "./content.ts";
+import type { LiveRun, RunEntry } from "./entries.ts";
 
 /** A run's first entries wake its readers one by one; later ones together, once per turn of the event loop. */
 const FIRST_ENTRIES = 16;
@@ -49,67 +49,26 @@ export function stampOf(book: Book, { id, thread }: RunEntry): Stamp {
 function apply(book: Book, run: LiveRun, change: Change | undefined): void {
   if (!change) return;
   run.thread.updatedAt = book.limits.now();
-  if (change.event === "on_message") addMessage(book, run, change.data.message);
+  if (change.event === "on_message") takeIn(book, run, change.data.message);
   else if (change.event === "on_state") setSlot(book, run.thread, change.data);
   else settle(book, run, endingOf(change));
 }
 
-function addMessage(book: Book, run: LiveRun, message: Message): void {
-  const { thread, work } = run;
-  if (work.inbox.some((left) => left.id === message.id))
+/** Out of the inbox, if it waited there, and into the thread. */
+function takeIn(book: Book, run: LiveRun, message: Message): void {
+  const { inbox } = run.work;
+  if (inbox.some((left) => left.id === message.id))
     setInbox(
       book,
       run,
-      work.inbox.filter((left) => left.id !== message.id),
+      inbox.filter((left) => left.id !== message.id),
     );
-  const known = idsOf(thread);
-  if (known.has(message.id)) return;
-  known.add(message.id);
-  thread.messageCount = thread.messages.push(message);
-  weighContent(book, thread, sizeOf(message));
-}
-
-/** The ids of a thread's messages, made once for a run: whoever executes it loads them all, too. */
-export function idsOf(thread: ThreadEntry): Set<string> {
-  thread.ids ??= new Set(thread.messages.map((message) => message.id));
-  return thread.ids;
+  addMessage(book, run.thread, message);
 }
 
 export function setInbox(book: Book, { thread, work }: LiveRun, inbox: UserMessage[]): void {
   book.weigh(thread, sizeOf(inbox) - sizeOf(work.inbox));
   work.inbox = inbox;
-}
-
-interface SlotChange {
-  readonly key: string;
-  readonly value?: unknown;
-  readonly patch?: Record<string, unknown> | undefined;
-}
-
-function setSlot(book: Book, thread: ThreadEntry, { key, value, patch }: SlotChange): void {
-  thread.state ??= new Map();
-  const before = thread.state.get(key);
-  const after = patch ? merge(before?.value, patch) : value;
-  const bytes = patch ? (before?.bytes ?? 0) + growth(before?.value, patch) : sizeOf(after);
-  if (after === undefined) thread.state.delete(key);
-  else thread.state.set(key, { value: after, bytes });
-  weighContent(book, thread, bytes - (before?.bytes ?? 0));
-}
-
-/** What a patch adds to a value's weight; it costs what the patch weighs, not what the value does. */
-function growth(value: unknown, patch: Readonly<Record<string, unknown>>): number {
-  const old: object = Object(value);
-  let bytes = 0;
-  for (const [key, member] of Object.entries(patch)) {
-    if (member !== null) bytes += sizeOf([key, member]);
-    if (Object.hasOwn(old, key)) bytes -= sizeOf([key, Reflect.get(old, key)]);
-  }
-  return bytes;
-}
-
-function weighContent(book: Book, thread: ThreadEntry, bytes: number): void {
-  thread.contentBytes += bytes;
-  book.weigh(thread, bytes);
 }
 
 function settle(book: Book, run: LiveRun, ending: Ending): void {
@@ -134,5 +93,3 @@ function settle(book: Book, run: LiveRun, ending: Ending): void {
   if (thread.queue.length > 0 && !thread.active) book.calls.say({ call: "waiting" });
   log.end();
 }
-
-export const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");

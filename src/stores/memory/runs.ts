@@ -10,8 +10,9 @@ import { badCursor, pageOf } from "../page.ts";
 import { inboxFull, queueFull, runExists, tenantFull, threadBusy } from "../refusals.ts";
 import type { Book } from "./book.ts";
 import { createClaims } from "./claims.ts";
+import { idsOf, placeOf, rewind, sizeOf } from "./content.ts";
 import { isBusy, isLive, type LiveRun, type RunEntry, type ThreadEntry, toRecord } from "./entries.ts";
-import { idsOf, record, setInbox, sizeOf, stampOf } from "./record.ts";
+import { record, setInbox, stampOf } from "./record.ts";
 import { newThread } from "./threads.ts";
 
 /** What a run weighs beside its request and its events, about, in bytes. */
@@ -51,6 +52,11 @@ export function memoryRuns(book: Book): RunStore {
       return run && toRecord(run);
     },
 
+    async known(owner, threadId, key) {
+      const run = book.find(owner, threadId)?.runs.find((run) => run.key === key);
+      return run && toRecord(run);
+    },
+
     async list(owner, threadId, { limit, cursor }) {
       const runs = book.find(owner, threadId)?.runs ?? [];
       const end = cursor === undefined ? runs.length : runs.findLastIndex((run) => run.id === cursor);
@@ -67,7 +73,7 @@ export function memoryRuns(book: Book): RunStore {
 
     async claimNext(owner, threadId) {
       const thread = book.find(owner, threadId);
-      return thread && claims.next(thread);
+      return thread && claims.left(thread);
     },
 
     async claimAbandoned(limit) {
@@ -141,9 +147,14 @@ export function memoryRuns(book: Book): RunStore {
   function accept(owner: Owner, news: NewRun, whenBusy: WhenBusy): RunEntry {
     const found = book.find(owner, news.thread_id);
     if (found?.runs.some((run) => run.id === news.id)) throw runExists(news.id);
-    if (found && isBusy(found)) mayWait(found, whenBusy);
+    const { rewind_to } = news;
+    if (found && isBusy(found)) mayWait(found, rewind_to === undefined ? whenBusy : "reject");
+    const place = rewind_to === undefined ? undefined : placeOf(found, rewind_to);
     book.makeRoom(found);
-    return append(found ?? newThread(book, owner, news.thread_id), news, whenBusy === "front");
+    const thread = found ?? newThread(book, owner, { id: news.thread_id });
+    const run = append(thread, news, whenBusy === "front");
+    if (place !== undefined) rewind(book, thread, place);
+    return run;
   }
 
   function mayWait(thread: ThreadEntry, whenBusy: WhenBusy): void {
@@ -164,7 +175,7 @@ export function memoryRuns(book: Book): RunStore {
   }
 
   function newRun(thread: ThreadEntry, news: NewRun): LiveRun {
-    const { id, agent, metadata, idempotency_key: key } = news;
+    const { id, agent, metadata, idempotency_key: key, resumes } = news;
     const request = jsonCopy(news.request);
     return {
       thread,
@@ -172,6 +183,7 @@ export function memoryRuns(book: Book): RunStore {
       agent,
       metadata: { ...metadata },
       key,
+      resumes,
       createdAt: now(),
       status: "pending",
       attempt: 1,

@@ -1,20 +1,24 @@
 // Threads in memory. What is returned is a copy: nothing a caller does to it reaches the store.
 
 import type { Owner } from "../../core/ids.ts";
-import type { Page, Thread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
+import type { NewThread, Page, Thread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
 import type { Book } from "./book.ts";
+import { empty, fill, setSlot, sizeOf } from "./content.ts";
 import { isBusy, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
+import { shelfBytes } from "./shelves.ts";
 
 export function memoryThreads(book: Book): ThreadStore {
   return {
-    async create(owner, { id, title, metadata }) {
-      if (book.find(owner, id)) throw threadExists(id);
+    async create(owner, given) {
+      const news = jsonCopy(given);
+      if (book.find(owner, news.id)) throw threadExists(news.id);
       book.makeRoom();
-      const thread = newThread(book, owner, id);
-      describe(book, thread, { metadata, ...(title === undefined ? {} : { title }) });
+      const thread = newThread(book, owner, news);
+      describe(book, thread, news);
+      fill(book, thread, news);
       return toThread(thread);
     },
 
@@ -28,10 +32,12 @@ export function memoryThreads(book: Book): ThreadStore {
     },
 
     async update(owner, id, change) {
-      const thread = book.find(owner, id);
+      const { forget } = change;
+      const thread = forget ? findFree(book, owner, id) : book.find(owner, id);
       if (!thread) return undefined;
       book.makeRoom(thread);
       describe(book, thread, change);
+      for (const key of forget ?? []) setSlot(book, thread, { key });
       thread.updatedAt = book.limits.now();
       return toThread(thread);
     },
@@ -52,12 +58,10 @@ export function memoryThreads(book: Book): ThreadStore {
     async clear(owner, id) {
       const thread = findFree(book, owner, id);
       if (!thread) return false;
-      book.weigh(thread, -thread.contentBytes);
-      thread.contentBytes = 0;
+      empty(book, thread);
       book.forgetCalls(thread);
-      thread.messageCount = 0;
-      thread.messages = [];
-      thread.state = undefined;
+      book.weigh(thread, -shelfBytes(thread));
+      thread.shelves = undefined;
       thread.outcome = "idle";
       thread.updatedAt = book.limits.now();
       book.touch(thread);
@@ -72,12 +76,17 @@ export function memoryThreads(book: Book): ThreadStore {
 }
 
 /** Adds an empty thread to the book. */
-export function newThread(book: Book, owner: Owner, id: string): ThreadEntry {
+export function newThread(
+  book: Book,
+  owner: Owner,
+  { id, agent, parent }: Pick<NewThread, "id" | "agent" | "parent">,
+): ThreadEntry {
   const now = book.limits.now();
   const thread: ThreadEntry = {
     owner: { tenant: owner.tenant, user: owner.user },
     id,
-    agent: undefined,
+    parent,
+    agent,
     title: undefined,
     metadata: {},
     outcome: "idle",
@@ -92,8 +101,9 @@ export function newThread(book: Book, owner: Owner, id: string): ThreadEntry {
     queue: [],
     begunCount: 0,
     deferred: undefined,
+    shelves: undefined,
     messageCount: 0,
-    bytes: THREAD_BYTES,
+    bytes: THREAD_BYTES + (parent ? sizeOf(parent) : 0),
     contentBytes: 0,
     packed: undefined,
   };
@@ -126,6 +136,7 @@ function page(threads: readonly ThreadEntry[], { limit, cursor, ...filter }: Thr
   const start = cursor === undefined ? undefined : decodePosition(cursor);
   const q = filter.q?.toLowerCase();
   const found = threads
+    .filter((thread) => isOfFamily(thread, filter))
     .filter((thread) => filter.agent === undefined || thread.agent === filter.agent)
     .filter((thread) => filter.status === undefined || statusOf(thread) === filter.status)
     .filter((thread) => q === undefined || thread.title?.toLowerCase().includes(q))
@@ -133,6 +144,11 @@ function page(threads: readonly ThreadEntry[], { limit, cursor, ...filter }: Thr
     .filter((thread) => start === undefined || newestFirst(start, thread) < 0);
   const { items, ...next } = pageOf(found, limit, encodePosition);
   return { items: items.map(toThread), ...next };
+}
+
+function isOfFamily({ parent }: ThreadEntry, query: Pick<ThreadQuery, "parent" | "children">): boolean {
+  if (query.parent !== undefined) return parent?.thread_id === query.parent;
+  return query.children === true || parent === undefined;
 }
 
 function newestFirst(
@@ -145,12 +161,13 @@ function newestFirst(
 const statusOf = (thread: ThreadEntry) => (isBusy(thread) ? "busy" : thread.outcome);
 
 function toThread(thread: ThreadEntry): Thread {
-  const { id, agent, title, metadata } = thread;
+  const { id, agent, title, metadata, parent } = thread;
   return {
     id,
     ...(agent === undefined ? {} : { agent }),
     ...(title === undefined ? {} : { title }),
     metadata: { ...metadata },
+    ...(parent ? { parent: { ...parent } } : {}),
     status: statusOf(thread),
     message_count: thread.messageCount,
     created_at: new Date(thread.createdAt).toISOString(),

@@ -27,6 +27,7 @@ export function createBus(redis: Connection, hub: Hub, { channelOfUser }: Delive
       local.publish(owner, event);
       redis.tell(channelOfUser(owner), name + JSON.stringify(event));
     },
+    announce: (event) => local.announce(event),
     subscribe: (owner, signal) => local.subscribe(owner, signal),
     close: () => local.close(),
   };

@@ -22,6 +22,9 @@ export function changesOf(drafts: readonly Draft[]): Changes {
   return { added: messages.length / 2, args: [...messages, ...slots] };
 }
 
+/** That a slot goes. */
+export const deletionOf = (key: string) => slotArgs({ key });
+
 function slotArgs({ key, value, patch }: Extract<Change, { event: "on_state" }>["data"]): string[] {
   const name = patchName(key);
   if (patch) {

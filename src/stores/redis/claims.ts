@@ -8,9 +8,8 @@ import type { Engine } from "./engine.ts";
 import { threadIdOf, threadKeys, threadTag } from "./keys.ts";
 import type { Note } from "./notes.ts";
 import { claimOf } from "./records.ts";
-import { claimNext } from "./scripts/claim-next.ts";
 import type { ClaimReply } from "./scripts/replies.ts";
-import { takeOver } from "./scripts/take-over.ts";
+import { type TakeOverReply, takeOver } from "./scripts/take-over.ts";
 
 /** Threads that are looked at at once. */
 const AT_ONCE = 32;
@@ -19,7 +18,7 @@ const AT_ONCE = 32;
 export interface Claims {
   /** The run is this process's to write from here on. `note`: that of its thread, if it is known. */
   taken(threadId: string, reply: ClaimReply, note?: Note): Claim;
-  /** The next waiting run of a thread, if the thread is free. */
+  /** A thread's run that nobody executes any more, or else its next waiting run, if the thread is free. */
   next(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /** Runs that nobody executes, tenant by tenant, `limit` at most. Those that died too often are ended instead. */
   abandoned(limit: number): Promise<Claim[]>;
@@ -36,14 +35,12 @@ export function createClaims({ redis, due, writer, pages, limits }: Engine): Cla
     },
 
     async next(owner, threadId) {
-      const keys = threadKeys(threadTag(owner, threadId));
-      const found = await redis.run(claimNext, keys, { lease_ms, by: randomId() });
-      return found ? claims.taken(threadId, found) : undefined;
+      return takenUp(threadId, await reachFor(threadTag(owner, threadId)));
     },
 
     async abandoned(limit) {
       const taken: Claim[] = [];
-      if (mayHaveRunOutUnseen()) return taken;
+      if (graceMs() > 0) return taken;
       const until = performance.now() + lease_ms / 3;
       while (taken.length < limit && performance.now() < until) {
         const picked = await pick(Math.min(AT_ONCE, limit - taken.length), taken.length > 0);
@@ -59,10 +56,13 @@ export function createClaims({ redis, due, writer, pages, limits }: Engine): Cla
   };
   return claims;
 
-  /** While Redis was away nobody could renew a lease. Those who are alive do so first when it is back. */
-  function mayHaveRunOutUnseen(): boolean {
+  /**
+   * How much longer than said leases last: while Redis was away nobody could renew one, and those who are alive do so
+   * first when it is back. What was over before it went away stays so.
+   */
+  function graceMs(): number {
     const { ms, ago } = redis.lastOutage;
-    return ms > lease_ms / 2 && ago < lease_ms / 2;
+    return ms > lease_ms / 2 && ago < lease_ms / 2 ? ms + ago : 0;
   }
 
   /** Throws `unavailable`, unless something is taken already. */
@@ -76,17 +76,22 @@ export function createClaims({ redis, due, writer, pages, limits }: Engine): Cla
   }
 
   async function lookAfter(picked: Note): Promise<Claim | undefined> {
-    const id = threadIdOf(picked.thread);
-    const keys = threadKeys(picked.thread);
-    const found = await redis.run(takeOver, keys, { lease_ms, attempts, by: randomId() });
-    if (found[0] === "idle" || found[0] === "held") {
-      await due.put(picked, found[1]);
-      return undefined;
-    }
-    const claim = claims.taken(id, found[1], picked);
+    const found = await reachFor(picked.thread);
+    if (found[0] === "idle" || found[0] === "held") await due.put(picked, found[1]);
+    return takenUp(threadIdOf(picked.thread), found, picked);
+  }
+
+  function reachFor(thread: string): Promise<TakeOverReply> {
+    const args = { lease_ms, attempts, by: randomId(), grace_ms: graceMs() };
+    return redis.run(takeOver, threadKeys(thread), args);
+  }
+
+  async function takenUp(threadId: string, found: TakeOverReply, note?: Note): Promise<Claim | undefined> {
+    if (found[0] === "idle" || found[0] === "held") return undefined;
+    const claim = claims.taken(threadId, found[1], note);
     if (found[0] === "claimed") return claim;
     await giveUp(claim.lease, found[2]);
-    return claims.next(claim.lease.owner, id);
+    return claims.next(claim.lease.owner, threadId);
   }
 
   async function giveUp(lease: Lease, died: number): Promise<void> {

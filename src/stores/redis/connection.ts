@@ -135,12 +135,13 @@ export class Connection {
 async function evaluate(
   client: Client,
   { sha, text, keys }: Script<string, string, unknown>,
-  values: readonly string[],
+  values: string[],
 ): Promise<unknown> {
+  // The values are one argument: there may be more of them than a call of a function can have.
   try {
-    return await client.evalsha(sha, keys.length, ...values);
+    return await client.evalsha(sha, keys.length, values);
   } catch (error) {
     if (!isUnknownScript(error)) throw error;
-    return client.eval(text, keys.length, ...values);
+    return client.eval(text, keys.length, values);
   }
 }

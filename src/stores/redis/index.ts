@@ -19,9 +19,11 @@ import { redisEvents } from "./events.ts";
 import { Feeds } from "./feeds.ts";
 import { redisHttpTools } from "./http-tools.ts";
 import { Hub } from "./hub.ts";
+import { redisItems } from "./items.ts";
 import { DEPLOYMENT, PROBE, SECRET } from "./keys.ts";
 import { createLifetime, quietly } from "./lifetime.ts";
 import { createPages } from "./pages.ts";
+import { redisQuotas } from "./quotas.ts";
 import { createRecorder } from "./record.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
 import { redisRuns } from "./runs.ts";
@@ -119,6 +121,8 @@ function assemble(
     sandboxes: redisSandboxes(redis),
     httpTools: redisHttpTools(redis),
     deferredCalls: redisDeferredCalls(engine),
+    items: redisItems(engine),
+    quotas: redisQuotas(redis),
     bus,
     isDurable: true,
     shared,

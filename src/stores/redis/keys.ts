@@ -6,6 +6,7 @@
 
 import { hash } from "node:crypto";
 import type { Owner } from "../../core/ids.ts";
+import type { Shelf } from "../../core/items.ts";
 
 /** How long a call may ask again whether it was carried out, when its answer was lost, in ms. */
 export const ASKING_MS = 60_000;
@@ -54,6 +55,11 @@ export const THREAD = [
   "deferred",
   /** Hash: a call of those → its result. */
   "replies",
+  /** Hashes, a shelf each: an item's key → its version, time and value. */
+  "notes",
+  "tasks",
+  "reflections",
+  "settings",
 ] as const;
 
 export type ThreadKeys = Readonly<Record<(typeof THREAD)[number], string>>;
@@ -69,6 +75,21 @@ export const deletedKey = (thread: string, call: string) => `sk:{${thread}}:dele
 
 /** Stream: what a run said. */
 export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:events:${runId}`;
+
+/**
+ * `items`: a shelf of a thread's, or of an owner's agent. `meta`: what the shelf goes with, which is itself where that is
+ * nothing. `done`: that a call has changed it, for as long as it may ask again.
+ */
+export function shelfKeys({ owner, of, kind }: Shelf, call: string) {
+  if ("agent" in of) {
+    const place = `sk:{${ownerTag(owner)}}`;
+    const items = `${place}:${kind}:${of.agent}`;
+    return { items, meta: items, done: `${place}:done:${call}` };
+  }
+  const thread = threadTag(owner, of.thread);
+  const { meta, [kind]: items } = threadKeys(thread);
+  return { items, meta, done: `sk:{${thread}}:done:${call}` };
+}
 
 /** Sorted set: an owner's threads by their last change. */
 export const threadsKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:threads`;

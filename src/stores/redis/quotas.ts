@@ -16,8 +16,7 @@ import {
   type UsageRow,
 } from "../../core/quota-store.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { openClients } from "./client.ts";
-import { Connection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { ASKING_MS, heldKeys, ownerTag, quotaKeys, settledKey } from "./keys.ts";
 import { countHeld } from "./scripts/count-held.ts";
 import { hold } from "./scripts/hold.ts";
@@ -29,26 +28,7 @@ import { reserve } from "./scripts/reserve.ts";
 import { settleCall } from "./scripts/settle-call.ts";
 import { takeRequest } from "./scripts/take-request.ts";
 
-const DEADLINE_MS = 3_000;
-/** How long a settlement waits for a Redis that is away: as long as a run does, in ms. */
-const PATIENCE_MS = 10_000;
 const KEPT_MS = USAGE_DAYS * 86_400_000;
-
-/** With a connection of its own. Throws as `createRedisStores` does. */
-export async function openRedisQuotas(
-  url: string,
-  now?: () => number,
-): Promise<{ quotas: QuotaStore; close(): void }> {
-  const clients = await openClients(url, DEADLINE_MS);
-  const redis = new Connection(clients, PATIENCE_MS, now);
-  return {
-    quotas: redisQuotas(redis),
-    close() {
-      redis.close();
-      clients.messages.disconnect();
-    },
-  };
-}
 
 export function redisQuotas(redis: Pick<Connection, "run" | "insist">): QuotaStore {
   return {

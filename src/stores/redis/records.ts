@@ -10,12 +10,13 @@ import type { ThreadReply } from "./scripts/describe-thread.ts";
 import type { ClaimReply, ViewReply } from "./scripts/replies.ts";
 
 export function threadOf(id: string, reply: ThreadReply): Thread {
-  const [agent, title, metadata, outcome, created, updated, messages, isBusy] = reply;
+  const [agent, title, metadata, outcome, created, updated, messages, isBusy, , parent] = reply;
   return {
     id,
     ...(agent === null ? {} : { agent }),
     ...(title === null ? {} : { title: JSON.parse(title) }),
     metadata: JSON.parse(metadata ?? "{}"),
+    ...(parent === null ? {} : { parent: JSON.parse(parent) }),
     status: isBusy ? "busy" : ((outcome ?? "idle") as ThreadStatus),
     message_count: messages,
     created_at: dateOf(created),
@@ -24,13 +25,13 @@ export function threadOf(id: string, reply: ThreadReply): Thread {
 }
 
 /** What a run is made as, and what `start` is told of it. */
-export type Made = Pick<RunRecord, "agent" | "metadata">;
+export type Made = Pick<RunRecord, "agent" | "metadata" | "resumes">;
 
 export function runOf(thread_id: string, [id, made, end, attempt]: ViewReply): RunRecord {
   const [created, text = ""] = split(made, 1);
-  const { agent, metadata } = JSON.parse(text) as Made;
+  const { agent, metadata, resumes } = JSON.parse(text) as Made;
   const known = { id, thread_id, agent };
-  const rest = { metadata, created_at: dateOf(created) };
+  const rest = { ...(resumes === undefined ? {} : { resumes }), metadata, created_at: dateOf(created) };
   if (end === null) {
     const status = attempt === null ? "pending" : "running";
     return { ...known, status, attempt: Number(attempt ?? 1), usage: NO_USAGE, ...rest };

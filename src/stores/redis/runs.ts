@@ -14,7 +14,15 @@ import {
 import { randomId } from "../../lib/random-id.ts";
 import { draftOf, neverStarted, stamp } from "../endings.ts";
 import { badCursor, pageOf } from "../page.ts";
-import { inboxFull, leaseLost, queueFull, runExists, tenantFull, threadBusy } from "../refusals.ts";
+import {
+  cannotRewind,
+  inboxFull,
+  leaseLost,
+  queueFull,
+  runExists,
+  tenantFull,
+  threadBusy,
+} from "../refusals.ts";
 import { endingIn } from "./changes.ts";
 import { createClaims } from "./claims.ts";
 import type { Engine } from "./engine.ts";
@@ -25,6 +33,7 @@ import { rowsOf } from "./rows.ts";
 import { begunRun } from "./scripts/begun-run.ts";
 import { findRun } from "./scripts/find-run.ts";
 import { inspectLease } from "./scripts/inspect-lease.ts";
+import { knownRun } from "./scripts/known-run.ts";
 import { listRuns } from "./scripts/list-runs.ts";
 import { releaseLease } from "./scripts/release-lease.ts";
 import { renewLease } from "./scripts/renew-lease.ts";
@@ -68,6 +77,10 @@ export function redisRuns(engine: Engine): RunStore {
 
     async get(owner, threadId, runId) {
       return find(owner, threadId, runId);
+    },
+
+    async known(owner, threadId, key) {
+      return seen(owner, threadId, await redis.run(knownRun, keysOf(owner, threadId), { key }));
     },
 
     async list(owner, threadId, { limit, cursor }) {
@@ -185,12 +198,13 @@ export function redisRuns(engine: Engine): RunStore {
     quietly(lifetime.list(owner, run.thread_id));
     const when = { when_free: whenFree, when_busy: whenBusy, length: queueLength };
     const args = { ...argsOf(owner, run), ...when, lease_ms, by: randomId() };
-    const reply = await redis.run(startRun, keysOf(owner, run.thread_id), args);
+    const rewound = run.rewind_to === undefined ? [] : [run.rewind_to];
+    const reply = await redis.run(startRun, keysOf(owner, run.thread_id), args, rewound);
     if (reply[0] === "claimed" || reply[0] === "queued") await replicas.confirm();
     return reply;
   }
 
-  function accepted({ id, thread_id }: NewRun, reply: StartReply): Waits {
+  function accepted({ id, thread_id, rewind_to = "" }: NewRun, reply: StartReply): Waits {
     switch (reply[0]) {
       case "claimed":
         throw new Error("A run that is to wait was claimed.");
@@ -203,6 +217,8 @@ export function redisRuns(engine: Engine): RunStore {
         throw queueFull(thread_id, queueLength);
       case "exists":
         throw runExists(id);
+      case "unknown":
+        throw cannotRewind(rewind_to);
       case "none":
         throw tenantFull(tenantQueueLength);
     }
@@ -233,8 +249,8 @@ export function redisRuns(engine: Engine): RunStore {
 /** What becomes of a run that is not claimed. */
 type Waits = Exclude<StartResult, { outcome: "claimed" }>;
 
-function argsOf(owner: Owner, { id, agent, metadata, request, idempotency_key }: NewRun) {
-  const made: Made = { agent, metadata };
+function argsOf(owner: Owner, { id, agent, metadata, request, resumes, idempotency_key }: NewRun) {
+  const made: Made = { agent, metadata, ...(resumes === undefined ? {} : { resumes }) };
   return {
     ...{ run: id, owner: ownerText(owner), agent, key: idempotency_key ?? "" },
     ...{ made: JSON.stringify(made), request: JSON.stringify(request) },

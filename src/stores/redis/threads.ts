@@ -2,10 +2,12 @@
 
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
-import type { Thread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
+import type { NewThread, Thread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
+import { beginningOf } from "./beginning.ts";
+import { deletionOf } from "./changes.ts";
 import type { Engine } from "./engine.ts";
 import { ASKING_MS, deletedKey, eventsKey, threadKeys, threadTag } from "./keys.ts";
 import { ownerText, stateOf, threadOf } from "./records.ts";
@@ -22,13 +24,15 @@ export function redisThreads({ redis, lifetime }: Engine): ThreadStore {
   const keysOf = (owner: Owner, id: string) => threadKeys(threadTag(owner, id));
 
   return {
-    async create(owner, { id, title, metadata }) {
+    async create(owner, thread) {
+      const { id, agent = "", parent } = thread;
       await lifetime.list(owner, id);
-      const args = { ...described({ title, metadata }), owner: ownerText(owner) };
-      const more = { by: randomId(), ttl: lifetime.ttlOf("idle") };
-      const created = await redis.run(createThread, keysOf(owner, id), { ...args, ...more });
+      const { added, args } = beginningOf(thread);
+      const about = { ...described(thread), agent, parent: parent ? JSON.stringify(parent) : "" };
+      const more = { owner: ownerText(owner), by: randomId(), ttl: lifetime.ttlOf("idle"), added };
+      const created = await redis.run(createThread, keysOf(owner, id), { ...about, ...more }, args);
       if (created === 0) throw threadExists(id);
-      return newThread(id, new Date(created).toISOString(), { title, metadata });
+      return newThread(thread, added, new Date(created).toISOString());
     },
 
     async get(owner, id) {
@@ -50,7 +54,9 @@ export function redisThreads({ redis, lifetime }: Engine): ThreadStore {
     },
 
     async update(owner, id, change) {
-      if ((await redis.run(updateThread, keysOf(owner, id), described(change))) === 0) return undefined;
+      const forgotten = change.forget?.flatMap(deletionOf) ?? [];
+      const reply = await redis.run(updateThread, keysOf(owner, id), described(change), forgotten);
+      if (!isDone(id, reply)) return undefined;
       await lifetime.changed(owner, id);
       return find(owner, id, (life) => lifetime.used(owner, id, life));
     },
@@ -105,10 +111,15 @@ interface Found {
   readonly place: Listed;
 }
 
-function newThread(id: string, now: string, { title, metadata }: Described): Thread {
-  const times = { created_at: now, updated_at: now };
-  const text = title === undefined ? {} : { title };
-  return { id, ...text, metadata: { ...metadata }, status: "idle", message_count: 0, ...times };
+function newThread({ id, agent, title, metadata, parent }: NewThread, messages: number, now: string): Thread {
+  return {
+    id,
+    ...(agent === undefined ? {} : { agent }),
+    ...(title === undefined ? {} : { title }),
+    metadata: { ...metadata },
+    ...(parent === undefined ? {} : { parent: { ...parent } }),
+    ...{ status: "idle", message_count: messages, created_at: now, updated_at: now },
+  };
 }
 
 interface Described {
@@ -130,7 +141,12 @@ function isDone(id: string, reply: string | 0 | 1): boolean {
   return reply === 1;
 }
 
-function fits(thread: Thread, { agent, status, q }: Pick<ThreadQuery, "agent" | "status" | "q">): boolean {
+function fits(
+  thread: Thread,
+  { agent, status, q, parent, children }: Omit<ThreadQuery, "limit" | "cursor">,
+): boolean {
+  if (parent !== undefined && thread.parent?.thread_id !== parent) return false;
+  if (parent === undefined && !children && thread.parent) return false;
   if (agent !== undefined && thread.agent !== agent) return false;
   if (status !== undefined && thread.status !== status) return false;
   return q === undefined || (thread.title?.toLowerCase().includes(q.toLowerCase()) ?? false);

@@ -1,15 +1,12 @@
 // API keys in a file of their own, `keys.db`. Unlike the file of threads any number of processes have it open at
 // once: keys are made and revoked on the command line while the server runs.
 
-import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { type ApiKey, type ApiKeyStore, apiKeyExists } from "../../core/api-keys.ts";
-import { AppError, messageOf } from "../../core/errors.ts";
 import type { Scope } from "../../core/principal.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
-import { storeClosed } from "../refusals.ts";
 import { ownerOf, ownerText } from "./keys.ts";
+import { openSmallFile, type SmallFile } from "./small-file.ts";
 
 /** `owner` is the JSON of [tenant, user], `tenant` of the tenant, `scopes` of a list. Times are ms since 1970. */
 const SCHEMA = `
@@ -26,10 +23,6 @@ CREATE TABLE api_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX api_keys_by_age ON api_keys (created_at, id);
 `;
-const VERSION = 1;
-
-/** How long a process waits for one that is just writing, in ms. */
-const BUSY_MS = 2_000;
 
 interface Row {
   readonly id: string;
@@ -50,17 +43,15 @@ export interface OpenApiKeys {
 
 /** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
 export function openSqliteApiKeys(dataDir: string, now: () => number = Date.now): OpenApiKeys {
-  const path = join(dataDir, "keys.db");
-  const file = translated(path, () => open(dataDir, path));
-  return {
-    keys: keysIn(file, <T>(work: () => T) => translated(path, work, file), now),
-    close() {
-      if (file.isOpen) file.close();
-    },
-  };
+  const file = openSmallFile({
+    ...{ path: join(dataDir, "keys.db"), content: "The API keys", schema: SCHEMA },
+    pragmas: "PRAGMA synchronous = FULL",
+  });
+  return { keys: keysIn(file, now), close: file.close };
 }
 
-function keysIn(file: DatabaseSync, ask: <T>(work: () => T) => T, now: () => number): ApiKeyStore {
+function keysIn(file: SmallFile, now: () => number): ApiKeyStore {
+  const { ask } = file;
   const insert = file.prepare(
     `INSERT INTO api_keys (${COLUMNS}, tenant) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT DO NOTHING RETURNING ${COLUMNS}`,
   );
@@ -114,38 +105,4 @@ function shown({ owner, scopes, created_at, expires_at, revoked_at, id, name }: 
     ...(expires_at === null ? {} : { expires_at }),
     ...(revoked_at === null ? {} : { revoked_at: new Date(revoked_at).toISOString() }),
   };
-}
-
-function open(dataDir: string, path: string): DatabaseSync {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const file = new DatabaseSync(path, { timeout: BUSY_MS });
-  try {
-    chmodSync(path, 0o600);
-    // Of two that open it at once, the second one waits here and finds the table made.
-    file.exec("PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
-    const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
-    if (version > VERSION)
-      throw new AppError(
-        "unavailable",
-        `\`${path}\` was written by a newer version of this program. Use that.`,
-      );
-    if (version === 0) file.exec(`${SCHEMA} PRAGMA user_version = ${VERSION}`);
-    file.exec("COMMIT");
-    return file;
-  } catch (error) {
-    file.close();
-    throw error;
-  }
-}
-
-function translated<T>(path: string, work: () => T, file?: DatabaseSync): T {
-  try {
-    return work();
-  } catch (error) {
-    if (file && !file.isOpen) throw storeClosed();
-    if (error instanceof AppError) throw error;
-    throw new AppError("unavailable", `The API keys in \`${path}\` cannot be reached: ${messageOf(error)}.`, {
-      cause: error,
-    });
-  }
 }

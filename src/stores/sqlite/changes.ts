@@ -2,11 +2,12 @@
 
 import type { Message, UserMessage } from "../../core/message.ts";
 import { merge } from "../../core/run.ts";
-import type { RunStatus } from "../../core/stores.ts";
+import type { NewThread, RunStatus } from "../../core/stores.ts";
 import { type Change, type Ending, endingOf, THREAD_STATUS } from "../endings.ts";
 import type { Limits } from "../options.ts";
+import { cannotRewind } from "../refusals.ts";
 import type { Database } from "./database.ts";
-import type { RowKey } from "./keys.ts";
+import type { RowKey, ThreadKey } from "./keys.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
@@ -20,6 +21,10 @@ const STATUS = `CASE WHEN
 export interface Changes {
   /** Carries out a change that a run's event means; `seq` is the event's number. Inside a transaction. */
   apply(key: RowKey, change: Change, seq: number): void;
+  /** Gives a thread what it begins with. Inside a transaction. */
+  fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
+  /** Forgets a message and all after it. Inside a transaction. Throws `invalid_request` when there is none. */
+  rewind(thread: ThreadKey, messageId: string): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
   touchThread(owner: string, threadId: string): void;
   /** Whether a run is active on a thread, or else waits for it. */
@@ -38,6 +43,9 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   const count = database.query(
     "UPDATE threads SET message_count = message_count + ? WHERE owner = ? AND id = ?",
   );
+  const forgetFrom = database.query(`
+    DELETE FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
+      SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`);
   const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
   const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
   const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);
@@ -66,9 +74,19 @@ export function createChanges(database: Database, { now }: Limits): Changes {
 
   return {
     apply(key, change, seq) {
-      if (change.event === "on_message") addMessage(key, change.data.message);
-      else if (change.event === "on_state") setSlot(key, change.data);
+      const thread = [key[0], key[1]] as const;
+      if (change.event === "on_message") takeIn(key, change.data.message);
+      else if (change.event === "on_state") setSlot(thread, change.data);
       else settle(key, endingOf(change), seq);
+    },
+    fill(thread, { messages = [], state = {} }) {
+      for (const message of messages) addMessage(thread, message);
+      for (const [key, value] of Object.entries(state)) setSlot(thread, { key, value });
+    },
+    rewind(thread, messageId) {
+      const forgotten = forgetFrom.run(...thread, messageId);
+      if (forgotten === 0) throw cannotRewind(messageId);
+      count.run(-forgotten, ...thread);
     },
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);
@@ -86,19 +104,23 @@ export function createChanges(database: Database, { now }: Limits): Changes {
     },
   };
 
-  function addMessage(key: RowKey, message: Message): void {
-    const [owner, threadId] = key;
-    const added = insertMessage.run(owner, threadId, message.id, JSON.stringify(message));
-    count.run(added, owner, threadId);
+  /** Out of the inbox, if it waited there, and into the thread. */
+  function takeIn(key: RowKey, message: Message): void {
+    addMessage([key[0], key[1]], message);
     takeLeft.run(...key, message.id);
   }
 
-  function setSlot([owner, threadId]: RowKey, change: Extract<Change, { event: "on_state" }>["data"]): void {
+  function addMessage(thread: ThreadKey, message: Message): void {
+    const added = insertMessage.run(...thread, message.id, JSON.stringify(message));
+    count.run(added, ...thread);
+  }
+
+  function setSlot(thread: ThreadKey, change: Extract<Change, { event: "on_state" }>["data"]): void {
     const { key, value, patch } = change;
-    const before = patch && selectSlot.get(owner, threadId, key);
+    const before = patch && selectSlot.get(...thread, key);
     const after = patch ? merge(before && JSON.parse(before.value), patch) : value;
-    if (after === undefined) deleteSlot.run(owner, threadId, key);
-    else upsertSlot.run(owner, threadId, key, JSON.stringify(after));
+    if (after === undefined) deleteSlot.run(...thread, key);
+    else upsertSlot.run(...thread, key, JSON.stringify(after));
   }
 
   function settle(key: RowKey, ending: Ending, seq: number): void {

@@ -1,8 +1,8 @@
-// Everything in one SQLite file, for one process. What a method has changed survives the death of the process, and
-// that of the machine too, except for events that nothing is built upon (deltas, progress, brackets of model
-// calls): those are on disk with the next event that counts.
+// Everything in one SQLite file, for one process; quotas in `usage.db` beside it. What a method has changed survives the
+// death of the process, and that of the machine too, except for events that nothing is built upon (deltas, progress,
+// brackets of model calls): those are on disk with the next event that counts.
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Stores } from "../../core/stores.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
@@ -11,6 +11,8 @@ import { sqliteDeferredCalls } from "./deferred-calls.ts";
 import { createEngine, type Engine } from "./engine.ts";
 import { sqliteEvents } from "./events.ts";
 import { sqliteHttpTools } from "./http-tools.ts";
+import { sqliteItems } from "./items.ts";
+import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
 import { sqliteRuns } from "./runs.ts";
 import { sqliteSandboxes } from "./sandboxes.ts";
 import { sqliteThreads } from "./threads.ts";
@@ -24,16 +26,21 @@ const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 24 * 3_6
 /** Throws `unavailable` when the file is in use by another process, or cannot be used. */
 export function createSqliteStores(options: SqliteLocation & StoreOptions): Stores {
   const path = "path" in options ? options.path : join(options.dataDir, "skein.db");
-  const database = new Database(path);
+  const limits = { ...DEFAULTS, ...KEPT, ...options };
+  const opened: { close(): void }[] = [];
   try {
-    return database.read(() => assemble(createEngine(database, { ...DEFAULTS, ...KEPT, ...options })));
+    const database = new Database(path);
+    opened.push(database);
+    const quotas = openSqliteQuotas(dirname(path), limits.now);
+    opened.push(quotas);
+    return database.read(() => assemble(createEngine(database, limits), quotas));
   } catch (error) {
-    database.close();
+    for (const file of opened) file.close();
     throw error;
   }
 }
 
-function assemble(engine: Engine): Stores {
+function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): Stores {
   const { database, live, queue, writer, lifetime } = engine;
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
@@ -44,6 +51,8 @@ function assemble(engine: Engine): Stores {
     sandboxes: sqliteSandboxes(engine),
     httpTools: sqliteHttpTools(engine),
     deferredCalls: sqliteDeferredCalls(engine),
+    items: sqliteItems(engine),
+    quotas,
     bus,
     isDurable: true,
   };
@@ -59,6 +68,7 @@ function assemble(engine: Engine): Stores {
       writer.flush();
       live.close();
       queue.close();
+      closeQuotas();
       database.close();
     },
   };

@@ -11,6 +11,8 @@ import { ownerOf, type ThreadKey, threadOf, threadText } from "./keys.ts";
 export interface Queue {
   /** On how many threads of the owner's tenant runs are active or wait. */
   count(owner: string): number;
+  /** Whether somebody executes the thread's run. */
+  isHeld(thread: ThreadKey): boolean;
   /** Somebody executes the thread's run, and says so again within a lease. */
   hold(thread: ThreadKey): void;
   /** Nobody executes the thread's run. Whoever executes runs is called. */
@@ -36,6 +38,7 @@ export function createQueue(database: Database, limits: Limits): Queue {
 
   const queue: Queue = {
     count: (owner) => turns.count(tenantOf(owner)),
+    isHeld: (thread) => turns.isHeld(threadText(thread)),
     hold: (thread) => turns.hold(tenantOf(thread[0]), threadText(thread)),
     wait(thread) {
       queue.putBack(thread);

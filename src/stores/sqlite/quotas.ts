@@ -24,7 +24,8 @@ import {
 } from "../../core/quota-store.ts";
 import { namesOf } from "../quota-names.ts";
 import { requestRate } from "../request-rate.ts";
-import { openUsageFile, type UsageFile } from "./usage-file.ts";
+import type { SmallFile } from "./small-file.ts";
+import { openUsageFile } from "./usage-file.ts";
 
 export interface OpenQuotas {
   readonly quotas: QuotaStore;
@@ -37,14 +38,15 @@ export function openSqliteQuotas(dataDir: string, now: () => number = Date.now):
   return { quotas: quotasIn(file, now), close: file.close };
 }
 
-function quotasIn(file: UsageFile, now: () => number): QuotaStore {
-  const { change } = file;
+function quotasIn(file: SmallFile, now: () => number): QuotaStore {
+  const { ask, change } = file;
   const sql = statements(file);
+  const take = requestRate(now);
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
 
   return {
-    take: requestRate(now),
+    take: async (owner, perMinute) => ask(() => take(owner, perMinute)),
 
     async hold(owner, { thing, id, ms }, most) {
       const { tenant, user } = namesOf(owner);
@@ -148,7 +150,7 @@ function quotasIn(file: UsageFile, now: () => number): QuotaStore {
   }
 }
 
-function statements(file: UsageFile) {
+function statements(file: SmallFile) {
   const by = (column: "tenant" | "user") => ({
     held: file.prepare(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),
     reserved: file.prepare(

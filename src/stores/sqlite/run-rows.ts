@@ -11,6 +11,7 @@ export interface RunRow {
   readonly attempt: number;
   /** Attempts that ended because the run was given back. */
   readonly released: number;
+  readonly resumes: string | null;
   readonly stop_reason: string | null;
   readonly error: string | null;
   readonly usage: string;
@@ -22,12 +23,14 @@ export interface RunRow {
 
 /** All of it but the request, which may be long. */
 export const RUN_COLUMNS =
-  "owner, thread_id, id, agent, status, attempt, released, stop_reason, error, usage, metadata, stop, created_at, ended_at";
+  "owner, thread_id, id, agent, status, attempt, released, resumes, stop_reason, error, usage, metadata, stop, created_at, ended_at";
 
 export function toRecord(row: RunRow): RunRecord {
-  const { id, thread_id, agent, status, attempt, stop_reason, error, usage, metadata, ended_at } = row;
+  const { id, thread_id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, ended_at } =
+    row;
   return {
     ...{ id, thread_id, agent, status, attempt },
+    ...(resumes === null ? {} : { resumes }),
     ...(stop_reason === null ? {} : { stop_reason }),
     ...(error === null ? {} : { error: JSON.parse(error) }),
     ...{ usage: JSON.parse(usage), metadata: JSON.parse(metadata) },

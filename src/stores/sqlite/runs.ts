@@ -37,8 +37,8 @@ export function sqliteRuns(engine: Engine): RunStore {
     VALUES (?1, ?2, '{}', 'idle', 'idle', 0, ?3, ?3, ?3) ON CONFLICT DO NOTHING`);
   const setAgent = database.query("UPDATE threads SET agent = ? WHERE owner = ? AND id = ?");
   const insertRun = database.query<RunRow>(`
-    INSERT INTO runs (owner, thread_id, id, agent, status, attempt, usage, metadata, idempotency_key, created_at, request, number, place)
-    SELECT ?1, ?2, ?3, ?4, 'pending', 1, ?5, ?6, ?7, ?8, ?9, coalesce(max(number), 0) + 1, CASE ?10
+    INSERT INTO runs (owner, thread_id, id, agent, status, attempt, usage, metadata, idempotency_key, resumes, created_at, request, number, place)
+    SELECT ?1, ?2, ?3, ?4, 'pending', 1, ?5, ?6, ?7, ?8, ?9, ?10, coalesce(max(number), 0) + 1, CASE ?11
       WHEN 'front' THEN coalesce(min(place), 0) - 1 ELSE coalesce(max(place), 0) + 1 END
     FROM runs WHERE owner = ?1 AND thread_id = ?2 RETURNING ${RUN_COLUMNS}`);
   const selectLastBegun = database.query<RunRow>(
@@ -93,6 +93,13 @@ export function sqliteRuns(engine: Engine): RunStore {
       return row && toRecord(row);
     },
 
+    async known(owner, threadId, key) {
+      const thread: ThreadKey = [ownerText(owner), threadId];
+      lifetime.visit(...thread);
+      const row = database.read(() => selectKnown.get(...thread, key));
+      return row && toRecord(row);
+    },
+
     async list(owner, threadId, { limit, cursor }) {
       const thread: ThreadKey = [ownerText(owner), threadId];
       lifetime.visit(...thread);
@@ -113,7 +120,9 @@ export function sqliteRuns(engine: Engine): RunStore {
     async claimNext(owner, threadId) {
       const thread: ThreadKey = [ownerText(owner), threadId];
       visit(thread);
-      return database.write("durable", (then) => claims.next(...thread, then));
+      return database.write("durable", (then) =>
+        queue.isHeld(thread) ? undefined : claims.abandoned(...thread, then),
+      );
     },
 
     async claimAbandoned(limit) {
@@ -222,20 +231,21 @@ export function sqliteRuns(engine: Engine): RunStore {
   }
 
   /** Whether nothing runs or waits on the thread. Throws what speaks against one more run on it. */
-  function mayCome(thread: ThreadKey, { id }: NewRun, whenBusy: WhenBusy): boolean {
+  function mayCome(thread: ThreadKey, { id, rewind_to }: NewRun, whenBusy: WhenBusy): boolean {
     if (select.get(...thread, id)) throw runExists(id);
     const ahead = changes.ahead(...thread);
     if (ahead === undefined) return true;
-    if (whenBusy === "reject") throw threadBusy(thread[1], ahead);
+    if (whenBusy === "reject" || rewind_to !== undefined) throw threadBusy(thread[1], ahead);
     const { count } = countWaiting.get(...thread) ?? { count: 0 };
     if (count >= queueLength) throw queueFull(thread[1], queueLength);
     return false;
   }
 
   function append(thread: ThreadKey, run: NewRun, whenBusy: string): RunRow {
-    const { id, agent, metadata, idempotency_key: key = null, request } = run;
+    const { id, agent, metadata, idempotency_key: key = null, resumes = null, rewind_to, request } = run;
     const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
-    const values = [id, agent, ...texts, key, now(), JSON.stringify(request), whenBusy];
+    const values = [id, agent, ...texts, key, resumes, now(), JSON.stringify(request), whenBusy];
+    if (rewind_to !== undefined) changes.rewind(thread, rewind_to);
     insertThread.run(...thread, now());
     const row = insertRun.get(...thread, ...values);
     if (!row) throw new Error("An insert returns its row.");

@@ -154,8 +154,40 @@ CREATE UNIQUE INDEX deferred_calls_by_token ON deferred_calls (token_hash);
 CREATE INDEX deferred_calls_due ON deferred_calls (due_at) WHERE due_at IS NOT NULL;
 `;
 
+// `parent` is JSON, `parent_thread` the thread that it names; a thread that works for none has neither. Items' keys are
+// JSON, as `owner` is.
+const VERSION_5 = `
+ALTER TABLE runs ADD COLUMN resumes TEXT;
+ALTER TABLE threads ADD COLUMN parent TEXT;
+ALTER TABLE threads ADD COLUMN parent_thread TEXT;
+CREATE INDEX threads_by_parent ON threads (owner, parent_thread, updated_at, id);
+
+CREATE TABLE thread_items (
+  owner TEXT NOT NULL,
+  thread_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (owner, thread_id, kind, key),
+  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE agent_items (
+  owner TEXT NOT NULL,
+  agent TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (owner, agent, kind, key)
+) STRICT;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
-const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 const VERSION = STEPS.length;
 
 /**

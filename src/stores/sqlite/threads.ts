@@ -6,32 +6,37 @@ import type { Thread, ThreadStatus, ThreadStore } from "../../core/stores.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
 import type { Engine } from "./engine.ts";
-import { ownerText } from "./keys.ts";
+import { ownerText, type ThreadKey } from "./keys.ts";
 
 interface ThreadRow {
   readonly id: string;
   readonly agent: string | null;
   readonly title: string | null;
   readonly metadata: string;
+  readonly parent: string | null;
   readonly status: ThreadStatus;
   readonly message_count: number;
   readonly created_at: number;
   readonly updated_at: number;
 }
 
-const COLUMNS = "id, agent, title, metadata, status, message_count, created_at, updated_at";
+const COLUMNS = "id, agent, title, metadata, parent, status, message_count, created_at, updated_at";
 const IN_THREAD = "owner = ? AND thread_id = ?";
 
 export function sqliteThreads({ database, changes, writer, lifetime, limits: { now } }: Engine): ThreadStore {
   const insert = database.query(`
-    INSERT INTO threads (owner, id, title, title_folded, metadata, status, outcome, message_count, created_at, updated_at, used_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, 'idle', 'idle', 0, ?6, ?6, ?6) ON CONFLICT DO NOTHING`);
+    INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, status, outcome, message_count, created_at, updated_at, used_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'idle', 'idle', 0, ?9, ?9, ?9) ON CONFLICT DO NOTHING`);
   const select = database.query<ThreadRow>(`SELECT ${COLUMNS} FROM threads WHERE owner = ? AND id = ?`);
-  const selectPage = database.query<ThreadRow>(`
-    SELECT ${COLUMNS} FROM threads
-    WHERE owner = ?1 AND (updated_at, id) < (?2, ?3)
-      AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
-    ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+  const pageOfThreads = (below: string) =>
+    database.query<ThreadRow>(`
+      SELECT ${COLUMNS} FROM threads
+      WHERE owner = ?1 AND (updated_at, id) < (?2, ?3)
+        AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
+        ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+  // Two, because each is served by an index of its own.
+  const selectAny = pageOfThreads("");
+  const selectBelow = pageOfThreads("AND parent_thread IS ?8");
   const change = database.query(`
     UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
       metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
@@ -45,20 +50,24 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
   const selectState = database.query<{ key: string; value: string }>(
     `SELECT key, value FROM state WHERE ${IN_THREAD}`,
   );
-  const clearMessages = database.query(`DELETE FROM messages WHERE ${IN_THREAD}`);
-  const clearState = database.query(`DELETE FROM state WHERE ${IN_THREAD}`);
-  const clearCalls = database.query(`DELETE FROM deferred_calls WHERE ${IN_THREAD}`);
+  const deleteSlot = database.query(`DELETE FROM state WHERE ${IN_THREAD} AND key = ?`);
+  const clearings = ["messages", "state", "deferred_calls", "thread_items"].map((table) =>
+    database.query(`DELETE FROM ${table} WHERE ${IN_THREAD}`),
+  );
   const reset = database.query(
     "UPDATE threads SET message_count = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
   );
 
   return {
-    async create(owner, { id, title, metadata }) {
-      lifetime.visit(ownerText(owner), id);
+    async create(owner, { id, agent, title, metadata, parent, ...begin }) {
+      const thread = [ownerText(owner), id] as const;
+      lifetime.visit(...thread);
+      const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
+      const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
       const row = database.write("durable", () => {
-        const text = ownerText(owner);
-        const added = insert.run(text, id, title ?? null, folded(title), JSON.stringify(metadata), now());
-        return added === 0 ? undefined : select.get(text, id);
+        if (insert.run(...thread, ...texts, ...above, now()) === 0) return undefined;
+        changes.fill(thread, begin);
+        return select.get(...thread);
       });
       if (!row) throw threadExists(id);
       return toThread(row);
@@ -70,28 +79,31 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
       return row && toThread(row);
     },
 
-    async list(owner, { limit, cursor, agent, status, q }) {
+    async list(owner, { limit, cursor, agent, status, q, parent, children }) {
       lifetime.dropThreads();
       const { updatedAt, id } = cursor === undefined ? NEWEST : decodePosition(cursor);
+      const filter = [agent ?? null, status ?? null, folded(q)];
+      const values = [ownerText(owner), updatedAt, id, ...filter, limit + 1];
       const rows = database.read(() =>
-        selectPage.all(ownerText(owner), updatedAt, id, agent ?? null, status ?? null, folded(q), limit + 1),
+        children && parent === undefined
+          ? selectAny.all(...values)
+          : selectBelow.all(...values, parent ?? null),
       );
       const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
       return { ...page, items: page.items.map(toThread) };
     },
 
-    async update(owner, id, { title, metadata }) {
-      lifetime.visit(ownerText(owner), id);
+    async update(owner, id, { title, metadata, forget }) {
+      const thread = [ownerText(owner), id] as const;
+      lifetime.visit(...thread);
+      const texts = [title ?? null, folded(title), metadata ? JSON.stringify(metadata) : null];
+      writer.flush();
       const row = database.write("durable", () => {
-        change.run(
-          title ?? null,
-          folded(title),
-          metadata ? JSON.stringify(metadata) : null,
-          ownerText(owner),
-          id,
-        );
-        changes.touchThread(ownerText(owner), id);
-        return select.get(ownerText(owner), id);
+        if (forget) assertFree(thread);
+        for (const key of forget ?? []) deleteSlot.run(...thread, key);
+        change.run(...texts, ...thread);
+        changes.touchThread(...thread);
+        return select.get(...thread);
       });
       return row && toThread(row);
     },
@@ -115,9 +127,7 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
     async clear(owner, id) {
       lifetime.visit(ownerText(owner), id);
       return whenFree(owner, id, () => {
-        clearMessages.run(ownerText(owner), id);
-        clearState.run(ownerText(owner), id);
-        clearCalls.run(ownerText(owner), id);
+        for (const clearing of clearings) clearing.run(ownerText(owner), id);
         const cleared = reset.run(ownerText(owner), id);
         changes.touchThread(ownerText(owner), id);
         return cleared;
@@ -135,10 +145,14 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
   function whenFree(owner: Owner, id: string, work: () => number): boolean {
     writer.flush();
     return database.write("durable", () => {
-      const run = changes.ahead(ownerText(owner), id);
-      if (run !== undefined) throw threadBusy(id, run);
+      assertFree([ownerText(owner), id]);
       return work() > 0;
     });
+  }
+
+  function assertFree(thread: ThreadKey): void {
+    const run = changes.ahead(...thread);
+    if (run !== undefined) throw threadBusy(thread[1], run);
   }
 }
 
@@ -148,12 +162,13 @@ const NEWEST = { updatedAt: 8.64e15, id: "" };
 /** The database folds ASCII only. */
 const folded = (text: string | undefined) => text?.toLowerCase() ?? null;
 
-function toThread({ agent, title, metadata, created_at, updated_at, ...row }: ThreadRow): Thread {
+function toThread({ agent, title, metadata, parent, created_at, updated_at, ...row }: ThreadRow): Thread {
   return {
     ...row,
     ...(agent === null ? {} : { agent }),
     ...(title === null ? {} : { title }),
     metadata: JSON.parse(metadata),
+    ...(parent === null ? {} : { parent: JSON.parse(parent) }),
     created_at: new Date(created_at).toISOString(),
     updated_at: new Date(updated_at).toISOString(),
   };

@@ -1,10 +1,12 @@
 // What the scripts of calls whose results come later do alike.
 
+import { STAY } from "./parts.ts";
+
 /**
  * `find(call)`: what is kept of it, but its result. `put(call, found)`: that from now on. `view(call, found)`: all of it.
- * `stay(key)`: one of the thread's keys that was just made goes with the thread. Uses meta, deferred, replies.
+ * And `stay`. Uses meta, deferred, replies.
  */
-export const CALLS = `
+export const CALLS = `${STAY}
 local function find(call)
   local text = redis.call('HGET', deferred, call)
   if not text then return nil end
@@ -18,10 +20,6 @@ local function put(call, found)
 end
 local function view(call, found)
   return { found.state, found.about, redis.call('HGET', replies, call) }
-end
-local function stay(key)
-  local left = redis.call('PTTL', meta)
-  if left >= 0 then redis.call('PEXPIRE', key, left) end
 end`;
 
 /** A call: what it is at, what it was opened as, and its result once it was delivered. */

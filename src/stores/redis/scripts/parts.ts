@@ -31,6 +31,22 @@ local function persist()
   for _, key in ipairs(KEYS) do redis.call('PERSIST', key) end
 end`;
 
+/**
+ * `in_parts(command, key, list, from, to)`: one command with what lies between two places of a list, in several, since Lua
+ * passes no more than some thousand arguments at once. Pairs stay together.
+ */
+export const IN_PARTS = `
+local function in_parts(command, key, list, from, to)
+  for at = from, to, 1000 do redis.call(command, key, unpack(list, at, math.min(at + 999, to))) end
+end`;
+
+/** `stay(key)`: a key that was just made goes with the thread. Uses meta. */
+export const STAY = `
+local function stay(key)
+  local left = redis.call('PTTL', meta)
+  if left >= 0 then redis.call('PEXPIRE', key, left) end
+end`;
+
 /** `life()`: how long the thread still stays, in ms (-1 for ever, -2 when there is none), and its outcome. Uses meta. */
 export const LIFE = `
 local function life()

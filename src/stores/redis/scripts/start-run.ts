@@ -1,10 +1,11 @@
 // Accepts a run, all of it or nothing, and makes its thread if there is none. On a free thread it is claimed with
-// that, or waits all the same; on a busy one it waits, or is refused. An idempotency key of a thread names one run for
-// ever. Whoever made the run may ask again, and gets the same answer.
+// that, or waits all the same; on a busy one it waits, or is refused. A free thread may be rewound with that: a message
+// and all after it are gone. An idempotency key of a thread names one run for ever. Whoever made the run may ask again,
+// and gets the same answer.
 
 import { THREAD } from "../keys.ts";
 import { script } from "../script.ts";
-import { AHEAD, CLAIM, LIFETIME } from "./parts.ts";
+import { AHEAD, CLAIM, IN_PARTS, LIFETIME } from "./parts.ts";
 import type { ClaimReply, ViewReply } from "./replies.ts";
 
 /** What becomes of a run that nothing refuses: `none` when there is no room for it. */
@@ -14,8 +15,9 @@ export type StartReply =
   | ["claimed", ClaimReply]
   | ["queued" | "known", ViewReply]
   | ["busy", run: string]
-  | ["full" | "exists" | "none"];
+  | ["full" | "exists" | "unknown" | "none"];
 
+/** The unnamed argument, if there is one, is the message that goes with all after it. */
 export const startRun = script<StartReply>()({
   kind: "adds",
   keys: THREAD,
@@ -32,7 +34,15 @@ export const startRun = script<StartReply>()({
     "lease_ms",
     "by",
   ],
-  lua: `${AHEAD}${LIFETIME}${CLAIM}
+  lua: `${AHEAD}${LIFETIME}${CLAIM}${IN_PARTS}
+local function rewind(place)
+  local all, gone = redis.call('HGETALL', ids), {}
+  for at = 1, #all, 2 do
+    if tonumber(all[at + 1]) >= place then gone[#gone + 1] = all[at] end
+  end
+  in_parts('HDEL', ids, gone, 1, #gone)
+  if place == 0 then redis.call('UNLINK', messages) else redis.call('LTRIM', messages, 0, place - 1) end
+end
 local first = key ~= '' and redis.call('HGET', known, key)
 if first and first ~= run then return { 'known', view(first) } end
 if redis.call('HGET', requests, 'by:' .. run) == by then
@@ -41,11 +51,14 @@ if redis.call('HGET', requests, 'by:' .. run) == by then
 end
 if first then return { 'known', view(first) } end
 if redis.call('HEXISTS', runs, run) == 1 then return { 'exists' } end
-local before = ahead()
-if before and when_busy == 'reject' then return { 'busy', before } end
+local before, rewind_to = ahead(), ARGV[REST]
+if before and (when_busy == 'reject' or rewind_to) then return { 'busy', before } end
 if before and redis.call('LLEN', queue) >= tonumber(length) then return { 'full' } end
+local place = rewind_to and redis.call('HGET', ids, rewind_to)
+if rewind_to and not place then return { 'unknown' } end
 if when_free == 'none' then return { 'none' } end
 
+if place then rewind(tonumber(place)) end
 local now = time()
 redis.call('HSET', runs, run, string.format('%.0f %s', now, made))
 if redis.call('HSETNX', meta, 'owner', owner) == 1 then

@@ -1,0 +1,210 @@
+// What every RunStore promises of runs that go on with another one, that are found by their key, and that are taken up
+// by whoever looks after their thread.
+
+import { describe, expect, test } from "vitest";
+import { userMessage } from "../../src/core/message.ts";
+import {
+  ADA,
+  claimed,
+  done,
+  inWorld,
+  message,
+  NEIGHBOURS,
+  newRun,
+  note,
+  type Open,
+  readAll,
+  seqsOf,
+  upTo,
+} from "../stores/fixture.ts";
+
+const LEASE_MS = 10_000;
+
+export function resumedRunsContract(open: Open): void {
+  describe("runs that go on with another one", () => {
+    test("say which, wherever they are shown", () =>
+      inWorld(open, async ({ stores }) => {
+        const { runs, events } = stores;
+        const asking = await claimed(stores, "t");
+        await events.append(asking.lease, [message("may I?"), done("interrupted")]);
+        const resumes = asking.run.id;
+        const { lease, run } = await claimed(stores, "t", { resumes, idempotency_key: "k" });
+        expect(run).toMatchObject({ resumes });
+        expect(await runs.active(ADA, "t")).toEqual(run);
+        expect(await runs.begun(ADA, "t")).toEqual(run);
+        const waiting = newRun("t", { resumes });
+        expect(await runs.start(ADA, waiting, "queue")).toMatchObject({ run: { resumes } });
+        await events.append(lease, [done()]);
+        const ended = { ...run, status: "success", stop_reason: "end_turn", ended_at: run.created_at };
+        expect(await runs.get(ADA, "t", run.id)).toEqual(ended);
+        expect(await runs.known(ADA, "t", "k")).toEqual(ended);
+        expect((await runs.claimNext(ADA, "t"))?.run).toMatchObject({ id: waiting.id, resumes });
+        const { items } = await runs.list(ADA, "t", { limit: 10 });
+        expect(items.map((each) => each.resumes)).toEqual([resumes, resumes, undefined]);
+        expect(items[2]).not.toHaveProperty("resumes");
+      }));
+
+    test("say it after a take-over, and when they never began", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        await stores.runs.enqueue(ADA, newRun("t", { resumes: "run_1" }), "reject");
+        for (const attempt of [1, 2]) {
+          const [claim] = await stores.runs.claimAbandoned(1);
+          expect(claim?.run).toMatchObject({ attempt, resumes: "run_1" });
+          advance(LEASE_MS + 1);
+        }
+        const waiting = newRun("t", { resumes: "run_2" });
+        await stores.runs.start(ADA, waiting, "queue");
+        const stopped = await stores.runs.requestStop(ADA, "t", waiting.id, "cancel");
+        expect(stopped).toMatchObject({ status: "cancelled", resumes: "run_2" });
+      }));
+  });
+
+  describe("runs that are known by a key", () => {
+    test("are found on their thread, as they are", () =>
+      inWorld(open, async ({ stores }) => {
+        const { runs } = stores;
+        const { lease, run } = await claimed(stores, "t", { idempotency_key: "k" });
+        await claimed(stores, "u", { idempotency_key: "k" });
+        expect(await runs.known(ADA, "t", "k")).toEqual(run);
+        for (const [thread, key] of [
+          ...[["t", "K"] as const, ["t", ""] as const, ["t", "__proto__"] as const],
+          ...[["t", run.id] as const, ["nobody", "k"] as const],
+        ])
+          expect(await runs.known(ADA, thread, key), key).toBeUndefined();
+        expect(await stores.threads.get(ADA, "nobody")).toBeUndefined();
+        const waiting = newRun("t", { idempotency_key: "__proto__" });
+        await runs.start(ADA, waiting, "queue");
+        expect(await runs.known(ADA, "t", "__proto__")).toMatchObject({ id: waiting.id, status: "pending" });
+        await stores.events.append(lease, [done()]);
+        expect(await runs.known(ADA, "t", "k")).toMatchObject({ id: run.id, status: "success" });
+      }));
+
+    test("are found until their thread is deleted", () =>
+      inWorld(open, async ({ stores }) => {
+        const { runs, threads } = stores;
+        const { lease, run } = await claimed(stores, "t", { idempotency_key: "k" });
+        await stores.events.append(lease, [message("x"), done()]);
+        await threads.clear(ADA, "t");
+        expect(await runs.known(ADA, "t", "k")).toMatchObject({ id: run.id });
+        await threads.delete(ADA, "t");
+        expect(await runs.known(ADA, "t", "k")).toBeUndefined();
+        await claimed(stores, "t");
+        expect(await runs.known(ADA, "t", "k")).toBeUndefined();
+      }));
+
+    test.each(NEIGHBOURS)("are found by their owner alone: %s", (_, owner, neighbour) =>
+      inWorld(open, async ({ stores: { runs }, stores }) => {
+        const { run } = await claimed(stores, "t", { owner, idempotency_key: "k" });
+        expect(await runs.known(neighbour, "t", "k")).toBeUndefined();
+        const theirs = await claimed(stores, "t", { owner: neighbour, idempotency_key: "k" });
+        expect((await runs.known(neighbour, "t", "k"))?.id).toBe(theirs.run.id);
+        expect((await runs.known(owner, "t", "k"))?.id).toBe(run.id);
+      }),
+    );
+  });
+
+  describe("the run of a thread that nobody executes any more", () => {
+    test("is taken by who reaches for the thread's next once its process died, before those that wait", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { runs, events } = stores;
+        const { lease, run, request } = await claimed(stores, "t");
+        const [left, waiting] = [userMessage("left"), newRun("t")];
+        await events.append(lease, [note("one")]);
+        await runs.steer(ADA, "t", run.id, left);
+        await runs.start(ADA, waiting, "queue");
+        advance(LEASE_MS - 1);
+        expect(await runs.claimNext(ADA, "t")).toBeUndefined();
+        advance(2);
+        const claim = await runs.claimNext(ADA, "t");
+        expect(claim).toMatchObject({
+          lease: { ...lease, epoch: lease.epoch + 1 },
+          run: { id: run.id, status: "running", attempt: 2 },
+          request,
+        });
+        expect(await runs.claimNext(ADA, "t")).toBeUndefined();
+        expect(await runs.claimAbandoned(10)).toEqual([]);
+        await expect(events.append(lease, [done()])).rejects.toMatchObject({ code: "lease_lost" });
+        if (!claim) return;
+        expect(await runs.inbox(claim.lease)).toEqual([left]);
+        await events.append(claim.lease, [note("two"), done()]);
+        const entries = await readAll(stores, lease);
+        expect(seqsOf(entries)).toEqual(upTo(4));
+        expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 1, 1, 1]);
+        expect((await runs.claimNext(ADA, "t"))?.run).toMatchObject({ id: waiting.id, attempt: 1 });
+      }));
+
+    test("stays with a process that renews in time", () =>
+      inWorld(open, async ({ stores: { runs }, stores, advance }) => {
+        const { lease } = await claimed(stores, "t");
+        for (let n = 0; n < 3; n++) {
+          advance(LEASE_MS - 1);
+          await runs.renew(lease);
+          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
+        }
+      }));
+
+    test("is taken at once when it was given back, as often as that happens", () =>
+      inWorld(open, async ({ stores }) => {
+        const { runs, events } = stores;
+        let { lease } = await claimed(stores, "t");
+        await runs.start(ADA, newRun("t"), "queue");
+        for (const attempt of upTo(6, 2)) {
+          await runs.release(lease);
+          const claim = await runs.claimNext(ADA, "t");
+          expect(claim?.run).toMatchObject({ id: lease.run_id, attempt });
+          if (claim) lease = claim.lease;
+        }
+        expect(await runs.claimAbandoned(10)).toEqual([]);
+        await events.append(lease, [done()]);
+        expect(await runs.get(ADA, "t", lease.run_id)).toMatchObject({ status: "success", attempt: 6 });
+      }));
+
+    test("is taken by exactly one of those who look, wherever they look", () =>
+      inWorld(open, async ({ stores: { runs }, stores, advance }) => {
+        const { run } = await claimed(stores, "t");
+        await runs.start(ADA, newRun("t"), "queue");
+        advance(LEASE_MS + 1);
+        const looks = upTo(10).map(async (n) =>
+          n % 2 ? [await runs.claimNext(ADA, "t")] : runs.claimAbandoned(10),
+        );
+        const taken = (await Promise.all(looks)).flat().filter((claim) => claim !== undefined);
+        expect(taken.map((claim) => [claim.run.id, claim.run.attempt])).toEqual([[run.id, 2]]);
+      }));
+
+    test("is ended when it died too often, and the next one is taken in its place", () =>
+      inWorld(
+        open,
+        async ({ stores: { runs, threads }, stores, advance }) => {
+          const { run } = await claimed(stores, "t");
+          const waiting = newRun("t");
+          await runs.start(ADA, waiting, "queue");
+          for (const attempt of [2, undefined]) {
+            advance(LEASE_MS + 1);
+            const claim = await runs.claimNext(ADA, "t");
+            expect(claim?.run.id).toBe(attempt ? run.id : waiting.id);
+          }
+          const crashed = { status: "error", attempt: 2, error: { code: "crashed_too_often" } };
+          expect(await runs.get(ADA, "t", run.id)).toMatchObject(crashed);
+          for (let n = 0; n < 2; n++) {
+            advance(LEASE_MS + 1);
+            await runs.claimNext(ADA, "t");
+          }
+          expect(await runs.get(ADA, "t", waiting.id)).toMatchObject(crashed);
+          expect(await threads.get(ADA, "t")).toMatchObject({ status: "error" });
+          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
+          expect(await runs.claimAbandoned(10)).toEqual([]);
+        },
+        { maxAttempts: 2 },
+      ));
+
+    test.each(NEIGHBOURS)("is its owner's alone: %s", (_, owner, neighbour) =>
+      inWorld(open, async ({ stores: { runs }, stores }) => {
+        const { lease } = await claimed(stores, "t", { owner });
+        await runs.release(lease);
+        expect(await runs.claimNext(neighbour, "t")).toBeUndefined();
+        const claim = await runs.claimNext(owner, "t");
+        expect(claim?.lease).toMatchObject({ owner, run_id: lease.run_id });
+      }),
+    );
+  });
+}

@@ -1,0 +1,176 @@
+// What every ThreadStore promises of threads that work for others, and of values that are to be forgotten.
+
+import { describe, expect, test } from "vitest";
+import { userMessage } from "../../src/core/message.ts";
+import type { NewThread, Thread } from "../../src/core/stores.ts";
+import {
+  ADA,
+  BOB,
+  claimed,
+  done,
+  inWorld,
+  message,
+  NEIGHBOURS,
+  newRun,
+  type Open,
+  patch,
+  state,
+  upTo,
+} from "../stores/fixture.ts";
+
+const parentOf = (thread_id: string, background = false): NonNullable<Thread["parent"]> => ({
+  ...{ thread_id, run_id: "run_1", call_id: "call_1", background },
+});
+const child = (id: string, of: string, more: Partial<NewThread> = {}): NewThread => ({
+  ...{ id, metadata: {}, parent: parentOf(of), ...more },
+});
+
+export function lineageContract(open: Open): void {
+  describe("threads that work for others", () => {
+    test("say for which call, through all that happens to them", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads } = stores;
+        const parent = parentOf("p", true);
+        const created = await threads.create(ADA, { id: "c", metadata: {}, parent });
+        expect(created).toMatchObject({ parent });
+        expect(await threads.get(ADA, "c")).toEqual(created);
+        const { lease } = await claimed(stores, "c");
+        await stores.events.append(lease, [message("x"), done()]);
+        expect(await threads.update(ADA, "c", { title: "Child" })).toMatchObject({ parent });
+        await threads.clear(ADA, "c");
+        expect(await threads.get(ADA, "c")).toMatchObject({ parent, title: "Child" });
+        expect((await threads.list(ADA, { limit: 10, parent: "p" })).items).toMatchObject([{ parent }]);
+        // A thread that a run has made works for nobody.
+        await claimed(stores, "t");
+        expect(await threads.get(ADA, "t")).not.toHaveProperty("parent");
+      }));
+
+    test("are listed when they are asked for", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads } = stores;
+        for (const id of ["p", "q"]) await threads.create(ADA, { id, metadata: {} });
+        for (const [id, of] of [
+          ...[["c", "p"] as const, ["d", "p"] as const, ["e", "q"] as const],
+          ...[["grandchild", "c"] as const, ["orphan", "gone"] as const],
+        ])
+          await threads.create(ADA, child(id, of, { title: `${id} plan` }));
+        await claimed(stores, "d", { agent: "coder" });
+        const find = async (query: object) =>
+          (await threads.list(ADA, { limit: 20, ...query })).items.map(({ id }) => id).sort();
+        expect(await find({})).toEqual(["p", "q"]);
+        expect(await find({ parent: "p" })).toEqual(["c", "d"]);
+        expect(await find({ parent: "p", children: true })).toEqual(["c", "d"]);
+        expect(await find({ parent: "c" })).toEqual(["grandchild"]);
+        expect(await find({ parent: "gone" })).toEqual(["orphan"]);
+        expect(await find({ parent: "nobody" })).toEqual([]);
+        expect(await find({ children: true })).toEqual(["c", "d", "e", "grandchild", "orphan", "p", "q"]);
+        expect(await find({ parent: "p", agent: "coder" })).toEqual(["d"]);
+        expect(await find({ parent: "p", status: "idle" })).toEqual(["c"]);
+        expect(await find({ q: "plan" })).toEqual([]);
+        expect(await find({ q: "GRAND", children: true })).toEqual(["grandchild"]);
+        await threads.create(ADA, { id: "gone", metadata: {} });
+        await stores.threads.delete(ADA, "q");
+        expect(await find({})).toEqual(["gone", "p"]);
+        expect(await find({ parent: "q" })).toEqual(["e"]);
+      }));
+
+    test("leave no gaps in the pages of the others, nor the others in theirs", () =>
+      inWorld(open, async ({ stores: { threads }, advance }) => {
+        for (const n of upTo(30)) {
+          if (n % 6 === 0) await threads.create(ADA, { id: `root${n}`, metadata: {} });
+          else await threads.create(ADA, child(`child${n}`, n % 6 === 1 ? "root6" : "root12"));
+          // Some are created at the same moment.
+          if (n % 4 === 0) advance(1000);
+        }
+        const pages = async (query: object) => {
+          const found: string[][] = [];
+          let cursor: string | undefined;
+          do {
+            const page = await threads.list(ADA, {
+              ...{ limit: 2, ...query },
+              ...(cursor === undefined ? {} : { cursor }),
+            });
+            found.push(page.items.map(({ id }) => id));
+            cursor = page.next_cursor;
+          } while (cursor !== undefined);
+          return found;
+        };
+        expect(await pages({})).toEqual([["root30", "root24"], ["root18", "root12"], ["root6"]]);
+        expect(await pages({ parent: "root6" })).toEqual([
+          ["child25", "child19"],
+          ["child13", "child7"],
+          ["child1"],
+        ]);
+        expect((await pages({ children: true })).map(({ length }) => length)).toEqual(upTo(15).map(() => 2));
+        expect(await pages({ parent: "root18" })).toEqual([[]]);
+      }));
+
+    test.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
+      inWorld(open, async ({ stores: { threads } }) => {
+        await threads.create(owner, { id: "p", metadata: {} });
+        const more = { messages: [userMessage("mine")], state: { todos: ["mine"] } };
+        await threads.create(owner, child("c", "p", more));
+        for (const query of [{}, { parent: "p" }, { children: true as const }])
+          expect(await threads.list(neighbour, { limit: 10, ...query })).toEqual({ items: [] });
+        expect(await threads.update(neighbour, "c", { forget: ["todos"] })).toBeUndefined();
+        // The same names are free for the neighbour.
+        await threads.create(neighbour, child("c", "p", { state: { todos: ["theirs"] } }));
+        await threads.update(neighbour, "c", { forget: ["todos"] });
+        await threads.delete(neighbour, "c");
+        expect(await threads.state(owner, "c")).toEqual({ todos: ["mine"] });
+        expect(await threads.messages(owner, "c")).toEqual(more.messages);
+        expect((await threads.list(owner, { limit: 10, parent: "p" })).items).toHaveLength(1);
+      }),
+    );
+  });
+
+  describe("values that are to be forgotten", () => {
+    test("go, and nothing else does", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { threads } = stores;
+        const { lease } = await claimed(stores, "t");
+        await stores.events.append(lease, [
+          ...[message("x"), state("todos", ["a"]), patch("files", { "a.txt": 1 }), state("__proto__", 1)],
+          ...[state("kept", { a: 1 }), done("interrupted")],
+        ]);
+        advance(1000);
+        const forget = ["todos", "files", "__proto__", "nothing"];
+        expect(await threads.update(ADA, "t", { title: "Lighter", forget })).toMatchObject({
+          ...{ title: "Lighter", status: "interrupted", message_count: 1 },
+          updated_at: "2026-11-21T10:00:01.000Z",
+        });
+        expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 } });
+        expect(await threads.messages(ADA, "t")).toHaveLength(1);
+        const next = await claimed(stores, "t");
+        await stores.events.append(next.lease, [patch("files", { "b.txt": 2 })]);
+        expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 }, files: { "b.txt": 2 } });
+        expect(await threads.update(ADA, "nobody", { forget: ["a"] })).toBeUndefined();
+        expect(await threads.get(ADA, "nobody")).toBeUndefined();
+      }));
+
+    test("stay, as everything of that change does, while a run is active or waits", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads, events } = stores;
+        const { lease, run } = await claimed(stores, "t");
+        await events.append(lease, [state("todos", ["a"])]);
+        const waiting = newRun("t");
+        await stores.runs.start(ADA, waiting, "queue");
+        const change = { title: "Lighter", metadata: { a: 1 }, forget: ["todos"] };
+        for (const run_id of [run.id, waiting.id]) {
+          const before = await threads.get(ADA, "t");
+          await expect(threads.update(ADA, "t", change)).rejects.toMatchObject({
+            ...{ code: "thread_busy", details: { run_id } },
+          });
+          expect(await threads.get(ADA, "t")).toEqual(before);
+          expect(await threads.state(ADA, "t")).toEqual({ todos: ["a"] });
+          if (run_id === run.id) await events.append(lease, [done()]);
+        }
+        const next = await stores.runs.claimNext(ADA, "t");
+        expect(await threads.update(ADA, "t", { title: "Busy" })).toMatchObject({ title: "Busy" });
+        if (next) await events.append(next.lease, [done()]);
+        expect(await threads.update(ADA, "t", change)).toMatchObject({ title: "Lighter" });
+        expect(await threads.state(ADA, "t")).toEqual({});
+        expect(await threads.get(BOB, "t")).toBeUndefined();
+      }));
+  });
+}
