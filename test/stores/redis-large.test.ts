@@ -13,7 +13,7 @@ const COUNT = 50_000;
 const SLOTS = 5_000;
 
 describe.skipIf(!redis)("a thread of many megabytes", () => {
-  const open = processesOn(redis);
+  const open = processesOn(redis, { deadlineMs: 15_000 });
 
   test("begins with all of it, and goes back to any message", async () => {
     const { threads, runs, events } = await open();

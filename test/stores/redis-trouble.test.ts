@@ -145,11 +145,11 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
   });
 
   test("that was away for longer than a lease lets those who are alive keep their runs", async () => {
-    await open(durable?.url, { leaseMs: 600 });
-    const other = await createRedisStores({ url: durable?.url ?? "", leaseMs: 600 });
+    await open(durable?.url, { leaseMs: 1200 });
+    const other = await createRedisStores({ url: durable?.url ?? "", leaseMs: 1200 });
     const claim = await claimed(stores, "t");
     await durable?.kill();
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await new Promise((resolve) => setTimeout(resolve, 1300));
     await durable?.start();
     await expect
       .poll(() =>
@@ -159,11 +159,13 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
         ),
       )
       .toBe(true);
-    expect(await other.runs.claimAbandoned(100)).toEqual([]);
-    expect(await other.runs.claimNext(ADA, "t")).toBeUndefined();
+    const { runs } = other;
+    expect(await Promise.all([runs.claimAbandoned(100), runs.claimNext(ADA, "t")])).toEqual([[], undefined]);
     await stores.runs.renew(claim.lease);
     await stores.close();
-    await expect.poll(() => other.runs.claimAbandoned(100)).toMatchObject([{ run: { id: claim.run.id } }]);
+    await expect
+      .poll(() => runs.claimAbandoned(100), { timeout: 10_000 })
+      .toMatchObject([{ run: { id: claim.run.id } }]);
     await other.close();
   });
 

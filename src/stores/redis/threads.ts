@@ -54,8 +54,9 @@ export function redisThreads({ redis, lifetime }: Engine): ThreadStore {
     },
 
     async update(owner, id, change) {
-      const forgotten = change.forget?.flatMap(deletionOf) ?? [];
-      const reply = await redis.run(updateThread, keysOf(owner, id), described(change), forgotten);
+      const { forget } = change;
+      const args = { ...described(change), forgets: forget ? 1 : "" };
+      const reply = await redis.run(updateThread, keysOf(owner, id), args, forget?.flatMap(deletionOf));
       if (!isDone(id, reply)) return undefined;
       await lifetime.changed(owner, id);
       return find(owner, id, (life) => lifetime.used(owner, id, life));

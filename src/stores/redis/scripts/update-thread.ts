@@ -8,10 +8,10 @@ import { AHEAD, CHANGES } from "./parts.ts";
 export const updateThread = script<string | 0 | 1>()({
   kind: "adds",
   keys: ["meta", "messages", "ids", "state", "patches", "inbox", "lease", "queue"],
-  args: ["title", "metadata"],
+  args: ["title", "metadata", "forgets"],
   lua: `${AHEAD}${CHANGES}
 if redis.call('EXISTS', meta) == 0 then return 0 end
-local run = ARGV[REST] and ahead()
+local run = forgets ~= '' and ahead()
 if run then return run end
 change(REST, 0)
 if title ~= '' then redis.call('HSET', meta, 'title', title) end
