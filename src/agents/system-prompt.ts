@@ -1,56 +1,109 @@
 // The part of the system prompt that an agent's configuration gives: it never changes during a run and stands
 // before whatever hooks add, so that a provider can keep it. Blocks keep their order and their exact text.
 
-import { realpath } from "node:fs/promises";
-import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import { dirname, join } from "node:path";
 import { AgentFields } from "../core/agent.ts";
 import type { SystemBlock } from "../core/model.ts";
-import { readText } from "../lib/read-text.ts";
+import type { Fault } from "../lib/check.ts";
+import { tagged } from "../lib/tagged.ts";
+import { textBeside } from "./text-beside.ts";
 
-const MAX_FILE_BYTES = 256 * 1024;
+/** Of all texts under `context` together. */
+const MAX_CONTEXT_CHARS = 256 * 1024;
 
 export interface Prompt {
   readonly blocks: readonly SystemBlock[];
-  /** A clause that says what is wrong. */
-  readonly fault?: string;
+  /** Each with the field it is in first in its path. */
+  readonly faults: readonly Fault[];
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+const { system_prompt, identity, context, behavioral_hints } = AgentFields.shape;
+
 /**
- * What stands under `system_prompt` in `configFile`. What does not have a known form gives no block: the schema
+ * What an agent's fields in `configFile` say to the model. What does not have a known form gives no block: the schema
  * speaks of that.
  */
-export async function readPrompt(prompt: unknown, configFile: string): Promise<Prompt> {
-  const { success, data = "" } = AgentFields.shape.system_prompt.safeParse(prompt);
-  if (!success) return { blocks: [] };
-  if (typeof data === "string") return oneBlock(data);
-  return Array.isArray(data) ? ownBlocks(data) : readBeside(configFile, data.file);
+export async function readPrompt(fields: Fields, configFile: string): Promise<Prompt> {
+  const who = identity.safeParse(fields.identity).data;
+  const parts = [
+    who === undefined ? NOTHING : oneBlock("identity", tagged("identity", who)),
+    await instructions(fields.system_prompt, configFile),
+    behavioral_hints.safeParse(fields.behavioral_hints).data ? HINTS : NOTHING,
+    await projectContext(fields.context, configFile),
+  ];
+  return { blocks: parts.flatMap(({ blocks }) => blocks), faults: parts.flatMap(({ faults }) => faults) };
+}
+
+/** The files that a prompt names, wherever they lie. */
+export function promptFiles(fields: Fields, configFile: string): string[] {
+  const texts = [
+    system_prompt.safeParse(fields.system_prompt).data,
+    ...(context.safeParse(fields.context).data ?? []),
+  ];
+  return texts.flatMap((each) =>
+    typeof each === "object" && "file" in each ? [join(dirname(configFile), each.file)] : [],
+  );
 }
 
 const staticBlock = (id: string, text: string): SystemBlock => ({ id, text, cache: "static" });
+const oneBlock = (id: string, text: string): Prompt => ({ blocks: [staticBlock(id, text)], faults: [] });
+const refused = (...faults: Fault[]): Prompt => ({ blocks: [], faults });
 
-const oneBlock = (text: string): Prompt => ({
-  blocks: text.trim() ? [staticBlock("instructions", text)] : [],
-});
+const NOTHING = refused();
+const HINTS = oneBlock(
+  "behavioral_constraints",
+  tagged(
+    "behavioral_constraints",
+    `- Do what was asked, and say so where you leave something out. What nobody asked for, propose; do not do it.
+- Look before you change: read what is there before you write over it.
+- Check what you have done before you call it done. Never claim what you have not seen.
+- When something fails, find out why before you try again. When it fails twice, try another way.
+- What you can find out yourself, find out. Ask when only the user can know and a wrong guess would cost; otherwise decide, and say what you have assumed.
+- Say what you found and what you did, in few words. If you disagree, say why.`,
+  ),
+);
 
+async function instructions(prompt: unknown, configFile: string): Promise<Prompt> {
+  const { success, data = "" } = system_prompt.safeParse(prompt);
+  if (!success) return NOTHING;
+  if (typeof data === "string") return data.trim() ? oneBlock("instructions", data) : NOTHING;
+  if (Array.isArray(data)) return ownBlocks(data);
+  const read = await textBeside(configFile, data.file);
+  if ("fault" in read) return refused({ path: ["system_prompt"], message: read.fault });
+  return oneBlock("instructions", read.text);
+}
+
+/** In their order, whatever they are called: up to the one called `identity` before all others, the rest where instructions stand. */
 function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
-  const blocks = written.map(({ id, text }) => staticBlock(id, text));
   const ids = written.map(({ id }) => id);
+  const blocks = written.map(({ id, text }, index) => ({
+    ...staticBlock(id, text),
+    place: index <= ids.indexOf("identity") ? "identity" : "instructions",
+  }));
   const twice = ids.find((id, index) => ids.indexOf(id) < index);
-  if (twice === undefined) return { blocks };
-  return { blocks, fault: `has two blocks \`${twice}\`; give each an id of its own` };
+  if (twice === undefined) return { blocks, faults: [] };
+  const message = `has two blocks \`${twice}\`; give each an id of its own`;
+  return { blocks, faults: [{ path: ["system_prompt"], message }] };
 }
 
-/** A file in the configuration's own folder or below, links included. */
-async function readBeside(configFile: string, file: string): Promise<Prompt> {
-  const root = await realpath(dirname(configFile));
-  const path = join(root, file);
-  const target = await realpath(path).catch(() => path);
-  const way = relative(root, target);
-  const isOutside = isAbsolute(file) || isAbsolute(way) || way.split(sep)[0] === "..";
-  if (isOutside) return refused(`must lie below the folder of this file: \`${file}\` does not`);
-  const read = await readText(target, MAX_FILE_BYTES);
-  if ("fault" in read) return refused(`must name a text file: \`${file}\` ${read.fault}`);
-  return read.text.trim() ? oneBlock(read.text) : refused(`must name a text file: \`${file}\` is empty`);
+/** One block of all texts. */
+async function projectContext(written: unknown, configFile: string): Promise<Prompt> {
+  const given = context.safeParse(written).data ?? [];
+  const read = await Promise.all(
+    given.map(async (each) =>
+      typeof each === "string" ? { text: each } : textBeside(configFile, each.file),
+    ),
+  );
+  const faults = read.flatMap((each, at) =>
+    "fault" in each ? [{ path: ["context", at], message: each.fault }] : [],
+  );
+  if (faults.length > 0 || given.length === 0) return refused(...faults);
+  const text = read.map((each) => ("text" in each ? each.text.trim() : "")).join("\n\n---\n\n");
+  if (text.length > MAX_CONTEXT_CHARS)
+    return refused({
+      path: ["context"],
+      message: `must hold no more than ${MAX_CONTEXT_CHARS} characters in all, and holds ${text.length}`,
+    });
+  return oneBlock("project_context", tagged("project_context", text));
 }
-
-const refused = (fault: string): Prompt => ({ blocks: [], fault });

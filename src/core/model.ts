@@ -16,6 +16,8 @@ export interface SystemBlock {
   readonly id: string;
   readonly text: string;
   readonly cache: "static" | "semi" | "dynamic";
+  /** Stands where the block of this id would, among those of its kind. Default: its own id. */
+  readonly place?: string;
 }
 
 export interface ToolSchema {

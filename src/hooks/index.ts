@@ -3,18 +3,25 @@
 
 import type { HookDefinition } from "../core/hook.ts";
 import { budgets } from "./budgets.ts";
+import { context } from "./context.ts";
 import { eviction } from "./eviction.ts";
+import { failureReflection } from "./failure-reflection.ts";
 import { filesystem } from "./filesystem/index.ts";
 import { guardrails } from "./guardrails/index.ts";
 import { loopDetection } from "./loop-detection.ts";
 import { memory } from "./memory.ts";
 import { metering } from "./metering.ts";
+import { notes } from "./notes.ts";
 import { permissions } from "./permissions/index.ts";
 import { progressReminder } from "./progress-reminder.ts";
+import { reflections } from "./reflections.ts";
 import { retry } from "./retry.ts";
 import { skills } from "./skills/index.ts";
 import { slidingWindow } from "./sliding-window.ts";
+import { stallDetection } from "./stall-detection.ts";
+import { subagents } from "./subagents/index.ts";
 import { summarization } from "./summarization/index.ts";
+import { tasks } from "./tasks.ts";
 import { timeout } from "./timeout.ts";
 import { todos } from "./todos.ts";
 import { tracing } from "./tracing.ts";
@@ -31,16 +38,24 @@ export const hooks: readonly HookDefinition[] = [
   guardrails,
   // A call that is denied over and over is a loop as well.
   loopDetection,
+  stallDetection,
+  failureReflection,
   // Whoever is asked about a call sees it as it would be run.
   permissions,
   // First what costs nothing: the place in the thread decides, so before anything leaves messages out.
   trimming,
   slidingWindow,
   summarization,
+  // A summary is made of the conversation alone.
+  context,
   memory,
   skills,
   filesystem,
   todos,
+  subagents,
+  tasks,
+  notes,
+  reflections,
   progressReminder,
   // What is too long is cut where it comes from, so that nobody further out holds it.
   eviction,

@@ -7,13 +7,14 @@ import { AppError } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import type { SystemBlock } from "../core/model.ts";
+import { tagged } from "../lib/tagged.ts";
 import { fileText } from "./file-text.ts";
-import { tagged } from "./tagged.ts";
 
 const MAX_KIB = 64;
 
 export const memory = defineHook({
   name: "memory",
+  userMay: "switch",
   options: z.strictObject({}),
   activeByDefault: (agent) => agent.memory !== undefined && agent.backend !== undefined,
   create(_, { agent, backend }) {

@@ -10,6 +10,7 @@ import { reminders } from "./reminders.ts";
 
 export const progressReminder = defineHook({
   name: "progress_reminder",
+  userMay: "configure",
   options: z.strictObject({
     every: z.int().min(1).max(1000).default(5).describe("Model calls without a change of the todos."),
     last: z

@@ -4,7 +4,7 @@
 
 import { type Message, userMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import { tagged } from "./tagged.ts";
+import { tagged } from "../lib/tagged.ts";
 
 /** Past it the oldest is no longer shown. */
 const MAX_REMINDERS = 20;

@@ -10,6 +10,7 @@ import { systemMessages } from "../core/messages.ts";
 
 export const slidingWindow = defineHook({
   name: "sliding_window",
+  userMay: "configure",
   options: z.strictObject({
     max_messages: z
       .int()

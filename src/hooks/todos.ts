@@ -32,6 +32,7 @@ and to done as soon as it is finished.`,
 
 export const todos = defineHook({
   name: "todos",
+  userMay: "switch",
   tools: ["write_todos"],
   options: z.strictObject({}),
   activeByDefault: () => true,

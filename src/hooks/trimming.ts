@@ -8,6 +8,7 @@ import { firstChars } from "../lib/cut.ts";
 
 export const trimming = defineHook({
   name: "trimming",
+  userMay: "configure",
   options: z.strictObject({
     keep: z.int().min(0).max(1000).default(4).describe("The newest results, so many at least, stay whole."),
     max_chars: z.int().min(0).max(1_000_000).default(500).describe("Characters that stay of an older one."),

@@ -26,6 +26,8 @@ export function agentWith(fields: Partial<AgentDefinition> = {}): AgentDefinitio
     context_window: 128_000,
     max_iterations: 25,
     tools: [],
+    subagents: [],
+    max_delegation_depth: 3,
     ...fields,
   };
 }

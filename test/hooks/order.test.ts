@@ -10,14 +10,21 @@ test("hooks surround an agent in one order, the first outermost", () => {
     "retry",
     "guardrails",
     "loop_detection",
+    "stall_detection",
+    "failure_reflection",
     "permissions",
     "trimming",
     "sliding_window",
     "summarization",
+    "context",
     "memory",
     "skills",
     "filesystem",
     "todos",
+    "subagents",
+    "tasks",
+    "notes",
+    "reflections",
     "progress_reminder",
     "eviction",
     "metering",
@@ -27,11 +34,13 @@ test("hooks surround an agent in one order, the first outermost", () => {
 
 test("an agent without files has those that need none", () => {
   const active = hooks.filter((hook) => hook.activeByDefault(agentWith())).map(({ name }) => name);
-  expect(active).toEqual(["tracing", "retry", "summarization", "todos", "eviction", "metering", "timeout"]);
+  expect(active).toEqual([
+    ...["tracing", "retry", "summarization", "todos", "subagents", "eviction", "metering", "timeout"],
+  ]);
 });
 
 /** Switched on without a word, they would do nothing. */
-const MUST_BE_TOLD: ReadonlySet<string> = new Set(["guardrails"]);
+const MUST_BE_TOLD: ReadonlySet<string> = new Set(["guardrails", "context"]);
 
 test.each(hooks.map((hook) => [hook.name, hook] as const))(
   "%s needs no options unless it has nothing to do without, and refuses unknown ones",

@@ -23,7 +23,7 @@ function all(options: Record<string, Record<string, unknown>>, agent = {}) {
 }
 const AGENT = {
   ...{ name: "test", model: "scripted:test", system: [], hooks: {}, tools: [] },
-  ...{ context_window: 128_000, max_iterations: 25 },
+  ...{ context_window: 128_000, subagents: [], max_delegation_depth: 3, max_iterations: 25 },
 };
 
 const read = defineTool({
@@ -123,6 +123,34 @@ test("a run that was taken over in the middle of its calls goes on within the sa
   expect(outcome).toEqual({ status: "error", stop_reason: "token_budget" });
   expect(unanswered(after)).toEqual([]);
   expect(after.filter(({ role }) => role === "assistant")).toHaveLength(2 + 4);
+});
+
+test("a server that is told to in YAML keeps notes and tasks with the thread, from run to run", async () => {
+  const call = (tool: string, args = {}) => ({ call: [{ tool, args }] });
+  const turns = [
+    call("write_note", { name: "plan", text: "Paint the door." }),
+    call("create_tasks", { tasks: [{ id: "paint", title: "Paint" }] }),
+    { say: "ok" },
+    call("read_note", { name: "plan" }),
+    call("claim_task", { id: "paint" }),
+    { say: "ok" },
+  ];
+  let nth = 0;
+  const { url } = await startServer({
+    script: () => turns[nth++],
+    agents: `
+agents:
+  assistant:
+    model: scripted:test
+    identity: You are Ada.
+    hooks: { notes: true, tasks: true, reflections: true, failure_reflection: true, stall_detection: { window: 4 } }
+`,
+  });
+  await (await post(`${url}/threads/t1/runs`, { input: "Plan." })).ended();
+  const events = await (await post(`${url}/threads/t1/runs`, { input: "Go on." })).ended();
+  const outputs = dataOf(events, "on_tool_end").map(({ output }) => output);
+  expect(outputs[0]).toMatch(/^plan \(assistant, .*\):\n\nPaint the door\.$/);
+  expect(outputs[1]).toMatch(/^Task `paint` is yours/);
 });
 
 test("a server that is told to in YAML refuses and sets limits, and says so of its runs", async () => {

@@ -1,8 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../../src/core/agent.ts";
+import type { Backend } from "../../src/core/backend.ts";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { textOf } from "../../src/core/message.ts";
+import { toolMessages } from "../../src/core/messages.ts";
 import type { SystemBlock } from "../../src/core/model.ts";
 import { skills } from "../../src/hooks/skills/index.ts";
-import { scriptedModel } from "../../src/models/scripted.ts";
+import { scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 import { agentWith, made } from "./made.ts";
@@ -10,7 +14,7 @@ import { workspace } from "./workspace.ts";
 
 type Config = Partial<NonNullable<AgentDefinition["skills"]>>;
 
-/** The block that skills add to the system prompt, and the warnings on the way. */
+/** What skills add to the system prompt, and the warnings on the way. */
 async function offered(files: Record<string, string | Uint8Array>, config: Config = {}) {
   const backend = await workspace(files);
   const blocks: SystemBlock[] = [];
@@ -21,7 +25,8 @@ async function offered(files: Record<string, string | Uint8Array>, config: Confi
   const paths = { paths: ["/workspace/skills"], include: [], exclude: [] };
   const hooks = [made(skills, { backend, agent: { skills: { ...paths, ...config } } })];
   const { events, outcome } = await play({ model, backend, hooks });
-  return { block: blocks[0], text: blocks[0]?.text ?? "", warnings: dataOf(events, "warning"), outcome };
+  const text = blocks.map((block) => block.text).join("\n\n");
+  return { blocks, text, warnings: dataOf(events, "warning"), outcome };
 }
 
 const skill = (name: string, description: string) =>
@@ -37,18 +42,19 @@ test("an agent has it when it has skill paths and a backend", () => {
 
 describe("a skill with a description", () => {
   test("is named in a catalogue, its instructions left where they are", async () => {
-    const { block } = await offered({
+    const { blocks, text } = await offered({
       "skills/csv-analyzer/SKILL.md": skill("csv-analyzer", "Analyze CSV files and generate charts"),
       "skills/code-review/SKILL.md": skill("code-review", "Review code"),
     });
-    expect(block).toMatchObject({ id: "skills", cache: "semi" });
-    expect(block?.text).toContain(
+    expect(blocks).toMatchObject([{ id: "available_skills", cache: "semi" }]);
+    expect(text).toContain("load it with load_skill");
+    expect(text).toContain(
       `<available_skills>
 [code-review] Review code → Read /workspace/skills/code-review/SKILL.md for full instructions
 [csv-analyzer] Analyze CSV files and generate charts → Read /workspace/skills/csv-analyzer/SKILL.md for full instructions
 </available_skills>`,
     );
-    expect(block?.text).not.toContain("Do it well.");
+    expect(text).not.toContain("Do it well.");
   });
 
   test("is found in any depth, and through a relative path", async () => {
@@ -82,10 +88,11 @@ describe("a skill with a description", () => {
 
 describe("a skill without a description", () => {
   test("is part of the prompt", async () => {
-    const { text } = await offered({
+    const { text, blocks } = await offered({
       "skills/a/SKILL.md": "---\nname: style\n---\nBe brief.",
       "skills/b/SKILL.md": "No header at all.",
     });
+    expect(blocks).toMatchObject([{ id: "skills", cache: "semi" }]);
     expect(text).toBe("<skills>\n# style\n\nBe brief.\n\n---\n\n# b\n\nNo header at all.\n</skills>");
   });
 
@@ -108,6 +115,67 @@ describe("a skill without a description", () => {
     const { text } = await offered(files);
     expect(named(text)).toEqual(["c"]);
     expect(text.length).toBeLessThan(70_000);
+  });
+});
+
+describe("load_skill", () => {
+  type Change = (backend: Backend) => Promise<unknown>;
+
+  /** What the model is told when it loads a skill; `change` is made before it does. */
+  async function loaded(name: string, files: Record<string, string>, change?: Change) {
+    const backend = await workspace(files);
+    const paths = { paths: ["skills"], include: [], exclude: [] };
+    const hooks = [made(skills, { backend, agent: { skills: paths } })];
+    const script: Turn[] = [{ call: [{ tool: "load_skill", args: { name } }] }, { say: "ok" }];
+    const onEvent = ({ event }: StreamEvent) => (event === "on_tool_start" ? change?.(backend) : undefined);
+    const { messages } = await play({ script, backend, hooks, onEvent });
+    const [result] = toolMessages(messages);
+    return result?.error === undefined ? textOf(result?.content ?? "") : `Error: ${result.error}`;
+  }
+
+  const change = (path: string, text: string): Change => {
+    const { signal } = new AbortController();
+    return (backend) =>
+      text ? backend.write(path, Buffer.from(text), signal) : backend.remove(path, signal);
+  };
+
+  test("gives the instructions whole, and the folder with the skill's other files", async () => {
+    const files = { "skills/deep/pdf-tools/SKILL.md": skill("pdf", "Reads PDFs").replaceAll("\n", "\r\n") };
+    expect(await loaded("pdf", files)).toBe("# pdf\n\nFolder: skills/deep/pdf-tools\n\nDo it well.");
+  });
+
+  test("gives them as they are now", async () => {
+    const path = "skills/pdf/SKILL.md";
+    const files = { [path]: skill("pdf", "Reads PDFs") };
+    expect(await loaded("pdf", files, change(path, skill("pdf", "x").replace("well", "better")))).toContain(
+      "Do it better.",
+    );
+    expect(await loaded("pdf", files, change(path, "---\nbroken"))).toContain("---\nbroken");
+    expect(await loaded("pdf", files, change(path, ""))).toBe(
+      "Error: The skill `pdf` is gone: there is no file `/workspace/skills/pdf/SKILL.md`.",
+    );
+  });
+
+  test("says what there is when the name is wrong, and knows none that the agent may not have", async () => {
+    const files = { "skills/pdf/SKILL.md": skill("pdf-tools", "x"), "etc/SKILL.md": skill("secret", "x") };
+    expect(await loaded("pdf_tools", files)).toBe(
+      "Error: There is no skill `pdf_tools`; did you mean `pdf-tools`?",
+    );
+    expect(await loaded("../../etc", files)).toBe("Error: There is no skill `../../etc`.");
+    expect(await loaded("secret", files)).toBe("Error: There is no skill `secret`.");
+  });
+
+  test("gives the beginning of one that is too long, and says where the rest is", async () => {
+    const text = await loaded("x", { "skills/x/SKILL.md": skill("x", "y") + "z".repeat(100_000) });
+    expect(text.length).toBeLessThan(66_000);
+    expect(text).toMatch(/zzz\n\n\[It goes on after 64 KiB: read `\/workspace\/skills\/x\/SKILL\.md`\.\]$/);
+  });
+
+  test("is there only when there is something to load", async () => {
+    const inline = { "skills/a/SKILL.md": "Be brief." };
+    expect(await loaded("a", inline)).toMatch(/^Error: There is no tool `load_skill`/);
+    const long = { "skills/a/SKILL.md": "Be brief.".repeat(20_000) };
+    expect(await loaded("a", long)).toContain("Be brief.");
   });
 });
 
@@ -139,9 +207,9 @@ describe("which skills an agent has", () => {
   });
 
   test("none, where there is no such folder", async () => {
-    const { block, warnings, outcome } = await offered({}, { paths: ["/workspace/skills", "nowhere"] });
+    const { blocks, warnings, outcome } = await offered({}, { paths: ["/workspace/skills", "nowhere"] });
     expect(outcome.status).toBe("success");
-    expect(block).toBeUndefined();
+    expect(blocks).toEqual([]);
     expect(warnings).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import type { CallModel } from "../../core/hook.ts";
 import { userMessage } from "../../core/message.ts";
 import type { Completion, Model, ModelRequest } from "../../core/model.ts";
 import { drain } from "../../core/stream.ts";
-import { tagged } from "../tagged.ts";
+import { tagged } from "../../lib/tagged.ts";
 import type { Judgement } from "./rules.ts";
 import type { Stage } from "./texts.ts";
 

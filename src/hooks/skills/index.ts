@@ -1,12 +1,14 @@
 // Skills: folders with a SKILL.md that tells how to do one kind of task. Those with a description are named
-// in the system prompt and read when they are needed; those without are part of it.
+// in the system prompt and loaded when they are needed; those without are part of it.
 
 import { z } from "zod";
 import { warning } from "../../core/event.ts";
 import { defineHook } from "../../core/hook.ts";
 import type { SystemBlock } from "../../core/model.ts";
-import { tagged } from "../tagged.ts";
+import { registerTool } from "../../core/run.ts";
+import { tagged } from "../../lib/tagged.ts";
 import { discover } from "./discover.ts";
+import { loadSkill } from "./load-skill.ts";
 import type { Skill } from "./parse.ts";
 
 /** Of all inline skills together; one that does not fit is named like the others. */
@@ -16,12 +18,14 @@ const MAX_NAMED = 10;
 
 export const skills = defineHook({
   name: "skills",
+  userMay: "switch",
+  tools: ["load_skill"],
   options: z.strictObject({}),
   activeByDefault: (agent) => agent.skills !== undefined && agent.backend !== undefined,
   create(_, { agent, backend }) {
     const config = agent.skills;
     if (!backend || !config) return { name: "skills" };
-    let block: SystemBlock | undefined;
+    let blocks: readonly SystemBlock[] = [];
 
     return {
       name: "skills",
@@ -29,12 +33,12 @@ export const skills = defineHook({
       async *beforeAgent(run) {
         const { skills, faults } = await discover(backend, config, run.signal);
         if (faults.length > 0) yield warning("skills_skipped", told(faults));
-        if (skills.length > 0) block = { id: "skills", text: catalogue(skills), cache: "semi" };
+        const { inline, listed } = divided(skills);
+        blocks = [...inlineBlock(inline), ...catalogue(listed)];
+        if (listed.length > 0) registerTool(run, loadSkill(listed, backend));
       },
 
-      modifyRequest(request) {
-        return block ? { ...request, system: [...request.system, block] } : request;
-      },
+      modifyRequest: (request) => ({ ...request, system: [...request.system, ...blocks] }),
     };
   },
 });
@@ -44,26 +48,37 @@ function told(faults: readonly string[]): string {
   return ["Skills passed over:", ...faults.slice(0, MAX_NAMED), ...more].join(" ");
 }
 
-function catalogue(skills: readonly Skill[]): string {
-  const inline: string[] = [];
-  const listed: string[] = [];
+type Inline = Skill & { readonly content: string };
+
+function divided(skills: readonly Skill[]): { inline: Inline[]; listed: Skill[] } {
+  const inline: Inline[] = [];
+  const listed: Skill[] = [];
   let room = MAX_INLINE_CHARS;
   for (const skill of skills) {
-    const { name, description, path, content } = skill;
+    const { content } = skill;
     if (content !== undefined && content.length <= room) {
       room -= content.length;
-      inline.push(`# ${name}\n\n${content}`);
-      continue;
-    }
-    const what = description ? ` ${description}` : "";
-    listed.push(`[${name}]${what} → Read ${path} for full instructions`);
+      inline.push({ ...skill, content });
+    } else listed.push(skill);
   }
-  const parts: string[] = [];
-  if (inline.length > 0) parts.push(tagged("skills", inline.join("\n\n---\n\n")));
-  if (listed.length > 0)
-    parts.push(
-      "Skills are instructions for one kind of task. Before you begin a task that one of these is for, read its file.",
-      tagged("available_skills", listed.join("\n")),
-    );
-  return parts.join("\n\n");
+  return { inline, listed };
 }
+
+function inlineBlock(skills: readonly Inline[]): SystemBlock[] {
+  if (skills.length === 0) return [];
+  const texts = skills.map(({ name, content }) => `# ${name}\n\n${content}`);
+  return [{ id: "skills", text: tagged("skills", texts.join("\n\n---\n\n")), cache: "semi" }];
+}
+
+function catalogue(skills: readonly Skill[]): SystemBlock[] {
+  if (skills.length === 0) return [];
+  const lines = skills.map(({ name, description, path }) => {
+    const what = description ? ` ${description}` : "";
+    return `[${name}]${what} → Read ${path} for full instructions`;
+  });
+  const text = [INTRODUCTION, tagged("available_skills", lines.join("\n"))].join("\n\n");
+  return [{ id: "available_skills", text, cache: "semi" }];
+}
+
+const INTRODUCTION =
+  "Skills are instructions for one kind of task. Before you begin a task that one of these is for, load it with load_skill, or read its file.";

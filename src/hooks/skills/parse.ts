@@ -44,6 +44,12 @@ export function parseSkill({ path, text, truncated }: SkillFile): Skill | { faul
   return content ? { name, path, content } : { fault: "is empty" };
 }
 
+/** All but the header; the whole text where the header is broken. */
+export function instructionsIn(text: string): string {
+  const parts = split(text);
+  return ("fault" in parts ? text : parts.body).trim();
+}
+
 function split(text: string): { header: string; body: string } | { fault: string } {
   if (!/^---[ \t]*\n/.test(text)) return { header: "", body: text };
   const lines = text.split("\n");

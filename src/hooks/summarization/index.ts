@@ -28,6 +28,7 @@ const Options = z.strictObject({
 
 export const summarization = defineHook({
   name: "summarization",
+  userMay: "configure",
   options: Options,
   activeByDefault: () => true,
   create({ trigger, keep }, { agent }) {

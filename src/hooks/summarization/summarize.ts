@@ -5,7 +5,7 @@ import type { CallModel } from "../../core/hook.ts";
 import { type Message, userMessage } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { drain } from "../../core/stream.ts";
-import { tagged } from "../tagged.ts";
+import { tagged } from "../../lib/tagged.ts";
 import { clip, transcript } from "./shorten.ts";
 
 export interface Task {

@@ -1,4 +1,4 @@
-// Text from elsewhere between tags in a prompt: it cannot close the tag it is in.
+// Text from elsewhere between tags: it cannot close the tag it is in.
 
 /** `text` inside `<tag>`; what would close the tag is defused. */
 export function tagged(tag: string, text: string): string {

@@ -1,0 +1,101 @@
+// Reflections: what went wrong when an agent gave a task to another, kept with the user's agent beyond threads, and told
+// to whoever gets a similar task next. The hook only says that this is wanted; delegation writes and reads them.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { defineHook } from "../core/hook.ts";
+import type { Owner } from "../core/ids.ts";
+import type { ItemStore, Shelf } from "../core/items.ts";
+import { firstChars } from "../lib/cut.ts";
+import { tagged } from "../lib/tagged.ts";
+
+/** Of one agent; the oldest go for newer ones. */
+const MAX_KEPT = 64;
+const MAX_TASK_CHARS = 2000;
+const MAX_SUMMARY_CHARS = 4000;
+/** Of those that are told. */
+const MAX_TOLD = 5;
+const MAX_TOLD_BYTES = 32 * 1024;
+/** A reflection is about a similar task when so many of the task's words, each so long, occur in it. */
+const MIN_WORDS = 2;
+/** A long task says in its beginning what it is about. */
+const MAX_WORDS = 200;
+const WORD = /[\p{L}\p{N}_]{4,}/gu;
+
+export const reflections = defineHook({
+  name: "reflections",
+  userMay: "switch",
+  options: z.strictObject({}),
+  activeByDefault: () => false,
+  create: () => ({ name: "reflections" }),
+});
+
+/** The agent whose reflections they are. */
+export interface Place {
+  readonly owner: Owner;
+  readonly agent: string;
+}
+
+export interface Failure {
+  /** As the agent that failed was told it. */
+  readonly task: string;
+  /** What went wrong. */
+  readonly summary: string;
+  /** Default: now. */
+  readonly at?: Date;
+}
+
+const Reflection = z.object({ task: z.string(), summary: z.string(), at: z.iso.datetime() });
+type Reflection = z.infer<typeof Reflection>;
+
+/** The same failure of the same task is one reflection, however often it is recorded. Throws what the store throws. */
+export async function recordFailure(
+  items: ItemStore,
+  place: Place,
+  { task, summary, at = new Date() }: Failure,
+): Promise<void> {
+  const value: Reflection = {
+    task: firstChars(task, MAX_TASK_CHARS),
+    summary: firstChars(summary, MAX_SUMMARY_CHARS),
+    at: at.toISOString(),
+  };
+  const key = createHash("sha256")
+    .update(JSON.stringify([value.task, value.summary]))
+    .digest("hex");
+  await items.put(shelfOf(place), { key, value });
+  const old = (await items.list(shelfOf(place))).slice(MAX_KEPT);
+  for (const item of old) await items.delete(shelfOf(place), item.key);
+}
+
+/** `<prior_reflections>` on what went wrong with similar tasks, newest first; nothing when there are none. */
+export async function priorReflections(
+  items: ItemStore,
+  place: Place,
+  task: string,
+): Promise<string | undefined> {
+  const words = [...new Set(task.toLowerCase().match(WORD))].slice(0, MAX_WORDS);
+  if (words.length < MIN_WORDS) return undefined;
+  const alike = (await items.list(shelfOf(place))).flatMap(({ value }) => {
+    const reflection = Reflection.safeParse(value).data;
+    return reflection && isAlike(reflection, words) ? [markdown(reflection)] : [];
+  });
+  let told: string | undefined;
+  for (let count = 1; count <= Math.min(alike.length, MAX_TOLD); count++) {
+    const text = tagged("prior_reflections", [INTRODUCTION, ...alike.slice(0, count)].join("\n\n"));
+    if (Buffer.byteLength(text) > MAX_TOLD_BYTES) break;
+    told = text;
+  }
+  return told;
+}
+
+const INTRODUCTION = "This went wrong with similar tasks before. Do not make the same mistakes again.";
+
+function isAlike({ task, summary }: Reflection, words: readonly string[]): boolean {
+  const text = `${task}\n${summary}`.toLowerCase();
+  return words.filter((word) => text.includes(word)).length >= MIN_WORDS;
+}
+
+const markdown = ({ task, summary, at }: Reflection) =>
+  `## Failed on ${at.slice(0, 10)}\n\n### The task\n\n${task}\n\n### What went wrong\n\n${summary}`;
+
+const shelfOf = ({ owner, agent }: Place): Shelf => ({ owner, of: { agent }, kind: "reflections" });
