@@ -2,6 +2,7 @@
 
 import type { Interface } from "node:readline";
 import { styleText } from "node:util";
+import { z } from "zod";
 import type { Answer, Interrupt } from "../client/client.ts";
 
 /** Resolves with the answers, or with nothing when the user leaves one open. */
@@ -20,25 +21,75 @@ export type Ask = (question: string) => Promise<string | undefined>;
 type Asking = (interrupt: Interrupt, ask: Ask) => Promise<Omit<Answer, "id"> | undefined>;
 
 const ASKING: Record<Interrupt["kind"], Asking> = {
-  async approval({ prompt, name, args }, ask) {
-    const what = `${styleText("yellow", `? ${prompt}`)}\n  ${name} ${styleText("dim", JSON.stringify(args))}\n`;
-    const text = await ask(`${what}  [y]es, [a]lways in this thread, or no, and why: `);
+  async approval(interrupt, ask) {
+    const call = `${interrupt.name} ${styleText("dim", visible(JSON.stringify(interrupt.args)))}`;
+    const text = await ask(`${asked(interrupt)}\n  ${call}\n  ${CHOICES}: `);
     if (text === undefined) return undefined;
-    if (/^y(es)?$/i.test(text)) return { decision: "approve" };
-    if (/^a(lways)?$/i.test(text)) return { decision: "approve", remember: "session" };
-    const reason = text.replace(/^no?[,.:]?\s*/i, "");
+    if (/^e(dit)?$/i.test(text)) return edited(ask);
+    const decided = APPROVALS.get(text);
+    if (decided) return decided;
+    const reason = text.replace(/^no?\b[,.:]?\s*/i, "");
     return { decision: "deny", ...(reason ? { message: reason } : {}) };
   },
-  async question({ prompt, options = [] }, ask) {
-    const choices = options.map((option, index) => `  ${index + 1}. ${option}\n`).join("");
-    const text = await ask(`${styleText("yellow", `? ${prompt}`)}\n${choices}  `);
+  async question(interrupt, ask) {
+    const { options = [], args } = interrupt;
+    const choices = options.map((option, index) => `  ${index + 1}. ${visible(option)}\n`).join("");
+    const isSeveral = args.kind === "multi_select";
+    const hint = isSeveral ? styleText("dim", "several with commas: ") : "";
+    const text = await ask(`${asked(interrupt)}\n${choices}  ${hint}`);
     if (text === undefined) return undefined;
-    return { decision: "respond", message: options[Number(text) - 1] ?? text };
+    return { decision: "respond", message: chosen(text, options, isSeveral) };
   },
   async tool({ name }) {
     return { decision: "deny", message: `There is no \`${name}\` at a terminal.` };
   },
 };
+
+function asked({ prompt, asked_by }: Interrupt): string {
+  const who = asked_by ? `${asked_by.name} asks: ` : "";
+  return styleText("yellow", visible(`? ${who}${prompt}`));
+}
+
+/** What a model has written, such that it can neither move the cursor nor hide a part of itself. */
+const visible = (text: string) =>
+  text.replace(/[^\P{C}\n]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
+
+const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";
+const APPROVALS: ReadonlyMap<string, Omit<Answer, "id">> = new Map([
+  ...["y", "Y", "yes", "Yes"].map((text) => [text, { decision: "approve" }] as const),
+  ...["a", "always"].map((text) => [text, { decision: "approve", remember: "session" }] as const),
+  ...["A", "Always"].map((text) => [text, { decision: "approve", remember: "agent" }] as const),
+]);
+
+const Args = z.record(z.string(), z.unknown());
+
+/** Asks until it gets arguments. */
+async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
+  for (let question = "  its arguments, as JSON: "; ; question = "  that is no JSON object; again: ") {
+    const text = await ask(question);
+    if (text === undefined) return undefined;
+    const args = Args.safeParse(jsonIn(text)).data;
+    if (args) return { decision: "edit", args };
+  }
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Numbers and first letters stand for options; any other text for itself. */
+function chosen(text: string, options: readonly string[], several: boolean): string {
+  const parts = several ? text.split(",").map((part) => part.trim()) : [text];
+  const named = (part: string) => {
+    const begins = options.filter((option) => option[0]?.toLowerCase() === part.toLowerCase());
+    return options[Number(part) - 1] ?? (begins.length === 1 ? begins[0] : undefined) ?? part;
+  };
+  return parts.map(named).join(", ");
+}
 
 /** Asks at `terminal`. */
 export function askingAt(terminal: Interface): Ask {

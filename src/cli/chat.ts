@@ -96,8 +96,9 @@ async function showRun(client: Client, thread: string, start: Start, terminal: I
   terminal.on("SIGINT", stop);
   try {
     for await (const event of start(away.signal)) {
-      if (event.event === "on_interrupt") asked.push(event.data);
-      runId = event.event === "on_chat_model_stream" ? runId : (event.run_id ?? runId);
+      // What a subagent asks and says of its own run its parent asks and says as well.
+      if (event.event === "on_interrupt" && !event.path) asked.push(event.data);
+      if (event.event !== "on_chat_model_stream" && !event.path) runId = event.run_id ?? runId;
       process.stdout.write(render(event));
     }
   } catch (error) {

@@ -8,6 +8,25 @@ const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 
 /** The text to print for an event; empty for what a person need not see. */
 export function render(event: StreamEvent): string {
+  return event.path ? renderNested(event, event.path.length) : renderOwn(event);
+}
+
+/** Of what subagents say: what they do, set in. */
+function renderNested(event: StreamEvent, depth: number): string {
+  if (!SHOWN_OF_SUBAGENTS.has(event.event)) return "";
+  const text = renderOwn(event);
+  return text && `${"  ".repeat(depth)}${text}`;
+}
+
+const SHOWN_OF_SUBAGENTS: ReadonlySet<StreamEvent["event"]> = new Set([
+  "on_tool_start",
+  "on_tool_end",
+  "on_subagent_start",
+  "on_subagent_end",
+  "warning",
+]);
+
+function renderOwn(event: StreamEvent): string {
   switch (event.event) {
     case "on_chat_model_stream":
       if ("delta" in event.data) return event.data.delta;
@@ -22,6 +41,13 @@ export function render(event: StreamEvent): string {
       if (event.data.error !== undefined)
         return styleText("red", `✗ ${event.name}: ${short(event.data.error)}\n`);
       return styleText("green", `✓ ${event.name} (${Math.round(event.data.duration_ms)} ms)\n`);
+    case "on_subagent_start":
+      return `${styleText("magenta", `⇢ ${event.data.name}`)} ${styleText("dim", event.data.agent)}\n`;
+    case "on_subagent_end": {
+      const { status, summary } = event.data;
+      const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
+      return `${styleText(colour, `${mark} ${status}`)} ${styleText("dim", short(summary))}\n`;
+    }
     case "on_state":
       return event.data.key === "todos" ? todos(event.data.value) : "";
     case "warning":

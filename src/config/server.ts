@@ -7,6 +7,7 @@ import { QuotaConfig } from "../core/quota-config.ts";
 import { Duration } from "../lib/duration.ts";
 import { hostList } from "../lib/host-list.ts";
 import { Origin } from "../lib/origin.ts";
+import { WEBHOOK_SECRET } from "../lib/webhook-signature.ts";
 
 const MIB = 1024 * 1024;
 const count = z.int().min(1);
@@ -92,6 +93,20 @@ export const PublicUrl = z
 
 const HttpTools = z.strictObject({ allow: ToolHosts.default("") });
 
+const Webhook = z
+  .strictObject({
+    url: z
+      .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
+      .optional(),
+    secret: z
+      .string()
+      .regex(WEBHOOK_SECRET, "must be whsec_ and the base64 of at least 24 random bytes")
+      .optional(),
+  })
+  .refine(({ url, secret }) => (url === undefined) === (secret === undefined), "must have url and secret");
+
+const Interrupts = z.strictObject({ webhook: Webhook.prefault({}) });
+
 export const ServerConfig = z.strictObject({
   listen: Listen.prefault({}),
   data_dir: z.string().min(1).default("./data"),
@@ -106,6 +121,7 @@ export const ServerConfig = z.strictObject({
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
   quotas: QuotaConfig.prefault({}),
+  interrupts: Interrupts.prefault({}),
   streams: Streams.prefault({}),
   retention: Retention.prefault({}),
   shutdown: Shutdown.prefault({}),

@@ -18,9 +18,11 @@ export const Answer = z
         "With `deny`: why, for the model. With `respond`: the answer, in place of the call's result.",
       ),
     remember: z
-      .enum(["session"])
+      .enum(["session", "agent"])
       .optional()
-      .describe("Decide the same call alike in this thread from now on."),
+      .describe(
+        "Decide the same call alike from now on: in this thread, or wherever this user works with the agent.",
+      ),
   })
   .meta({ id: "Answer" });
 export type Answer = z.infer<typeof Answer>;
@@ -36,6 +38,21 @@ export const Interrupt = z
     prompt: z.string().describe("What is asked, in words for a person."),
     options: z.array(z.string()).optional().describe("What may be chosen from."),
     created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().optional().describe("When it is decided without an answer."),
+    asked_by: z
+      .object({ agent: z.string(), name: z.string(), thread_id: z.string(), id: z.string() })
+      .optional()
+      .describe("The subagent that asks, its thread, and the interrupt's id there."),
   })
   .meta({ id: "Interrupt" });
 export type Interrupt = z.infer<typeof Interrupt>;
+
+/** What happens to a question that nobody answers. */
+export interface InterruptPolicy {
+  /** How long one stays open, in ms. Absent: until it is answered. */
+  readonly expiresAfterMs?: number;
+  /** What is decided of an approval then; all else is denied. */
+  readonly onExpiry: "approve" | "deny";
+  /** Nobody is there to ask: what would be asked is denied at once. What a front end carries out is not asked. */
+  readonly unattended: boolean;
+}

@@ -3,10 +3,13 @@
 
 import { z } from "zod";
 import type { StreamEvent } from "./event.ts";
-import { Answer, Interrupt, type InterruptKind } from "./interrupt.ts";
+import { Answer, Interrupt, type InterruptKind, type InterruptPolicy } from "./interrupt.ts";
 import type { ToolCall } from "./message.ts";
 import { patchState, type Run } from "./run.ts";
 import type { Stream } from "./stream.ts";
+
+/** What is asked stays open until it is answered. */
+export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false };
 
 /** The slot of the thread's state that holds them, by id. */
 const STATE_KEY = "interrupts";
@@ -23,36 +26,123 @@ export interface Question {
 
 /**
  * The answer to a question about a call, or nothing as long as there is none: the call is then to be left interrupted,
- * and asked for again when the thread is resumed. A call has one question of each kind, and it is answered once.
+ * and asked for again when the thread is resumed. A call has one question of each kind, and it is answered once: by
+ * whoever resumes the run, or by the run's policy when nobody is there or its time is up.
  */
 export async function* askFor(
   { call, kind, prompt, options }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
   const id = `${kind}_${call.id}`;
+  const { unattended, expiresAfterMs } = run.interrupts;
   const known = kept(run.state).get(id);
-  if (known?.answer) return known.answer;
-  const answer = known && run.answers.find((each) => each.id === id);
-  if (answer) {
-    yield { event: "on_resume", data: { id, decision: answer.decision } } satisfies StreamEvent;
-    yield* patchState(run, STATE_KEY, { [id]: { ...known, answer } });
-    return answer;
-  }
-  const asked: Interrupt = known ?? {
+  if (!known && unattended && kind !== "tool") return nobodyThere(id);
+  const now = Date.now();
+  const asked: Kept = known ?? {
     ...{ id, kind, call_id: call.id, run_id: run.id, name: call.name, args: call.args, prompt },
     ...(options ? { options: [...options] } : {}),
-    created_at: new Date().toISOString(),
+    created_at: new Date(now).toISOString(),
+    ...(expiresAfterMs === undefined ? {} : { expires_at: new Date(now + expiresAfterMs).toISOString() }),
   };
+  return yield* answerTo(asked, run, () => expiry(asked, run.interrupts));
+}
+
+/**
+ * Shows what a subagent's thread waits for as the parent's own, and returns the answers that are there, with the child's
+ * ids. What the child no longer waits for is forgotten here. One whose time is up is the child's to decide.
+ */
+export async function* passOn(
+  from: {
+    readonly call: ToolCall;
+    readonly agent: string;
+    readonly name: string;
+    readonly thread_id: string;
+  },
+  interrupts: readonly Interrupt[],
+  run: Run,
+): Stream<Answer[]> {
+  const { call, agent, name, thread_id } = from;
+  const idOf = ({ id }: Interrupt) => `${thread_id}:${id}`;
+  const open = new Set(interrupts.map(idOf));
+  const passed = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
+  yield* drop(
+    run,
+    passed.filter(({ id }) => !open.has(id)),
+  );
+  const answers: Answer[] = [];
+  for (const interrupt of interrupts) {
+    const asked = passed.find(({ id }) => id === idOf(interrupt)) ?? {
+      ...interrupt,
+      ...{ id: idOf(interrupt), call_id: call.id, run_id: run.id },
+      asked_by: interrupt.asked_by ?? { agent, name, thread_id, id: interrupt.id },
+    };
+    const isAsked = !run.interrupts.unattended || asked.kind === "tool";
+    const answer = isAsked ? yield* answerTo(asked, run) : nobodyThere(asked.id);
+    if (answer) answers.push({ ...answer, id: interrupt.id });
+  }
+  return answers;
+}
+
+/** The answer that is kept or comes with the run, else what `otherwise` decides; else it is shown as open. */
+async function* answerTo(
+  asked: Kept,
+  run: Run,
+  otherwise: () => Answer | undefined = () => undefined,
+): Stream<Answer | undefined> {
+  const { id } = asked;
+  if (asked.answer) return asked.answer;
+  const isKnown = kept(run.state).has(id);
+  const answer = isKnown ? (run.answers.find((each) => each.id === id) ?? otherwise()) : undefined;
+  if (answer) {
+    yield { event: "on_resume", data: { id, decision: answer.decision } } satisfies StreamEvent;
+    yield* patchState(run, STATE_KEY, { [id]: { ...asked, answer } });
+    return answer;
+  }
   yield { event: "on_interrupt", data: asked } satisfies StreamEvent;
-  if (!known) yield* patchState(run, STATE_KEY, { [id]: asked });
+  if (!isKnown) yield* patchState(run, STATE_KEY, { [id]: asked });
   return undefined;
+}
+
+function nobodyThere(id: string): Answer {
+  const message = "This needs somebody's answer, and nobody is there to be asked. Go on without it.";
+  return { id, decision: "deny", message };
+}
+
+/** What is decided without an answer, once there is no more time for one. */
+function expiry(
+  { id, kind, expires_at }: Interrupt,
+  { onExpiry, unattended }: InterruptPolicy,
+): Answer | undefined {
+  if (unattended && kind !== "tool") return nobodyThere(id);
+  if (expires_at === undefined || Date.parse(expires_at) > Date.now()) return undefined;
+  if (kind === "approval" && onExpiry === "approve") return { id, decision: "approve" };
+  return { id, decision: "deny", message: "Nobody answered in time. Go on without it." };
 }
 
 /** To be called once these calls have their results: nothing is asked about them any more. */
 export async function* settleInterrupts(run: Run, callIds: readonly string[]): Stream<void> {
-  const over = [...kept(run.state).values()].filter(({ call_id }) => callIds.includes(call_id));
+  yield* drop(
+    run,
+    [...kept(run.state).values()].filter(({ call_id }) => callIds.includes(call_id)),
+  );
+}
+
+/** To be called when a new message begins: no call waits any more, and what was asked of calls that are gone is over too. */
+export async function* forgetInterrupts(run: Run): Stream<void> {
+  yield* drop(run, [...kept(run.state).values()]);
+}
+
+async function* drop(run: Run, over: readonly Interrupt[]): Stream<void> {
   if (over.length > 0)
     yield* patchState(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])));
+}
+
+/** The answers with which a run was started that are to nothing that is open, as somebody else was faster. */
+export function lateAnswers({ answers, state, attempt }: Run): string[] {
+  // An earlier attempt has taken them.
+  if (attempt > 1 || answers.length === 0) return [];
+  const open = new Set(openInterrupts(state).map(({ id }) => id));
+  return answers.flatMap(({ id }) => (open.has(id) ? [] : [id]));
 }
 
 /** What a thread's state says is still to be answered, in the order in which it was asked. */

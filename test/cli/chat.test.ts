@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../src/core/tool.ts";
 import { startServer } from "../support/server.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -14,37 +16,146 @@ agents:
     permissions: { rules: [{ ask: execute, message: May it run? }] }
 `;
 
-test("what a run asks is answered at the terminal, and it goes on", async () => {
-  const question = {
-    tool: "ask_user",
-    args: { question: "Which colour?", kind: "select", options: ["red", "blue"] },
+const AGENTS_WITH_STEP = "agents: { assistant: { model: 'scripted:test', tools: [step] } }";
+
+/** `skein chat` as a person has it: what it says, and what is typed when it says so. */
+function chatting(url: string, { terminal = false } = {}) {
+  const command = [MAIN, "chat", "--url", url, "--thread", "t1"];
+  const [program, args] = terminal
+    ? ["script", ["-qefc", [process.execPath, ...command].join(" "), "/dev/null"]]
+    : [process.execPath, command];
+  const env = {
+    PATH: process.env.PATH ?? "",
+    NODE_NO_WARNINGS: "1",
+    ...(terminal ? { TERM: "xterm" } : { NO_COLOR: "1" }),
   };
-  const script = [
-    { call: [{ tool: "execute", args: { command: "echo it ran" } }] },
-    { call: [{ tool: "execute", args: { command: "echo not this" } }, question] },
-    { say: "All answered." },
-  ];
-  const { url } = await startServer({ script, agents: AGENTS });
-  const child = spawn(process.execPath, [MAIN, "chat", "--url", url, "--thread", "t1"], {
-    env: { PATH: process.env.PATH ?? "", NODE_NO_WARNINGS: "1", NO_COLOR: "1" },
-  });
+  const child = spawn(program, args, { env });
   onTestFinished(() => void child.kill("SIGKILL"));
   let text = "";
   child.stdout.on("data", (chunk) => (text += String(chunk)));
-  const say = async (cue: string, line: string) => {
-    await expect.poll(() => text, { timeout: 10_000 }).toContain(cue);
-    text = "";
-    child.stdin.write(`${line}\n`);
+  const hear = async (cue: string) => {
+    await expect.poll(() => text, { timeout: 20_000 }).toContain(cue);
+    const end = text.indexOf(cue) + cue.length;
+    const heard = text.slice(0, end);
+    text = text.slice(end);
+    return heard;
   };
-  await say("> ", "go");
-  await say("May it run?", "y");
-  await say("May it run?", "no, that is enough");
-  await say("Which colour?", "2");
-  await say("All answered.", "");
-  expect(await once(child, "exit")).toEqual([0, null]);
+  const say = async (cue: string, line: string) => {
+    const heard = await hear(cue);
+    child.stdin.write(`${line}\n`);
+    return heard;
+  };
+  return { say, hear, press: (key: string) => child.stdin.write(key), ended: once(child, "exit") };
+}
+
+async function resultsOn(url: string): Promise<string[]> {
   const { items } = (await (await fetch(`${url}/threads/t1/messages`)).json()) as {
     items: { role: string; content: string; error?: string }[];
   };
-  const results = items.flatMap(({ role, content, error }) => (role === "tool" ? [error ?? content] : []));
-  expect(results.toSorted()).toEqual(["blue", "it ran\n[exit_code: 0]", "that is enough"]);
+  return items.flatMap(({ role, content, error }) => (role === "tool" ? [error ?? content] : [])).toSorted();
+}
+
+const execute = (command: string) => ({ tool: "execute", args: { command } });
+const question = (args: object) => ({ tool: "ask_user", args: { question: "Which colour?", ...args } });
+
+test("what a run asks is answered at the terminal, and it goes on", async () => {
+  const script = [
+    { call: [execute("echo it ran")] },
+    { call: [execute("echo not this"), question({ kind: "select", options: ["red", "blue"] })] },
+    { say: "All answered." },
+  ];
+  const { url } = await startServer({ script, agents: AGENTS });
+  const { say, ended } = chatting(url);
+  await say("> ", "go");
+  await say("May it run?", "y");
+  await say("May it run?", "no, that is enough");
+  await say("? Which colour?", "2");
+  await say("All answered.", "");
+  expect(await ended).toEqual([0, null]);
+  expect(await resultsOn(url)).toEqual(["blue", "it ran\n[exit_code: 0]", "that is enough"]);
 });
+
+test("several options are chosen with commas, yes and no with a letter", async () => {
+  const script = [
+    { call: [question({ kind: "multi_select", options: ["red", "green", "blue"] })] },
+    { call: [question({ kind: "confirm" })] },
+    { call: [question({})] },
+    { say: "All answered." },
+  ];
+  const { url } = await startServer({ script, agents: AGENTS });
+  const { say, ended } = chatting(url);
+  await say("> ", "go");
+  await say("several with commas", "1, 3");
+  await say("? Which colour?", "n");
+  await say("? Which colour?", "17");
+  await say("All answered.", "");
+  expect(await ended).toEqual([0, null]);
+  expect(await resultsOn(url)).toEqual(["17", "no", "red, blue"]);
+});
+
+test("what a model asks cannot hide what it is about", async () => {
+  const script = [{ call: [execute("rm -rf / \u202e\u009b2K\u001b[2K# harmless")] }, { say: "Never." }];
+  const { url } = await startServer({ script, agents: AGENTS });
+  const { say, hear } = chatting(url);
+  await say("> ", "go");
+  await hear("May it run?");
+  const shown = await hear("[y]es");
+  expect(shown).toContain("rm -rf / \\u{202e}\\u{9b}2K");
+  for (const hidden of ["\u202e", "\u009b", "\u001b"]) expect(shown).not.toContain(hidden);
+});
+
+test("arguments are edited as JSON, and an answer is remembered with the agent", async () => {
+  const script = [
+    { call: [execute("echo one")] },
+    { call: [execute("echo two")] },
+    { call: [execute("echo two")] },
+    { say: "All answered." },
+  ];
+  const { url } = await startServer({ script, agents: AGENTS });
+  const { say, ended } = chatting(url);
+  await say("> ", "go");
+  await say("[e]dit", "e");
+  await say("as JSON", "echo three");
+  await say("again", '{"command": "echo three"}');
+  await say("[A]lways with this agent", "A");
+  await say("All answered.", "");
+  expect(await ended).toEqual([0, null]);
+  expect(await resultsOn(url)).toEqual([
+    "three\n[exit_code: 0]",
+    "two\n[exit_code: 0]",
+    "two\n[exit_code: 0]",
+  ]);
+  const rules = (await (await fetch(`${url}/agents/assistant/permissions`)).json()) as { items: unknown[] };
+  expect(rules.items).toHaveLength(1);
+});
+
+test.skipIf(process.platform !== "linux")(
+  "at a real terminal it has colours; Ctrl-C ends a run after its step, a second one at once",
+  async () => {
+    let steps = 0;
+    const step = defineTool({
+      name: "step",
+      description: "The first one takes until the run is to end after it, the second one for ever.",
+      parameters: z.object({}),
+      async execute(_args, _call, run) {
+        const isFirst = ++steps === 1;
+        const isOver = () => run.signal.aborted || (isFirst && run.interruptRequested());
+        await vi.waitUntil(isOver, { timeout: 20_000 });
+        return "done";
+      },
+    });
+    const script = () => ({ call: [{ tool: "step" }] });
+    const { url } = await startServer({ script, agents: AGENTS_WITH_STEP, tools: [step] });
+    const { say, hear, press } = chatting(url, { terminal: true });
+    await say("> ", "go");
+    await hear("\x1b[36m→ step");
+    press("\x03");
+    await hear("(interrupted: interrupt)");
+    await say("> ", "go");
+    await hear("→ step");
+    press("\x03");
+    await hear("Ctrl-C again to stop now");
+    press("\x03");
+    await hear("cancelled");
+  },
+);

@@ -4,7 +4,7 @@ import type { Interrupt } from "../../src/core/interrupt.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
-import { post, type Viewer } from "../support/sse.ts";
+import { post, type Viewer, view } from "../support/sse.ts";
 
 const json = { accept: "application/json", "content-type": "application/json" };
 const send = async (url: string, body: unknown) => {
@@ -137,6 +137,96 @@ test("a question waits for the user, and the model gets the answer", async () =>
   expect(asked).toMatchObject({ kind: "question", prompt: "Which?", options: ["red", "blue"] });
   const events = await (await resume({ id: asked?.id, decision: "respond", message: "blue" })).ended();
   expect(dataOf(events, "on_tool_end")[0]?.output).toBe("blue");
+});
+
+test("a resume that is repeated with its key finds the run that goes on, whatever has become of it", async () => {
+  const script = [{ call: [run("rm one")] }, { say: "Done." }];
+  const { base, open, url } = await interrupted(script);
+  const answers = [{ id: (await open())[0]?.id, decision: "approve" }];
+  const key = { "idempotency-key": "once" };
+  const first = await post(`${base}/resume`, { answers }, key);
+  const second = await post(`${base}/resume`, { answers }, key);
+  expect(await second.ended()).toEqual(await first.ended());
+  const late = await post(`${base}/resume`, { answers }, key);
+  expect(await late.ended()).toEqual(await first.ended());
+  const { items } = await getJson(`${url}/threads/t1/runs`);
+  expect(items).toMatchObject([{ resumes: base.split("/").at(-1) }, {}]);
+  expect(items).toHaveLength(2);
+});
+
+describe("a run that waits for answers and is cancelled", () => {
+  test("has all its calls answered as cancelled, asks no model, and waits no more", async () => {
+    const script = [{ call: [run("rm one"), run("rm two"), run("echo free")] }, { say: "Never said." }];
+    const { url, base, open } = await interrupted(script);
+    const ids = (await open()).map(({ id }) => id);
+    const { status, body } = await send(`${base}/cancel`, {});
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { status: "cancelled", resumes: base.split("/").at(-1) },
+    });
+    const viewer = await view(`${url}/threads/t1/runs/${body.id}/events`);
+    const events = await viewer.ended();
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "on_state")).toEqual([
+      { key: "interrupts", patch: Object.fromEntries(ids.map((id) => [id, null])) },
+    ]);
+    expect(await open()).toEqual([]);
+    const messages = (await (await fetch(`${url}/threads/t1/messages`)).json()) as { items: object[] };
+    expect(messages.items.slice(-2)).toMatchObject([
+      { role: "tool", error: "Cancelled before it was run." },
+      { role: "tool", error: "Cancelled before it was run." },
+    ]);
+    expect(await (await fetch(`${url}/threads/t1`)).json()).not.toMatchObject({ status: "interrupted" });
+    const answer = { id: ids[0], decision: "approve" };
+    expect((await send(`${base}/resume`, { answers: [answer] })).body.code).toBe("interrupt_closed");
+    expect((await send(`${base}/cancel`, {})).body.code).toBe("run_not_active");
+  });
+});
+
+describe("an answer that is remembered with the agent", () => {
+  const always = async (script: readonly Turn[], agents = ASKING) => {
+    const begun = await interrupted(script, { input: "go" }, agents);
+    const answer = { id: (await begun.open())[0]?.id, decision: "approve", remember: "agent" };
+    expect(dataOf(await (await begun.resume(answer)).ended(), "done")[0]?.status).toBe("success");
+    const asks = async (thread: string) => {
+      const viewer = await post(`${begun.url}/threads/${thread}/runs`, { input: "again" });
+      return dataOf(await viewer.ended(), "done")[0]?.status === "interrupted";
+    };
+    return { ...begun, asks };
+  };
+  const turn = [{ call: [run("rm one")] }, { say: "Done." }];
+
+  test("counts in all of the user's threads with it, is shown, and can be taken back", async () => {
+    const { url, asks } = await always([...turn, ...turn, ...turn]);
+    expect(await asks("t2")).toBe(false);
+    const { items } = await getJson(`${url}/agents/assistant/permissions`);
+    expect(items).toMatchObject([{ decision: "allow", matcher: { arguments: { command: "rm one" } } }]);
+    const rule = `${url}/agents/assistant/permissions/${items[0]?.id}`;
+    expect((await fetch(rule, { method: "DELETE" })).status).toBe(204);
+    expect((await fetch(rule, { method: "DELETE" })).status).toBe(404);
+    expect(await asks("t3")).toBe(true);
+  });
+
+  test("means the very same call, of that agent alone", async () => {
+    const other = `${ASKING}  other: { model: scripted:test, backend: { type: local }, permissions: {} }\n`;
+    const { url, asks } = await always([...turn, { call: [run("rm two")] }, ...turn], other);
+    expect(await asks("t2")).toBe(true);
+    const viewer = await post(`${url}/threads/t3/runs`, { input: "go", agent: "other" });
+    expect(dataOf(await viewer.ended(), "done")[0]?.status).toBe("interrupted");
+  });
+});
+
+test("what is remembered for a thread is shown, and can be taken back", async () => {
+  const script = [{ call: [run("rm one")] }, { say: "Done." }, { call: [run("rm one")] }, { say: "Done." }];
+  const { url, open, resume } = await interrupted(script);
+  const rules = `${url}/threads/t1/permissions`;
+  expect(await getJson(rules)).toEqual({ items: [] });
+  await (await resume({ id: (await open())[0]?.id, decision: "deny", remember: "session" })).ended();
+  expect(await getJson(rules)).toMatchObject({ items: [{ decision: "deny" }] });
+  expect((await fetch(rules, { method: "DELETE" })).status).toBe(204);
+  expect(await getJson(rules)).toEqual({ items: [] });
+  const viewer = await post(`${url}/threads/t1/runs`, { input: "again" });
+  expect(dataOf(await viewer.ended(), "done")[0]?.status).toBe("interrupted");
 });
 
 describe("a tool that the front end brings", () => {

@@ -1,20 +1,18 @@
-// Session rules: what a person answered once and for all, kept with the thread.
+// What a person answered once and for all: kept with the thread, or with the agent for all of the user's threads.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
+import type { ItemStore } from "../../core/items.ts";
+import { SESSION_RULES, userRuleKey, userRulesIn, userRulesShelf } from "../../core/permission-rules.ts";
 import { type Run, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
-import { type Rule, RuleSpec } from "./rule.ts";
+import { type Rule, RuleSpec, type Scope } from "./rule.ts";
 
-/** The slot of the thread's state that holds them. */
-export const STATE_KEY = "grants";
 const MAX_RULES = 200;
 
 /** Whatever scope is written there, they speak for this thread alone. What is no rule is passed over. */
 export function sessionRules(state: Run["state"]): Rule[] {
-  const kept = z.array(z.unknown()).safeParse(state.get(STATE_KEY)).data ?? [];
-  const rules = kept.map((each) => RuleSpec.safeParse(each).data);
-  return rules.flatMap((rule): Rule[] => (rule ? [{ ...rule, scope: "session" }] : []));
+  return rulesAmong(z.array(z.unknown()).safeParse(state.get(SESSION_RULES)).data ?? [], "session");
 }
 
 /** A rule with the same id is replaced. Throws `limit_exceeded` when there are too many. */
@@ -25,9 +23,33 @@ export async function* addSessionRule(run: Run, rule: Rule): Stream<void> {
       "limit_exceeded",
       `The thread has ${MAX_RULES} rules of its own already; clear them before another is remembered.`,
     );
-  yield* setState(run, STATE_KEY, [...others, rule]);
+  yield* setState(run, SESSION_RULES, [...others, rule]);
 }
 
 export async function* clearSessionRules(run: Run): Stream<void> {
-  yield* setState(run, STATE_KEY, []);
+  yield* setState(run, SESSION_RULES, []);
+}
+
+/** The rules that a user has with an agent, wherever it works for them. */
+export interface UserRules {
+  read(): Promise<Rule[]>;
+  /** A rule with the same id is replaced. Throws `limit_exceeded` when there are too many. */
+  add(rule: Rule): Promise<void>;
+}
+
+export function userRules(items: ItemStore, run: Run, agent: string): UserRules {
+  const shelf = userRulesShelf(run.owner, agent);
+  return {
+    read: async () => rulesAmong(userRulesIn(await items.list(shelf)), "user"),
+    async add(rule) {
+      await items.put(shelf, { key: userRuleKey(rule.id), value: rule });
+    },
+  };
+}
+
+function rulesAmong(values: readonly unknown[], scope: Extract<Scope, string>): Rule[] {
+  return values.flatMap((each) => {
+    const rule = RuleSpec.safeParse(each).data;
+    return rule ? [{ ...rule, scope }] : [];
+  });
 }

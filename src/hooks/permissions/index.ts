@@ -2,16 +2,19 @@
 // that no rule would ever let run are not shown to the model. Every decision is a span of the trace.
 
 import { z } from "zod";
+import { AppError } from "../../core/errors.ts";
 import { type CallTool, defineHook, type ToolRequest } from "../../core/hook.ts";
 import type { Answer } from "../../core/interrupt.ts";
 import { askFor } from "../../core/interrupts.ts";
+import type { ToolCall } from "../../core/message.ts";
+import { SESSION_RULES } from "../../core/permission-rules.ts";
 import type { Run } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type ToolResult } from "../../core/tool.ts";
 import type { TraceRecorder } from "../../core/trace.ts";
-import { addSessionRule, STATE_KEY, sessionRules } from "./grants.ts";
+import { addSessionRule, sessionRules, type UserRules, userRules } from "./grants.ts";
 import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
-import { RuleSpec } from "./rule.ts";
+import { type Rule, RuleSpec } from "./rule.ts";
 import { ruleFor } from "./rule-for.ts";
 
 export const permissions = defineHook({
@@ -24,20 +27,41 @@ export const permissions = defineHook({
       .describe(
         "What runs, what is refused and what a person is asked about; a deny of the agent's is absolute.",
       ),
+    files: z
+      .array(z.string().min(1))
+      .max(32)
+      .default([])
+      .describe("JSON files beside this one, each a list of such rules; they come before `rules`."),
   }),
   activeByDefault: () => false,
-  create({ mode, rules }, { agent, recorder }) {
+  create({ mode, rules, files }, { agent, recorder, items }) {
+    // Whoever reads the agents' file has put their rules among the others.
+    if (files.length > 0)
+      throw new AppError("config_invalid", "permissions: `files` belong into agents.yaml; give `rules`.");
     let known: { readonly policy: Policy; readonly grants: unknown } | undefined;
+    let user: UserRules | undefined;
+    let remembered: readonly Rule[] = [];
 
-    /** Made again only when the thread's own rules have changed. */
+    /** Made again only when the rules that people have made have changed. */
     function policyFor(run: Run): Policy {
-      const grants = run.state.get(STATE_KEY);
+      const grants = run.state.get(SESSION_RULES);
       if (!known || known.grants !== grants) {
         const place = { agent: agent.name, session: run.threadId };
-        const all = [...rules, ...sessionRules(run.state)];
+        const all = [...rules, ...sessionRules(run.state), ...remembered];
         known = { grants, policy: makePolicy({ mode, rules: all, ...place }) };
       }
       return known.policy;
+    }
+
+    /** Where nothing is kept for users, the thread remembers it. */
+    async function* remember({ remember: where, decision }: Answer, call: ToolCall, run: Run): Stream<void> {
+      const effect = decision === "approve" ? "allow" : "deny";
+      if (where === "agent" && user) {
+        const rule = ruleFor(call, effect, "user");
+        await user.add(rule);
+        remembered = [...remembered.filter(({ id }) => id !== rule.id), rule];
+        known = undefined;
+      } else if (where) yield* addSessionRule(run, ruleFor(call, effect, "session"));
     }
 
     /** Does what a person has said about a call. */
@@ -50,7 +74,7 @@ export const permissions = defineHook({
       const { call } = request;
       switch (answer.decision) {
         case "approve":
-          if (answer.remember) yield* addSessionRule(run, ruleFor(call, "allow", "session"));
+          yield* remember(answer, call, run);
           return yield* next(request);
         case "edit": {
           const edited = { ...request, call: { ...call, args: answer.args ?? {} } };
@@ -59,7 +83,7 @@ export const permissions = defineHook({
           return yield* next(edited);
         }
         case "deny":
-          if (answer.remember) yield* addSessionRule(run, ruleFor(call, "deny", "session"));
+          yield* remember(answer, call, run);
           return failed(
             answer.message ??
               "The user does not allow this call. Do not try to reach the same in another way.",
@@ -71,6 +95,11 @@ export const permissions = defineHook({
 
     return {
       name: "permissions",
+
+      async beforeAgent(run) {
+        user = items && userRules(items, run, agent.name);
+        remembered = (await user?.read()) ?? [];
+      },
 
       modifyRequest(request, run) {
         const policy = policyFor(run);

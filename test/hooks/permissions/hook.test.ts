@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { ItemStore } from "../../../src/core/items.ts";
 import type { ToolCall } from "../../../src/core/message.ts";
 import { toolMessages } from "../../../src/core/messages.ts";
 import { defineTool } from "../../../src/core/tool.ts";
@@ -9,6 +10,7 @@ import { permissions } from "../../../src/hooks/permissions/index.ts";
 import type { Rule } from "../../../src/hooks/permissions/rule.ts";
 import { ruleFor } from "../../../src/hooks/permissions/rule-for.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
+import { createMemoryStores } from "../../../src/stores/memory/index.ts";
 import { type Play, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { agentWith, made } from "../made.ts";
@@ -35,7 +37,7 @@ function running(commands: readonly string[], options: Record<string, unknown>, 
 
 test("an agent has it when its configuration says so", () => {
   expect(permissions.activeByDefault(agentWith())).toBe(false);
-  expect(permissions.options.parse({})).toEqual({ mode: "default", rules: [] });
+  expect(permissions.options.parse({})).toEqual({ mode: "default", rules: [], files: [] });
   const sample = {
     mode: "default",
     rules: [
@@ -221,4 +223,43 @@ test("rules of a thread bind that thread only, whatever they claim, and no more 
     },
   );
   expect(toolMessages(messages)[0]?.error).toContain("has 200 rules of its own already");
+});
+
+test("files of rules that nobody has read are a fault, not nothing", () => {
+  expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong into agents.yaml");
+});
+
+describe("what a user has answered for all threads", () => {
+  const remembered = async (decision: "allow" | "deny", text = "rm x") => {
+    const { items } = createMemoryStores();
+    const rule = ruleFor(command(text), decision, "user");
+    const shelf = {
+      owner: { tenant: "acme", user: "ada" },
+      of: { agent: "test" },
+      kind: "settings",
+    } as const;
+    await items.put(shelf, { key: `rule:${rule.id}`, value: rule });
+    await items.put(shelf, { key: "rule:broken", value: "nonsense" });
+    return items;
+  };
+  const runs = async (items: ItemStore, options: Record<string, unknown>) => {
+    ran.length = 0;
+    const script = [{ call: [{ tool: "execute", args: { command: "rm x" } }] }, { say: "ok" }];
+    await play({ script, tools, hooks: [made(permissions, { options, items })] });
+    return ran.length > 0;
+  };
+
+  test("comes before what the agent asks for", async () => {
+    expect(await runs(await remembered("allow"), { rules: [{ ask: "execute" }] })).toBe(true);
+    expect(await runs(await remembered("deny"), { rules: [{ allow: "execute" }] })).toBe(false);
+  });
+
+  test.each(["agent", "global"])("never overrides a deny of %s scope", async (scope) => {
+    const rules = [{ deny: "execute", command_prefix: ["rm"], scope, priority: -9 }];
+    expect(await runs(await remembered("allow"), { mode: "bypass", rules })).toBe(false);
+  });
+
+  test("means the very same call only", async () => {
+    expect(await runs(await remembered("allow", "rm y"), {})).toBe(false);
+  });
 });

@@ -1,0 +1,137 @@
+// Tells an address of the operator's that a run waits for answers. A run never waits for it; what cannot be delivered in
+// time is given up, and logged: what waits is found at `GET /interrupts` all the same.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../core/errors.ts";
+import { randomId } from "../lib/random-id.ts";
+import { webhookHeaders } from "../lib/webhook-signature.ts";
+import type { InterruptedRun } from "./drive.ts";
+import type { Logger } from "./executor.ts";
+
+/** Messages that wait to be sent. Past it a new one is given up at once. */
+const MAX_WAITING = 1000;
+const AT_ONCE = 4;
+/** How long one attempt may take, and all of a message's together, in ms. */
+const ATTEMPT_MS = 10_000;
+const DEADLINE_MS = 10 * 60_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 60_000;
+
+const CLOSING = "the server is shutting down";
+
+export interface WebhookOptions {
+  readonly url: string;
+  readonly secret: string;
+}
+
+interface Message {
+  readonly id: string;
+  readonly run_id: string;
+  readonly thread_id: string;
+  readonly body: string;
+}
+
+/** Whoever makes it closes it. */
+export class InterruptWebhook {
+  readonly #options: WebhookOptions;
+  readonly #logger: Logger;
+  readonly #waiting: Message[] = [];
+  readonly #workers = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
+
+  constructor(options: WebhookOptions, logger: Logger) {
+    this.#options = options;
+    this.#logger = logger;
+  }
+
+  /** Returns at once; throws nothing. */
+  tell(interrupted: InterruptedRun): void {
+    const message = messageFor(interrupted);
+    if (this.#closing.signal.aborted) this.#giveUp(message, CLOSING);
+    else if (this.#waiting.length >= MAX_WAITING) this.#giveUp(message, "too many wait to be sent");
+    else this.#queue(message);
+  }
+
+  /** What is not delivered by then is given up. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#workers);
+  }
+
+  #queue(message: Message): void {
+    this.#waiting.push(message);
+    if (this.#workers.size >= AT_ONCE) return;
+    const worker = this.#work().finally(() => this.#workers.delete(worker));
+    this.#workers.add(worker);
+  }
+
+  async #work(): Promise<void> {
+    for (let message = this.#waiting.shift(); message; message = this.#waiting.shift()) {
+      const failure = await this.#deliver(message);
+      if (failure !== undefined) this.#giveUp(message, failure);
+    }
+  }
+
+  /** Why it could not be delivered. */
+  async #deliver(message: Message): Promise<string | undefined> {
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    let failure = CLOSING;
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      const result = await this.#send(message, signal);
+      if (result === "delivered") return undefined;
+      failure = result.why;
+      if (result.isFinal) break;
+      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
+      await sleep(pause, undefined, { signal }).catch(() => {});
+    }
+    return failure;
+  }
+
+  async #send({ id, body }: Message, signal: AbortSignal): Promise<"delivered" | Failure> {
+    const { url, secret } = this.#options;
+    try {
+      const response = await fetch(url, {
+        ...{ method: "POST", body, redirect: "error" },
+        headers: {
+          ...{ "content-type": "application/json", "user-agent": "skein" },
+          ...webhookHeaders(secret, { id, at: new Date(), body }),
+        },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]),
+      });
+      await response.body?.cancel();
+      if (response.ok) return "delivered";
+      return { why: `it answered ${response.status}`, isFinal: isRefusal(response.status) };
+    } catch (error) {
+      return { why: `it could not be reached (${reasonOf(error)})`, isFinal: false };
+    }
+  }
+
+  #giveUp({ id, run_id, thread_id }: Message, why: string): void {
+    const details = { webhook_id: id, run_id, thread_id, why };
+    this.#logger.error(details, "the webhook was not told of a run that waits for answers");
+  }
+}
+
+interface Failure {
+  readonly why: string;
+  /** Another attempt would end alike. */
+  readonly isFinal: boolean;
+}
+
+/** Of what a client may have done wrong, these pass. */
+const PASSING = new Set([408, 409, 425, 429]);
+const isRefusal = (status: number) => status >= 400 && status < 500 && !PASSING.has(status);
+
+/** What `fetch` says is no more than that it failed; the address, which may hold a secret, is in neither. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  if (cause instanceof Error && "code" in cause && typeof cause.code === "string") return cause.code;
+  return error instanceof Error && error.name !== "TypeError" ? error.name : messageOf(error);
+}
+
+function messageFor({ owner, run, interrupts }: InterruptedRun): Message {
+  const { id: run_id, thread_id, agent } = run;
+  const data = { tenant: owner.tenant, user: owner.user, thread_id, run_id, agent, interrupts };
+  const body = JSON.stringify({ type: "run.interrupted", timestamp: new Date().toISOString(), data });
+  return { id: `msg_${randomId()}`, run_id, thread_id, body };
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Answer, Interrupt } from "../../src/core/interrupt.ts";
+import { openInterrupts, passOn } from "../../src/core/interrupts.ts";
+import { defineTool, done, interrupted } from "../../src/core/tool.ts";
+import { type Play, type Played, play } from "../support/agent.ts";
+import { dataOf } from "../support/drain.ts";
+
+const asks = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
+  ...{ id, kind: "approval", call_id: `call of ${id}`, run_id: "run_child", name: "execute" },
+  ...{ args: { command: "rm x" }, prompt: "May it?", created_at: "2026-01-01T00:00:00.000Z" },
+  ...more,
+});
+
+/** A tool that works for as long as its child waits for something. */
+function delegate(child: { waits: Interrupt[] }) {
+  const got: Answer[][] = [];
+  const tool = defineTool({
+    name: "delegate",
+    description: "Gives work away.",
+    parameters: z.object({}),
+    async *execute(_args, call, run) {
+      const from = { call, agent: "coder", name: "coder-1", thread_id: "th_child" };
+      const answers = yield* passOn(from, child.waits, run);
+      got.push(answers);
+      return answers.length < child.waits.length ? interrupted() : done("The child is done.");
+    },
+  });
+  return { tool, got };
+}
+
+const begin = (tool: Play["tools"], more: Play = {}) =>
+  play({ script: [{ call: [{ tool: "delegate", id: "c1" }] }, { say: "ok" }], ...given(tool), ...more });
+const given = (tools: Play["tools"]) => (tools ? { tools } : {});
+const goOn = ({ messages, state }: Played, tool: Play["tools"], answers: Answer[] = [], more: Play = {}) =>
+  play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
+
+describe("what a subagent asks", () => {
+  test("is shown as the parent's own, and answered with the child's ids", async () => {
+    const child = {
+      waits: [asks("approval_a"), asks("question_b", { kind: "question", options: ["yes", "no"] })],
+    };
+    const { tool, got } = delegate(child);
+    const first = await begin([tool]);
+    const [shown, other] = dataOf(first.events, "on_interrupt");
+    expect(shown).toMatchObject({
+      ...{ id: "th_child:approval_a", kind: "approval", call_id: "c1", name: "execute", prompt: "May it?" },
+      asked_by: { agent: "coder", name: "coder-1", thread_id: "th_child", id: "approval_a" },
+    });
+    expect(shown?.run_id).not.toBe("run_child");
+    expect(other).toMatchObject({ kind: "question", options: ["yes", "no"] });
+    expect(openInterrupts(first.state)).toEqual([shown, other]);
+
+    const second = await goOn(first, [tool], [{ id: "th_child:approval_a", decision: "approve" }]);
+    expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
+    expect(dataOf(second.events, "on_resume")).toEqual([{ id: "th_child:approval_a", decision: "approve" }]);
+    expect(dataOf(second.events, "on_interrupt")).toEqual([other]);
+
+    const third = await goOn(
+      second,
+      [tool],
+      [{ id: "th_child:question_b", decision: "respond", message: "yes" }],
+    );
+    expect(got.at(-1)).toEqual([
+      { id: "approval_a", decision: "approve" },
+      { id: "question_b", decision: "respond", message: "yes" },
+    ]);
+    expect(third.outcome.status).toBe("success");
+    expect(third.state.get("interrupts")).toEqual({});
+  });
+
+  test("is no longer open once the child does not wait for it any more", async () => {
+    const child = { waits: [asks("approval_a"), asks("approval_b")] };
+    const { tool } = delegate(child);
+    const first = await begin([tool]);
+    child.waits = [asks("approval_b")];
+    const second = await goOn(first, [tool]);
+    expect(openInterrupts(second.state).map(({ id }) => id)).toEqual(["th_child:approval_b"]);
+  });
+
+  test("of a grandchild names who asks, and keeps its expiry", async () => {
+    const asked_by = { agent: "tester", name: "tester-1", thread_id: "th_grandchild", id: "approval_a" };
+    const expires_at = "2026-01-02T00:00:00.000Z";
+    const child = { waits: [asks("th_grandchild:approval_a", { asked_by, expires_at })] };
+    const { events } = await begin([delegate(child).tool]);
+    expect(dataOf(events, "on_interrupt")).toMatchObject([
+      { id: "th_child:th_grandchild:approval_a", asked_by, expires_at },
+    ]);
+  });
+
+  test("is denied at once where nobody is there, but for what a front end carries out", async () => {
+    const child = { waits: [asks("approval_a"), asks("tool_b", { kind: "tool" })] };
+    const { tool, got } = delegate(child);
+    const interrupts = { onExpiry: "approve", unattended: true } as const;
+    const { events } = await begin([tool], { interrupts });
+    expect(got.at(-1)).toMatchObject([{ id: "approval_a", decision: "deny" }]);
+    expect(dataOf(events, "on_interrupt").map(({ id }) => id)).toEqual(["th_child:tool_b"]);
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { InterruptPolicy } from "../../src/core/interrupt.ts";
+import { askFor, openInterrupts } from "../../src/core/interrupts.ts";
+import { toolMessages } from "../../src/core/messages.ts";
+import type { RunRecord, Stores } from "../../src/core/stores.ts";
+import { defineTool, done, failed, interrupted } from "../../src/core/tool.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { ADA } from "../stores/fixture.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { managed, sqliteStores } from "./managed.ts";
+
+/** A tool that launches what it is allowed to. */
+function launcher(kind: "approval" | "question" = "approval") {
+  const launched: string[] = [];
+  const tool = defineTool({
+    name: "launch",
+    description: "Launches.",
+    parameters: z.object({}),
+    async *execute(_args, call, run) {
+      const answer = yield* askFor({ call, kind, prompt: "Launch?" }, run);
+      if (!answer) return interrupted();
+      if (answer.decision === "deny") return failed(answer.message ?? "No.");
+      launched.push(call.id);
+      return done("launched");
+    },
+  });
+  return { tool, launched };
+}
+
+const script = [{ call: [{ tool: "launch", id: "c1" }] }, { say: "Done." }];
+const policy = (more: Partial<InterruptPolicy> = {}): InterruptPolicy => ({
+  ...{ expiresAfterMs: 50, onExpiry: "deny", unattended: false },
+  ...more,
+});
+
+const threadOf = async ({ threads }: Stores, { thread_id }: RunRecord) => {
+  const [messages, state] = await Promise.all([
+    threads.messages(ADA, thread_id),
+    threads.state(ADA, thread_id),
+  ]);
+  return {
+    results: toolMessages(messages).map(({ content, error }) => error ?? content),
+    open: openInterrupts(new Map(Object.entries(state))),
+  };
+};
+const statusOf = async ({ threads }: Stores, { thread_id }: RunRecord) =>
+  (await threads.get(ADA, thread_id))?.status;
+const isWaiting = (stores: Stores, run: RunRecord) =>
+  expect.poll(() => statusOf(stores, run)).toBe("interrupted");
+/** Any process may look, whenever it likes. */
+const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>; run: RunRecord }) =>
+  expect
+    .poll(async () => {
+      await wake();
+      return statusOf(stores, run);
+    })
+    .toBe("idle");
+
+describe.each([
+  ["in memory", async () => createMemoryStores()],
+  ["in the database", () => sqliteStores()],
+])("what nobody answers in time, %s", (_, open) => {
+  test.each([
+    ["is denied", {}, [], "Nobody answered in time. Go on without it."],
+    ["is approved where the agent says so", { onExpiry: "approve" }, ["c1"], "launched"],
+  ] as const)("%s", async (_name, more, calls, result) => {
+    const stores = await open();
+    const { tool, launched } = launcher();
+    const { runs, start, errors } = managed(stores, { script, tools: [tool], interrupts: policy(more) });
+    const run = await start(ADA);
+    await isWaiting(stores, run);
+    expect((await threadOf(stores, run)).open).toMatchObject([{ expires_at: expect.any(String) }]);
+    await isGoneOnWith(stores, { wake: () => runs.wake(), run });
+    expect(await threadOf(stores, run)).toMatchObject({ results: [result], open: [] });
+    expect(launched).toEqual(calls);
+    const { items } = await stores.runs.list(ADA, run.thread_id, { limit: 9 });
+    expect(items).toMatchObject([{ status: "success", resumes: run.id }, { id: run.id }]);
+    expect(await stores.deferredCalls.get({ owner: ADA, thread_id: run.thread_id, call_id: "c1" })).toBe(
+      undefined,
+    );
+    expect(errors).toEqual([]);
+  });
+
+  test("is denied when it was a question, whatever is decided of approvals", async () => {
+    const stores = await open();
+    const { tool, launched } = launcher("question");
+    const interrupts = policy({ onExpiry: "approve" });
+    const { runs, start } = managed(stores, { script, tools: [tool], interrupts });
+    const run = await start(ADA);
+    await isWaiting(stores, run);
+    await isGoneOnWith(stores, { wake: () => runs.wake(), run });
+    expect(launched).toEqual([]);
+  });
+
+  test("can still be answered until somebody goes on with the thread", async () => {
+    const stores = await open();
+    const { tool, launched } = launcher();
+    const { runs, start } = managed(stores, {
+      script,
+      tools: [tool],
+      interrupts: policy({ expiresAfterMs: 1 }),
+    });
+    const run = await start(ADA);
+    await isWaiting(stores, run);
+    const expired = async () =>
+      Date.parse((await threadOf(stores, run)).open[0]?.expires_at ?? "") < Date.now();
+    await expect.poll(expired).toBe(true);
+    await runs.resume(ADA, {
+      ...{ thread_id: run.thread_id, run_id: run.id },
+      answers: [{ id: "approval_c1", decision: "approve" }],
+    });
+    await expect.poll(() => statusOf(stores, run)).toBe("idle");
+    expect(launched).toEqual(["c1"]);
+  });
+
+  test("is left alone before its time", async () => {
+    const stores = await open();
+    const { tool } = launcher();
+    const { runs, start } = managed(stores, {
+      script,
+      tools: [tool],
+      interrupts: policy({ expiresAfterMs: 60_000 }),
+    });
+    const run = await start(ADA);
+    await isWaiting(stores, run);
+    await runs.wake();
+    expect(await statusOf(stores, run)).toBe("interrupted");
+  });
+});
+
+test("what expires while no process runs is decided by the next one", async () => {
+  const dataDir = await temporaryFolder();
+  const { tool, launched } = launcher();
+  const options = { script, tools: [tool], interrupts: policy({ onExpiry: "approve" }) };
+  const before = await createSqliteStores({ dataDir });
+  const first = managed(before, options);
+  const run = await first.start(ADA);
+  await isWaiting(before, run);
+  await first.runs.close(0);
+  await before.close();
+
+  const stores = await createSqliteStores({ dataDir });
+  const second = managed(stores, { ...options, script: [{ say: "Done." }] });
+  await isGoneOnWith(stores, { wake: () => second.runs.wake(), run });
+  expect(launched).toEqual(["c1"]);
+  expect((await threadOf(stores, run)).results).toEqual(["launched"]);
+});
+
+test("an approved call that a process died in is not begun again, though it had an expiry", async () => {
+  const stores = await sqliteStores();
+  let attempts = 0;
+  const entered = Promise.withResolvers<void>();
+  const tool = defineTool({
+    name: "launch",
+    description: "Launches.",
+    parameters: z.object({}),
+    async *execute(_args, call, run) {
+      const answer = yield* askFor({ call, kind: "approval", prompt: "Launch?" }, run);
+      if (!answer) return interrupted();
+      attempts++;
+      entered.resolve();
+      return yield* never(run.signal);
+    },
+  });
+  const options = { script, tools: [tool], interrupts: policy({ expiresAfterMs: 60_000 }) };
+  const dying = managed(stores, options);
+  const run = await dying.start(ADA);
+  await isWaiting(stores, run);
+  const resumed = await dying.runs.resume(ADA, {
+    ...{ thread_id: run.thread_id, run_id: run.id },
+    answers: [{ id: "approval_c1", decision: "approve" }],
+  });
+  await entered.promise;
+  await dying.runs.close(0);
+
+  const next = managed(stores, { ...options, script: [{ say: "Done." }] });
+  await next.runs.open();
+  await expect.poll(() => statusOf(stores, run)).toBe("idle");
+  expect(attempts).toBe(1);
+  expect((await threadOf(stores, run)).results).toEqual([expect.stringContaining("Outcome unknown")]);
+  expect(await stores.runs.get(ADA, run.thread_id, resumed.id)).toMatchObject({
+    status: "success",
+    attempt: 2,
+  });
+});
+
+test("where nobody is there nobody is asked, and the model is told so", async () => {
+  const stores = createMemoryStores();
+  const { tool, launched } = launcher();
+  const { start } = managed(stores, { script, tools: [tool], interrupts: policy({ unattended: true }) });
+  const run = await start(ADA);
+  await expect.poll(() => statusOf(stores, run)).toBe("idle");
+  expect((await threadOf(stores, run)).results).toEqual([expect.stringContaining("nobody is there")]);
+  expect(launched).toEqual([]);
+});
+
+async function* never(signal: AbortSignal): AsyncGenerator<never, never> {
+  return new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+}
