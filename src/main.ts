@@ -4,13 +4,18 @@
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import packageJson from "../package.json" with { type: "json" };
-import { createApp, openApiKeys } from "./app.ts";
+import { createApp, openApiKeys, openStores } from "./app.ts";
 import { chat } from "./cli/chat.ts";
 import { configCheck } from "./cli/config-check.ts";
 import { type Answer, createKey, listKeys, revokeKey } from "./cli/keys.ts";
+import { exportThreads } from "./cli/threads/export.ts";
+import { importThreads } from "./cli/threads/import.ts";
 import { loadServerConfig } from "./config/load.ts";
 import type { ApiKeyStore } from "./core/api-keys.ts";
+import type { AuthConfig } from "./core/auth-config.ts";
 import { AppError, messageOf } from "./core/errors.ts";
+import type { Owner } from "./core/ids.ts";
+import type { ThreadStore } from "./core/stores.ts";
 
 const USAGE = `skein ${packageJson.version}: an agent server
 
@@ -20,6 +25,8 @@ const USAGE = `skein ${packageJson.version}: an agent server
   skein keys create      make an API key (--user, --tenant, --scopes read,run,tools,admin, --name, --expires 90d)
   skein keys list        show all keys (--tenant), without what is secret
   skein keys revoke ID   end one
+  skein threads export DIR    write a user's threads into a folder (--user, --tenant)
+  skein threads import DIR    make threads out of such a folder (--user, --tenant)
   skein --version
 
 Settings come from config/server.yaml and the environment: HOST PORT DATA_DIR AGENTS_FILE CONFIG_FILE STORE
@@ -35,6 +42,10 @@ async function main(): Promise<number> {
     if (command === "create" && id === undefined) return keys((store) => createKey(store, values));
     if (command === "list" && id === undefined) return keys((store) => listKeys(store, values));
     if (command === "revoke") return keys((store) => revokeKey(store, id));
+  }
+  if (group === "threads" && id !== undefined && positionals.length === 3) {
+    if (command === "export") return threads(values, (store, owner) => exportThreads(store, owner, id));
+    if (command === "import") return threads(values, (store, owner) => importThreads(store, owner, id));
   }
   switch (positionals.join(" ")) {
     case "serve":
@@ -95,12 +106,33 @@ async function keys(command: (store: ApiKeyStore) => Promise<Answer>): Promise<n
   }
 }
 
+/** Works on the configured store. That of sqlite must not be in use by a server. */
+async function threads(
+  whose: { tenant?: string | undefined; user?: string | undefined },
+  command: (store: ThreadStore, owner: Owner) => Promise<string>,
+): Promise<number> {
+  const config = await loadServerConfig(process.env);
+  // Without authentication there is only one.
+  const { tenant = "default", user = config.auth.scheme === "none" ? "default" : undefined } = whose;
+  if (user === undefined) throw new AppError("invalid_request", "Say whose threads: --user, and --tenant.");
+  const stores = await openStores(config);
+  try {
+    if (!stores.isDurable)
+      throw new AppError("invalid_request", "The memory store keeps nothing. Set STORE.");
+    return say(await command(stores.threads, { tenant, user }));
+  } finally {
+    await stores.close();
+  }
+}
+
 /** Resolves when the server was asked to end and has ended. */
 async function serve(): Promise<number> {
   const config = await loadServerConfig(process.env);
   const logger = pino({ level: config.log_level }, pino.destination({ dest: 2, sync: false }));
   const app = await createApp({ config, env: process.env, logger });
   const stopped = signal();
+  // In a terminal it says that the terminal is gone.
+  if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
   const address = await app.listen().catch(async (error: unknown) => {
     await app.close();
     throw error;
@@ -108,7 +140,7 @@ async function serve(): Promise<number> {
   process.stdout.write(`
 Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}). Try it:
 
-  curl -N ${address}/threads/demo/runs -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
+  curl -N ${address}/threads/demo/runs${WHO[config.auth.scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
 
 `);
   const name = await stopped;
@@ -119,6 +151,14 @@ Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.age
   await app.close();
   return 0;
 }
+
+/** How a request says who asks. */
+const WHO: Readonly<Record<AuthConfig["scheme"], string>> = {
+  none: "",
+  api_key: ' -H "authorization: Bearer $SKEIN_API_KEY"',
+  jwt: ' -H "authorization: Bearer $TOKEN"',
+  header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada'",
+};
 
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 

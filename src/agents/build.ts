@@ -2,31 +2,42 @@
 
 import type { Agent, AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
-import type { HookDefinition } from "../core/hook.ts";
+import { warning } from "../core/event.ts";
+import type { Hook, HookDefinition } from "../core/hook.ts";
+import type { InterruptPolicy } from "../core/interrupt.ts";
+import type { ItemStore } from "../core/items.ts";
 import type { Model } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
+import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
+import { given } from "../lib/given.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
+import { misfitsOf, overridden, told } from "./overrides.ts";
 import { chosenTools } from "./tool-choice.ts";
 
 export interface BuildOptions {
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
   readonly quotas?: Quotas;
+  readonly items?: ItemStore;
+  readonly subagents?: Subagents;
   /** Those of the tenant, for `tools:` to choose from as well. */
   readonly tools?: readonly Tool[];
   /** `provider:model`, instead of the definition's. */
   readonly model?: string;
+  /** What is kept of the user's changes. What does not fit any more is left out, and the run's viewers are told so. */
+  readonly user?: unknown;
 }
 
 /** For one run. Throws `invalid_request` for a model that there is not. */
-export function buildAgent(definition: AgentDefinition, catalogue: Catalogue, options: BuildOptions): Agent {
-  const { model, tools = [], ...given } = options;
-  const services = { agent: definition, createModel: catalogue.createModel, ...given };
+export function buildAgent(described: AgentDefinition, catalogue: Catalogue, options: BuildOptions): Agent {
+  const { model, user, tools = [], ...parts } = options;
+  const { definition, faults } = overridden(described, user, catalogue);
+  const services = { agent: definition, createModel: catalogue.createModel, ...parts };
   const taken = reservedNames(catalogue);
-  const spec = model === undefined ? definition.model : requestedModel(model, definition.model, catalogue);
+  const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
   return {
     name: definition.name,
     model: catalogue.createModel(spec),
@@ -35,11 +46,31 @@ export function buildAgent(definition: AgentDefinition, catalogue: Catalogue, op
       ...catalogue.tools(),
       ...tools.filter((tool) => !taken.has(tool.name)),
     ]),
-    hooks: activeHooks(definition, catalogue.hooks).map((hook) =>
-      hook.create(hook.options.parse(optionsOf(definition, hook)), services),
-    ),
+    hooks: [
+      ...(faults.length > 0 ? [ignoring(told(misfitsOf(faults)))] : []),
+      ...activeHooks(definition, catalogue.hooks).map((hook) =>
+        hook.create(hook.options.parse(optionsOf(definition, hook)), services),
+      ),
+    ],
     maxIterations: definition.max_iterations,
+    ...(definition.interrupts ? { interrupts: policyOf(definition.interrupts) } : {}),
   };
+}
+
+/** Says once in a run what of its user's changes is left out. */
+function ignoring(what: string): Hook {
+  const text = `What you have changed of this agent does not fit it any more, and is ignored: ${what}`;
+  return {
+    name: "overrides",
+    async *beforeAgent() {
+      yield warning("overrides_ignored", text);
+    },
+  };
+}
+
+function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): InterruptPolicy {
+  const { expires_after, on_expiry: onExpiry, unattended } = interrupts;
+  return { onExpiry, unattended, ...given({ expiresAfterMs: expires_after }) };
 }
 
 /** The names of the server's own tools and of those that hooks bring: a tenant's tool cannot take their place. */

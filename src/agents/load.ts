@@ -12,8 +12,9 @@ import { MAX_YAML_BYTES, readYaml } from "../lib/yaml-document.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type Draft, draftsOf, isSingle } from "./draft.ts";
 import { automaticModel } from "./model-choice.ts";
+import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
 import { type AgentSchema, fileSchemas } from "./schema.ts";
-import { type Prompt, readPrompt } from "./system-prompt.ts";
+import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
 import { isPattern } from "./tool-choice.ts";
 
 export interface AgentsSource {
@@ -21,6 +22,8 @@ export interface AgentsSource {
   readonly file: string;
   readonly catalogue: Catalogue;
   readonly env: Variables;
+  /** Told of the files that belong to it, also of those that cannot be read, before anything is refused. */
+  onFiles?(files: readonly string[]): void;
 }
 
 export interface LoadedAgents {
@@ -33,22 +36,34 @@ export interface LoadedAgents {
 }
 
 /** Throws `config_invalid` with every problem, one a line. */
-export async function loadAgents({ file, catalogue, env }: AgentsSource): Promise<LoadedAgents> {
+export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
+  const { file, catalogue, env } = source;
+  source.onFiles?.([file]);
   const read = await readText(file, MAX_YAML_BYTES);
   if ("fault" in read)
     throw invalid([`\`${file}\` ${read.fault}; AGENTS_FILE names the file that describes the agents`]);
   const document = readYaml(file, read.text, env);
   const { agent: schema, single, several } = fileSchemas(catalogue);
   const checked = document.check(isSingle(document.data) ? single : several);
+  const written = draftsOf(document.data);
+  const rulesOf = (draft: Draft) => ruleFiles(permissionsOf(draft).value, file);
+  source.onFiles?.([
+    file,
+    ...written.flatMap((each) => [...promptFiles(each.fields, file), ...rulesOf(each)]),
+  ]);
+  const permissions = catalogue.hooks.find(({ name }) => name === "permissions");
   const drafts = await Promise.all(
-    draftsOf(document.data).map(async (draft) => ({
+    written.map(async (draft) => ({
       ...draft,
-      prompt: await readPrompt(draft.fields.system_prompt, file),
+      prompt: await readPrompt(draft.fields, file),
+      rules: await readRuleFiles(permissionsOf(draft).value, file, permissions),
     })),
   );
   const servers = serverNames(document.data);
   const faults = [
     ...drafts.flatMap((draft) => [...faultsOf(draft, catalogue), ...serverFaults(draft, servers)]),
+    ...drafts.flatMap(permissionFaults),
+    ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
     ...sharingFaults(drafts),
   ];
   const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
@@ -67,6 +82,24 @@ const invalid = (problems: readonly string[]) => new AppError("config_invalid", 
 
 interface Drafted extends Draft {
   readonly prompt: Prompt;
+  /** Of the files that its permissions name. */
+  readonly rules: FiledRules;
+}
+
+/** What an agent says of permissions, in its short form or in its long one, and where. */
+function permissionsOf({ fields, placeOf }: Draft): { value: unknown; place: Fault["path"] } {
+  if ("permissions" in fields) return { value: fields.permissions, place: placeOf("permissions") };
+  const value = HookFields.safeParse(fields.hooks).data?.permissions;
+  return { value, place: [...placeOf("hooks"), "permissions"] };
+}
+
+function permissionFaults(draft: Drafted): Fault[] {
+  const { place } = permissionsOf(draft);
+  const faults: Fault[] = draft.rules.faults.map((fault) => ({ ...fault, path: [...place, ...fault.path] }));
+  const { fields } = draft;
+  const isTwice = "permissions" in fields && "permissions" in (HookFields.safeParse(fields.hooks).data ?? {});
+  const message = "is there twice: also under `hooks.permissions`; keep one of them";
+  return isTwice ? [...faults, { path: place, message }] : faults;
 }
 
 /** What no schema of one field can see. Whatever is not as the schema wants it is passed over. */
@@ -75,7 +108,8 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
   for (const field of ["skills", "memory"])
     if (field in fields && !("backend" in fields))
       faults.push({ path: placeOf(field), message: "needs a `backend`: that is where its files are" });
-  if (prompt.fault) faults.push({ path: placeOf("system_prompt"), message: prompt.fault });
+  for (const { path, message } of prompt.faults)
+    faults.push({ path: [...placeOf(String(path[0])), ...path.slice(1)], message });
   const model = modelSpecOf(fields);
   try {
     if (model) catalogue.createModel(model);
@@ -94,6 +128,25 @@ function serverFaults({ fields, placeOf }: Draft, servers: readonly string[]): F
     return [{ path: [...placeOf("tools"), index], message }];
   });
 }
+
+/** Whom an agent may give tasks to must be another agent of the file. */
+function teamFaults({ name: own, fields, placeOf }: Draft, drafts: readonly Draft[]): Fault[] {
+  const names = drafts.map(({ name }) => name);
+  const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
+  return listed.flatMap((entry, index) => {
+    const place = [...placeOf("subagents"), index];
+    const name = typeof entry === "string" ? entry : NamedAgent.safeParse(entry).data?.agent;
+    if (name === undefined) return [];
+    const path = typeof entry === "string" ? place : [...place, "agent"];
+    // `defaults` may name all agents there are.
+    if (name === own && path[0] === "defaults") return [];
+    if (name === own) return [{ path, message: "is the agent itself: it cannot give tasks to itself" }];
+    return names.includes(name)
+      ? []
+      : [{ path, message: `there is no agent \`${name}\`${didYouMean(name, names)}` }];
+  });
+}
+const NamedAgent = z.looseObject({ agent: z.string() });
 
 const serverNames = (data: unknown) => Object.keys(WithServers.safeParse(data).data?.mcp_servers ?? {});
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
@@ -139,7 +192,9 @@ const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
 
 /** Nothing is wrong with the draft any more. */
-function define({ name, fields, prompt }: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
+function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
+  const { name, fields, prompt, rules } = draft;
+  const { value: permissions } = permissionsOf(draft);
   const { backend: _, permissions: __, ...own } = schema.parse(fields);
   return {
     ...own,
@@ -149,10 +204,21 @@ function define({ name, fields, prompt }: Drafted, schema: AgentSchema, env: Var
     // As written: whoever makes a hook or a backend parses its options, and parsing twice would change them twice.
     hooks: HookSettings.parse({
       ...HookFields.parse(fields.hooks ?? {}),
-      ...("permissions" in fields ? { permissions: fields.permissions } : {}),
+      ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),
     }),
     ...(fields.backend ? { backend: { name, ...BackendFields.parse(fields.backend) } } : {}),
   };
 }
+
+/** Those of the files come before those that stand beside their names. */
+function withRules(permissions: unknown, { rules: filed }: FiledRules): unknown {
+  const { files, rules = [], ...rest } = RuleFields.safeParse(permissions).data ?? {};
+  return files ? { ...rest, rules: [...filed, ...rules] } : permissions;
+}
+
+const RuleFields = z.looseObject({
+  files: z.array(z.unknown()).optional(),
+  rules: z.array(z.unknown()).optional(),
+});
 
 const BackendFields = z.looseObject({ type: z.string() });

@@ -1,5 +1,6 @@
 // The agents of this server: read from agents.yaml, found by name, made ready for each run.
 
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
@@ -9,6 +10,7 @@ import { activeHooks, type BuildOptions, buildAgent, keepModels, reservedNames }
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { requestedModel } from "./model-choice.ts";
+import { changeable, type Misfit, misfitsOf, overridden } from "./overrides.ts";
 import { chosenTools } from "./tool-choice.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
@@ -34,42 +36,66 @@ export interface AgentRegistry {
   isReserved(name: string): boolean;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
+  /** An agent as a user sees it who has changed this of it, and what of that does not fit. Throws `not_found`. */
+  seenWith(name: string, user: unknown): { readonly agent: AgentInfo; readonly ignored: readonly Misfit[] };
+  /** The hooks that users may change: whether they are on, or their options as well. */
+  changeable(): Readonly<Record<string, "switch" | "configure">>;
   /** Throws `invalid_request` for a model that a run may not ask for. */
   checkModel(definition: AgentDefinition, model: string): void;
   /** An agent for one run of `definition`, which may be older than the last `reload`. */
   build(
     definition: AgentDefinition,
-    services: Pick<BuildOptions, "backend" | "recorder" | "tools" | "quotas">,
-    overrides: Pick<BuildOptions, "model">,
+    services: Omit<BuildOptions, "model" | "user">,
+    overrides: Pick<BuildOptions, "model" | "user">,
   ): Agent;
   /** What the file says under `mcp_servers`. */
   mcpServers(): unknown;
   /** What will fail once it is used; one a line, with its place in the file. */
   warnings(): readonly string[];
-  /** Reads the file again. Throws `config_invalid`; everything is then as it was. */
-  reload(): Promise<void>;
+  /** The files that were read last, or were to be. */
+  files(): readonly string[];
+  /**
+   * Reads the file again. Returns whether anything is other than it was. Throws `config_invalid`; everything is then as
+   * it was.
+   */
+  reload(): Promise<boolean>;
 }
 
 /** Throws `config_invalid`. */
 export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
   const catalogue = { ...source.catalogue, createModel: keepModels(source.catalogue.createModel) };
-  const load = async () => snapshot(await loadAgents({ ...source, catalogue }), catalogue);
+  let files: readonly string[] = [];
+  const onFiles = (read: readonly string[]) => {
+    files = [...new Set(read)];
+  };
+  const load = async () => snapshot(await loadAgents({ ...source, catalogue, onFiles }), catalogue);
   let current = await load();
   let reloads = 0;
   return {
     find: (name) => (name === undefined ? current.default : named(name, current.agents)),
     list: () => current.list(),
+    seenWith(name, user) {
+      const definition = current.agents.get(name);
+      if (!definition) throw noAgent("not_found", name, current.agents);
+      const { definition: changed, faults } = overridden(definition, user, catalogue);
+      const agent = { ...infoOf(changed, catalogue), default: definition === current.default };
+      return { agent, ignored: misfitsOf(faults) };
+    },
+    changeable: () => changeable(catalogue.hooks),
     isReserved: (name) => reservedNames(catalogue).has(name),
     mcpServers: () => current.mcpServers,
     checkModel: (definition, model) => void requestedModel(model, definition.model, catalogue),
     build: (definition, services, overrides) =>
       buildAgent(definition, catalogue, { ...services, ...overrides }),
     warnings: () => current.warnings,
+    files: () => files,
     async reload() {
       const turn = ++reloads;
       const loaded = await load();
       // The one that began last has read the newest file, whichever ends first.
-      if (turn === reloads) current = loaded;
+      if (turn !== reloads || isSame(loaded, current)) return false;
+      current = loaded;
+      return true;
     },
   };
 }
@@ -92,11 +118,23 @@ function snapshot({ definitions, ...rest }: LoadedAgents, catalogue: Catalogue):
   return { agents, default: standard, list, ...rest };
 }
 
+function isSame(one: Snapshot, other: Snapshot): boolean {
+  const said = ({ agents, default: standard, mcpServers }: Snapshot) => [
+    [...agents],
+    standard.name,
+    mcpServers,
+  ];
+  return isDeepStrictEqual(said(one), said(other));
+}
+
 function named(name: string, agents: Snapshot["agents"]): AgentDefinition {
   const found = agents.get(name);
   if (found) return found;
-  throw new AppError("invalid_request", `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
+  throw noAgent("invalid_request", name, agents);
 }
+
+const noAgent = (code: "invalid_request" | "not_found", name: string, agents: Snapshot["agents"]) =>
+  new AppError(code, `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
 
 function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
   const { name, description, model, tools, backend, context_window, max_iterations } = definition;

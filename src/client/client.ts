@@ -104,8 +104,8 @@ export function createClient(options: ClientOptions) {
     },
 
     /**
-     * Answers what an interrupted run asked, and yields the events of the run that goes on. As `run` otherwise; when
-     * the answer to the request itself is lost, it throws `interrupt_closed` or `thread_busy`: follow the thread then.
+     * Answers what an interrupted run asked, and yields the events of the run that goes on. As `run` otherwise. Throws
+     * `interrupt_closed` for what somebody else has answered.
      */
     resume(
       threadId: string,

@@ -12,13 +12,19 @@ export const UserEvent = z
     z.object({ event: z.literal("backend_status"), data: BackendStatus }),
     z.object({ event: z.literal("run_started"), data: z.object(Run) }),
     z.object({ event: z.literal("run_ended"), data: z.object({ ...Run, status: DoneStatus }) }),
+    z.object({ event: z.literal("config_changed"), data: z.object({}) }),
   ])
   .meta({ id: "UserEvent" });
 export type UserEvent = z.infer<typeof UserEvent>;
 
+/** What is the same for everybody. */
+export type Announcement = Extract<UserEvent, { event: "config_changed" }>;
+
 export interface EventBus {
   /** Never waits and never throws: who does not listen, or listens too slowly, misses it. */
   publish(owner: Owner, event: UserEvent): void;
+  /** To everyone who listens by this process; the others tell it to their own. Never waits and never throws. */
+  announce(event: Announcement): void;
   /**
    * What is published from the call on, in order, until `signal` aborts or it is returned. One that falls more
    * than 1,000 events behind throws `events_expired`, then or as soon as it is pulled, and hears no more. Throws

@@ -6,6 +6,7 @@ import { Id } from "../core/ids.ts";
 import { Answer } from "../core/interrupt.ts";
 import { Message, Part } from "../core/message.ts";
 import { ModelSettings } from "../core/model.ts";
+import type { PhaseName } from "../core/phase.ts";
 import { Metadata, RunRecord, Thread } from "../core/stores.ts";
 
 export const Problem = z
@@ -21,6 +22,9 @@ export const Problem = z
 
 export const ThreadParams = z.object({ thread_id: Id });
 export const RunParams = z.object({ thread_id: Id, run_id: Id });
+
+// Loose: what a validator leaves out would be gone from `request.headers`.
+export const IdempotencyKey = z.looseObject({ "idempotency-key": z.string().min(1).max(255).optional() });
 
 const notBlank = (text: string) => text.trim() !== "";
 const Text = z.string().refine(notBlank, "must not be empty");
@@ -57,6 +61,14 @@ export const StartRunBody = z
     ...ModelSettings.shape,
     tools: ClientTools,
     metadata: Metadata.default({}),
+    replaces: z
+      .string()
+      .min(1)
+      .max(64)
+      .optional()
+      .describe(
+        "The id of a user's message: this one and all after it are forgotten, and the run begins in its place.",
+      ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])
       .default("reject")
@@ -73,6 +85,10 @@ export const StartRunBody = z
   .refine((body) => (body.input === undefined) !== (body.messages === undefined), {
     error: "give either `input` or `messages`",
   })
+  .refine(({ replaces, on_busy }) => replaces === undefined || on_busy === "reject", {
+    path: ["replaces"],
+    error: "needs `on_busy: reject`: what is said meanwhile would be forgotten unseen",
+  })
   .meta({ id: "StartRun" });
 export type StartRunBody = z.infer<typeof StartRunBody>;
 
@@ -84,6 +100,20 @@ export const ResumeBody = z
     background: StartRunBody.shape.background,
   })
   .meta({ id: "ResumeRun" });
+
+export const Phase = z
+  .object({
+    name: z.enum([
+      ...["idle", "processing", "calling_model", "executing_tool", "waiting_for_subagent"],
+      ...["waiting_for_permission", "waiting_for_answer", "waiting_for_tool"],
+    ] as const satisfies readonly PhaseName[]),
+    of: z.array(z.string()).optional().describe("The tools or the subagents."),
+  })
+  .meta({ id: "Phase" });
+
+export const RunNow = RunRecord.extend({
+  phase: Phase.optional().describe("What it is at, while it has not ended."),
+}).meta({ id: "RunNow" });
 
 export const FinishedRun = RunRecord.extend({
   messages: z.array(Message).describe("What this run added to the thread, its input included."),
@@ -103,6 +133,14 @@ const Title = z.string().trim().min(1).max(256);
 export const CreateThreadBody = z
   .strictObject({ id: Id.optional(), title: Title.optional(), metadata: Metadata.default({}) })
   .default({ metadata: {} });
+export const ForkThreadBody = z
+  .strictObject({
+    message_id: z.string().min(1).max(64).optional().describe("The last one that goes along. Default: all."),
+    id: Id.optional(),
+    title: Title.optional().describe("Default: that of the thread."),
+  })
+  .default({});
+export const NameThreadBody = z.strictObject({}).default({});
 export const UpdateThreadBody = z.strictObject({ title: Title.optional(), metadata: Metadata.optional() });
 
 const Limit = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual);
@@ -112,6 +150,9 @@ export const ThreadsQuery = PageQuery.extend({
   agent: z.string().max(64).optional(),
   status: Thread.shape.status.optional(),
   q: z.string().max(256).optional().describe("Part of the title."),
+  parent: Id.optional().describe(
+    "Only threads that work for this one. Default: only those that work for none.",
+  ),
 });
 
 export const MessagesQuery = z.strictObject({

@@ -18,7 +18,9 @@ import { docsRoutes } from "./routes/docs.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
+import { permissionRoutes } from "./routes/permissions.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { threadActionRoutes } from "./routes/thread-actions.ts";
 import { threadEventRoutes } from "./routes/thread-events.ts";
 import { threadRoutes } from "./routes/threads.ts";
 import { ticketRoutes } from "./routes/tickets.ts";
@@ -34,9 +36,11 @@ const ROUTES = [
   healthRoutes,
   agentRoutes,
   threadRoutes,
+  threadActionRoutes,
   threadEventRoutes,
   runRoutes,
   interruptRoutes,
+  permissionRoutes,
   toolRoutes,
   backendRoutes,
   eventRoutes,

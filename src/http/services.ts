@@ -1,5 +1,6 @@
 // What the routes are given. The composition root builds it, but for what the server itself adds.
 
+import type { Misfit } from "../agents/overrides.ts";
 import type { AgentInfo } from "../agents/registry.ts";
 import type { AgentDefinition } from "../core/agent.ts";
 import type { ApiKeyStore } from "../core/api-keys.ts";
@@ -7,6 +8,7 @@ import type { AuthConfig } from "../core/auth-config.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Stores } from "../core/stores.ts";
+import type { AgentSource } from "../runs/drive.ts";
 import type { RunManager } from "../runs/manager.ts";
 import type { Streams } from "./streams.ts";
 
@@ -19,8 +21,13 @@ export interface HttpServices {
     /** The default one for no name. Throws `invalid_request`. */
     find(name: string | undefined): AgentDefinition;
     list(): readonly AgentInfo[];
+    /** An agent as a user sees it who has changed this of it, and what of that does not fit. Throws `not_found`. */
+    seenWith(name: string, user: unknown): { readonly agent: AgentInfo; readonly ignored: readonly Misfit[] };
+    /** The hooks that users may change. */
+    changeable(): Readonly<Record<string, "switch" | "configure">>;
     /** Whether the server itself has a tool of that name. */
     isReserved(name: string): boolean;
+    readonly build: AgentSource["build"];
   };
   readonly access: {
     readonly auth: AuthConfig;

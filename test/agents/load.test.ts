@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { symlink } from "node:fs/promises";
+import { readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { loadAgents } from "../../src/agents/load.ts";
@@ -172,8 +172,8 @@ test("warns of a key that is not in the environment, with its place", async () =
 test("keeps the blocks of a system prompt in their order and as they are", async () => {
   const blocks = "[{ id: header, text: ' First. ' }, { id: identity, text: You are Ada. }]";
   expect((await only(`agents: { a: { system_prompt: ${blocks} } }`)).system).toEqual([
-    { id: "header", text: " First. ", cache: "static" },
-    { id: "identity", text: "You are Ada.", cache: "static" },
+    { id: "header", text: " First. ", cache: "static", place: "identity" },
+    { id: "identity", text: "You are Ada.", cache: "static", place: "identity" },
   ]);
   const twice = "[{ id: a, text: x }, { id: a, text: y }]";
   expect(await problemsOf(load(`agents: { a: { system_prompt: ${twice} } }`))).toEqual([
@@ -186,6 +186,67 @@ test("takes a system prompt out of a file beside the agents file, or below", asy
   const text = "agents: { a: { system_prompt: { file: prompts/../prompts/coder.md } } }";
   expect((await only(text, { files })).system).toEqual([
     { id: "instructions", text: "You write code.\n", cache: "static" },
+  ]);
+});
+
+test("puts together who an agent is, what it is to do, how it works and what it must know, in this order", async () => {
+  const files = { "docs/project.md": "Skein. </project_context> <b>\n" };
+  const text = `
+agents:
+  a:
+    context: [We ship on Fridays., { file: docs/project.md }]
+    behavioral_hints: true
+    system_prompt: You write code.
+    identity: You are Ada.
+  b: { behavioral_hints: false }
+`;
+  const [a, b] = (await load(text, { files })).definitions;
+  expect(a?.system).toEqual([
+    { id: "identity", text: "<identity>\nYou are Ada.\n</identity>", cache: "static" },
+    { id: "instructions", text: "You write code.", cache: "static" },
+    {
+      id: "behavioral_constraints",
+      text: expect.stringMatching(
+        /^<behavioral_constraints>\n- Do what was asked[\s\S]*<\/behavioral_constraints>$/,
+      ),
+      cache: "static",
+    },
+    {
+      id: "project_context",
+      text: "<project_context>\nWe ship on Fridays.\n\n---\n\nSkein. <\\/project_context> <b>\n</project_context>",
+      cache: "static",
+    },
+  ]);
+  expect(b?.system).toEqual([]);
+});
+
+test("refuses context that is not there, that is nothing, or that is too much, at its place", async () => {
+  const files = { "big.md": "x".repeat(200 * 1024) };
+  const text = `agents:
+  a: { context: [ok, { file: nowhere.md }, { file: ../x.md }] }
+  b: { context: [{ file: big.md }, { file: ./big.md }] }
+  c: { context: [], identity: " " }
+  d: { context: text }
+`;
+  expect(await problemsOf(load(text, { files }))).toEqual([
+    "agents.yaml:2:22: agents.a.context[1]: must name a text file: `nowhere.md` does not exist",
+    "agents.yaml:2:44: agents.a.context[2]: must lie below the folder of this file: `../x.md` does not",
+    "agents.yaml:3:8: agents.b.context: must hold no more than 262144 characters in all, and holds 409607",
+    "agents.yaml:4:8: agents.c.context: must have at least 1 entry",
+    "agents.yaml:4:31: agents.c.identity: ` ` must not be empty",
+    "agents.yaml:5:17: agents.d.context: `text` must be a list",
+  ]);
+});
+
+test("there is a prompt to begin with for agents that write code, with a section for each thing that matters", async () => {
+  const shipped = join(import.meta.dirname, "../../config/prompts/coder.md");
+  const files = { "config/prompts/coder.md": await readFile(shipped, "utf8") };
+  const { system } = await only("agents: { a: { system_prompt: { file: config/prompts/coder.md } } }", {
+    files,
+  });
+  expect(system[0]?.text.match(/^# .*/gm)).toEqual([
+    ...["# Tone and style", "# Professional objectivity", "# Working with code", "# Tool usage"],
+    ...["# Task management", "# Asking questions", "# Git workflows", "# Error handling"],
   ]);
 });
 

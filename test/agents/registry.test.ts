@@ -145,6 +145,32 @@ test.each(["large", "", "nobody:large", "scripted:/etc/passwd", "scripted:../x.y
   },
 );
 
+test("a user's own changes are in what is built, and the operator's model stays what a run's is held against", async () => {
+  const asked: ModelSpec[] = [];
+  const createModel = (spec: ModelSpec) => {
+    asked.push(spec);
+    return catalogue.createModel(spec);
+  };
+  const hooks = catalogue.hooks.map((hook) =>
+    hook.name === "middle" ? { ...hook, userMay: "configure" as const } : hook,
+  );
+  const { agents } = await registry(TWO, { createModel, hooks });
+  const coder = agents.find("coder");
+  const user = { hooks: { middle: false, outer: false }, model: "openai:gpt-5" };
+  const own = agents.build(coder, {}, { user });
+  expect(own.model.name).toBe("openai:gpt-5");
+  // `outer` is not for users: it stays, and the run says so.
+  expect(own.hooks.map(({ name }) => name)).toEqual(["overrides", "outer"]);
+  expect(agents.build(coder, {}, { user, model: "acme:tiny" }).model.name).toBe("acme:tiny");
+  expect(asked.at(-1)).toMatchObject({ base_url: "http://llm.internal/v1", model: "tiny" });
+  expect(agents.seenWith("coder", user)).toMatchObject({
+    agent: { model: "openai:gpt-5", hooks: ["outer"] },
+    ignored: [{ path: "hooks.outer" }],
+  });
+  expect(agents.build(coder, {}, { user: "nonsense" }).model.name).toBe("acme:large");
+  expect(agents.find("coder")).toBe(coder);
+});
+
 test("a reload brings what the file says now, and leaves a run what it began with", async () => {
   const { agents, file } = await registry(TWO);
   const before = agents.find("writer");

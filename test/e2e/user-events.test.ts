@@ -170,7 +170,14 @@ async function bareServer() {
   const find = () => {
     throw new Error("There is none.");
   };
-  const agents = { find, checkModel: find, build: find, isReserved: () => false, list: () => [] };
+  const agents = {
+    find,
+    checkModel: find,
+    build: find,
+    isReserved: () => false,
+    list: () => [],
+    ...{ seenWith: find, changeable: () => ({}) },
+  };
   const runs = new RunManager({ stores, agents, backends, logger, maxActive: 1 });
   const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
   const access = { auth: AuthConfig.parse({}), origins: [] };

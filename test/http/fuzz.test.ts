@@ -52,7 +52,11 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
 };
 
 /** What only a run that waits, or a call that does, would make succeed. */
-const NEED_ANOTHER = ["POST /threads/{thread_id}/runs/{run_id}/resume", "POST /tool-results/{token}"];
+const NEED_ANOTHER = [
+  "DELETE /agents/{name}/permissions/{id}",
+  "POST /threads/{thread_id}/runs/{run_id}/resume",
+  "POST /tool-results/{token}",
+];
 
 const FUZZER = { tenant: "acme", user: "fuzzer" };
 

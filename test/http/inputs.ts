@@ -17,9 +17,15 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   cursor: "threadPage",
   "GET /threads/{thread_id}/runs cursor": "runPage",
   "POST /threads id": "thread",
+  "POST /threads/{thread_id}/fork id": "thread",
+  message_id: "message",
+  replaces: "message",
+  parent: "thread",
   "POST /tickets path": "stream",
   "POST /threads/{thread_id}/runs/{run_id}/resume id": "interrupt",
   "DELETE /tools/{name} name": "tool",
+  // Made of the call that it is about: the same for all who answered the same.
+  "DELETE /agents/{name}/permissions/{id} id": "nothing",
   // Who has a ticket, or the address of a call's result, may use it: they are credentials.
   ...{ ticket: "nothing", token: "nothing" },
   // Agents and models are the server's, the same for all.
@@ -34,12 +40,16 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ callback_url: "nothing", headers: "nothing", timeout_ms: "nothing", idempotent: "nothing" },
   ...{ agents: "nothing", read_only: "nothing", destructive: "nothing", category: "nothing" },
   ...{ requires_permission: "nothing" },
+  ...{ hooks: "nothing", skills: "nothing", paths: "nothing", include: "nothing", exclude: "nothing" },
 };
 
-/** Bodies; what is to be named in one stands there in braces. */
+/** Bodies; what is to be named in one stands there in braces, unless it may be left out. */
 export const BODIES: Readonly<Record<string, object>> = {
   "POST /threads": { id: "{id}" },
   "PATCH /threads/{thread_id}": { title: "Mine now" },
+  "POST /threads/{thread_id}/fork": { id: "{id}" },
+  "POST /threads/{thread_id}/title": {},
+  "PATCH /agents/{name}/overrides": { hooks: { todos: false } },
   "POST /threads/{thread_id}/runs": { input: "hello" },
   "POST /threads/{thread_id}/runs/{run_id}/cancel": {},
   "POST /threads/{thread_id}/runs/{run_id}/messages": { input: "hello" },

@@ -20,6 +20,9 @@ import {
   type Things,
 } from "./things.ts";
 
+/** Where nobody has anything to name. */
+const NONE = "none";
+
 /** The request of `who`, whose inputs have these values. */
 function request(
   { name: route, method, path, body }: Operation,
@@ -34,7 +37,9 @@ function request(
     if (place === "path") address = address.replace(`{${name}}`, value);
     if (place === "query") query.set(name, value);
     if (place === "header") headers[name] = value;
-    if (place === "body") json = json.replace(`{${name}}`, value);
+    if (place === "body" && json.includes(`{${name}}`)) json = json.replace(`{${name}}`, value);
+    else if (place === "body" && value !== NONE)
+      json = JSON.stringify({ ...JSON.parse(json), [name]: value });
   }
   if (body) headers["content-type"] = "application/json";
   const content = body ? json : method === "PUT" ? "mine" : null;
@@ -125,7 +130,7 @@ describe.each(["memory", "sqlite"])("on %s", (store) => {
       for (const input of inputs)
         if (mixture.has(input)) values.set(input, theirs[input.kind]);
         else if (input.place === "path" || input.place === "body")
-          values.set(input, who.own[input.kind] ?? "none");
+          values.set(input, who.own[input.kind] ?? NONE);
       const asked = request(operation, values, who);
       const answer = await answerTo(url, asked);
       const sent = `${operation.name}: ${asked.path} ${JSON.stringify(asked.init)}`;

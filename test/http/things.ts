@@ -76,7 +76,8 @@ export const STATES = ["ended", "running", "waiting", "interrupted"] as const;
 const CLIENT_TOOL = { name: "ask_me", description: SECRET, parameters: { type: "object" } };
 
 /** Says what it says slowly for longer than any test takes, and asks with a tool when told so. */
-export const script: Script = ({ messages }) => {
+export const script: Script = ({ messages, system }) => {
+  if (system.some(({ id }) => id === "title")) return { say: "About something" };
   const last = messages.findLast(({ role }) => role === "user");
   const text = JSON.stringify(last ?? "");
   if (text.includes("slowly")) return { say: SECRET, delay_ms: 600_000 };

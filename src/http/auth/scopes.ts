@@ -16,6 +16,9 @@ const ROUTES: Readonly<Record<string, Access>> = {
 
   "GET /agents": "read",
   "GET /agents/:name": "read",
+  "GET /agents/:name/overrides": "read",
+  "PATCH /agents/:name/overrides": "run",
+  "DELETE /agents/:name/overrides": "run",
 
   "POST /threads": "run",
   "GET /threads": "read",
@@ -26,17 +29,26 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "DELETE /threads/:thread_id/messages": "run",
   "GET /threads/:thread_id/state": "read",
   "GET /threads/:thread_id/events": "stream",
+  "POST /threads/:thread_id/fork": "run",
+  "POST /threads/:thread_id/title": "run",
+  "GET /threads/:thread_id/usage": "read",
 
   "POST /threads/:thread_id/runs": "run",
   "GET /threads/:thread_id/runs": "read",
   "GET /threads/:thread_id/runs/:run_id": "read",
   "GET /threads/:thread_id/runs/:run_id/events": "stream",
+  "GET /threads/:thread_id/runs/:run_id/trace": "read",
   "POST /threads/:thread_id/runs/:run_id/cancel": "run",
   "POST /threads/:thread_id/runs/:run_id/messages": "run",
 
   "POST /threads/:thread_id/runs/:run_id/resume": "run",
   "GET /threads/:thread_id/interrupts": "read",
   "GET /interrupts": "read",
+
+  "GET /threads/:thread_id/permissions": "read",
+  "DELETE /threads/:thread_id/permissions": "run",
+  "GET /agents/:name/permissions": "read",
+  "DELETE /agents/:name/permissions/:id": "run",
 
   "GET /tools": "read",
   "POST /tools": "tools",

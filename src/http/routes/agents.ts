@@ -1,34 +1,114 @@
-// The agents that are configured, as this user sees them.
+// The agents that are configured, as this user sees them: with what he has changed of them.
 
 import { z } from "zod";
+import { changeOverrides, forgetOverrides, keptOverrides } from "../../agents/kept-overrides.ts";
+import { Misfit, Overrides, OverridesPatch, told } from "../../agents/overrides.ts";
 import { AgentInfo } from "../../agents/registry.ts";
 import { AppError } from "../../core/errors.ts";
+import type { Owner } from "../../core/ids.ts";
+import { mergePatch } from "../../lib/merge-patch.ts";
+import { ownerOf } from "../auth/guard.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-export function agentRoutes(app: App, { agents }: HttpServices): void {
+const OwnChanges = Overrides.extend({
+  ignored: z.array(Misfit).describe("What does not fit the agent any more, with what would."),
+  changeable: z
+    .record(z.string(), z.enum(["switch", "configure"]))
+    .describe("The hooks that may be changed: whether they are on, or their options as well."),
+}).meta({ id: "AgentOverrides" });
+
+export function agentRoutes(app: App, { agents, stores: { items } }: HttpServices): void {
   const tags = ["agents"];
+  const params = z.object({ name: z.string().max(64) });
+  const seen = async (owner: Owner, name: string) => {
+    // Before the store is asked: what is no agent has nothing there.
+    agents.seenWith(name, undefined);
+    const user = await keptOverrides(items, owner, name);
+    return { ...agents.seenWith(name, user), user };
+  };
+
+  const changesOf = (user: unknown, ignored: readonly Misfit[]) => ({
+    ...Overrides.safeParse(user).data,
+    ignored: [...ignored],
+    changeable: agents.changeable(),
+  });
 
   app.get(
     "/agents",
     { schema: { summary: "All agents", tags, response: { 200: z.object({ items: z.array(AgentInfo) }) } } },
-    async () => ({ items: [...agents.list()] }),
+    async (request) => {
+      const all = agents.list().map(({ name }) => seen(ownerOf(request), name));
+      return { items: (await Promise.all(all)).map(({ agent }) => agent) };
+    },
   );
 
   app.get(
     "/agents/:name",
-    {
-      schema: {
-        summary: "An agent",
-        tags,
-        params: z.object({ name: z.string().max(64) }),
-        response: { 200: AgentInfo },
-      },
-    },
-    async ({ params }) => {
-      const agent = agents.list().find(({ name }) => name === params.name);
-      if (!agent) throw new AppError("not_found", `There is no agent \`${params.name}\`.`);
-      return agent;
+    { schema: { summary: "An agent", tags, params, response: { 200: AgentInfo } } },
+    async (request) => (await seen(ownerOf(request), request.params.name)).agent,
+  );
+
+  app.get(
+    "/agents/:name/overrides",
+    { schema: { summary: "What you have changed of an agent", tags, params, response: { 200: OwnChanges } } },
+    async (request) => {
+      const { user, ignored } = await seen(ownerOf(request), request.params.name);
+      return changesOf(user, ignored);
     },
   );
+
+  app.patch(
+    "/agents/:name/overrides",
+    {
+      schema: {
+        summary: "Change an agent for your own runs: hooks, skills, model",
+        description:
+          "Takes effect with the next run. What protects the operator or others cannot be changed; `changeable` of the answer names the hooks that can.",
+        tags,
+        params,
+        body: OverridesPatch,
+        response: { 200: OwnChanges },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      const place = { owner: ownerOf(request), agent: name };
+      const changed = await changeOverrides(items, place, (before) => {
+        const after = mergePatch(before, request.body);
+        refuseNew(agents.seenWith(name, after).ignored, agents.seenWith(name, before).ignored);
+        return after;
+      });
+      return changesOf(changed, agents.seenWith(name, changed).ignored);
+    },
+  );
+
+  app.delete(
+    "/agents/:name/overrides",
+    {
+      schema: {
+        summary: "Take all your changes of an agent back",
+        tags,
+        params,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      await forgetOverrides(items, ownerOf(request), name);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** What has not fitted before is no reason to refuse another change. */
+function refuseNew(misfits: readonly Misfit[], before: readonly Misfit[]): void {
+  const known = new Set(before.map(({ path }) => path));
+  const issues = misfits.filter(({ path }) => !known.has(path));
+  if (issues.length > 0)
+    throw new AppError("invalid_request", `These overrides cannot be: ${told(issues)}`, {
+      details: { issues },
+    });
 }

@@ -8,6 +8,8 @@ import { type Message, systemMessage, userMessage } from "../../core/message.ts"
 import { isSettled, RunRecord } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 import type { StartRun } from "../../runs/manager.ts";
+import { currentPhase } from "../../runs/phase.ts";
+import { Trace, traceOf } from "../../runs/trace.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { expired, lastEventId, placeOf, resumeAt } from "../cursor.ts";
 import { runFrames } from "../run-frames.ts";
@@ -15,8 +17,10 @@ import { replyWithRun } from "../run-reply.ts";
 import {
   EventsQuery,
   FinishedRun,
+  IdempotencyKey,
   PageQuery,
   pageOf,
+  RunNow,
   RunParams,
   StartRunBody,
   SteerBody,
@@ -27,10 +31,8 @@ import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const Stream = z.string().describe("Server-Sent Events: `id`, `event`, and as `data` a StreamEvent.");
-// Loose: what a validator leaves out would be gone from `request.headers`.
-const Key = z.looseObject({ "idempotency-key": z.string().min(1).max(255).optional() });
 
-export function runRoutes(app: App, { runs, streams }: RouteServices): void {
+export function runRoutes(app: App, { runs, streams, stores }: RouteServices): void {
   app.post(
     "/threads/:thread_id/runs",
     {
@@ -41,7 +43,7 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
           "Loads or creates the thread. Streams the run; with `Accept: application/json` waits for its end; with `background` answers at once. A repeat with the same `Idempotency-Key`, or with `Last-Event-ID`, rejoins the run instead of starting another.",
         tags: ["runs"],
         params: ThreadParams,
-        headers: Key,
+        headers: IdempotencyKey,
         body: StartRunBody,
         response: {
           200: {
@@ -85,8 +87,16 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
 
   app.get(
     "/threads/:thread_id/runs/:run_id",
-    { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunRecord } } },
-    async (request) => runs.get(ownerOf(request), request.params.thread_id, request.params.run_id),
+    { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunNow } } },
+    async (request) => {
+      const { thread_id, run_id } = request.params;
+      const owner = ownerOf(request);
+      const run = await runs.get(owner, thread_id, run_id);
+      return {
+        ...run,
+        ...given({ phase: await currentPhase(stores.events, { owner, thread_id, run_id }, run) }),
+      };
+    },
   );
 
   app.get(
@@ -114,12 +124,33 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
     },
   );
 
+  app.get(
+    "/threads/:thread_id/runs/:run_id/trace",
+    {
+      schema: {
+        summary: "What a run did, for how long, within what",
+        description: "Of a run that goes on, what it did so far. 410 when its events are no longer kept.",
+        tags: ["runs"],
+        params: RunParams,
+        response: { 200: Trace },
+      },
+    },
+    async (request) => {
+      const { thread_id, run_id } = request.params;
+      const owner = ownerOf(request);
+      const run = await runs.get(owner, thread_id, run_id);
+      await resumeAt(runs, { owner, run }, FROM_THE_START);
+      return traceOf(stores.events, { owner, thread_id, run_id });
+    },
+  );
+
   app.post(
     "/threads/:thread_id/runs/:run_id/cancel",
     {
       schema: {
         summary: "Stop a run: now (`cancel`), or after its current step (`interrupt`)",
-        description: "200 with the ended run, or 202 when it has not ended within five seconds.",
+        description:
+          "200 with the ended run, or 202 when it has not ended within five seconds. A run that waits for answers is cancelled by another one, which answers its open calls and is what comes back.",
         tags: ["runs"],
         params: RunParams,
         body: StopBody,
@@ -129,7 +160,7 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
     async (request, reply) => {
       const { thread_id, run_id } = request.params;
       const owner = ownerOf(request);
-      const stopped = await runs.stop(owner, thread_id, run_id, request.body.mode);
+      const stopped = await runs.end(owner, thread_id, run_id, request.body.mode);
       const run = await runs.settled(owner, stopped, AbortSignal.timeout(5_000));
       return reply.code(isSettled(run.status) ? 200 : 202).send(run);
     },
@@ -162,8 +193,12 @@ export function runRoutes(app: App, { runs, streams }: RouteServices): void {
   }
 }
 
+/** As a cursor. */
+const FROM_THE_START = "0";
+
 function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody }>): StartRun {
-  const { agent, model, temperature, max_tokens, thinking, metadata, on_busy, tools } = request.body;
+  const { agent, model, temperature, max_tokens, thinking, metadata, on_busy, tools, replaces } =
+    request.body;
   const key = request.headers["idempotency-key"];
   return {
     thread_id: threadId,
@@ -171,7 +206,7 @@ function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody 
     settings: given({ temperature, max_tokens, thinking }),
     metadata,
     on_busy,
-    ...given({ agent, model, tools, idempotency_key: typeof key === "string" ? key : undefined }),
+    ...given({ agent, model, tools, replaces, idempotency_key: typeof key === "string" ? key : undefined }),
   };
 }
 

@@ -6,6 +6,7 @@ import { admitted } from "../../core/kept.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
+import { clearFamily, deleteFamily } from "../../runs/family.ts";
 import { notFound } from "../../runs/manager.ts";
 import { ownerOf } from "../auth/guard.ts";
 import {
@@ -76,13 +77,17 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
   app.delete(
     "/threads/:thread_id",
     {
-      schema: { summary: "Delete a thread with all its runs", tags, params, response: { 204: z.null() } },
+      schema: {
+        summary: "Delete a thread with all its runs, and the threads that work for it",
+        tags,
+        params,
+        response: { 204: z.null() },
+      },
     },
     async (request, reply) => {
       const owner = ownerOf(request);
       const { thread_id } = request.params;
-      found((await threads.delete(owner, thread_id)) || undefined, request.params);
-      await quotas.release(owner, "threads", thread_id);
+      found((await deleteFamily({ threads, quotas }, owner, thread_id)) || undefined, request.params);
       return reply.code(204).send(null);
     },
   );
@@ -109,14 +114,16 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     "/threads/:thread_id/messages",
     {
       schema: {
-        summary: "Forget messages and state, keep the thread",
+        summary: "Forget messages, state and the threads that work for it; keep the thread",
         tags,
         params,
         response: { 204: z.null() },
       },
     },
     async (request, reply) => {
-      found((await threads.clear(ownerOf(request), request.params.thread_id)) || undefined, request.params);
+      const owner = ownerOf(request);
+      const { thread_id } = request.params;
+      found((await clearFamily({ threads, quotas }, owner, thread_id)) || undefined, request.params);
       return reply.code(204).send(null);
     },
   );

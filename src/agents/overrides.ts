@@ -1,0 +1,156 @@
+// What users change of an agent for runs of their own: some of its hooks, its skills, its model. Never what protects
+// the operator or others, and nothing that gives the agent more than the operator does: each hook says what users may.
+
+import { z } from "zod";
+import type { AgentDefinition } from "../core/agent.ts";
+import { messageOf } from "../core/errors.ts";
+import type { HookDefinition } from "../core/hook.ts";
+import { check, type Fault } from "../lib/check.ts";
+import { given } from "../lib/given.ts";
+import { globMatcher } from "../lib/glob.ts";
+import { didYouMean } from "../lib/nearest.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { requestedModel } from "./model-choice.ts";
+
+const Glob = z
+  .string()
+  .min(1)
+  .max(256)
+  .superRefine((text, context) => {
+    try {
+      globMatcher(text);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: `must be a glob: it ${messageOf(error)}` });
+    }
+  });
+const Path = z.string().min(1).max(1024);
+
+const Skills = z.strictObject({
+  paths: z.array(Path).min(1).max(32).optional(),
+  include: z.array(Glob).max(100).optional(),
+  exclude: z.array(Glob).max(100).optional(),
+});
+const Model = z.string().min(1).max(256);
+const HookName = z.string().max(64);
+const Options = z.record(z.string().max(64), z.unknown());
+
+export const Overrides = z
+  .strictObject({
+    hooks: z
+      .record(HookName, z.union([z.boolean(), Options]))
+      .optional()
+      .describe("By name: on, off, or options in place of single ones of the configuration."),
+    skills: Skills.optional().describe("In place of what the configuration says, field by field."),
+    model: Model.optional().describe("`provider:model` in place of the agent's own."),
+  })
+  .meta({ id: "Overrides" });
+export type Overrides = z.infer<typeof Overrides>;
+
+export const OverridesPatch = z
+  .strictObject({
+    hooks: z.record(HookName, z.union([z.boolean(), Options, z.null()])).nullish(),
+    skills: z
+      .strictObject({
+        paths: Skills.shape.paths.nullable(),
+        include: Skills.shape.include.nullable(),
+        exclude: Skills.shape.exclude.nullable(),
+      })
+      .nullish(),
+    model: Model.nullish(),
+  })
+  .describe("Merged into what there is (RFC 7396): null takes a change back.")
+  .meta({ id: "OverridesPatch" });
+
+export interface Overridden {
+  /** The agent with all that fits. */
+  readonly definition: AgentDefinition;
+  /** What does not. */
+  readonly faults: readonly Fault[];
+}
+
+/** `value` is what is kept for a user, or is to be: it may have been made for an older configuration. Throws nothing. */
+export function overridden(definition: AgentDefinition, value: unknown, catalogue: Catalogue): Overridden {
+  const checked = check(Overrides, value ?? {});
+  if (!("value" in checked)) return { definition, faults: checked.faults };
+  const { hooks = {}, skills, model } = checked.value;
+  const faults: Fault[] = [];
+  const kept = <T>(result: Part<T> | undefined): T | undefined => {
+    if (result && "faults" in result) faults.push(...result.faults);
+    return result && "value" in result ? result.value : undefined;
+  };
+  const settings = Object.entries(hooks).map(([name, setting]) => {
+    const changed = kept(hookSetting({ name, setting }, definition, catalogue.hooks));
+    return changed === undefined ? [] : [[name, changed] as const];
+  });
+  const parts = {
+    skills: kept(skills && skillsOf(skills, definition)),
+    model: kept(model === undefined ? undefined : modelOf(model, definition, catalogue)),
+  };
+  const changes = { ...definition.hooks, ...Object.fromEntries(settings.flat()) };
+  return { definition: { ...definition, ...given(parts), hooks: changes }, faults };
+}
+
+/** What of a user's changes does not fit, as users are told. */
+export const Misfit = z.object({ path: z.string(), message: z.string() });
+export type Misfit = z.infer<typeof Misfit>;
+
+export const misfitsOf = (faults: readonly Fault[]): Misfit[] =>
+  faults.map(({ path, message }) => ({ path: path.map(String).join("."), message }));
+
+export const told = (misfits: readonly Misfit[]): string =>
+  misfits.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
+
+/** The hooks that users may change, and how far. */
+export function changeable(hooks: readonly HookDefinition[]): Record<string, "switch" | "configure"> {
+  return Object.fromEntries(hooks.flatMap(({ name, userMay }) => (userMay ? [[name, userMay]] : [])));
+}
+
+type Part<T> = { readonly value: T } | { readonly faults: readonly Fault[] };
+
+const fault = (path: Fault["path"], message: string) => ({ faults: [{ path, message }] });
+
+type Setting = boolean | Record<string, unknown>;
+
+/** The operator's options stay where the user says nothing of them. */
+function hookSetting(
+  { name, setting }: { name: string; setting: Setting },
+  { hooks: own }: AgentDefinition,
+  hooks: readonly HookDefinition[],
+): Part<Setting> {
+  const path = ["hooks", name];
+  const open = Object.keys(changeable(hooks));
+  const hook = hooks.find((each) => each.name === name);
+  if (!hook) return fault(path, `there is no hook \`${name}\`${didYouMean(name, open)}`);
+  if (!hook.userMay) return fault(path, `is not for users to change; use one of ${open.join(", ")}`);
+  if (setting === false) return { value: false };
+  if (typeof setting === "object" && hook.userMay === "switch")
+    return fault(path, "may be switched by users and no more: write true or false");
+  const options = { ...asOptions(own[name]), ...asOptions(setting) };
+  const checked = check(hook.options, options);
+  if ("value" in checked) return { value: options };
+  return { faults: checked.faults.map((each) => ({ ...each, path: [...path, ...each.path] })) };
+}
+
+const asOptions = (setting: Setting | undefined) => (typeof setting === "object" ? setting : {});
+
+function skillsOf(
+  skills: z.output<typeof Skills>,
+  { backend, skills: own }: AgentDefinition,
+): Part<NonNullable<AgentDefinition["skills"]>> {
+  if (!backend) return fault(["skills"], "this agent has no backend, where their files would be");
+  const { paths, ...choice } = { ...own, ...given(skills) };
+  if (!paths) return fault(["skills", "paths"], "is missing: the folders where the skills are");
+  return { value: { include: [], exclude: [], ...choice, paths } };
+}
+
+function modelOf(
+  model: string,
+  { model: own }: AgentDefinition,
+  catalogue: Catalogue,
+): Part<AgentDefinition["model"]> {
+  try {
+    return { value: requestedModel(model, own, catalogue) };
+  } catch (error) {
+    return fault(["model"], messageOf(error));
+  }
+}

@@ -1,0 +1,106 @@
+// `skein threads export`: writes all threads of one user into a folder. One thread after the other, page by page.
+
+import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../../core/errors.ts";
+import type { Owner } from "../../core/ids.ts";
+import type { Message } from "../../core/message.ts";
+import type { Thread, ThreadStore } from "../../core/stores.ts";
+import { given } from "../../lib/given.ts";
+import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
+
+const THREADS_A_PAGE = 100;
+const MESSAGES_A_PAGE = 100;
+
+/** What was written, in words. Throws `already_exists` for a folder of a thread that is there: nothing is written over. */
+export async function exportThreads(threads: ThreadStore, owner: Owner, dir: string): Promise<string> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  let messages = 0;
+  // Names first: a thread that is used meanwhile changes its place in the list.
+  const all = await listed(threads, owner, { children: true });
+  for (const { id } of all) messages += (await exportThread(threads, { owner, id }, dir)) ?? 0;
+  return `Exported ${all.length} threads with ${messages} messages to ${dir}.`;
+}
+
+async function listed(
+  threads: ThreadStore,
+  owner: Owner,
+  which: { children: true } | { parent: string },
+): Promise<Pick<Thread, "id">[]> {
+  const found: Pick<Thread, "id">[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await threads.list(owner, { limit: THREADS_A_PAGE, ...which, ...given({ cursor }) });
+    found.push(...page.items.map(({ id }) => ({ id })));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+/** How many messages it has; nothing when it is gone. What says that it is whole is written last. */
+async function exportThread(
+  threads: ThreadStore,
+  { owner, id }: { owner: Owner; id: string },
+  dir: string,
+): Promise<number | undefined> {
+  const thread = await threads.get(owner, id);
+  if (!thread) return undefined;
+  await makeFolder(join(dir, id));
+  let last: string | undefined;
+  let count = 0;
+  await using history = await create(historyFile(dir, id));
+  for await (const messages of pages(threads, owner, id)) {
+    await history.appendFile(messages.map((message) => `${JSON.stringify(message)}\n`).join(""));
+    count += messages.length;
+    last = messages.findLast((message) => message.role === "assistant")?.model ?? last;
+  }
+  const [state, children] = await Promise.all([
+    threads.state(owner, id),
+    listed(threads, owner, { parent: id }),
+  ]);
+  await using file = await create(metadataFile(dir, id));
+  const about = aboutOf(thread, { state, model: last, children: children.map((child) => child.id) });
+  await file.appendFile(`${JSON.stringify(about, undefined, 2)}\n`);
+  return count;
+}
+
+async function* pages(threads: ThreadStore, owner: Owner, id: string): AsyncGenerator<Message[], void, void> {
+  let after: string | undefined;
+  for (;;) {
+    const page = await threads.messages(owner, id, { limit: MESSAGES_A_PAGE, ...given({ after }) });
+    after = page.at(-1)?.id;
+    if (after === undefined) return;
+    yield page;
+  }
+}
+
+interface Seen {
+  readonly state: Record<string, unknown>;
+  readonly model: string | undefined;
+  readonly children: string[];
+}
+
+function aboutOf(thread: Thread, { state, model, children }: Seen): ThreadFile {
+  const { id, agent, title, metadata, parent, created_at, updated_at } = thread;
+  const [, provider, name] = /^([^:]*):(.*)$/s.exec(model ?? "") ?? [];
+  return {
+    session_id: id,
+    ...given({ agent_type: agent, title }),
+    metadata,
+    ...given({ parent_session_id: parent?.thread_id, parent_tool_use_id: parent?.call_id }),
+    ...{ parent_run_id: parent?.run_id ?? "", background: parent?.background ?? false },
+    child_session_ids: children,
+    ...given({ provider, model: name }),
+    ...{ created_at, updated_at, state: carried(state) },
+  };
+}
+
+async function makeFolder(path: string): Promise<void> {
+  await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    throw new AppError("already_exists", `${path} is there already: export into an empty folder.`);
+  });
+}
+
+/** Conversations are nobody else's business. */
+const create = (path: string): Promise<FileHandle> => open(path, "wx", 0o600);

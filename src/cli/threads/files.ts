@@ -1,0 +1,37 @@
+// Threads as files, for whoever carries them elsewhere: `<thread>/metadata.json` says what a thread is,
+// `<thread>/history.jsonl` holds its messages, one a line, oldest first. Times are ISO 8601 in UTC.
+
+import { join } from "node:path";
+import { z } from "zod";
+import { Id } from "../../core/ids.ts";
+import { Metadata } from "../../core/stores.ts";
+
+export const metadataFile = (dir: string, id: string) => join(dir, id, "metadata.json");
+export const historyFile = (dir: string, id: string) => join(dir, id, "history.jsonl");
+
+/** The values of a thread's state that are carried along: nothing that waits for a run, and nothing that was allowed. */
+const CARRIED: ReadonlySet<string> = new Set(["todos", "files", "summary"]);
+
+export const carried = (state: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(state).filter(([key]) => CARRIED.has(key)));
+
+export const ThreadFile = z.object({
+  session_id: Id,
+  agent_type: z.string().max(64).optional(),
+  title: z.string().max(256).optional(),
+  metadata: Metadata.default({}),
+  parent_session_id: Id.optional(),
+  parent_tool_use_id: z.string().optional(),
+  parent_run_id: z.string().default(""),
+  background: z.boolean().default(false),
+  child_session_ids: z.array(Id).default([]),
+  provider: z.string().optional().describe("Of the message that a model wrote last."),
+  model: z.string().optional(),
+  created_at: z.iso.datetime().optional(),
+  updated_at: z.iso.datetime().optional(),
+  state: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe("Todos, files and the summary of what is long past."),
+});
+export type ThreadFile = z.infer<typeof ThreadFile>;

@@ -1,0 +1,130 @@
+// What a run is at, read off its events: the brackets are the phases. It needs nothing but the events, so that a front
+// end shows from the stream what the server tells of a run.
+
+import type { StreamEvent } from "./event.ts";
+import type { Interrupt } from "./interrupt.ts";
+
+export type PhaseName =
+  /** It has not begun, or has ended. */
+  | "idle"
+  /** Between two steps: it makes ready, or waits before it tries again. */
+  | "processing"
+  | "calling_model"
+  | "executing_tool"
+  | "waiting_for_subagent"
+  /** For somebody's leave · for what a user says · for what a front end carries out. */
+  | "waiting_for_permission"
+  | "waiting_for_answer"
+  | "waiting_for_tool";
+
+export interface Phase {
+  readonly name: PhaseName;
+  /** The tools that are at work or asked about, or the subagents; sorted, each once. */
+  readonly of?: string[];
+}
+
+/** After these events of one run: all of them, or the last ones. */
+export function phaseOf(events: Iterable<StreamEvent>): Phase {
+  const track = trackPhase();
+  let phase: Phase = { name: "idle" };
+  for (const event of events) phase = track(event);
+  return phase;
+}
+
+/**
+ * To be called with each event of a run as it comes; returns what the run is at from then on. What subagents say, events
+ * with a `path`, tells only that they are at work.
+ */
+export function trackPhase(): (event: StreamEvent) => Phase {
+  const open: Open = {
+    ...{ isAtWork: false, isSpeaking: false },
+    ...{ tools: new Map(), subagents: new Map(), asked: new Map() },
+  };
+  return (event) => {
+    open.isAtWork = event.event !== "done" && event.event !== "error";
+    const [speaker] = event.path ?? [];
+    if (speaker === undefined) see(event, open);
+    // Its start may be older than what was seen.
+    else if (!open.subagents.has(speaker)) open.subagents.set(speaker, { name: speaker });
+    return phaseIn(open);
+  };
+}
+
+/** What has begun and not ended, each by its id. */
+interface Open {
+  isAtWork: boolean;
+  isSpeaking: boolean;
+  readonly tools: Map<string, string>;
+  readonly subagents: Map<string, { readonly name: string; readonly call_id?: string }>;
+  readonly asked: Map<string, Pick<Interrupt, "kind" | "call_id" | "name">>;
+}
+
+function see(event: StreamEvent, open: Open): void {
+  const { tools, subagents, asked } = open;
+  switch (event.event) {
+    case "on_chat_model_start":
+    case "on_chat_model_stream":
+      open.isSpeaking = true;
+      return;
+    case "on_chat_model_end":
+    case "message_discard":
+      open.isSpeaking = false;
+      return;
+    // Again with each progress: its start may be older than what was seen.
+    case "on_tool_start":
+    case "on_tool_progress":
+      tools.set(event.data.call_id, event.name);
+      return;
+    case "on_tool_end":
+      tools.delete(event.data.call_id);
+      return;
+    case "on_subagent_start":
+      subagents.set(event.data.id, event.data);
+      return;
+    case "on_subagent_end":
+      subagents.delete(event.data.id);
+      return;
+    case "on_interrupt":
+      asked.set(event.data.id, event.data);
+      return;
+    case "on_resume":
+      asked.delete(event.data.id);
+      return;
+    case "run_resumed":
+    case "error":
+      forget(open);
+      return;
+    case "done":
+      // What was asked is waited for after the end, too.
+      if (event.data.status !== "interrupted") forget(open);
+      return;
+  }
+}
+
+function forget(open: Open): void {
+  open.isSpeaking = false;
+  for (const each of [open.tools, open.subagents, open.asked]) each.clear();
+}
+
+const WAITS = {
+  approval: "waiting_for_permission",
+  question: "waiting_for_answer",
+  tool: "waiting_for_tool",
+} as const;
+
+/** What a run does itself comes before what it waits for. */
+function phaseIn({ isAtWork, isSpeaking, tools, subagents, asked }: Open): Phase {
+  if (isSpeaking) return { name: "calling_model" };
+  const delegations = new Set([...subagents.values()].map(({ call_id }) => call_id));
+  const own = [...tools].filter(([id]) => !delegations.has(id)).map(([, name]) => name);
+  if (own.length > 0) return named("executing_tool", own);
+  if (subagents.size > 0) return named("waiting_for_subagent", namesOf(subagents));
+  const [first] = asked.values();
+  if (first) return named(WAITS[first.kind], namesOf(asked));
+  return { name: isAtWork ? "processing" : "idle" };
+}
+
+const namesOf = (open: ReadonlyMap<string, { readonly name: string }>) =>
+  [...open.values()].map(({ name }) => name);
+
+const named = (name: PhaseName, of: readonly string[]): Phase => ({ name, of: [...new Set(of)].sort() });

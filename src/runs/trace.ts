@@ -1,0 +1,170 @@
+// A run as spans: what it did, for how long, within what. Read off its log; nothing is kept for it.
+
+import { z } from "zod";
+import { ErrorShape, type EventName, type StreamEvent } from "../core/event.ts";
+import { Usage } from "../core/message.ts";
+import type { EventLog, RunKey } from "../core/stores.ts";
+import { firstChars } from "../lib/cut.ts";
+import { given } from "../lib/given.ts";
+import { logPart } from "./log-part.ts";
+
+/** A trace shows what happened; it is no second copy of the thread. */
+const PREVIEW_CHARS = 500;
+const MAX_SPANS = 2_000;
+
+const Preview = z.string().optional().describe(`Its first ${PREVIEW_CHARS} characters.`);
+
+export const Span = z
+  .object({
+    id: z.string(),
+    parent_id: z.string().optional().describe("The span that it is a part of; absent: the run itself."),
+    name: z.enum(["run", "llm.call", "tool.call", "subagent"]),
+    started_at: z.iso.datetime(),
+    duration_ms: z.number().optional().describe("Absent while it goes on."),
+    model: z.string().optional(),
+    agent: z.string().optional(),
+    tool: z.string().optional(),
+    call_id: z.string().optional(),
+    args: Preview,
+    output: Preview,
+    status: z.string().optional(),
+    stop_reason: z.string().optional(),
+    usage: Usage.optional(),
+    error: ErrorShape.partial({ code: true }).optional(),
+  })
+  .meta({ id: "Span" });
+export type Span = z.infer<typeof Span>;
+
+export const Trace = z
+  .object({
+    spans: z.array(Span).describe(`In the order in which they began; the first ${MAX_SPANS} of them.`),
+    is_whole: z.boolean().describe("Whether these are all of them so far."),
+  })
+  .meta({ id: "Trace" });
+export type Trace = z.infer<typeof Trace>;
+
+/** What a run that goes on has done so far. Throws `events_expired`. */
+export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
+  const { last } = await log.bounds(run);
+  const trace: Mutable = { spans: [], is_whole: true, open: new Map() };
+  // The log holds events as they were checked when they were made.
+  for await (const { event, json } of logPart(log, run, { after: 0, last }))
+    if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
+  return { spans: trace.spans, is_whole: trace.is_whole };
+}
+
+const TOLD: ReadonlySet<EventName> = new Set([
+  ...(["run_start", "on_chat_model_start", "on_chat_model_end", "message_discard", "done"] as const),
+  ...(["on_tool_start", "on_tool_end", "on_subagent_start", "on_subagent_end", "error"] as const),
+]);
+
+interface Mutable extends Trace {
+  /** Those that go on, by place and kind. */
+  readonly open: Map<string, Span>;
+}
+
+function see(event: StreamEvent, trace: Mutable): void {
+  const begun = beginning(event);
+  if (begun) begin(event, begun, trace);
+  const ended = ending(event);
+  if (ended) end(event, ended, trace);
+}
+
+function begin(event: StreamEvent, { kind, about }: Beginning, trace: Mutable): void {
+  const { spans, open } = trace;
+  trace.is_whole &&= spans.length < MAX_SPANS;
+  if (!trace.is_whole) return;
+  const parent = open.get(placeAround(event));
+  const id = String(spans.length + 1);
+  const span = { id, ...(parent ? { parent_id: parent.id } : {}), ...about, started_at: timeOf(event) };
+  spans.push(span);
+  open.set(keyOf(event.path, kind), span);
+}
+
+function end(event: StreamEvent, { kind, about }: Ending, { open }: Mutable): void {
+  const key = keyOf(event.path, kind);
+  const span = open.get(key);
+  if (!span) return;
+  open.delete(key);
+  const duration_ms = Date.parse(timeOf(event)) - Date.parse(span.started_at);
+  Object.assign(span, { duration_ms }, about);
+}
+
+/** A subagent is a part of the call that it works for, all else of whoever speaks at its place. */
+function placeAround({ path = [], ...event }: StreamEvent): string {
+  if (event.event === "on_subagent_start") return keyOf(path, `tool ${event.data.call_id}`);
+  const speaker = path.at(-1);
+  return speaker === undefined ? keyOf([], "run") : keyOf(path.slice(0, -1), `subagent ${speaker}`);
+}
+
+interface Beginning {
+  readonly kind: string;
+  readonly about: Omit<Span, "id" | "parent_id" | "started_at">;
+}
+
+function beginning(event: StreamEvent): Beginning | undefined {
+  switch (event.event) {
+    case "run_start": {
+      const { agent, model } = event.data;
+      return { kind: "run", about: { name: "run", agent, model } };
+    }
+    case "on_chat_model_start":
+      return { kind: "llm", about: { name: "llm.call", model: event.data.model } };
+    case "on_tool_start": {
+      const { call_id, args } = event.data;
+      const about = { tool: event.name, call_id, args: preview(JSON.stringify(args)) };
+      return { kind: `tool ${call_id}`, about: { name: "tool.call", ...about } };
+    }
+    case "on_subagent_start": {
+      const { id, agent, call_id } = event.data;
+      return { kind: `subagent ${id}`, about: { name: "subagent", agent, call_id } };
+    }
+    default:
+      return undefined;
+  }
+}
+
+interface Ending {
+  readonly kind: string;
+  readonly about: Partial<Omit<Span, "id" | "parent_id" | "started_at" | "name">>;
+}
+
+function ending(event: StreamEvent): Ending | undefined {
+  switch (event.event) {
+    case "on_chat_model_end": {
+      const { stop_reason, usage, error } = event.data;
+      return { kind: "llm", about: given({ stop_reason, usage, error }) };
+    }
+    case "message_discard":
+      return { kind: "llm", about: { error: { message: "Its process died; it starts again." } } };
+    case "on_tool_end": {
+      const { call_id, output, error, interrupted, duration_ms } = event.data;
+      const told = {
+        output: output === undefined ? undefined : preview(output),
+        error: error === undefined ? undefined : { message: preview(error) },
+        status: interrupted ? "interrupted" : undefined,
+      };
+      return { kind: `tool ${call_id}`, about: { ...given(told), duration_ms } };
+    }
+    case "on_subagent_end": {
+      const { id, status, summary, usage } = event.data;
+      return { kind: `subagent ${id}`, about: { status, output: preview(summary), ...given({ usage }) } };
+    }
+    case "done": {
+      const { status, stop_reason, usage } = event.data;
+      return { kind: "run", about: { status, stop_reason, usage } };
+    }
+    case "error": {
+      const { usage, ...error } = event.data;
+      return { kind: "run", about: { status: "error", error, ...given({ usage }) } };
+    }
+    default:
+      return undefined;
+  }
+}
+
+const keyOf = (path: readonly string[] = [], kind: string) => JSON.stringify([...path, kind]);
+const preview = (text: string) => firstChars(text, PREVIEW_CHARS);
+
+/** All of these are stamped when they are written. */
+const timeOf = (event: StreamEvent) => ("ts" in event && event.ts) || new Date(0).toISOString();

@@ -1,0 +1,201 @@
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { ModelRequest } from "../../src/core/model.ts";
+import { dataOf } from "../support/drain.ts";
+import { startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
+
+const AGENTS = `
+agents:
+  helper:
+    model: scripted:test
+    backend: { type: local }
+    hooks: { summarization: { trigger: 0.5 }, budgets: { tokens: 1000 } }
+    permissions: { rules: [{ deny: execute }] }
+  talker: { model: "scripted:test" }
+`;
+const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
+const as = (user: string) => ({
+  ...{ "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": "read,run" },
+  "content-type": "application/json",
+});
+
+type Json = Record<string, unknown>;
+
+async function serve(config: object = {}) {
+  const asked: ModelRequest[] = [];
+  const server = await startServer({
+    agents: AGENTS,
+    config,
+    script: (request) => {
+      asked.push(request);
+      return { say: "ok" };
+    },
+  });
+  const send = async (method: string, path: string, body?: unknown, headers = {}) => {
+    const response = await fetch(server.url + path, {
+      method,
+      headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: (text ? JSON.parse(text) : {}) as Json };
+  };
+  const change = (patch: unknown, agent = "helper", headers = {}) =>
+    send("PATCH", `/agents/${agent}/overrides`, patch, headers);
+  const hooksOf = async (headers = {}) =>
+    (await send("GET", "/agents/helper", undefined, headers)).body.hooks as string[];
+  const run = async (agent = "helper", headers = {}) =>
+    (await post(`${server.url}/threads/t/runs`, { input: "go", agent }, headers)).ended();
+  /** The tools that the model was offered last. */
+  const offered = () => asked.at(-1)?.tools.map(({ name }) => name);
+  return { ...server, asked, send, change, hooksOf, run, offered };
+}
+
+describe.each(["memory", "sqlite"])("a user's changes of an agent, on %s", (store) => {
+  test("take effect with the next run, and can be taken back one by one or all at once", async () => {
+    const { send, change, hooksOf, run, offered } = await serve({ store });
+    await run();
+    expect(offered()).toContain("write_todos");
+    const { status, body } = await change({ hooks: { todos: false, progress_reminder: { every: 2 } } });
+    expect([status, body]).toMatchObject([
+      200,
+      { hooks: { todos: false, progress_reminder: { every: 2 } }, ignored: [] },
+    ]);
+    await run();
+    expect(offered()).not.toContain("write_todos");
+    expect(await hooksOf()).toContain("progress_reminder");
+    expect(await hooksOf()).not.toContain("todos");
+    await change({ hooks: { todos: null } });
+    expect(await hooksOf()).toContain("todos");
+    expect(await hooksOf()).toContain("progress_reminder");
+    expect((await send("DELETE", "/agents/helper/overrides")).status).toBe(204);
+    expect(await hooksOf()).not.toContain("progress_reminder");
+    expect((await send("DELETE", "/agents/helper/overrides")).status).toBe(204);
+  });
+
+  test("are this user's and this agent's alone", async () => {
+    const { change, hooksOf, send } = await serve({ store, ...AUTH });
+    await change({ hooks: { todos: false } }, "helper", as("ada"));
+    expect(await hooksOf(as("ada"))).not.toContain("todos");
+    expect(await hooksOf(as("bob"))).toContain("todos");
+    const { body } = await send("GET", "/agents", undefined, as("ada"));
+    const hooks = (body.items as { name: string; hooks: string[] }[]).map((agent) => [
+      agent.name,
+      agent.hooks.includes("todos"),
+    ]);
+    expect(hooks).toEqual([
+      ["helper", false],
+      ["talker", true],
+    ]);
+  });
+
+  test("that are made at the same moment are all kept", async () => {
+    const { change, send } = await serve({ store });
+    const names = ["todos", "memory", "skills", "trimming"];
+    await Promise.all(names.map((name) => change({ hooks: { [name]: false } })));
+    const { body } = await send("GET", "/agents/helper/overrides");
+    expect(Object.keys(body.hooks as Json).toSorted()).toEqual(names.toSorted());
+  });
+});
+
+describe("a change", () => {
+  test("of options leaves those that the operator has set and the user says nothing of", async () => {
+    const { change, asked, run } = await serve();
+    await change({ hooks: { summarization: { keep: 0.2 } } });
+    expect((await run()).at(-1)?.event).toBe("done");
+    expect(asked).toHaveLength(1);
+    expect((await change({ hooks: { summarization: { keep: 2 } } })).body.detail).toMatch(
+      /hooks\.summarization\.keep: must be at most 0\.9/,
+    );
+  });
+
+  test("of the model is what a run without a model of its own asks", async () => {
+    const { change, run, send } = await serve();
+    expect((await change({ model: "anthropic:claude-haiku-4-5" }, "talker")).status).toBe(200);
+    expect((await run("talker")).at(-1)?.event).toBe("done");
+    await change({ model: null }, "talker");
+    expect((await send("GET", "/agents/talker/overrides")).body).not.toHaveProperty("model");
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    ["a hook that there is not", { hooks: { todoss: false } }, /hooks\.todoss: there is no hook.*`todos`/],
+    ["an option that there is not", { hooks: { trimming: { kep: 1 } } }, /hooks\.trimming\.kep: unknown key/],
+    [
+      "options of a hook that is only switched",
+      { hooks: { todos: { a: 1 } } },
+      /hooks\.todos: .*true or false/,
+    ],
+    ["a model that cannot be", { model: "gpt" }, /model: `gpt` must be provider:model/],
+    ["a script out of the server's files", { model: "scripted:/etc/passwd" }, /model: /],
+    ["skills without folders", { skills: { include: ["a"] } }, /skills\.paths: is missing/],
+    ["a broken glob", { skills: { paths: ["s"], include: ["{a"] } }, /include\[0\]|include\.0/],
+    ["a prompt", { system_prompt: "Obey." }, /unknown key `system_prompt`/],
+    ["tools", { tools: ["execute"] }, /unknown key `tools`/],
+  ])("to %s is refused, with its path", async (_, patch, words) => {
+    const { change, send } = await serve();
+    const { status, body } = await change(patch);
+    expect([status, body.code]).toEqual([400, "invalid_request"]);
+    expect(body.detail).toMatch(words);
+    expect((await send("GET", "/agents/helper/overrides")).body).toMatchObject({ ignored: [] });
+  });
+
+  test.each([
+    ...["permissions", "guardrails", "budgets", "metering", "tracing", "timeout", "retry", "loop_detection"],
+    ...["filesystem", "eviction"],
+  ])("never reaches %s, which protects others than the user", async (name) => {
+    const { change, hooksOf, send } = await serve();
+    const before = await hooksOf();
+    for (const setting of [false, true, {}]) {
+      const { status, body } = await change({ hooks: { [name]: setting } });
+      expect([status, body.detail]).toEqual([400, expect.stringContaining(`hooks.${name}: `)]);
+    }
+    expect(await hooksOf()).toEqual(before);
+    const { body } = await send("GET", "/agents/helper/overrides");
+    expect(body.changeable).not.toHaveProperty(name);
+    expect(body.changeable).toMatchObject({ todos: "switch", summarization: "configure" });
+  });
+
+  test("of an agent without a backend brings no skills", async () => {
+    const { change } = await serve();
+    expect((await change({ skills: { paths: ["s"] } }, "talker")).body.detail).toMatch(
+      /skills: .*no backend/,
+    );
+  });
+
+  test("of an agent that there is not is not found", async () => {
+    const { change, send } = await serve();
+    expect((await change({ hooks: { todos: false } }, "helpr")).status).toBe(404);
+    for (const method of ["GET", "DELETE"])
+      expect((await send(method, "/agents/helpr/overrides")).status).toBe(404);
+  });
+
+  test("gives the agent skills out of the user's own files", async () => {
+    const { change, run, asked, url } = await serve();
+    const skill = "---\nname: rhyme\ndescription: Rhymes.\n---\nRhyme.";
+    await fetch(`${url}/backend/files/my/rhyme/SKILL.md`, { method: "PUT", body: skill });
+    await change({ skills: { paths: ["/workspace/my"] } });
+    await run();
+    expect(JSON.stringify(asked.at(-1)?.system)).toContain("rhyme");
+  });
+});
+
+test("a change that does not fit the agent any more is left out, with a warning, and the run goes on", async () => {
+  const { change, run, send, dir, app } = await serve();
+  await change({ hooks: { todos: false }, skills: { paths: ["s"] } });
+  await writeFile(
+    join(dir, "new.yaml"),
+    AGENTS.replace("backend: { type: local }", "description: No files."),
+  );
+  await rename(join(dir, "new.yaml"), join(dir, "agents.yaml"));
+  await app.reload();
+  const events = await run();
+  expect(dataOf(events, "warning")).toMatchObject([
+    { code: "overrides_ignored", message: expect.stringMatching(/skills: .*no backend/) },
+  ]);
+  expect(events.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+  const { body } = await send("GET", "/agents/helper/overrides");
+  expect(body).toMatchObject({ hooks: { todos: false }, ignored: [{ path: "skills" }] });
+  expect((await change({ hooks: { memory: false } })).status).toBe(200);
+});

@@ -1,0 +1,75 @@
+import { describe, expect, test } from "vitest";
+import type { Span } from "../../src/runs/trace.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { type ServerOptions, startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
+
+async function traced(options: ServerOptions) {
+  const { url } = await startServer(options);
+  const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
+  const path = `${url}${viewer.headers.get("location")?.replace("/events", "/trace")}`;
+  const trace = async () => {
+    const { spans, is_whole } = (await (await fetch(path)).json()) as { spans: Span[]; is_whole: boolean };
+    expect(is_whole).toBe(true);
+    return spans;
+  };
+  return { viewer, path, trace, url };
+}
+
+const usage = { input_tokens: 7, output_tokens: 2, cache_read_tokens: 0, cache_write_tokens: 0 };
+
+describe.each(["memory", "sqlite"])("the trace of a run, on %s", (store) => {
+  const config = { store };
+
+  test("has a span for the run, each model call and each tool call, with how long they took", async () => {
+    const long = "x".repeat(2_000);
+    const { viewer, trace } = await traced({
+      config,
+      script: [
+        { call: [{ tool: "write_file", args: { path: "a.txt", content: long } }, { tool: "nope" }], usage },
+        { fail: { code: "model_rejected", message: "No more." } },
+      ],
+    });
+    await viewer.ended();
+    const spans = await trace();
+    const [run, first, write, nope, second] = spans;
+    expect(spans.map(({ name }) => name)).toEqual(["run", "llm.call", "tool.call", "tool.call", "llm.call"]);
+    expect(run).toMatchObject({
+      agent: "assistant",
+      status: "error",
+      error: { code: "model_rejected" },
+      usage,
+    });
+    expect(run).not.toHaveProperty("parent_id");
+    expect(first).toMatchObject({ model: "scripted:test", stop_reason: "tool_use", usage });
+    expect(write).toMatchObject({ tool: "write_file", call_id: "call_1_1" });
+    expect(write?.args).toHaveLength(500);
+    expect(nope).toMatchObject({ tool: "nope", error: { message: expect.stringMatching(/no tool `nope`/) } });
+    expect(second).toMatchObject({ error: { code: "model_rejected", message: "No more." } });
+    for (const span of spans) {
+      expect(span.duration_ms).toBeGreaterThanOrEqual(0);
+      if (span !== run) expect(span.parent_id).toBe(run?.id);
+    }
+  });
+
+  test("of a run that goes on tells what it did so far", async () => {
+    const { tool, open, entered } = gate();
+    const { viewer, trace } = await traced({ config, script: gated, tools: [tool], agents: WITH_GATE });
+    await entered;
+    const [run, , call] = await trace();
+    expect(call).toMatchObject({ name: "tool.call", tool: "gate" });
+    for (const span of [run, call]) expect(span).not.toHaveProperty("duration_ms");
+    open();
+    await viewer.ended();
+    expect((await trace())[0]).toMatchObject({ status: "success", duration_ms: expect.any(Number) });
+  });
+
+  test("is gone with its events", async () => {
+    const { viewer, path } = await traced({
+      config: { ...config, retention: { events: "0.05s", sweep: "0.05s" } },
+    });
+    await viewer.ended();
+    await expect.poll(async () => (await fetch(path)).status).toBe(410);
+    expect((await fetch(path.replace("/trace", "nope/trace"))).status).toBe(404);
+  });
+});
