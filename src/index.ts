@@ -1,17 +1,31 @@
-// Skein as a library: the language, and the loop that speaks it.
+// Skein as a library: the language, the engine that speaks it, and what programs need around them.
 
+export { type ConsoleOptions, runAtConsole } from "./cli/console.ts";
 export type { Agent, Outcome } from "./core/agent.ts";
-export type { Backend } from "./core/backend.ts";
-export { AppError, abortRun, type ErrorCode, type ErrorInfo, RunLimit } from "./core/errors.ts";
+export type { Backend, BackendPool } from "./core/backend.ts";
+export { type ClientTool, clientTool } from "./core/client-tools.ts";
+export { AppError, abortRun, type ErrorCode, type ErrorInfo, hasCode, RunLimit } from "./core/errors.ts";
 export { StreamEvent } from "./core/event.ts";
 export { checkGrammar } from "./core/grammar.ts";
-export { defineHook, type Hook, type HookDefinition } from "./core/hook.ts";
+export { defineHook, type Hook, type HookDefinition, type HookServices } from "./core/hook.ts";
+export type { Answer, Interrupt } from "./core/interrupt.ts";
+export { askFor } from "./core/interrupts.ts";
 export { runAgent } from "./core/loop.ts";
 export * from "./core/message.ts";
 export * from "./core/messages.ts";
-export type { Model, ModelReply, ModelRequest } from "./core/model.ts";
+export type { Model, ModelReply, ModelRequest, SystemBlock } from "./core/model.ts";
+export type { AgentInternals, AgentLoop } from "./core/own-loop.ts";
+export { type Phase, phaseOf, trackPhase } from "./core/phase.ts";
+export { QuotaConfig } from "./core/quota-config.ts";
+export { createQuotas } from "./core/quotas.ts";
 export { append, patchState, type Run, type RunInput, registerTool, setState } from "./core/run.ts";
+export type { Stores } from "./core/stores.ts";
 export { drain, type Stream } from "./core/stream.ts";
 export { defineTool, done, failed, interrupted, type Tool, type ToolResult } from "./core/tool.ts";
+export { type ValueKey, valueKey } from "./core/values.ts";
+export * from "./library/index.ts";
 export { createModel } from "./models/index.ts";
 export { type Script, scriptedModel, type Turn } from "./models/scripted.ts";
+export { createMemoryStores } from "./stores/memory/index.ts";
+export { createRedisStores } from "./stores/redis/index.ts";
+export { createSqliteStores } from "./stores/sqlite/index.ts";

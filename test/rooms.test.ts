@@ -16,7 +16,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ),
   runs: ["agents", "core", "lib"],
   http: ["runs", "agents", "core", "lib"],
-  client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/stores.ts"],
+  library: ["runs", "agents", "hooks", "tools", "models", "backends", "stores", "config", "core", "lib"],
+  client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/phase.ts", "core/stores.ts"],
   playground: ["client", "core/event.ts", "core/interrupt.ts", "core/message.ts", "core/stores.ts"],
 };
 const HOMES: Readonly<Record<string, string>> = {

@@ -6,18 +6,13 @@
 import { styleText } from "node:util";
 import { z } from "zod";
 import {
-  type Agent,
+  createAgent,
   defineTool,
-  done,
   type Hook,
+  type LocalAgent,
   lastContent,
-  type Message,
   type Model,
   NO_USAGE,
-  type Outcome,
-  runAgent,
-  type StreamEvent,
-  userMessage,
 } from "../../src/index.ts";
 
 /** The parameters are the schema that the model sees, and the type of what arrives. */
@@ -26,11 +21,11 @@ const multiply = defineTool({
   description: "Multiplies two numbers.",
   parameters: z.object({ a: z.number(), b: z.number() }),
   annotations: { readOnly: true },
-  execute: ({ a, b }) => done(String(a * b)),
+  execute: ({ a, b }) => String(a * b),
 });
 
 /** Around every tool call: a line before it, a line after it. */
-const watched = (log: (line: string) => void): Hook => ({
+const watched = (log: (line: string) => void) => (): Hook => ({
   name: "watched",
   async *wrapToolCall(request, next) {
     log(`${request.call.name} is called with ${JSON.stringify(request.call.args)}`);
@@ -59,51 +54,23 @@ const toyModel: Model = {
   },
 };
 
-/** A hook is made anew for each run: so is the agent that holds it. */
-export const newAgent = (log: (line: string) => void): Agent => ({
-  name: "calculator",
-  model: toyModel,
-  system: [{ id: "instructions", text: "Use the tool for arithmetic.", cache: "static" }],
-  tools: [multiply],
-  hooks: [watched(log)],
-  maxIterations: 5,
-});
-
-/** One run on `thread`, which grows by what is said in it. Returns how the run ended. */
-export async function ask(
-  agent: Agent,
-  thread: Message[],
-  question: string,
-  onEvent: (event: StreamEvent) => void,
-): Promise<Outcome> {
-  const run = runAgent(agent, {
-    id: crypto.randomUUID(),
-    threadId: "mine",
-    owner: { tenant: "home", user: "me" },
-    attempt: 1,
-    signal: AbortSignal.timeout(60_000),
-    messages: thread,
-    state: new Map(),
-    settings: {},
-    input: [userMessage(question)],
-    usage: NO_USAGE,
-    begun: new Set(),
-    inbox: async () => [],
-    interruptRequested: () => false,
+/** With `model: "anthropic:claude-sonnet-4-5"` it is Claude that is asked. */
+export const calculator = (log: (line: string) => void): LocalAgent =>
+  createAgent({
+    name: "calculator",
+    model: toyModel,
+    system_prompt: "Use the tool for arithmetic.",
+    tools: [multiply],
+    hooks: [watched(log)],
+    hook_settings: { todos: false },
+    max_iterations: 5,
   });
-  for (;;) {
-    const item = await run.next();
-    if (item.done) return item.value;
-    // The loop saves nothing: an `on_message` is the moment to write a message down.
-    if (item.value.event === "on_message") thread.push(item.value.data.message);
-    onEvent(item.value);
-  }
-}
 
 if (import.meta.main) {
-  const agent = newAgent((line) => console.log(styleText("dim", `  ${line}`)));
-  const outcome = await ask(agent, [], process.argv[2] ?? "What is 6 times 7?", (event) => {
+  const agent = calculator((line) => console.log(styleText("dim", `  ${line}`)));
+  const handle = agent.run(process.argv[2] ?? "What is 6 times 7?");
+  for await (const event of handle.events())
     if (event.event === "on_chat_model_stream" && "delta" in event.data) console.log(event.data.delta);
-  });
-  console.log(styleText("dim", `(${outcome.status})`));
+  const { status } = await handle.result;
+  console.log(styleText("dim", `(${status})`));
 }

@@ -39,6 +39,16 @@ function defaultsOf(options: z.ZodType): [string, unknown][] {
   return Object.entries(properties).map(([name, schema]) => [name, z.looseObject({}).parse(schema).default]);
 }
 
+test("the hooks that users may change are those that say so", () => {
+  const [switched, configured] = rows("docs/configuration.md", "## What users may change")
+    .slice(2)
+    .map(([, cell = ""]) => firstNames([[cell]]).toSorted());
+  const named = (how: "switch" | "configure") =>
+    hooks.filter(({ userMay }) => userMay === how).map(({ name }) => name);
+  expect(switched).toEqual(named("switch").toSorted());
+  expect(configured).toEqual(named("configure").toSorted());
+});
+
 test("no link of the documentation leads nowhere", () => {
   const slug = (title: string) =>
     title
@@ -88,7 +98,7 @@ test("http-api.md shows every route, and none that there is not", () => {
   const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
   const fits = (path: string, route: string) =>
     new RegExp(
-      `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}|\{token\}/g, "[^/]+").replace("{path}", ".+")}$`,
+      `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}|\{token\}|\{id\}/g, "[^/]+").replace("{path}", ".+")}$`,
     ).test(path);
   const routes = Object.keys(paths);
   expect(shown.filter((path) => !routes.some((route) => fits(path, route)))).toEqual([]);

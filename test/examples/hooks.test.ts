@@ -1,15 +1,26 @@
+import { globSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { context } from "../../examples/hooks/context.ts";
 import { effects } from "../../examples/hooks/effects.ts";
+import { familiar } from "../../examples/hooks/familiar.ts";
 import { generation } from "../../examples/hooks/generation.ts";
 import { deadline, guardrail, logged } from "../../examples/hooks/run-middleware.ts";
 import { session } from "../../examples/hooks/session.ts";
 import { toolUse } from "../../examples/hooks/tool-use.ts";
 import { usage } from "../../examples/hooks/usage.ts";
-import { conversation, defineTool, type Message, type ModelRequest, textOf } from "../../src/index.ts";
+import {
+  conversation,
+  defineTool,
+  type Message,
+  type ModelRequest,
+  scriptedModel,
+  textOf,
+} from "../../src/index.ts";
 import { play } from "../support/agent.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const folder = new URL("../../examples/hooks/", import.meta.url);
 
@@ -166,6 +177,33 @@ test("usage is logged for each model call and for the run", async () => {
     ],
   });
   expect(lines).toEqual(["scripted:test: 10 in, 1 out", "scripted:test: 20 in, 2 out", "run: 30 in, 3 out"]);
+});
+
+test("functions in the shape of other frameworks are hooks of an agent", async () => {
+  const lines: string[] = [];
+  const write = (_details: object, message: string) => void lines.push(message);
+  const requests: ModelRequest[] = [];
+  const script = (request: ModelRequest) => {
+    requests.push(request);
+    const call = [{ tool: "delete_all" }, { tool: "look" }];
+    return requests.length === 1 ? { call } : { say: "Done." };
+  };
+  const folder = await temporaryFolder();
+  const logger = { info: write, error: write };
+  const agent = familiar(scriptedModel(script), [tool("delete_all", "gone"), tool("look", " a tree ")], {
+    ...{ folder, logger },
+  });
+  const handle = agent.run("Look.", { thread: "s1" });
+  expect((await handle.result).text).toBe("Done.");
+  await agent.close();
+  expect(lines).toEqual(["run started", "run finished", "generation complete"]);
+  expect(requests[0]?.messages.map(({ content }) => content)).toEqual(["The project uses tabs.", "Look."]);
+  const [session] = globSync("*/s1.json", { cwd: folder });
+  const { messages } = JSON.parse(await readFile(join(folder, session ?? ""), "utf8"));
+  const results = messages.filter(({ role }: Message) => role === "tool");
+  const byName = (name: string) => results.find((result: { name: string }) => result.name === name);
+  expect(byName("delete_all")).toMatchObject({ error: "Not that one." });
+  expect(byName("look")).toMatchObject({ content: "a tree" });
 });
 
 test("docs/hooks.md shows every one of these files as it is", async () => {

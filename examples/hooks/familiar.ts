@@ -1,0 +1,63 @@
+// The same by the names that other frameworks give it: each of these makes a hook out of functions in their shape.
+
+import {
+  compaction,
+  createAgent,
+  fileSessions,
+  fromEffect,
+  fromMiddleware,
+  fromPostGeneration,
+  fromPostToolUse,
+  fromPreGeneration,
+  fromPreToolUse,
+  injectContext,
+  type Model,
+  sessionHooks,
+  type Tool,
+  usageLogger,
+  userMessage,
+  withLogger,
+  withOutputGuardrail,
+  withTimeout,
+} from "../../src/index.ts";
+
+interface Logger {
+  info(details: object, message: string): void;
+  error(details: object, message: string): void;
+}
+
+export function familiar(
+  model: Model,
+  tools: Tool[],
+  { folder, logger }: { folder: string; logger: Logger },
+) {
+  const { loader, saver } = sessionHooks(fileSessions(folder));
+  return createAgent({
+    ...{ name: "familiar", model, tools },
+    hooks: [
+      fromMiddleware(
+        withLogger(logger, "familiar"),
+        withTimeout(60_000),
+        withOutputGuardrail(({ content }) => {
+          if (content.includes("password")) throw new Error("No passwords.");
+        }),
+      ),
+      fromPreGeneration(
+        loader,
+        injectContext("The project uses tabs."),
+        compaction(50_000, async (messages) => [userMessage("Earlier: …"), ...messages.slice(-4)]),
+      ),
+      fromPostGeneration(saver, usageLogger(logger)),
+      fromPreToolUse(({ call, tool }) => {
+        if (call.name === "delete_all") return { decision: "deny", message: "Not that one." };
+        if (tool?.annotations.destructive) return { decision: "ask", message: `Really ${call.name}?` };
+        return undefined; // nothing to say: the next one decides, and in the end the agent's permissions
+      }),
+      fromPostToolUse(({ result }) => ({ ...result, output: String(result.output).trim() })),
+      fromEffect(({ phase, iteration, chat }) => {
+        if (phase === "before_complete" && iteration === 10)
+          chat.append(userMessage("Please come to an end."));
+      }),
+    ],
+  });
+}

@@ -1,0 +1,230 @@
+// An agent whose logic is a program's own: a function in the place of the loop. What surrounds the loop stays as it is:
+// the hooks, calls with their brackets and results, interrupts, the limit of model calls, the end of the run.
+
+import type { Agent, Outcome } from "./agent.ts";
+import { dispatch } from "./dispatch.ts";
+import { AppError, abortRun, messageOf } from "./errors.ts";
+import type { CallModel, CallTool } from "./hook.ts";
+import type { Answer } from "./interrupt.ts";
+import { askFor, type Question } from "./interrupts.ts";
+import { assistantMessage, type Message, NO_USAGE, type ToolCall } from "./message.ts";
+import { toolMessages, unanswered, unknownTo, userMessages } from "./messages.ts";
+import type { Completion, Model, ModelRequest } from "./model.ts";
+import { append, type LiveRun, type Run, type RunInput, setState } from "./run.ts";
+import { isEmpty, speak } from "./speak.ts";
+import type { Stream } from "./stream.ts";
+import { done, failed, interrupted, type ToolResult } from "./tool.ts";
+
+/**
+ * Called once for each run, and again whenever the thread is gone on with: after an answer, after a crash. So it reads
+ * off the thread what is to be done, as the loop of ours does. What it throws fails the run.
+ */
+export type AgentLoop = (internals: AgentInternals) => Stream<void>;
+
+/** What an agent's own loop works with. Streams are to be passed on with `yield*`. */
+export interface AgentInternals {
+  /** The thread, its state, the owner and everything else that hooks and tools know. */
+  readonly run: Run;
+  /** Aborted when the run is cancelled. */
+  readonly signal: AbortSignal;
+  /**
+   * The user's next message: one that the run was started with, or that was sent to it since. A run that goes on with
+   * an earlier one begins with the message that one was at. Nothing when there is no more: time to return, as the next
+   * message starts a run of its own.
+   */
+  receive(): Stream<Message | undefined>;
+  /** The model's calls that nothing answers yet, oldest first. */
+  openCalls(): ToolCall[];
+  /**
+   * One call of the agent's model through all hooks; what it says joins the thread. Calls that are still open are given
+   * up before it. The run ends here when one of them waits for an answer, when it was asked to stop after the current
+   * step, and at the agent's limit of model calls.
+   */
+  speak(change?: (request: ModelRequest) => ModelRequest): Stream<Completion>;
+  /** Says something in the assistant's name that no model has said. No hook sees it. */
+  say(text: string): Stream<void>;
+  /** Runs one call through all hooks; its result joins the thread. `interrupted` when it must wait. */
+  callTool(call: ToolCall): Stream<ToolResult>;
+  /**
+   * The same side by side; results in the order of the calls. A call that is not the model's is entered into the thread
+   * first, as the assistant's; one that has its result since the user's last message is not run again.
+   */
+  callTools(calls: readonly ToolCall[]): Stream<ToolResult[]>;
+  /** Answers an open call without running it. */
+  refuse(call: ToolCall, reason: string): Stream<void>;
+  /** What a person says about an open call. Until there is an answer the run ends here, and the loop is called again. */
+  ask(question: Question): Stream<Answer>;
+  append(...messages: readonly Message[]): Stream<void>;
+  setState(key: string, value: unknown): Stream<void>;
+}
+
+/** What the loop of ours lends to another one. */
+export interface LoopParts {
+  readonly agent: Agent;
+  readonly run: LiveRun;
+  readonly input: RunInput;
+  readonly callModel: CallModel;
+  readonly callTool: CallTool;
+  prepare(): Stream<ModelRequest>;
+  /** Answers these calls, and settles what was asked about them. */
+  answer(calls: readonly ToolCall[], reason: string): Stream<void>;
+}
+
+/** Ends the run wherever the loop stands. */
+class Halt extends Error {}
+
+/** How far the loop has come. */
+interface Course {
+  /** Calls that must wait for an answer. */
+  waits: boolean;
+  modelCalls: number;
+  stop_reason: Completion["stop_reason"];
+  /** Once the run has to end, whatever the loop makes of it. */
+  outcome?: Outcome;
+}
+
+export async function* runOwnLoop(loop: AgentLoop, parts: LoopParts): Stream<Outcome> {
+  const { agent, run } = parts;
+  const before = run.messages.length;
+  const course: Course = { waits: false, modelCalls: 0, stop_reason: "end_turn" };
+  try {
+    yield* loop(internalsOf(parts, course));
+  } catch (error) {
+    if (!(error instanceof Halt)) throw named(error, agent);
+  }
+  run.signal.throwIfAborted();
+  if (course.outcome) return course.outcome;
+  if (course.waits) return interruptedBy("tool_use", run);
+  const said = run.messages.slice(before).findLast((each) => each.role === "assistant");
+  return { status: "success", stop_reason: course.stop_reason, ...(said ? { message: said } : {}) };
+}
+
+function internalsOf(parts: LoopParts, course: Course): AgentInternals {
+  const { agent, run, input } = parts;
+  const inbox = unread(run, input);
+  const goOn = () => assertGoesOn(parts, course);
+  const internals: AgentInternals = {
+    run,
+    signal: run.signal,
+    openCalls: () => unanswered(run.messages),
+    append: (...messages) => append(run, ...messages),
+    setState: (key, value) => setState(run, key, value),
+    refuse: (call, reason) => parts.answer([call], reason),
+
+    async *receive() {
+      goOn();
+      if (inbox.length === 0) {
+        const news = unknownTo(run.messages, await input.inbox());
+        yield* append(run, ...news);
+        inbox.push(...news);
+      }
+      return inbox.shift();
+    },
+
+    async *speak(change = (request) => request) {
+      goOn();
+      yield* parts.answer(unanswered(run.messages), "Not run: the agent went on without it.");
+      if (++course.modelCalls > (agent.maxIterations || Number.POSITIVE_INFINITY))
+        throw halt(course, { status: "error", stop_reason: "max_iterations" });
+      const completion = yield* parts.callModel(change(yield* parts.prepare()));
+      if (!isEmpty(completion.message)) yield* append(run, completion.message);
+      course.stop_reason = completion.stop_reason;
+      return completion;
+    },
+
+    async *say(text) {
+      goOn();
+      const model = voice(agent.name, text);
+      const request = { model, system: [], messages: [], tools: [], settings: {}, signal: run.signal };
+      const { message } = yield* speak(request, run);
+      yield* append(run, message);
+    },
+
+    async *callTool(call) {
+      const [result] = yield* internals.callTools([call]);
+      return result ?? interrupted();
+    },
+
+    async *callTools(calls) {
+      goOn();
+      return yield* runCalls(calls, parts, course);
+    },
+
+    async *ask(question) {
+      goOn();
+      const answer = yield* askFor(question, run);
+      if (!answer) throw halt(course, interruptedBy("tool_use", run));
+      return answer;
+    },
+  };
+  return internals;
+}
+
+async function* runCalls(
+  calls: readonly ToolCall[],
+  { run, callTool }: LoopParts,
+  course: Course,
+): Stream<ToolResult[]> {
+  const open = new Set(unanswered(run.messages).map(({ id }) => id));
+  const made = calls.filter((call) => !open.has(call.id) && !resultOf(call, run));
+  if (made.length > 0 && open.size > 0)
+    throw abortRun("A call of the loop's own was made while calls of the model are open. Answer them first.");
+  if (made.length > 0) yield* append(run, assistantMessage("", ...made));
+  const now = calls.filter((call) => open.has(call.id) || made.includes(call));
+  const { waiting, endsRun } = yield* dispatch(now, callTool, run);
+  run.signal.throwIfAborted();
+  course.waits ||= waiting.length > 0;
+  if (endsRun) throw halt(course, { status: "success", stop_reason: "end_turn" });
+  const later = new Set(waiting.map(({ id }) => id));
+  return calls.map((call) => (later.has(call.id) ? interrupted() : (resultOf(call, run) ?? interrupted())));
+}
+
+/** Throws where the run has to end. */
+function assertGoesOn({ run, input }: LoopParts, course: Course): void {
+  if (course.outcome) throw new Halt();
+  run.signal.throwIfAborted();
+  if (course.waits) throw halt(course, interruptedBy("tool_use", run));
+  if (input.interruptRequested()) throw halt(course, interruptedBy("interrupt", run));
+}
+
+function halt(course: Course, outcome: Outcome): Halt {
+  course.outcome = outcome;
+  return new Halt();
+}
+
+const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run): Outcome => ({
+  ...{ status: "interrupted", stop_reason, calls: unanswered(messages) },
+});
+
+/** What the run is there for. One that goes on is at the newest message, unless that has its answer. */
+function unread({ messages }: LiveRun, input: RunInput): Message[] {
+  if (unknownTo(input.messages, input.input).length > 0) return userMessages(input.input);
+  const isAnswered = messages.at(-1)?.role === "assistant" && unanswered(messages).length === 0;
+  return isAnswered ? [] : userMessages(messages).slice(-1);
+}
+
+/** Since the user's last message: a model may give an id again in a later turn. */
+function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
+  const result = toolMessages(turn).findLast((each) => each.tool_call_id === id);
+  if (!result) return undefined;
+  return result.error === undefined ? done(result.content) : failed(result.error, result.content);
+}
+
+/** A model that says one thing. */
+function voice(name: string, content: string): Model {
+  return {
+    name: `${name}:own`,
+    async *stream() {
+      yield { event: "on_chat_model_stream", data: { delta: content } };
+      return { content, tool_calls: [], reasoning: [], stop_reason: "end_turn", usage: NO_USAGE };
+    },
+  };
+}
+
+function named(error: unknown, { name }: Agent): AppError {
+  if (error instanceof AppError) return error;
+  return new AppError("run_aborted", `The loop of agent \`${name}\` failed: ${messageOf(error)}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,56 @@
+// That docs/features.md says of every capability where it is and which test holds it.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PAGE = readFileSync(join(ROOT, "docs/features.md"), "utf8");
+
+/** How many of each kind there are, counted from 1. */
+const KINDS = {
+  ...{ M: 22, T: 22, H: 24, L: 11, S: 16, F: 12, K: 7, Y: 4, Z: 8, G: 8, E: 12, A: 6, C: 9, P: 14, U: 5 },
+  ...{ B: 17, O: 7, X: 3, W: 5, EF: 10, N: 7, RE: 4, CN: 5, CL: 4, SP: 5, LM: 6, ER: 6, PR: 3 },
+};
+
+/** Those that are not whole yet: their tests are marked `TODO`. */
+const OPEN = ["B16", "CL4", "P8", "P11"];
+
+const rows = PAGE.split("\n").flatMap((line) => {
+  const [, id = "", , where = "", tests = ""] = line.split("|").map((cell) => cell.trim());
+  return /^[A-Z]+\d+$/.test(id) ? [{ id, where, tests }] : [];
+});
+
+/** The files that a cell links to, each with the name that stands behind its colon. */
+const linksIn = (cell: string) =>
+  cell.split(" · ").flatMap((part) => {
+    const [, path = "", name = ""] = /^\[.*\]\((.*?)\)(?:: (.*))?$/.exec(part) ?? [];
+    return path ? [{ file: resolve(ROOT, "docs", path), name }] : [];
+  });
+
+test("every capability has one row", () => {
+  const all = Object.entries(KINDS).flatMap(([kind, count]) =>
+    Array.from({ length: count }, (_, index) => `${kind}${index + 1}`),
+  );
+  expect(rows.map(({ id }) => id).toSorted()).toEqual(all.toSorted());
+});
+
+test("every row says where it is, and which test holds it", () => {
+  const isMissing = (cell: string, folder: string) => {
+    const files = linksIn(cell).map(({ file }) => file);
+    return (
+      files.length === 0 || files.some((file) => !file.startsWith(join(ROOT, folder)) || !existsSync(file))
+    );
+  };
+  expect(rows.filter(({ where }) => isMissing(where, "src/")).map(({ id }) => id)).toEqual([]);
+  const untested = rows.filter(({ tests }) => isMissing(tests, "test/") || tests.includes("TODO"));
+  expect(untested.map(({ id }) => id).toSorted()).toEqual(OPEN.toSorted());
+});
+
+test("every test that is named is there", () => {
+  const named = rows.flatMap(({ id, tests }) => linksIn(tests).map((link) => ({ id, ...link })));
+  expect(named.length).toBeGreaterThan(250);
+  const dead = named.filter(({ file, name }) => !readFileSync(file, "utf8").includes(name));
+  expect(dead.map(({ id, name }) => `${id}: ${name}`)).toEqual([]);
+});

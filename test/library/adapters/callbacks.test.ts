@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../../src/core/tool.ts";
+import { createHub, type StreamCallbacks, streamTo } from "../../../src/library/index.ts";
+import type { Turn } from "../../../src/models/scripted.ts";
+import { agentWith, runtimeWith } from "../local.ts";
+
+const add = defineTool({
+  name: "add",
+  description: "Adds.",
+  parameters: z.object({ a: z.number() }),
+  execute: ({ a }) => String(a + 1),
+});
+
+const SCRIPT: Turn[] = [
+  { think: "Let me add.", say: "Adding.", call: [{ tool: "add", id: "c1", args: { a: 1 } }] },
+  { call: [{ tool: "add", id: "c2" }] },
+  { say: "Two." },
+];
+const spawn = (script: Turn[] = SCRIPT) =>
+  runtimeWith().spawn(agentWith(script, { tools: [add] }), { input: "go" });
+
+/** Callbacks that write down what they are told. */
+function recording(): { told: string[]; callbacks: Required<StreamCallbacks> } {
+  const told: string[] = [];
+  const callbacks: Required<StreamCallbacks> = {
+    onTextDelta: (text) => void told.push(`text ${text}`),
+    onReasoningStart: () => void told.push("reasoning"),
+    onReasoningDelta: (_, text) => void told.push(`thinks ${text}`),
+    onReasoningEnd: (_, text) => void told.push(`thought ${text}`),
+    onToolCall: ({ id, name, args }) => void told.push(`call ${id} ${name} ${JSON.stringify(args)}`),
+    onToolResult: ({ tool_call_id, content, is_error }) =>
+      void told.push(`${is_error ? "error" : "result"} ${tool_call_id} ${content}`),
+    onComplete: () => void told.push("complete"),
+    onError: (error) => void told.push(`failed ${(error as Error).message}`),
+  };
+  return { told, callbacks };
+}
+
+test("callbacks are told a run, kind by kind, and its end last", async () => {
+  const { told, callbacks } = recording();
+  await streamTo(spawn(), callbacks);
+  expect(told).toEqual([
+    ...["reasoning", "thinks Let", "thinks  me", "thinks  add.", "thought Let me add.", "text Adding."],
+    ...['call c1 add {"a":1}', "result c1 2", "call c2 add {}"],
+    expect.stringMatching(/^error c2 Invalid arguments/),
+    ...["text Two.", "complete"],
+  ]);
+});
+
+test("callbacks are told a failure, a cancellation and a limit as an error, once", async () => {
+  const failing = recording();
+  await streamTo(spawn([{ fail: { code: "model_auth", message: "no key" } }]), failing.callbacks);
+  expect(failing.told).toEqual(["failed no key"]);
+  const cancelled = recording();
+  const handle = spawn([{ say: "on and on", delay_ms: 60_000 }]);
+  const streaming = streamTo(handle, cancelled.callbacks);
+  await handle.cancel();
+  await streaming;
+  expect(cancelled.told).toEqual(["failed The run was cancelled."]);
+});
+
+test("a callback that throws cancels the run", async () => {
+  const { told, callbacks } = recording();
+  const handle = spawn([{ say: "one" }, { say: "never" }]);
+  const onTextDelta = () => Promise.reject(new Error("the page is gone"));
+  await streamTo(handle, { ...callbacks, onTextDelta });
+  expect(told).toEqual(["failed the page is gone"]);
+  expect(["cancelled", "success"]).toContain((await handle.result).status);
+});
+
+test("a hub tells what agents do and what tools do, to whoever subscribes to that", async () => {
+  const failures: unknown[] = [];
+  const hub = createHub((error) => failures.push(error));
+  const agents: string[] = [];
+  const tools: string[] = [];
+  const over = Promise.withResolvers<void>();
+  const handle = runtimeWith().spawn(agentWith(SCRIPT, { tools: [add] }));
+  hub.agent.subscribe(() => {
+    throw new Error("a bad listener");
+  });
+  hub.agent.subscribe(({ type, session_id, message_id }) => {
+    expect(session_id).toBe(handle.id);
+    expect(message_id).toMatch(/^msg_/);
+    agents.push(type);
+    if (type === "complete") over.resolve();
+  });
+  const leave = hub.tool.subscribe(() => tools.push("never"));
+  leave();
+  hub.tool.subscribe(({ type, id }) => tools.push(`${type} ${id}`));
+  hub.attach(handle);
+  await handle.send("go");
+  await over.promise;
+  expect(agents).toEqual([
+    ...["text_delta", "tool_call", "tool_result", "tool_call", "tool_result", "text_delta", "complete"],
+  ]);
+  expect(tools).toEqual(["started c1", "completed c1", "started c2", "failed c2"]);
+  expect(failures).toHaveLength(agents.length);
+});
