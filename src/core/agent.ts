@@ -1,10 +1,13 @@
 // An agent: what operators describe, and what the loop runs.
 
 import { z } from "zod";
+import { Duration } from "../lib/duration.ts";
 import type { AppError, LimitReason } from "./errors.ts";
 import type { Hook } from "./hook.ts";
+import type { InterruptPolicy } from "./interrupt.ts";
 import type { AssistantMessage, ToolCall } from "./message.ts";
 import { type Model, ModelSettings, type StopReason, type SystemBlock } from "./model.ts";
+import type { AgentLoop } from "./own-loop.ts";
 import type { Tool } from "./tool.ts";
 
 const SINGLE = z
@@ -37,6 +40,17 @@ export type ModelSpec = z.infer<typeof ModelSpec>;
 
 const Paths = z.strictObject({ paths: z.array(z.string().min(1)).min(1) });
 
+const Subagent = z.union([
+  z.string().min(1),
+  z.strictObject({
+    agent: z.string().min(1),
+    backend: z
+      .enum(["shared", "own"])
+      .default("shared")
+      .describe("Whether it works where this agent works, or in its own backend."),
+  }),
+]);
+
 /**
  * What an operator says of an agent. `backend` and `hooks` belong to the rooms that implement them: their
  * schemas are added where the configuration is read.
@@ -52,6 +66,16 @@ export const AgentFields = z.strictObject({
     ])
     .optional()
     .describe("A text, a list of blocks, or `file:` with a path beside this file."),
+  identity: z.string().trim().min(1).max(4096).optional().describe("Who it is: what its prompt begins with."),
+  context: z
+    .array(z.union([z.string().trim().min(1), z.strictObject({ file: z.string().min(1) })]))
+    .min(1)
+    .optional()
+    .describe("What it must know of the project: texts, or `file:` with paths beside this file."),
+  behavioral_hints: z
+    .boolean()
+    .optional()
+    .describe("Whether it is told how to work: look first, check, be brief."),
   context_window: z.int().min(1000).default(128_000).describe("In tokens."),
   max_iterations: z.int().min(0).default(25).describe("Model calls in one run; 0 = no limit."),
   tools: z.array(z.string().min(1)).default([]).describe("Names and globs."),
@@ -60,6 +84,29 @@ export const AgentFields = z.strictObject({
     exclude: z.array(z.string()).default([]),
   }).optional(),
   memory: Paths.optional(),
+  subagents: z
+    .array(Subagent)
+    .default([])
+    .describe("Agents that it may give tasks to, by name or with where they work."),
+  max_delegation_depth: z
+    .int()
+    .min(0)
+    .default(3)
+    .describe("How far down from the user's own thread it may still give tasks to others; 0 = it may not."),
+  interrupts: z
+    .strictObject({
+      expires_after: Duration.optional().describe("Default: what is asked stays open until it is answered."),
+      on_expiry: z
+        .enum(["approve", "deny"])
+        .default("deny")
+        .describe("What is decided of an approval that nobody gives; a question is denied in any case."),
+      unattended: z
+        .boolean()
+        .default(false)
+        .describe("Nobody is there: what would be asked is denied at once."),
+    })
+    .optional()
+    .describe("What happens to a question that nobody answers."),
 });
 
 /** An agent as the configuration names it, complete and checked. */
@@ -90,6 +137,10 @@ export interface Agent {
   readonly hooks: readonly Hook[];
   /** Model calls in one run; 0 = no limit. */
   readonly maxIterations: number;
+  /** Default: whatever is asked stays open until it is answered. */
+  readonly interrupts?: InterruptPolicy;
+  /** In the place of the loop of ours. */
+  readonly loop?: AgentLoop;
 }
 
 /** How a run ended. Whatever it is, every tool call but the interrupted ones has its result. */

@@ -1,13 +1,14 @@
 // Carrying out the tool calls of one message: side by side, each with exactly one start, one end and, unless
 // it must wait, one result in the thread the moment it is known.
 
-import { AppError, endsTheRun, messageOf } from "./errors.ts";
+import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { interleave } from "./interleave.ts";
 import { settleInterrupts } from "./interrupts.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
-import { append, type Run } from "./run.ts";
+import { nested } from "./nested.ts";
+import { append, type LiveRun } from "./run.ts";
 import { type Stream, toStream } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
 
@@ -15,25 +16,39 @@ const MAX_PARALLEL_CALLS = 16;
 /** How long a tool may take to give its own answer after an abort. Then it is given up. */
 const GRACE_MS = 1000;
 
-/** Made once: every batch ends with it. */
-const OVER = new AppError("cancelled", "The batch is over.");
+/** Made once: every batch ends with it. Whoever still works in it then works for nobody. */
+const OVER = new AppError("lease_lost", "The batch is over.");
 
-/** Returns the calls that must wait. Throws what ends the run, after every other call has its result. */
+/** What becomes of whatever a call has left open. */
+const LEFT: ErrorInfo = { code: "cancelled", message: "The call ended before it." };
+
+export interface Dispatched {
+  /** The calls that must wait. */
+  readonly waiting: readonly ToolCall[];
+  /** Whether one of the results is the run's last word. */
+  readonly endsRun: boolean;
+}
+
+/** Throws what ends the run, after every other call has its result. */
 export async function* dispatch(
   calls: readonly ToolCall[],
   callTool: CallTool,
-  run: Run,
-): Stream<ToolCall[]> {
+  run: LiveRun,
+): Stream<Dispatched> {
+  if (calls.length === 0) return { waiting: [], endsRun: false };
   const batch = new AbortController();
   const signal = AbortSignal.any([run.signal, batch.signal]);
   const fatal: unknown[] = [];
 
+  let endsRun = false;
+
   const settle = async function* (call: ToolCall): Stream<ToolCall | undefined> {
     const started = performance.now();
     yield { event: "on_tool_start", name: call.name, data: { call_id: call.id, args: call.args } };
+    const within = nested();
     let result: ToolResult;
     try {
-      result = yield* callTool({ call, tool: run.tools.get(call.name), signal });
+      result = yield* within.through(callTool({ call, tool: run.tools.get(call.name), signal }));
     } catch (error) {
       if (endsTheRun(error)) {
         fatal.push(error);
@@ -41,8 +56,10 @@ export async function* dispatch(
       }
       result = failed(signal.aborted ? reasonOf(signal) : messageOf(error));
     }
+    yield* within.ends(LEFT);
     yield toolEnd(call, result, performance.now() - started);
     if (result.status === "interrupted") return call;
+    endsRun ||= result.endsRun ?? false;
     yield* append(run, toolMessage(call, result.output, result.error));
     yield* settleInterrupts(run, [call.id]);
     return undefined;
@@ -51,18 +68,18 @@ export async function* dispatch(
   try {
     const waiting = yield* interleave(calls.map(settle), MAX_PARALLEL_CALLS);
     if (fatal.length > 0) throw fatal[0];
-    return waiting.filter((call) => call !== undefined);
+    return { waiting: waiting.filter((call) => call !== undefined), endsRun };
   } finally {
     batch.abort(OVER); // for a consumer that left in the middle: what still runs ends now
   }
 }
 
 /** The innermost layer: checks the arguments and runs the tool itself. */
-export async function* executeTool({ call, tool, signal }: ToolRequest, run: Run): Stream<ToolResult> {
-  if (!tool)
-    return failed(
-      `There is no tool \`${call.name}\`. Use one of: ${[...run.tools.keys()].sort().join(", ")}.`,
-    );
+export async function* executeTool({ call, tool, signal }: ToolRequest, run: LiveRun): Stream<ToolResult> {
+  if (!tool) {
+    const choice = run.offered.length > 0 ? ` Use one of: ${run.offered.join(", ")}.` : "";
+    return failed(`There is no tool \`${call.name}\`.${choice}`);
+  }
   if (call.malformed !== undefined) return failed("The arguments are not a JSON object. Send them again.");
   const parsed = tool.parse(call.args);
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);

@@ -91,6 +91,29 @@ const OnState = event(
 );
 const OnInterrupt = event("on_interrupt", Interrupt);
 const OnResume = event("on_resume", z.object({ id: z.string(), decision: Answer.shape.decision }));
+const SubagentStart = event(
+  "on_subagent_start",
+  z.object({
+    id: z.string().describe("What stands in the `path` of all that it says."),
+    call_id: z.string(),
+    agent: z.string(),
+    name: z.string(),
+    thread_id: z.string(),
+    run_id: z.string(),
+  }),
+);
+const SubagentEnd = event(
+  "on_subagent_end",
+  z.object({
+    id: z.string(),
+    call_id: z.string(),
+    status: z
+      .enum(["completed", "failed", "cancelled", "interrupted", "running"])
+      .describe("`interrupted`: it is followed again later. `running`: it goes on in the background."),
+    summary: z.string(),
+    usage: Usage.optional().describe("What it adds to this run's."),
+  }),
+);
 const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));
 const ErrorEvent = event("error", ErrorShape.extend({ usage: Usage.optional() }));
 const Done = event(
@@ -118,6 +141,8 @@ export const StreamEvent = z
     OnState,
     OnInterrupt,
     OnResume,
+    SubagentStart,
+    SubagentEnd,
     Warning,
     ErrorEvent,
     Done,

@@ -7,14 +7,14 @@ import { type ErrorShape, type EventName, isTerminal, type StreamEvent } from ".
 /** What is wrong with the events of one run, read from its first to its last; empty when they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
   const faults: string[] = [];
-  const open = { models: new Map<string, string>(), tools: new Set<string>() };
+  const open: Open = { models: new Map(), tools: new Map(), subagents: new Map() };
   const first = events[0];
   if (first?.event !== "run_start") faults.push(`the first event is ${first?.event ?? "missing"}`);
 
   events.forEach((event, index) => {
     const fault = step(event, open);
     if (fault) faults.push(`event ${index + 1} (${event.event}): ${fault}`);
-    if (event.event === "run_start" && index > 0 && !event.path) faults.push("run_start more than once");
+    if (event.event === "run_start" && index > 0) faults.push("run_start more than once");
     if (isTerminal(event.event) && index < events.length - 1)
       faults.push(`${event.event} is not the last event`);
   });
@@ -22,18 +22,24 @@ export function checkGrammar(events: readonly StreamEvent[]): string[] {
   const last = events.at(-1);
   if (!last || !isTerminal(last.event)) faults.push("the run has no terminal event");
   for (const id of open.models.values()) faults.push(`message ${id} was never ended`);
-  for (const id of open.tools) faults.push(`tool call ${id} was never ended`);
+  for (const id of open.tools.values()) faults.push(`tool call ${id} was never ended`);
+  for (const id of open.subagents.values()) faults.push(`subagent ${id} was never ended`);
   return faults;
 }
 
+/** What is open, each under its place and, where several may be, its id. */
 interface Open {
-  /** The message that is open at a path. */
   readonly models: Map<string, string>;
-  readonly tools: Set<string>;
+  readonly tools: Map<string, string>;
+  readonly subagents: Map<string, string>;
 }
 
+const placeOf = (...ids: readonly string[]) => JSON.stringify(ids);
+
 function step(event: StreamEvent, open: Open): string | undefined {
-  const place = event.path?.join("/") ?? "";
+  const path = event.path ?? [];
+  const place = placeOf(...path);
+  if (path.length > 0 && !open.subagents.has(place)) return `no subagent is open at ${place}`;
   switch (event.event) {
     case "on_chat_model_start":
       if (open.models.has(place)) return "a message is open already";
@@ -47,19 +53,48 @@ function step(event: StreamEvent, open: Open): string | undefined {
       open.models.delete(place);
       return undefined;
     case "on_tool_start":
-      if (open.tools.has(event.data.call_id)) return `${event.data.call_id} is open already`;
-      open.tools.add(event.data.call_id);
-      return undefined;
+      return opened(open.tools, path, event.data.call_id);
     case "on_tool_progress":
-      return open.tools.has(event.data.call_id) ? undefined : `${event.data.call_id} is not open`;
+      return open.tools.has(placeOf(...path, event.data.call_id))
+        ? undefined
+        : `${event.data.call_id} is not open`;
     case "on_tool_end":
-      return open.tools.delete(event.data.call_id) ? undefined : `${event.data.call_id} is not open`;
+      return ended(open.tools, path, event.data.call_id);
+    case "on_subagent_start":
+      return opened(open.subagents, path, event.data.id);
+    case "on_subagent_end":
+      return within(open, [...path, event.data.id]) ?? ended(open.subagents, path, event.data.id);
     default:
       return undefined;
   }
 }
 
-export type Opening = Extract<StreamEvent, { event: "on_chat_model_start" | "on_tool_start" }>;
+function opened(open: Map<string, string>, path: readonly string[], id: string): string | undefined {
+  const key = placeOf(...path, id);
+  if (open.has(key)) return `${id} is open already`;
+  open.set(key, id);
+  return undefined;
+}
+
+function ended(open: Map<string, string>, path: readonly string[], id: string): string | undefined {
+  return open.delete(placeOf(...path, id)) ? undefined : `${id} is not open`;
+}
+
+/** What a subagent that ends has left open. */
+function within({ models, tools, subagents }: Open, path: readonly string[]): string | undefined {
+  const place = placeOf(...path);
+  const below = `${place.slice(0, -1)},`;
+  const left = models.has(place) || [models, tools, subagents].some((open) => hasBelow(open, below));
+  return left ? `something is open below ${place}` : undefined;
+}
+
+const hasBelow = (open: Map<string, string>, below: string) =>
+  [...open.keys()].some((key) => key.startsWith(below));
+
+export type Opening = Extract<
+  StreamEvent,
+  { event: "on_chat_model_start" | "on_tool_start" | "on_subagent_start" }
+>;
 
 /** The events in which a bracket opens or closes: all that `stillOpen` needs to see. */
 export const BRACKETS = [
@@ -68,36 +103,89 @@ export const BRACKETS = [
   "message_discard",
   "on_tool_start",
   "on_tool_end",
+  "on_subagent_start",
+  "on_subagent_end",
 ] as const satisfies readonly EventName[];
 
-/** The starts whose end has not come, in order. */
+/** The starts whose end has not come, in order: what opened within another comes after it. */
 export function stillOpen(events: Iterable<StreamEvent>): Opening[] {
+  const open = openings();
+  for (const event of events) open.see(event);
+  return open.list();
+}
+
+/** The same, event by event. As large as what is open. */
+export function openings() {
   const open = new Map<string, Opening>();
-  const keyOf = (event: StreamEvent, id: string) => JSON.stringify([event.path ?? [], id]);
-  for (const event of events) {
-    switch (event.event) {
-      case "on_chat_model_start":
-        open.set(keyOf(event, event.data.message_id), event);
-        break;
-      case "on_chat_model_end":
-      case "message_discard":
-        open.delete(keyOf(event, event.data.message_id));
-        break;
-      case "on_tool_start":
-        open.set(keyOf(event, event.data.call_id), event);
-        break;
-      case "on_tool_end":
-        open.delete(keyOf(event, event.data.call_id));
-        break;
-    }
-  }
-  return [...open.values()];
+  const keyOf = ({ path = [] }: StreamEvent, kind: string, id: string) => placeOf(...path, kind, id);
+  return {
+    see(event: StreamEvent): void {
+      switch (event.event) {
+        case "on_chat_model_start":
+          open.set(keyOf(event, "message", event.data.message_id), event);
+          break;
+        case "on_chat_model_end":
+        case "message_discard":
+          open.delete(keyOf(event, "message", event.data.message_id));
+          break;
+        case "on_tool_start":
+          open.set(keyOf(event, "call", event.data.call_id), event);
+          break;
+        case "on_tool_end":
+          open.delete(keyOf(event, "call", event.data.call_id));
+          break;
+        case "on_subagent_start":
+          open.set(keyOf(event, "subagent", event.data.id), event);
+          break;
+        case "on_subagent_end":
+          open.delete(keyOf(event, "subagent", event.data.id));
+          break;
+      }
+    },
+    list: () => [...open.values()],
+  };
 }
 
 /** The end of what `opening` began, when `error` kept it from ending by itself. */
 export function failedEnd(opening: Opening, error: z.infer<typeof ErrorShape>): StreamEvent {
-  if (opening.event === "on_chat_model_start")
-    return { ...opening, event: "on_chat_model_end", data: { message_id: opening.data.message_id, error } };
-  const data = { call_id: opening.data.call_id, error: `Outcome unknown: ${error.message}`, duration_ms: 0 };
-  return { ...opening, event: "on_tool_end", data };
+  switch (opening.event) {
+    case "on_chat_model_start":
+      return {
+        ...opening,
+        event: "on_chat_model_end",
+        data: { message_id: opening.data.message_id, error },
+      };
+    case "on_tool_start": {
+      const { call_id } = opening.data;
+      const data = { call_id, error: `Outcome unknown: ${error.message}`, duration_ms: 0 };
+      return { ...opening, event: "on_tool_end", data };
+    }
+    case "on_subagent_start": {
+      const { id, call_id } = opening.data;
+      const data = { id, call_id, status: "failed" as const, summary: error.message };
+      return { ...opening, event: "on_subagent_end", data };
+    }
+  }
+}
+
+/**
+ * The end of what `opening` began and somebody goes on with: a message starts again, a call is run again or answered, a
+ * subagent is followed again.
+ */
+export function interruptedEnd(opening: Opening): StreamEvent {
+  switch (opening.event) {
+    case "on_chat_model_start": {
+      const { name: _, ...rest } = opening;
+      return { ...rest, event: "message_discard", data: { message_id: opening.data.message_id } };
+    }
+    case "on_tool_start": {
+      const data = { call_id: opening.data.call_id, interrupted: true as const, duration_ms: 0 };
+      return { ...opening, event: "on_tool_end", data };
+    }
+    case "on_subagent_start": {
+      const { id, call_id } = opening.data;
+      const data = { id, call_id, status: "interrupted" as const, summary: "" };
+      return { ...opening, event: "on_subagent_end", data };
+    }
+  }
 }

@@ -3,11 +3,13 @@
 import type { z } from "zod";
 import type { AgentDefinition, ModelSpec, Outcome } from "./agent.ts";
 import type { Backend } from "./backend.ts";
+import type { ItemStore } from "./items.ts";
 import type { AssistantMessage, Message, ToolCall } from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
 import type { Quotas } from "./quotas.ts";
 import type { Run } from "./run.ts";
 import type { Eventually, Stream } from "./stream.ts";
+import type { Subagents } from "./subagents.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 import type { TraceRecorder } from "./trace.ts";
 
@@ -31,7 +33,7 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  * | wrapModelCall | around each model call                | onion         | fails the run                       |
  * | wrapToolCall  | around each tool call                 | onion         | is the call's result (`abortRun`: fails the run) |
  * | onStop        | the model wants to stop               | first answer  | fails the run                       |
- * | afterAgent    | always, once the run has its outcome  | reverse order | is a `warning`                      |
+ * | afterAgent    | at the end, unless it goes on elsewhere | reverse order | is a `warning`                     |
  */
 export interface Hook {
   readonly name: string;
@@ -52,6 +54,8 @@ export interface HookServices {
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
   readonly quotas?: Quotas;
+  readonly items?: ItemStore;
+  readonly subagents?: Subagents;
   /** A model other than the agent's own. Throws an `AppError` for a spec that no provider takes. */
   createModel(spec: ModelSpec): Model;
 }
@@ -63,6 +67,11 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   readonly options: S;
   /** The names of the tools that it registers: no other tool may have one of them. */
   readonly tools?: readonly string[];
+  /**
+   * What users may change of it for runs of their own: whether it is on, or its options as well. Without it nothing, as
+   * befits what protects the operator, the tenant or other users, or gives an agent tools.
+   */
+  readonly userMay?: "switch" | "configure";
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;
   create(options: z.output<S>, services: HookServices): Hook;

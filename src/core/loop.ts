@@ -10,13 +10,15 @@ import { dispatch, executeTool } from "./dispatch.ts";
 import { AppError, hasCode, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
-import { settleInterrupts } from "./interrupts.ts";
-import { type AssistantMessage, toolMessage } from "./message.ts";
+import { forgetInterrupts, lateAnswers, OPEN_ENDED, settleInterrupts } from "./interrupts.ts";
+import { type AssistantMessage, type ToolCall, toolMessage } from "./message.ts";
 import { unanswered, unknownTo } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
+import { type LoopParts, runOwnLoop } from "./own-loop.ts";
 import { append, type LiveRun, liveRun, type RunInput, registerTool } from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
 import { type Eventually, type Stream, toStream } from "./stream.ts";
+import { inOrder, instanceBlock } from "./system-order.ts";
 import { failed, type ToolResult } from "./tool.ts";
 
 /**
@@ -24,14 +26,22 @@ import { failed, type ToolResult } from "./tool.ts";
  * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling threw.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
-  const run = liveRun(input);
+  const run = liveRun(input, agent.name, agent.interrupts ?? OPEN_ENDED);
   yield opening(agent, run);
+  for (const id of lateAnswers(run))
+    yield warning(
+      "interrupt_closed",
+      `The answer to \`${id}\` came too late: there is nothing open under it.`,
+    );
   let outcome: Outcome;
   try {
     yield* receive(run, input);
+    run.signal.throwIfAborted();
     for (const tool of agent.tools) registerTool(run, tool);
     for (const hook of agent.hooks) yield* blaming(hook, () => hook.beforeAgent?.(run));
-    outcome = yield* iterate(agent, run, input);
+    outcome = yield* agent.loop
+      ? runOwnLoop(agent.loop, partsOf(agent, run, input))
+      : iterate(agent, run, input);
   } catch (error) {
     // It goes on elsewhere: whatever is said about its end here would not be true.
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
@@ -54,8 +64,9 @@ async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
     // A resumed run may find that everything was answered meanwhile, and that the model has had its say.
     if (iteration === 0 && calls.length === 0 && said?.role === "assistant")
       return { status: "success", stop_reason: "end_turn", message: said };
-    const waiting = calls.length > 0 ? yield* dispatch(calls, callTool, run) : [];
+    const { waiting, endsRun } = yield* dispatch(calls, callTool, run);
     run.signal.throwIfAborted();
+    if (endsRun) return { status: "success", stop_reason: "end_turn" };
     if (waiting.length > 0) return { status: "interrupted", stop_reason: "tool_use", calls: waiting };
     if (input.interruptRequested()) return { status: "interrupted", stop_reason: "interrupt", calls: [] };
     if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
@@ -70,11 +81,23 @@ async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
   }
 }
 
+function partsOf(agent: Agent, run: LiveRun, input: RunInput): LoopParts {
+  return {
+    ...{ agent, run, input },
+    callModel: modelOnion(agent, run),
+    callTool: toolOnion(agent, run, input.begun),
+    prepare: () => prepare(agent, run),
+    answer: (calls, reason) => answerCalls(calls, reason, run),
+  };
+}
+
 /** The run's own messages join the thread, once. What they cut short is answered first. */
 async function* receive(run: LiveRun, { input }: RunInput): Stream<void> {
   const news = unknownTo(run.messages, input);
-  if (news.length > 0)
+  if (news.length > 0) {
     yield* answerOpenCalls(run, "Interrupted: a new message came before this call was run.");
+    yield* forgetInterrupts(run);
+  }
   yield* append(run, ...news);
 }
 
@@ -103,7 +126,7 @@ async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
   }));
   let request: ModelRequest = {
     model: agent.model,
-    system: agent.system,
+    system: run.lineage ? [...agent.system, instanceBlock(run.lineage)] : agent.system,
     messages: [...run.messages],
     tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)),
     settings: run.settings,
@@ -111,7 +134,7 @@ async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
   };
   for (const hook of agent.hooks)
     request = (yield* blaming(hook, () => hook.modifyRequest?.(request, run))) ?? request;
-  return request;
+  return { ...request, system: inOrder(request.system) };
 }
 
 function modelOnion(agent: Agent, run: LiveRun): CallModel {
@@ -139,7 +162,10 @@ function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boo
 
 /** Whatever ends a run, no call is left without a result. */
 async function* answerOpenCalls(run: LiveRun, reason: string): Stream<void> {
-  const calls = unanswered(run.messages);
+  yield* answerCalls(unanswered(run.messages), reason, run);
+}
+
+async function* answerCalls(calls: readonly ToolCall[], reason: string, run: LiveRun): Stream<void> {
   yield* append(run, ...calls.map((call) => toolMessage(call, "", reason)));
   yield* settleInterrupts(
     run,

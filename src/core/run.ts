@@ -1,13 +1,16 @@
 // What hooks and tools know of the run they work for.
 
+import { given } from "../lib/given.ts";
 import type { Backend } from "./backend.ts";
 import type { StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
-import type { Answer } from "./interrupt.ts";
-import type { Message, Usage, UserMessage } from "./message.ts";
+import type { Answer, InterruptPolicy } from "./interrupt.ts";
+import { addUsage, type Message, type Usage, type UserMessage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Stream } from "./stream.ts";
+import type { Lineage } from "./subagents.ts";
 import type { Tool } from "./tool.ts";
+import { createValues, type Values } from "./values.ts";
 
 interface RunIdentity {
   readonly id: string;
@@ -19,9 +22,15 @@ interface RunIdentity {
   readonly signal: AbortSignal;
   readonly settings: ModelSettings;
   readonly backend?: Backend;
+  /** Of a run that works for another one. */
+  readonly lineage?: Lineage;
+  /** True once the run was asked to stop after the current step. */
+  interruptRequested(): boolean;
 }
 
 export interface Run extends RunIdentity {
+  /** The name of the agent at work. */
+  readonly agent: string;
   /** The thread, whole, as it is now. Grows by `append` only. */
   readonly messages: readonly Message[];
   /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
@@ -29,7 +38,10 @@ export interface Run extends RunIdentity {
   readonly tools: ReadonlyMap<string, Tool>;
   /** To what was asked before, with which this run was started. */
   readonly answers: readonly Answer[];
-  /** Of all model calls of this run so far. */
+  readonly interrupts: InterruptPolicy;
+  /** What hooks and tools leave for each other. */
+  readonly values: Values;
+  /** Of all model calls of this run so far, and of those that others made for it. A tool sees it as it was at its call. */
   readonly usage: Usage;
 }
 
@@ -48,8 +60,6 @@ export interface RunInput extends RunIdentity {
   readonly begun: ReadonlySet<string>;
   /** Messages sent to the run while it works. May return the same ones again. */
   inbox(): Promise<readonly UserMessage[]>;
-  /** True once the run was asked to stop after the current step. */
-  interruptRequested(): boolean;
 }
 
 /** The loop's own copy of a run: the same object that hooks see, with the parts that grow. */
@@ -57,21 +67,29 @@ export interface LiveRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
+  /** The names of the tools that the model was shown last. */
+  offered: readonly string[];
   usage: Usage;
 }
 
-export function liveRun(input: RunInput): LiveRun {
-  const { id, threadId, owner, attempt, signal, settings, backend } = input;
+export function liveRun(input: RunInput, agent: string, interrupts: InterruptPolicy): LiveRun {
+  const { id, threadId, owner, attempt, signal, settings, backend, lineage } = input;
   return {
-    ...{ id, threadId, owner, attempt, signal, settings },
+    ...{ id, threadId, owner, attempt, signal, settings, agent, interrupts },
+    interruptRequested: () => input.interruptRequested(),
     messages: [...input.messages],
     state: new Map(input.state),
     tools: new Map(),
+    values: createValues(),
+    offered: [],
     answers: input.answers ?? [],
     usage: input.usage,
-    ...(backend ? { backend } : {}),
+    ...given({ backend, lineage }),
   };
 }
+
+/** The thread in which a person began it all: where what a family of threads shares lies. */
+export const rootOf = ({ threadId, lineage }: Run) => lineage?.root ?? threadId;
 
 /**
  * Offers a tool to the model for this run. The first of a name wins: a later one is refused, so that
@@ -80,6 +98,11 @@ export function liveRun(input: RunInput): LiveRun {
 export function registerTool(run: Run, tool: Tool): void {
   if (run.tools.has(tool.name)) throw new Error(`Tool \`${tool.name}\` is registered already.`);
   live(run).tools.set(tool.name, tool);
+}
+
+/** Counts what others used for this run as its own. For hooks: what a tool is given is a copy. */
+export function countUsage(run: Run, usage: Usage): void {
+  live(run).usage = addUsage(run.usage, usage);
 }
 
 /** Adds messages to the thread. The event is the change: whoever drains the run writes both down as one. */

@@ -12,6 +12,7 @@ import type { Stream } from "./stream.ts";
 export async function* speak(request: ModelRequest, run: LiveRun): Stream<Completion> {
   const { model } = request;
   const id = newMessageId();
+  run.offered = request.tools.map(({ name }) => name);
   yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, model: model.name } };
   try {
     const reply = yield* model.stream(request);

@@ -15,16 +15,19 @@ export interface ToolAnnotations {
   readonly idempotent?: boolean;
   readonly destructive?: boolean;
   readonly category?: "read" | "write" | "execute" | "network" | "plan";
+  /** Waits for what has limits of its own: it is not held to the time that a call may take. */
+  readonly waits?: boolean;
   /** Asks for permission unless a rule says otherwise. Default true. */
   readonly requiresPermission?: boolean;
 }
 
 /**
- * The outcome of a call. `done` with `error` is a failure that the model should see.
+ * The outcome of a call. `done` with `error` is a failure that the model should see; with `endsRun` it is the run's last
+ * word, and the model is not asked again.
  * `interrupted` means "not yet": the run is suspended and the call stays unanswered.
  */
 export type ToolResult =
-  | { readonly status: "done"; readonly output: Content; readonly error?: string }
+  | { readonly status: "done"; readonly output: Content; readonly error?: string; readonly endsRun?: true }
   | { readonly status: "interrupted" };
 
 export const done = (output: Content): ToolResult => ({ status: "done", output });

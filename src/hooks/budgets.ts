@@ -5,9 +5,10 @@
 import { z } from "zod";
 import { type LimitReason, RunLimit } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
-import { defineHook } from "../core/hook.ts";
+import { defineHook, type ToolRequest } from "../core/hook.ts";
 import { type Run, setState } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
+import type { ToolResult } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 
 /** The slot of the thread's state that holds when its newest run began. */
@@ -73,7 +74,10 @@ export const budgets = defineHook({
         return yield* inTime({ ...request, messages: notes.among(request.messages) }, next);
       },
 
-      wrapToolCall: (request, next) => inTime(request, next),
+      wrapToolCall: (request, next, run) =>
+        inTime(request, (timed) =>
+          tokens === 0 ? next(timed) : withinTokens({ request: timed, next }, words, run),
+        ),
     };
   },
 });
@@ -92,6 +96,34 @@ interface Abortable {
 interface Step<R, T> {
   readonly request: R;
   readonly next: (request: R) => Stream<T>;
+}
+
+/** A call in which others use tokens for the run is told to end when there are none left, and throws then. */
+async function* withinTokens(
+  { request, next }: Step<ToolRequest, ToolResult>,
+  budget: Budget,
+  run: Run,
+): Stream<ToolResult> {
+  const spent = new AbortController();
+  const stream = next({ ...request, signal: AbortSignal.any([request.signal, spent.signal]) });
+  try {
+    for (;;) {
+      const item = await stream.next();
+      if (item.done) {
+        spent.signal.throwIfAborted();
+        return item.value;
+      }
+      yield item.value;
+      const { event, path } = item.value;
+      if (event === "on_chat_model_end" && path && budget.spent(run) >= budget.limit)
+        spent.abort(exhausted(budget));
+    }
+  } catch (error) {
+    throw spent.signal.aborted && !request.signal.aborted ? spent.signal.reason : error;
+  } finally {
+    // Nobody reads what a `return` gives back.
+    await stream.return(undefined as never);
+  }
 }
 
 /** A step that is told to end after so many seconds, and throws `limit` then. */

@@ -13,7 +13,9 @@ const seconds = z.number().positive().max(86_400);
 export const timeout = defineHook({
   name: "timeout",
   options: z.strictObject({
-    tool: seconds.default(600).describe("Seconds that one tool call may take."),
+    tool: seconds
+      .default(600)
+      .describe("Seconds that one tool call may take, unless it waits for other agents."),
     model: seconds.default(300).describe("Seconds that a model may say nothing."),
   }),
   activeByDefault: () => true,
@@ -27,6 +29,7 @@ export const timeout = defineHook({
     },
 
     async *wrapToolCall(request, next) {
+      if (request.tool?.annotations.waits) return yield* next(request);
       const expired = `Timed out after ${options.tool} s.`;
       const deadline = new AbortController();
       const timer = setTimeout(

@@ -3,20 +3,24 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
-import type { Backend, BackendPool } from "../core/backend.ts";
+import type { BackendPool } from "../core/backend.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../core/event.ts";
-import { failedEnd, type Opening } from "../core/grammar.ts";
+import { failedEnd, interruptedEnd } from "../core/grammar.ts";
+import type { HookServices } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
+import type { Interrupt } from "../core/interrupt.ts";
 import { keep } from "../core/kept.ts";
 import { runAgent } from "../core/loop.ts";
 import { toolMessage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Claim, RunRecord, Stores } from "../core/stores.ts";
+import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { announceEnd, announceStart } from "./announce.ts";
+import { followAsked } from "./asked.ts";
 import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
 import { load } from "./load.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
@@ -32,9 +36,16 @@ export interface AgentSource {
   /** An agent for one run. */
   build(
     definition: AgentDefinition,
-    services: { backend?: Backend; recorder?: TraceRecorder; quotas?: Quotas; tools?: readonly Tool[] },
-    overrides: { model?: string },
+    services: Omit<HookServices, "agent" | "createModel"> & { tools?: readonly Tool[] },
+    overrides: { model?: string; user?: unknown },
   ): Agent;
+}
+
+/** A run that has ended and waits for answers. */
+export interface InterruptedRun {
+  readonly owner: Owner;
+  readonly run: RunRecord;
+  readonly interrupts: readonly Interrupt[];
 }
 
 export interface DriveServices {
@@ -42,8 +53,11 @@ export interface DriveServices {
   readonly agents: AgentSource;
   readonly backends: BackendPool;
   readonly recorder?: TraceRecorder;
+  readonly subagents?: Subagents;
   /** Without them nothing is limited and nothing counted. */
   readonly quotas?: Quotas;
+  /** Told of each run that ends and waits for answers; returns at once, and throws nothing. */
+  onInterrupted?(interrupted: InterruptedRun): void;
   /** The tools that an agent has of its user's tenant, besides the server's own. */
   tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
 }
@@ -72,21 +86,29 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
     const { agent, input, forgetDelivered } = await load(claim, services, control, before);
     if (run.attempt > 1)
       for (const event of await missingStart(claim, services, agent.model.name)) await writer.write(event);
+    const asked = followAsked(services.stores, input);
     const atWork = new Set<string>();
     for await (const event of runAgent(agent, input)) {
-      if (event.event === "on_tool_start") atWork.add(event.data.call_id);
-      if (event.event === "on_tool_end") atWork.delete(event.data.call_id);
+      // What a subagent says is the making of its own run.
+      const isOwn = !event.path;
+      if (isOwn && event.event === "on_tool_start") atWork.add(event.data.call_id);
+      if (isOwn && event.event === "on_tool_end") atWork.delete(event.data.call_id);
       // A call that is still at work here must not be begun elsewhere.
       if (control.left.aborted && atWork.size > 0) continue;
       control.left.throwIfAborted();
+      if (isOwn && (event.event === "on_interrupt" || event.event === "on_resume")) await asked.before(event);
       // Who reads the end may start the next run at once.
       if (isTerminal(event.event)) await kept?.release();
       await writer.write(event);
-      if (event.event === "on_message") await forgetDelivered(event.data.message);
-      if (event.event === "run_resumed") await closeLeftovers(before, writer);
+      if (isOwn && event.event === "on_message") await forgetDelivered(event.data.message);
+      if (isOwn && event.event === "run_resumed") await closeLeftovers(before, writer);
       last = event;
     }
     announceEnd(bus, lease.owner, run, last?.event === "done" ? last.data.status : "error");
+    // What a subagent asks that somebody waits for is asked by whoever waits.
+    const interrupts = input.lineage?.parent.background === false ? [] : asked.open();
+    if (last?.event === "done" && last.data.status === "interrupted" && interrupts.length > 0)
+      services.onInterrupted?.({ owner: lease.owner, run, interrupts });
   } catch (error) {
     control.left.throwIfAborted();
     if (hasCode(error, "lease_lost")) throw error;
@@ -98,17 +120,9 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   }
 }
 
-/** What the dead attempt left open is closed before the new one goes on. */
+/** What the dead attempt left open is closed before the new one goes on, the innermost first. */
 async function closeLeftovers({ openings }: Leftovers, writer: RunWriter): Promise<void> {
-  if (openings.length > 0) await writer.write(...openings.map(givenUp));
-}
-
-/** The end of what a dead attempt had begun. A message starts again; a call is run again, or answered. */
-function givenUp(opening: Opening): StreamEvent {
-  if (opening.event === "on_chat_model_start")
-    return { event: "message_discard", data: { message_id: opening.data.message_id } };
-  const { call_id } = opening.data;
-  return { event: "on_tool_end", name: opening.name, data: { call_id, interrupted: true, duration_ms: 0 } };
+  if (openings.length > 0) await writer.write(...openings.toReversed().map(interruptedEnd));
 }
 
 /** How often a store that is away is tried again, in ms. */
@@ -148,7 +162,7 @@ async function writeFailure(claim: Claim, services: DriveServices, error: ErrorI
   const results = calls.map((call) => toolMessage(call, "", `Outcome unknown: ${error.message}`));
   await createWriter(events, lease).write(
     ...start,
-    ...openings.map((opening) => failedEnd(opening, error)),
+    ...openings.toReversed().map((opening) => failedEnd(opening, error)),
     ...[...results, ...unknownTo(messages, request.input)].map(
       (message): StreamEvent => ({ event: "on_message", data: { message } }),
     ),

@@ -3,6 +3,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import { type DriveServices, drive } from "./drive.ts";
 import { type Slot, Slots } from "./slots.ts";
@@ -37,6 +38,8 @@ export class Executor {
   readonly #options: ExecutorOptions;
   readonly #active = new Map<string, ActiveRun>();
   readonly #slots: Slots;
+  /** What is executed beside the slots. */
+  readonly #aside = new Set<Promise<void>>();
   #timers: NodeJS.Timeout[] = [];
   #looking: Promise<void> | undefined;
   #looksAgain = false;
@@ -81,6 +84,23 @@ export class Executor {
   /** Nothing when all slots are taken. */
   takeSlot(): Slot | undefined {
     return this.#slots.take();
+  }
+
+  /** Executes a run for which somebody waits who has a slot, or is executed so too. */
+  executeAside(claim: Claim): void {
+    const work = this.#execute(claim).finally(() => this.#aside.delete(work));
+    this.#aside.add(work);
+  }
+
+  /** The same of what nobody executes on a thread. Never throws. */
+  async takeUp(owner: Owner, threadId: string): Promise<void> {
+    if (this.#isClosing) return;
+    try {
+      const claim = await this.#options.stores.runs.claimNext(owner, threadId);
+      if (claim) this.executeAside(claim);
+    } catch (err) {
+      this.#options.logger.error({ err, thread_id: threadId }, "could not take a subagent's run");
+    }
   }
 
   /** Stops a run that this process executes: now, or after its current step. */
@@ -253,8 +273,13 @@ export class Executor {
   async #idle(withinMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, withinMs);
-    await Promise.race([this.#slots.idle, promise]);
+    await Promise.race([this.#allEnded(), promise]);
     clearTimeout(timer);
+  }
+
+  async #allEnded(): Promise<void> {
+    await this.#slots.idle;
+    while (this.#aside.size > 0) await Promise.all(this.#aside);
   }
 }
 

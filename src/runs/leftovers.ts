@@ -10,7 +10,7 @@ export interface Leftovers {
   readonly openings: readonly Opening[];
   /** Every tool call that has begun, ended or not: what it did is known only by its result in the thread. */
   readonly begun: readonly string[];
-  /** What its model calls have used so far. */
+  /** What its model calls have used so far, and those of its subagents. */
   readonly usage: Usage;
   /** False when the log no longer goes back to the run's beginning: more may be open. */
   readonly isWhole: boolean;
@@ -34,8 +34,12 @@ export async function leftovers(log: EventLog, lease: Lease): Promise<Leftovers>
   }
   const own = events.filter((event) => !event.path);
   const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
-  const usage = own
-    .flatMap((event) => (event.event === "on_chat_model_end" ? (event.data.usage ?? []) : []))
-    .reduce(addUsage, NO_USAGE);
-  return { openings: stillOpen(own), begun, usage, isWhole: first <= 1 };
+  const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
+  return { openings: stillOpen(events), begun, usage, isWhole: first <= 1 };
+}
+
+/** What a subagent uses counts when it is told to have ended: whoever goes on follows the others from their beginning. */
+function usedIn(event: StreamEvent): Usage {
+  const tells = event.event === "on_chat_model_end" || event.event === "on_subagent_end";
+  return (tells ? event.data.usage : undefined) ?? NO_USAGE;
 }

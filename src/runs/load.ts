@@ -1,23 +1,29 @@
 // What a run needs before it can be driven: its agent, its thread, and what earlier attempts and answers have left.
 
-import type { Agent } from "../core/agent.ts";
+import { keptOverrides } from "../agents/kept-overrides.ts";
+import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { clientTool, createClientTools } from "../core/client-tools.ts";
+import { AppError } from "../core/errors.ts";
 import { openInterrupts } from "../core/interrupts.ts";
 import type { Message } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
 import type { RunInput } from "../core/run.ts";
 import type { Claim, Lease, RunRequest, Stores } from "../core/stores.ts";
+import { Lineage } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import { given } from "../lib/given.ts";
-import type { Control, DriveServices } from "./drive.ts";
+import { EXPIRY } from "./asked.ts";
+import type { AgentSource, Control, DriveServices } from "./drive.ts";
 import type { Leftovers } from "./leftovers.ts";
 
 export interface Loaded {
   readonly agent: Agent;
   readonly input: RunInput;
-  /** To be called once a message is in the thread: a result that was delivered for it is then kept no longer. */
+  /** To be called once a message is in the thread: a result that was delivered for it is then kept no longer. Never throws. */
   forgetDelivered(message: Message): Promise<void>;
 }
+
+const CANCELLED = AbortSignal.abort(new AppError("cancelled", "The run was cancelled."));
 
 /** Throws `invalid_request` for an agent or a model that there is no more. */
 export async function load(
@@ -27,50 +33,71 @@ export async function load(
   { begun, isWhole, usage }: Leftovers,
 ): Promise<Loaded> {
   const { lease, run, request } = claim;
-  const { stores, agents, backends, recorder, quotas } = services;
+  const { stores, agents, backends, recorder, quotas, subagents } = services;
   const { owner, thread_id } = lease;
-  const definition = agents.find(run.agent);
-  const [messages, slots, backend, tools = []] = await Promise.all([
+  const known = stores.threads.state(owner, thread_id);
+  const placed = known.then(async (slots) => {
+    const lineage = request.lineage ?? Lineage.safeParse(slots.lineage).data;
+    const definition = placedIn(agents, run.agent, lineage);
+    const backend = definition.backend && (await backends.get(owner, definition.backend));
+    return { lineage, definition, backend };
+  });
+  const [messages, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
     stores.threads.messages(owner, thread_id),
-    stores.threads.state(owner, thread_id),
-    definition.backend ? backends.get(owner, definition.backend) : undefined,
-    services.tenantTools?.(owner, definition.name),
+    known,
+    placed,
+    services.tenantTools?.(owner, run.agent),
+    keptOverrides(stores.items, owner, run.agent),
   ]);
   const state = new Map(Object.entries(slots));
   const open = unanswered(messages).map(({ id }) => id);
   const later = await deferredOf(stores, lease, open);
+  const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
+  // One that was only noted for its expiry has begun once there was an answer.
+  const isToCome = (id: string) => later.has(id) && (later.get(id) !== EXPIRY || asked.has(id));
 
-  const parts = { tools, ...(backend ? { backend } : {}), ...given({ recorder, quotas }) };
-  const built = agents.build(definition, parts, request.model === undefined ? {} : { model: request.model });
+  const parts = { tools, items: stores.items, ...given({ backend, recorder, quotas, subagents }) };
+  const built = agents.build(definition, parts, { user, ...given({ model: request.model }) });
   const agent = { ...built, tools: [...built.tools, ...(await clientToolsOf(request, state, built.tools))] };
   const input: RunInput = {
-    ...{ id: run.id, threadId: thread_id, owner, attempt: run.attempt, signal: control.signal },
+    ...{ id: run.id, threadId: thread_id, owner, attempt: run.attempt },
+    signal: request.cancel ? AbortSignal.any([control.signal, CANCELLED]) : control.signal,
     ...{ messages, state, settings: request.settings, input: request.input, usage },
     answers: request.answers ?? [],
     // Where the log does not tell, every call that has no result may have begun. A finished one's id may come again.
-    begun: new Set(open.filter((id) => !later.has(id) && (!isWhole || begun.includes(id)))),
+    begun: new Set(open.filter((id) => !isToCome(id) && (!isWhole || begun.includes(id)))),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
-    ...(backend ? { backend } : {}),
+    ...given({ backend, lineage }),
   };
   return {
     agent,
     input,
     async forgetDelivered(message) {
       if (message.role !== "tool" || !later.has(message.tool_call_id)) return;
-      await stores.deferredCalls.forget({ owner, thread_id, call_id: message.tool_call_id });
+      // The result is in the thread: where this fails, whoever looks after deferred calls finds it over.
+      await stores.deferredCalls.forget({ owner, thread_id, call_id: message.tool_call_id }).catch(() => {});
     },
   };
 }
 
-/** The calls whose result comes later, or has come: they are not begun again, whatever the log says. */
+/** The agent, where its work is done: a child may work where another agent does. */
+function placedIn(agents: AgentSource, name: string, lineage: Lineage | undefined): AgentDefinition {
+  const definition = agents.find(name);
+  if (lineage?.backend_of === undefined) return definition;
+  const { backend } = agents.find(lineage.backend_of);
+  const { backend: _, ...rest } = definition;
+  return { ...rest, ...given({ backend }) };
+}
+
+/** The calls whose result comes later, or has come, with their tools: they are not begun again, whatever the log says. */
 async function deferredOf(
   { deferredCalls }: Stores,
   { owner, thread_id }: Lease,
   calls: readonly string[],
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<string, string>> {
   const found = await Promise.all(calls.map((call_id) => deferredCalls.get({ owner, thread_id, call_id })));
-  return new Set(found.flatMap((call) => (call && call.state !== "sent" ? [call.call_id] : [])));
+  return new Map(found.flatMap((call) => (call && call.state !== "sent" ? [[call.call_id, call.tool]] : [])));
 }
 
 /** Those that came with the run, and those whose result is waited for: a page may bring it without defining them again. */
@@ -81,7 +108,9 @@ async function clientToolsOf(
 ): Promise<Tool[]> {
   const defined = await createClientTools(tools);
   const known = new Set([...others, ...defined].map(({ name }) => name));
-  const asked = openInterrupts(state).filter(({ kind, name }) => kind === "tool" && !known.has(name));
+  // What a subagent's front end carries out is the subagent's tool.
+  const own = openInterrupts(state).filter(({ kind, asked_by }) => kind === "tool" && !asked_by);
+  const asked = own.filter(({ name }) => !known.has(name));
   const names = new Set(asked.map(({ name }) => name));
   const parameters = { type: "object" };
   return [...defined, ...[...names].map((name) => clientTool({ name, description: name, parameters }))];

@@ -19,12 +19,16 @@ import {
   type Stores,
   type WhenBusy,
 } from "../core/stores.ts";
+import type { Lineage } from "../core/subagents.ts";
 import { given } from "../lib/given.ts";
 import { admit } from "./admission.ts";
 import { announceEnd } from "./announce.ts";
 import type { AgentSource } from "./drive.ts";
 import { Executor, type ExecutorOptions, type Logger } from "./executor.ts";
 import { type Following, follow, type Place } from "./following.ts";
+import { checkReplaced } from "./replacing.ts";
+import { checkAnswers, openOn } from "./resume.ts";
+import { createSubagents } from "./subagents.ts";
 import { wakeThreads } from "./waking.ts";
 
 /** How often threads are looked for whose results have come while this process, or another, could not go on with them. */
@@ -44,6 +48,18 @@ export interface StartRun {
   readonly answers?: Answer[];
   /** That the client carries out. */
   readonly tools?: ClientTool[];
+  /** A user's message of the thread: it and all after it are forgotten. Only with `reject`. */
+  readonly replaces?: string;
+  /** The interrupted run that it goes on with. */
+  readonly resumes?: string;
+  /** Of a run that works for another one. */
+  readonly lineage?: Lineage;
+}
+
+export interface ResumeRun extends Pick<StartRun, "thread_id" | "idempotency_key" | "tools" | "lineage"> {
+  readonly run_id: string;
+  /** None: it goes on with what was decided meanwhile. */
+  readonly answers: Answer[];
 }
 
 export class RunManager {
@@ -58,7 +74,9 @@ export class RunManager {
     this.#stores = options.stores;
     this.#agents = options.agents;
     this.#quotas = options.quotas;
-    this.#executor = new Executor(options);
+    const takeUp = (owner: Owner, threadId: string) => this.#executor.takeUp(owner, threadId);
+    const subagents = createSubagents({ ...options, runs: this, takeUp });
+    this.#executor = new Executor({ ...options, subagents });
     this.#logger = options.logger;
   }
 
@@ -75,16 +93,39 @@ export class RunManager {
 
   /**
    * Accepts a run. It is executed from here on, or as soon as its thread is free and some process has room. A known
-   * idempotency key returns the run that it started.
+   * idempotency key returns the run that it started, also when a new one would be refused by now.
    */
-  async start(owner: Owner, start: StartRun): Promise<RunRecord> {
-    if (!this.isOpen)
-      throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
+  start(owner: Owner, start: StartRun): Promise<RunRecord> {
+    return this.#orKnown(owner, start, () => this.#start(owner, start));
+  }
+
+  /**
+   * Goes on with an interrupted run: a new one of the same agent, with the answers to what was asked. As `start`
+   * otherwise. Throws `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request`, `thread_busy`.
+   */
+  resume(owner: Owner, { run_id, ...resume }: ResumeRun): Promise<RunRecord> {
+    const { thread_id, answers } = resume;
+    return this.#orKnown(owner, resume, async () => {
+      const { status, agent, metadata } = await this.get(owner, thread_id, run_id);
+      if (status !== "interrupted")
+        throw new AppError("run_not_active", `Run \`${run_id}\` waits for nothing (${status}).`);
+      checkAnswers(answers, await openOn(this.#stores.threads, owner, thread_id));
+      const start = { messages: [], settings: {}, on_busy: "reject", resumes: run_id } as const;
+      return this.#start(owner, { ...start, ...resume, agent, metadata });
+    });
+  }
+
+  async #start(owner: Owner, start: StartRun): Promise<RunRecord> {
+    // A child is part of what its parent does: it ends, or is handed over, with it.
+    if (!isAwaited(start)) this.#assertOpen();
     const agent = this.#agents.find(
       start.agent ?? (await this.#stores.threads.get(owner, start.thread_id))?.agent,
     );
     if (start.model !== undefined) this.#agents.checkModel(agent, start.model);
     await this.#checkTools(start.tools ?? []);
+    const { thread_id, replaces } = start;
+    if (replaces !== undefined)
+      checkReplaced(await this.#stores.threads.messages(owner, thread_id), replaces);
     const result = await this.#admit(owner, newRun(start, agent.name), WHEN_BUSY[start.on_busy]);
     if (result.outcome === "claimed") return result.claim.run;
     if (result.outcome === "queued" && start.on_busy === "interrupt") await this.#makeWay(owner, result.run);
@@ -142,6 +183,24 @@ export class RunManager {
     return run ?? before;
   }
 
+  /**
+   * As `stop`; and of a run that waits for answers, `cancel` answers all its open calls as cancelled, in a run of its
+   * own, which is returned.
+   */
+  async end(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord> {
+    const run = await this.get(owner, threadId, runId);
+    const isWaiting = run.status === "interrupted" && mode === "cancel";
+    const thread = isWaiting ? await this.#stores.threads.get(owner, threadId) : undefined;
+    if (thread?.status !== "interrupted") return this.stop(owner, threadId, runId, mode);
+    this.#assertOpen();
+    const request: NewRun["request"] = { input: [], settings: {}, cancel: true };
+    const { agent, metadata } = run;
+    const news = { id: newRunId(), thread_id: threadId, agent, metadata, resumes: runId, request };
+    // It takes no room of anybody's, and asks no model.
+    const result = await this.#accept(owner, news, "reject");
+    return result.outcome === "claimed" ? result.claim.run : result.run;
+  }
+
   /** Resolves with the run once it is settled, or as it is when `signal` aborts. */
   async settled(owner: Owner, run: RunRecord, signal: AbortSignal): Promise<RunRecord> {
     const { last } = await this.bounds(owner, run);
@@ -163,7 +222,11 @@ export class RunManager {
   async wake(): Promise<void> {
     if (!this.isOpen) return;
     const start = { messages: [], settings: {}, metadata: {}, on_busy: "reject" } as const;
-    const resume = (owner: Owner, thread_id: string) => this.start(owner, { thread_id, ...start });
+    const resume = async (owner: Owner, thread_id: string) => {
+      const [last] = (await this.#stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const resumes = last?.status === "interrupted" ? last.id : undefined;
+      return this.start(owner, { thread_id, ...start, ...given({ resumes }) });
+    };
     await wakeThreads({ stores: this.#stores, logger: this.#logger, resume });
   }
 
@@ -171,6 +234,26 @@ export class RunManager {
   close(graceMs: number): Promise<void> {
     clearInterval(this.#timer);
     return this.#executor.close(graceMs);
+  }
+
+  #assertOpen(): void {
+    if (!this.isOpen)
+      throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
+  }
+
+  /** A request that is repeated finds the run that it started. */
+  async #orKnown(
+    owner: Owner,
+    { thread_id, idempotency_key: key }: Pick<StartRun, "thread_id" | "idempotency_key">,
+    start: () => Promise<RunRecord>,
+  ): Promise<RunRecord> {
+    try {
+      return await start();
+    } catch (error) {
+      const known = key === undefined ? undefined : await this.#stores.runs.known(owner, thread_id, key);
+      if (!known) throw error;
+      return known;
+    }
   }
 
   async #checkTools(tools: readonly ClientTool[]): Promise<void> {
@@ -192,6 +275,11 @@ export class RunManager {
   }
 
   async #accept(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult> {
+    if (isAwaited(run.request)) {
+      const result = await this.#stores.runs.start(owner, run, whenBusy);
+      if (result.outcome === "claimed") this.#executor.executeAside(result.claim);
+      return result;
+    }
     const slot = this.#executor.takeSlot();
     if (!slot) return this.#stores.runs.enqueue(owner, run, whenBusy);
     try {
@@ -213,17 +301,21 @@ export class RunManager {
   }
 }
 
+/** Whether a run that is executed waits for it. */
+const isAwaited = ({ lineage }: { lineage?: Lineage | undefined }) => lineage?.parent.background === false;
+
 const WHEN_BUSY = { reject: "reject", enqueue: "queue", interrupt: "front" } as const;
 
 function newRun(start: StartRun, agent: string): NewRun {
-  const { thread_id, messages, model, settings, metadata, idempotency_key, answers, tools } = start;
+  const { thread_id, messages, model, settings, metadata, answers, tools, lineage } = start;
+  const { idempotency_key, resumes, replaces: rewind_to } = start;
   return {
     id: newRunId(),
     thread_id,
     agent,
-    request: { input: [...messages], settings, ...given({ model, answers, tools }) },
+    request: { input: [...messages], settings, ...given({ model, answers, tools, lineage }) },
     metadata,
-    ...(idempotency_key === undefined ? {} : { idempotency_key }),
+    ...given({ idempotency_key, resumes, rewind_to }),
   };
 }
 

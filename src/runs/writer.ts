@@ -33,7 +33,7 @@ export function createWriter(log: EventLog, lease: Lease): RunWriter {
     async write(...events) {
       if (failure) throw failure;
       const [event] = events;
-      if (events.length === 1 && event && isProgress(event.event)) await writeProgress(event);
+      if (events.length === 1 && event && (event.path || isProgress(event.event))) await writeProgress(event);
       else
         await log.append(
           lease,
@@ -46,6 +46,8 @@ export function createWriter(log: EventLog, lease: Lease): RunWriter {
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;
   const { event: name, data, ...rest } = event;
+  // What a subagent says is said by its own run.
+  const ids = rest.path ? { run_id, thread_id, ...rest } : { ...rest, run_id, thread_id };
   // Only the order of the keys changes, and what every event has.
-  return { event: name, ...rest, run_id, thread_id, ts: new Date().toISOString(), data } as StreamEvent;
+  return { event: name, ...ids, ts: new Date().toISOString(), data } as StreamEvent;
 }

@@ -25,6 +25,15 @@ const spoken = (message_id: string, path?: string[]): StreamEvent => ({
   data: { message_id },
   ...(path ? { path } : {}),
 });
+const child = (id: string): StreamEvent => ({
+  event: "on_subagent_start",
+  data: { id, call_id: "call", agent: "b", name: "b-task-1", thread_id: "t", run_id: "r" },
+});
+const childEnd = (id: string): StreamEvent => ({
+  event: "on_subagent_end",
+  data: { id, call_id: "call", status: "completed", summary: "" },
+});
+const nested = (id: string, event: StreamEvent): StreamEvent => ({ ...event, path: [id] });
 const call = (call_id: string): StreamEvent => ({
   event: "on_tool_start",
   name: "t",
@@ -43,7 +52,30 @@ describe("the grammar of a run", () => {
     ["calls side by side", [start, call("a"), call("b"), called("b"), called("a"), done]],
     [
       "a subagent speaking meanwhile",
-      [start, speak("1"), speak("2", ["c"]), delta(["c"]), delta(), spoken("2", ["c"]), spoken("1"), done],
+      [
+        ...[start, call("c"), child("c"), speak("1"), speak("2", ["c"]), delta(["c"]), delta()],
+        ...[spoken("2", ["c"]), spoken("1"), childEnd("c"), called("c"), done],
+      ],
+    ],
+    [
+      "the same call of several subagents",
+      [
+        ...[start, child("a"), child("b"), nested("a", call("1")), nested("b", call("1"))],
+        ...[nested("a", called("1")), childEnd("a"), nested("b", called("1")), childEnd("b"), done],
+      ],
+    ],
+    [
+      "a subagent that is followed again",
+      [
+        start,
+        child("a"),
+        childEnd("a"),
+        child("a"),
+        nested("a", child("b")),
+        nested("a", childEnd("b")),
+        childEnd("a"),
+        done,
+      ],
     ],
     [
       "a message that starts again",
@@ -72,6 +104,16 @@ describe("the grammar of a run", () => {
     ["words outside a message", [start, delta(), done], /no message is open/],
     ["a call that never ends", [start, call("a"), done], /tool call a was never ended/],
     ["a call that ends twice", [start, call("a"), called("a"), called("a"), done], /not open/],
+    ["a subagent that never ends", [start, child("a"), done], /subagent a was never ended/],
+    ["two subagents at one place", [start, child("a"), child("a"), done], /a is open already/],
+    ["an end of no subagent", [start, childEnd("a"), done], /a is not open/],
+    ["words of a subagent before it begins", [start, nested("a", call("1")), done], /no subagent is open/],
+    [
+      "a subagent that ends before what it began",
+      [start, child("a"), nested("a", call("1")), childEnd("a"), done],
+      /something is open below/,
+    ],
+    ["a run within a run", [start, child("a"), nested("a", start), childEnd("a"), done], /more than once/],
     ["an end of another message", [start, speak("1"), spoken("2"), spoken("1"), done], /2 is not open/],
   ])("refuses %s", (_, events, fault) => {
     expect(checkGrammar(events).join("\n")).toMatch(fault);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { abortRun } from "../../src/core/errors.ts";
+import { AppError, abortRun } from "../../src/core/errors.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { userMessage } from "../../src/core/message.ts";
 import { conversation, lastContent, toolMessages, unanswered } from "../../src/core/messages.ts";
@@ -281,6 +281,39 @@ describe("going on", () => {
     expect(toolMessages(messages)[0]?.error).toMatch(/Interrupted/);
   });
 
+  test("a resumed run with nothing to do ends at once", async () => {
+    const { messages } = conversation().user("2+2?").assistant("4");
+    const { events, outcome } = await play({ say: null, input: { messages } });
+    expect(names(events)).toEqual(["run_start", "done"]);
+    expect(outcome).toMatchObject({ status: "success", message: { content: "4" } });
+  });
+
+  test("a resumed run says of an answer that somebody else was faster with", async () => {
+    const { messages } = conversation().user("2+2?").assistant("4");
+    const answers = [{ id: "approval_c1", decision: "approve" as const }];
+    const { events } = await play({ say: null, input: { messages, answers } });
+    expect(dataOf(events, "warning")).toMatchObject([{ code: "interrupt_closed" }]);
+  });
+
+  test("a run that is cancelled before it begins answers what waits, and does nothing else", async () => {
+    const { messages } = conversation()
+      .user("Say it.")
+      .assistant("", { id: "c1", name: "echo", args: { text: "hi" } });
+    const seen: string[] = [];
+    const hook: Hook = {
+      name: "seer",
+      beforeAgent: () => void seen.push("before"),
+      afterAgent: () => void seen.push("after"),
+    };
+    const { events, outcome } = await play({
+      ...{ say: null, tools: [echo], hooks: [hook] },
+      input: { messages, signal: AbortSignal.abort() },
+    });
+    expect(names(events)).toEqual(["run_start", "on_message", "done"]);
+    expect(outcome).toMatchObject({ status: "cancelled" });
+    expect(seen).toEqual(["after"]);
+  });
+
   test("a message that the thread holds already is not added again", async () => {
     const message = userMessage("once");
     const { messages, events } = await play({
@@ -521,6 +554,23 @@ describe("hooks", () => {
     const { events, outcome } = await play({ hooks: [broken] });
     expect(outcome.status).toBe("success");
     expect(dataOf(events, "warning")[0]?.message).toBe("Hook `billing` failed after the run: no ink");
+  });
+
+  test("are not told of an end when the run goes on elsewhere", async () => {
+    const gone = new AbortController();
+    const told: string[] = [];
+    const hook: Hook = {
+      name: "told",
+      modifyRequest(request) {
+        gone.abort(new AppError("lease_lost", "The run was taken over."));
+        return request;
+      },
+      afterAgent: ({ status }) => void told.push(status),
+    };
+    await expect(play({ hooks: [hook], input: { signal: gone.signal } })).rejects.toMatchObject({
+      code: "lease_lost",
+    });
+    expect(told).toEqual([]);
   });
 
   test("change the thread's state by events alone", async () => {

@@ -172,6 +172,15 @@ describe("the command line", () => {
     expect(run.output()).toMatch(/HOST.*127\.0\.0\.1.*authentication/s);
   });
 
+  test.each([
+    ["none", false],
+    ["api_key", true],
+  ])("shows a first request that the server takes, with AUTH %s", async (AUTH, needsKey) => {
+    const server = await serve(await temporaryFolder(), "- { say: ok }", { AUTH });
+    await expect.poll(() => server.output()).toMatch(/curl -N .* -d '.*'/);
+    expect(server.output().includes('-H "authorization: Bearer $SKEIN_API_KEY"')).toBe(needsKey);
+  });
+
   test("refuses a data folder that another server uses", async () => {
     const dir = await temporaryFolder();
     await serve(dir, "- { say: ok }");

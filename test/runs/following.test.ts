@@ -6,7 +6,7 @@ import { bent, managed } from "./managed.ts";
 
 test("who follows a thread soon finds a run of whose start no word came", async () => {
   const stores = createMemoryStores();
-  const bus = { publish() {}, subscribe: stores.bus.subscribe.bind(stores.bus) };
+  const bus = { publish() {}, announce() {}, subscribe: stores.bus.subscribe.bind(stores.bus) };
   const { runs, start } = managed({ ...stores, bus }, { script: () => ({ say: "ok" }) });
   await runs.open();
   await stores.threads.create(ADA, { id: "t", metadata: {} });

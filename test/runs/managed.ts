@@ -3,9 +3,11 @@
 import { onTestFinished } from "vitest";
 import type { Hook } from "../../src/core/hook.ts";
 import { newThreadId, type Owner } from "../../src/core/ids.ts";
+import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { RunRecord, RunStore, Stores } from "../../src/core/stores.ts";
 import type { Tool } from "../../src/core/tool.ts";
+import { given } from "../../src/lib/given.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import { RunManager } from "../../src/runs/manager.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
@@ -25,17 +27,26 @@ interface ManagedOptions {
   readonly tools?: readonly Tool[];
   readonly hooks?: readonly Hook[];
   readonly maxActive?: number;
+  readonly interrupts?: InterruptPolicy;
 }
 
 /** Closed, with the stores, when the test has finished. Not open yet. */
 export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
-  const { script = [{ say: "ok" }], tools = [], hooks = [], maxActive = 256 } = options;
+  const { script = [{ say: "ok" }], tools = [], hooks = [], maxActive = 256, interrupts } = options;
   const model = scriptedModel(script);
   const definition = {
     ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
-    ...{ max_iterations: 25, tools: [] },
+    ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
   };
-  const agent = { name: "helper", model, system: [], tools, hooks, maxIterations: 25 };
+  const agent = {
+    name: "helper",
+    model,
+    system: [],
+    tools,
+    hooks,
+    maxIterations: 25,
+    ...given({ interrupts }),
+  };
   const errors: string[] = [];
   const runs = new RunManager({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },

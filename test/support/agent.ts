@@ -5,11 +5,13 @@ import type { Backend } from "../../src/core/backend.ts";
 import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { newRunId, newThreadId } from "../../src/core/ids.ts";
+import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { runAgent } from "../../src/core/loop.ts";
 import { type Message, NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { Model } from "../../src/core/model.ts";
 import { merge, type RunInput } from "../../src/core/run.ts";
 import type { Tool } from "../../src/core/tool.ts";
+import { given } from "../../src/lib/given.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import { drainRun } from "./drain.ts";
 
@@ -24,6 +26,7 @@ export interface Play {
   say?: string | null;
   input?: Partial<RunInput>;
   backend?: Backend;
+  interrupts?: InterruptPolicy;
   onEvent?: (event: StreamEvent) => unknown;
 }
 
@@ -46,6 +49,7 @@ export async function play(play: Play): Promise<Played> {
     tools: play.tools ?? [],
     hooks: play.hooks ?? [],
     maxIterations: play.maxIterations ?? 25,
+    ...given({ interrupts: play.interrupts }),
   };
   const record = async (event: StreamEvent) => {
     if (event.event === "on_message") messages.push(event.data.message);

@@ -1,0 +1,112 @@
+// Teams: an agent gives tasks to others, each on a thread of its own, and a child reports when it has finished. Active
+// where the agent may give tasks to somebody, and in every run that works for another one; it costs nothing otherwise.
+
+import { z } from "zod";
+import { defineHook } from "../../core/hook.ts";
+import { unanswered } from "../../core/messages.ts";
+import type { SystemBlock } from "../../core/model.ts";
+import { countUsage, type Run, registerTool } from "../../core/run.ts";
+import type { Stream } from "../../core/stream.ts";
+import type { ToolResult } from "../../core/tool.ts";
+import { tagged } from "../../lib/tagged.ts";
+import { cancelTask, checkTasks, startTask, waitTasks } from "./background.ts";
+import { type Child, childrenOf, hasEnded } from "./children.ts";
+import { delegate, task } from "./delegate.ts";
+import { goesOnElsewhere } from "./leaving.ts";
+import { listAgents } from "./list-agents.ts";
+import { CANCELLED } from "./outcome.ts";
+import { settle } from "./settle.ts";
+import { completionProtocol, taskComplete } from "./task-complete.ts";
+import { available, lineOf, type Team } from "./team.ts";
+
+const TOOLS = [listAgents, delegate, task, startTask, checkTasks, waitTasks, cancelTask] as const;
+/** Their children work for the run alone: what they use is the run's. */
+const FOREGROUND: ReadonlySet<string> = new Set(["delegate", "task"]);
+
+export const subagents = defineHook({
+  name: "subagents",
+  userMay: "switch",
+  tools: [
+    ...["list_agents", "delegate", "task", "start_task", "check_tasks", "wait_tasks", "cancel_task"],
+    "task_complete",
+  ],
+  options: z.strictObject({
+    concurrency: z.int().min(1).max(16).default(8).describe("Tasks of one call that are worked on at once."),
+  }),
+  activeByDefault: () => true,
+  create({ concurrency }, { agent, subagents, items }) {
+    const team = subagents && agent.subagents.length > 0 && { agent, subagents, items, concurrency };
+    const asChild = {
+      name: "subagents",
+      beforeAgent: (run: Run) => {
+        if (run.lineage) registerTool(run, taskComplete);
+      },
+      modifyRequest: <R extends { readonly system: readonly SystemBlock[] }>(request: R, run: Run) =>
+        run.lineage ? { ...request, system: [...request.system, completionProtocol] } : request,
+    };
+    if (!team) return asChild;
+    return {
+      name: "subagents",
+
+      async *beforeAgent(run) {
+        asChild.beforeAgent(run);
+        if (mayDelegate(team, run)) for (const make of TOOLS) registerTool(run, make(team));
+        for (const child of abandoned(run)) {
+          await cancel(team, child, run);
+          yield* settle(team, { child, report: CANCELLED }, run);
+        }
+      },
+
+      modifyRequest(request, run) {
+        const asked = asChild.modifyRequest(request, run);
+        if (!mayDelegate(team, run)) return asked;
+        return { ...asked, system: [...asked.system, agentsBlock(team)] };
+      },
+
+      wrapToolCall(request, next, run) {
+        const stream = next(request);
+        return FOREGROUND.has(request.call.name) ? counted(stream, run) : stream;
+      },
+
+      async afterAgent(_, run) {
+        if (goesOnElsewhere(run.signal)) return;
+        for (const child of abandoned(run)) await cancel(team, child, run);
+      },
+    };
+  },
+});
+
+const mayDelegate = ({ agent }: Team, { lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
+
+function agentsBlock(team: Team): SystemBlock {
+  const lines = available(team).map(lineOf).join("\n");
+  const text = `You may give tasks to these agents, with delegate, task or start_task:\n${lines}`;
+  return { id: "available_agents", text: tagged("available_agents", text), cache: "dynamic" };
+}
+
+/** Children in the foreground that are not at their end, though the call that waits for them is. */
+function abandoned(run: Run): Child[] {
+  const open = new Set(unanswered(run.messages).map(({ id }) => id));
+  return childrenOf(run).filter((child) => !child.background && !hasEnded(child) && !open.has(child.call_id));
+}
+
+async function cancel({ subagents }: Team, { thread_id }: Child, run: Run): Promise<void> {
+  const newest = await subagents.newest(run.owner, thread_id);
+  if (newest) await subagents.stop(run.owner, newest, "cancel");
+}
+
+/** Counts what children use as it passes: whoever is further out sees it in the run's own usage. */
+async function* counted(stream: Stream<ToolResult>, run: Run): Stream<ToolResult> {
+  try {
+    for (;;) {
+      const item = await stream.next();
+      if (item.done) return item.value;
+      const { event, path, data } = item.value;
+      if (event === "on_chat_model_end" && path && data.usage) countUsage(run, data.usage);
+      yield item.value;
+    }
+  } finally {
+    // Nobody reads what a `return` gives back.
+    await stream.return(undefined as never);
+  }
+}

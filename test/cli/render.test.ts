@@ -1,0 +1,30 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect, test } from "vitest";
+import { render } from "../../src/cli/render.ts";
+import type { StreamEvent } from "../../src/core/event.ts";
+
+test("what subagents do is shown, set in; what they say is not", () => {
+  const path = ["call_1"];
+  const events: StreamEvent[] = [
+    {
+      event: "on_subagent_start",
+      data: {
+        id: "call_1",
+        call_id: "call_1",
+        agent: "coder",
+        name: "coder-fix-1",
+        thread_id: "t",
+        run_id: "r",
+      },
+    },
+    { event: "on_chat_model_stream", path, data: { delta: "Let me see." } },
+    { event: "on_tool_start", name: "look", path, data: { call_id: "c", args: {} } },
+    {
+      event: "on_subagent_end",
+      data: { id: "call_1", call_id: "call_1", status: "completed", summary: "Fixed." },
+    },
+  ];
+  expect(stripVTControlCharacters(events.map(render).join(""))).toBe(
+    "⇢ coder-fix-1 coder\n  → look {}\n⇠ completed Fixed.\n",
+  );
+});

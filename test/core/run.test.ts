@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import type { ModelRequest } from "../../src/core/model.ts";
+import type { Run } from "../../src/core/run.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { lineage } from "../hooks/family.ts";
+import { play } from "../support/agent.ts";
+
+test("a tool is told whose run it works for, which the model is not shown", async () => {
+  const runs: Run[] = [];
+  const requests: ModelRequest[] = [];
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({ at: z.string() }),
+    execute(_args, _call, run) {
+      runs.push(run);
+      return "seen";
+    },
+  });
+  await play({
+    tools: [look],
+    input: { threadId: "t1", lineage: lineage("coder-1") },
+    script(request, turn) {
+      requests.push(request);
+      return turn === 0 ? { call: [{ tool: "look", id: "c1", args: { at: "x" } }] } : { say: "ok" };
+    },
+  });
+  expect(runs).toMatchObject([
+    { agent: "test", threadId: "t1", owner: { tenant: "acme", user: "ada" }, lineage: { name: "coder-1" } },
+  ]);
+  expect(requests[0]?.tools).toMatchObject([{ parameters: { properties: { at: {} }, required: ["at"] } }]);
+  expect(JSON.stringify(requests[0]?.tools)).not.toMatch(/acme|ada|t1/);
+});

@@ -1,0 +1,351 @@
+// Families of agents through approvals, cancellation, budgets and crashes: what holds for one run holds for the tree.
+
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { text } from "node:stream/consumers";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import type { StreamEvent } from "../../src/core/event.ts";
+import { textOf } from "../../src/core/message.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import { dataOf } from "../support/drain.ts";
+import { gate } from "../support/gate.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
+import { post, view } from "../support/sse.ts";
+import {
+  cast,
+  completing,
+  delegating,
+  json,
+  own,
+  played,
+  results,
+  TEAM,
+  wellFormed,
+} from "../support/team.ts";
+
+const count = () => {
+  let times = 0;
+  const tool = defineTool({
+    name: "deploy",
+    description: "",
+    parameters: z.object({}),
+    execute: () => `deployed ${++times}`,
+  });
+  return { tool, times: () => times };
+};
+
+const send = (url: string, body: object = {}) =>
+  json(url, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+
+/** The run of the first thread. */
+function runOf(events: readonly StreamEvent[]): string {
+  const first = own(events).find(({ event }) => event === "run_start");
+  return (first?.event === "run_start" && first.run_id) || "";
+}
+
+const CHAIN = `
+defaults: { model: "scripted:test", tools: [deploy, gate] }
+agents:
+  lead: { system_prompt: I am lead, subagents: [mid] }
+  mid: { system_prompt: I am mid, subagents: [low] }
+  low:
+    system_prompt: I am low
+    permissions: { mode: bypass, rules: [{ ask: deploy, message: "May it?" }] }
+`;
+
+const chain = (low: readonly Turn[]) =>
+  cast({
+    lead: [delegating({ agent: "mid", task: "Organise it" }), { say: "Lead is done." }],
+    mid: [delegating({ agent: "low", task: "Deploy it" }), { say: "Mid is done." }],
+    low,
+  });
+
+describe("a question two levels down", () => {
+  const low = [{ call: [{ tool: "deploy" }] }, completing("It is out.")];
+
+  test("suspends all above it, and is answered through the first", async () => {
+    const { tool, times } = count();
+    const { url, events } = await played({ agents: CHAIN, tools: [tool, gate().tool], script: chain(low) });
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted" }]);
+    expect(dataOf(events, "on_subagent_end").map(({ status }) => status)).toEqual([
+      "interrupted",
+      "interrupted",
+    ]);
+    const [asked] = dataOf(own(events), "on_interrupt");
+    expect(asked).toMatchObject({ kind: "approval", name: "deploy", asked_by: { agent: "low" } });
+    const inbox = (await json(`${url}/interrupts`)).items as unknown as object[];
+    expect(inbox).toMatchObject([{ id: asked?.id, thread_id: "t1" }]);
+    expect(times()).toBe(0);
+
+    const answers = [{ id: asked?.id, decision: "approve" }];
+    const viewer = await post(`${url}/threads/t1/runs/${asked?.run_id}/resume`, { answers });
+    const after = await wellFormed(viewer);
+    expect(times()).toBe(1);
+    expect(results(after)).toEqual(["[mid-organise-1] agent mid: completed\nMid is done."]);
+    expect(dataOf(after, "on_subagent_end").map(({ summary }) => summary)).toEqual([
+      "It is out.",
+      "Mid is done.",
+    ]);
+    expect(dataOf(own(after), "done")).toMatchObject([{ status: "success" }]);
+    expect((await json(`${url}/interrupts`)).items).toEqual([]);
+  });
+
+  test("is answered after a restart", async () => {
+    const { tool, times } = count();
+    const options = {
+      ...{ agents: CHAIN, tools: [tool, gate().tool], script: chain(low), dir: await temporaryFolder() },
+      config: { store: "sqlite" },
+    };
+    const { events, app } = await played(options);
+    await app.close();
+    const { url } = await startServer(options);
+    const [asked] = dataOf(own(events), "on_interrupt");
+    const answers = [{ id: asked?.id, decision: "deny", message: "Not today." }];
+    const viewer = await post(`${url}/threads/t1/runs/${asked?.run_id}/resume`, { answers });
+    const after = await wellFormed(viewer);
+    expect(times()).toBe(0);
+    expect(dataOf(after, "on_tool_end").map(({ error }) => error)).toContain("Not today.");
+    expect(dataOf(own(after), "done")).toMatchObject([{ status: "success" }]);
+  });
+
+  test("waits until the others of its call have ended; they are not done again", async () => {
+    const { tool, times } = count();
+    let spoken = 0;
+    const { url, events } = await played({
+      tools: [tool],
+      agents: TEAM.replace(
+        "description: Writes",
+        "tools: [deploy], permissions: { mode: bypass, rules: [{ ask: deploy }] }, description: Writes",
+      ),
+      script: cast({
+        lead: [
+          delegating({ agent: "coder", task: "Ship" }, { agent: "tester", task: "Test" }),
+          { say: "ok" },
+        ],
+        coder: [{ call: [{ tool: "deploy" }] }, completing("Shipped.")],
+        tester: () => {
+          spoken++;
+          return completing("Tested.");
+        },
+      }),
+    });
+    expect(
+      dataOf(events, "on_subagent_end")
+        .map(({ status }) => status)
+        .sort(),
+    ).toEqual(["completed", "interrupted"]);
+    const [asked] = dataOf(own(events), "on_interrupt");
+    const answers = [{ id: asked?.id, decision: "approve" }];
+    const viewer = await post(`${url}/threads/t1/runs/${asked?.run_id}/resume`, { answers });
+    const after = await wellFormed(viewer);
+    expect(results(after)).toEqual([
+      "[coder-ship-1] agent coder: completed\nShipped.\n\n[tester-test-2] agent tester: completed\nTested.",
+    ]);
+    expect([times(), spoken]).toEqual([1, 1]);
+  });
+
+  test.each([
+    ["a cancellation", (url: string, run: string) => send(`${url}/threads/t1/runs/${run}/cancel`)],
+    [
+      "a new message",
+      (url: string) => post(`${url}/threads/t1/runs`, { input: "Never mind." }).then((v) => v.ended()),
+    ],
+  ])("is over with %s of the first", async (_, end) => {
+    const { tool } = count();
+    const { url, events } = await played({ agents: CHAIN, tools: [tool, gate().tool], script: chain(low) });
+    const [asked] = dataOf(own(events), "on_interrupt");
+    await end(url, asked?.run_id ?? "");
+    for (const { thread_id } of dataOf(events, "on_subagent_start"))
+      await expect.poll(async () => (await json(`${url}/threads/${thread_id}`)).status).toBe("idle");
+    expect((await json(`${url}/interrupts`)).items).toEqual([]);
+  });
+});
+
+describe("a tree that is at work", () => {
+  const low = [{ call: [{ tool: "gate" }] }, { say: "Through." }];
+
+  test("is cancelled from its root", async () => {
+    const { tool, entered } = gate();
+    const { url } = await startServer({ agents: CHAIN, tools: [tool, count().tool], script: chain(low) });
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await entered;
+    const { event } = await viewer.until(({ event }) => event === "run_start");
+    await send(`${url}/threads/t1/runs/${runOf([event])}/cancel`);
+    const events = await wellFormed(viewer);
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "cancelled" }]);
+    for (const { thread_id } of dataOf(events, "on_subagent_start"))
+      await expect
+        .poll(async () => (await json(`${url}/threads/${thread_id}/runs`)).items)
+        .toMatchObject([{ status: "cancelled" }]);
+  });
+
+  test("is stopped after its step from its root", async () => {
+    const todos = { tool: "write_todos", args: { todos: [] } };
+    const { url } = await startServer({
+      agents: CHAIN.replace("I am low", "I am low\n    max_iterations: 0"),
+      tools: [gate().tool, count().tool],
+      script: cast({
+        lead: [delegating({ agent: "mid", task: "Organise it" })],
+        mid: [delegating({ agent: "low", task: "Deploy it" })],
+        low: () => ({ say: "One more step.", call: [todos], delay_ms: 5 }),
+      }),
+    });
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(({ event, path }) => event === "on_tool_end" && path?.length === 2);
+    const run = runOf(viewer.seen.map(({ event }) => event));
+    await send(`${url}/threads/t1/runs/${run}/cancel`, { mode: "interrupt" });
+    const events = await wellFormed(viewer);
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted", stop_reason: "interrupt" }]);
+    expect(results(events)[0]).toMatch(/Stopped before it had finished/);
+    for (const { thread_id } of dataOf(events, "on_subagent_start"))
+      expect((await json(`${url}/threads/${thread_id}/runs`)).items).toMatchObject([
+        { status: "interrupted" },
+      ]);
+  });
+
+  test("ends when it has used the tokens of its root", async () => {
+    const endless = () => ({
+      say: "Once more.",
+      call: [{ tool: "write_todos", args: { todos: [] } }],
+      usage: { input_tokens: 100 },
+    });
+    const { events, url } = await played({
+      agents: TEAM.replace("subagents:", "hooks: { budgets: { tokens: 1000 } }, subagents:"),
+      script: cast({ lead: [delegating({ agent: "coder", task: "Spend" }), { say: "ok" }], coder: endless }),
+    });
+    const [end] = dataOf(own(events), "done");
+    expect(end).toMatchObject({ status: "error", stop_reason: "token_budget" });
+    const used = (end?.usage.input_tokens ?? 0) + (end?.usage.output_tokens ?? 0);
+    expect(used).toBeGreaterThanOrEqual(1000);
+    expect(used).toBeLessThan(2000);
+    const [child] = dataOf(events, "on_subagent_start");
+    await expect
+      .poll(async () => (await json(`${url}/threads/${child?.thread_id}/runs`)).items)
+      .toMatchObject([{ status: "cancelled" }]);
+  });
+
+  test("counts what children use as its root's, once", async () => {
+    const usage = { input_tokens: 10, output_tokens: 1 };
+    const { events, url } = await played({
+      agents: CHAIN,
+      tools: [count().tool, gate().tool],
+      script: cast({
+        lead: [
+          { ...delegating({ agent: "mid", task: "x" }), usage },
+          { say: "ok", usage },
+        ],
+        mid: [
+          { ...delegating({ agent: "low", task: "y" }), usage },
+          { say: "ok", usage },
+        ],
+        low: [{ say: "ok", usage }],
+      }),
+    });
+    expect(dataOf(own(events), "done")).toMatchObject([{ usage: { input_tokens: 50, output_tokens: 5 } }]);
+    expect(dataOf(own(events), "on_subagent_end")).toMatchObject([{ usage: { input_tokens: 30 } }]);
+    // What the user pays for is counted where it was used.
+    const usages = (await json(`${url}/usage`)).items as unknown as { agent: string; input_tokens: number }[];
+    const paid = Object.fromEntries(usages.map(({ agent, input_tokens }) => [agent, input_tokens]));
+    expect(paid).toEqual({ lead: 20, mid: 20, low: 10 });
+  });
+
+  test("goes on where it was when its process has died", async () => {
+    const { tool, entered } = gate();
+    const options = {
+      ...{ agents: CHAIN, dir: await temporaryFolder() },
+      config: { store: "sqlite", shutdown: { grace: "0s" } },
+    };
+    const first = await startServer({ ...options, tools: [tool, count().tool], script: chain(low) });
+    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
+    await entered;
+    const { event } = await viewer.until(({ event }) => event === "run_start");
+    await first.app.close();
+
+    const again = gate();
+    again.open();
+    const second = await startServer({ ...options, tools: [again.tool, count().tool], script: chain(low) });
+    const events = await wellFormed(await view(`${second.url}/threads/t1/runs/${runOf([event])}/events`));
+    expect(dataOf(own(events), "run_resumed")).toHaveLength(1);
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
+    expect(results(events)).toEqual(["[mid-organise-1] agent mid: completed\nMid is done."]);
+    const children = await json(`${second.url}/threads?parent=t1`);
+    expect(children.items).toHaveLength(1);
+  });
+});
+
+test("a child whose tool answers later is waited for, and goes on with the result", async () => {
+  const called = Promise.withResolvers<string>();
+  const outside = createServer(async (request, response) => {
+    const body = await text(request);
+    response.writeHead(202).end();
+    called.resolve(z.object({ result_url: z.url() }).parse(JSON.parse(body)).result_url);
+  });
+  const [port, outsidePort] = [await listen(createServer(), true), await listen(outside)];
+  const allow = `127.0.0.1:${outsidePort}`;
+  const { url } = await startServer({
+    agents: TEAM.replace(
+      "description: Writes",
+      "tools: [ask_carrier], permissions: { mode: bypass }, description: Writes",
+    ),
+    config: { listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow } },
+    script: cast({
+      lead: [delegating({ agent: "coder", task: "Ask them" }), { say: "ok" }],
+      coder: (request, turn) =>
+        turn === 0
+          ? { call: [{ tool: "ask_carrier" }] }
+          : { say: textOf(request.messages.at(-1)?.content ?? "") },
+    }),
+  });
+  const tool = { name: "ask_carrier", description: "Asks.", parameters: { type: "object", properties: {} } };
+  expect(await send(`${url}/tools`, { ...tool, callback_url: `http://${allow}/` })).toMatchObject({
+    name: tool.name,
+  });
+  const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+  const resultUrl = await called.promise;
+  await viewer.until(({ event, data }) => event === "on_subagent_end" && data.status === "interrupted");
+  const headers = { "content-type": "application/json" };
+  await fetch(resultUrl, { method: "POST", headers, body: JSON.stringify({ result: "They have one." }) });
+  expect(results(await wellFormed(viewer))).toEqual(["[coder-ask-1] agent coder: completed\nThey have one."]);
+});
+
+/** The port; free again at once, or until the test has finished. */
+async function listen(server: Server, isFreed = false): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (isFreed) await new Promise((resolve) => server.close(resolve));
+  else onTestFinished(() => void server.close().closeAllConnections());
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+describe("a thread that has children", () => {
+  test("is deleted with them, unless one is at work", async () => {
+    const { tool, entered, open } = gate();
+    const { url } = await startServer({
+      agents: TEAM.replace(
+        "description: Writes",
+        "tools: [gate], permissions: { mode: bypass }, description: Writes",
+      ),
+      tools: [tool],
+      script: cast({
+        lead: [
+          { call: [{ tool: "start_task", args: { agent: "coder", task: "Wait", context: "" } }] },
+          { say: "ok" },
+        ],
+        coder: [{ call: [{ tool: "gate" }] }, { say: "Through." }],
+      }),
+    });
+    const events = await wellFormed(await post(`${url}/threads/t1/runs`, { input: "go" }));
+    await entered;
+    const id = /id (th_\w+)/.exec(results(events)[0] ?? "")?.[1];
+    const refused = await fetch(`${url}/threads/t1`, { method: "DELETE" });
+    expect(refused.status).toBe(409);
+    expect((await fetch(`${url}/threads/${id}`)).status).toBe(200);
+    open();
+    await expect.poll(async () => (await json(`${url}/threads/${id}`)).status).toBe("idle");
+    expect((await fetch(`${url}/threads/t1`, { method: "DELETE" })).status).toBe(204);
+    expect((await fetch(`${url}/threads/${id}`)).status).toBe(404);
+  });
+});
