@@ -18,6 +18,7 @@ export const AgentInfo = z
   .object({
     name: z.string(),
     description: z.string().optional(),
+    prefix: z.string().optional().describe("The mark to show before its name."),
     default: z.boolean().describe("Whether it answers when a run names no agent."),
     model: z.string(),
     tools: z.array(z.string()).describe("What its configuration names; its hooks may offer more."),
@@ -137,10 +138,10 @@ const noAgent = (code: "invalid_request" | "not_found", name: string, agents: Sn
   new AppError(code, `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
 
 function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
-  const { name, description, model, tools, backend, context_window, max_iterations } = definition;
+  const { name, description, prefix, model, tools, backend, context_window, max_iterations } = definition;
   return {
     name,
-    ...given({ description, backend: backend?.type }),
+    ...given({ description, prefix, backend: backend?.type }),
     model: catalogue.createModel(model).name,
     tools: chosenTools(tools, catalogue.tools()).map((tool) => tool.name),
     hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),

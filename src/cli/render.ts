@@ -42,7 +42,7 @@ function renderOwn(event: StreamEvent): string {
         return styleText("red", `✗ ${event.name}: ${short(event.data.error)}\n`);
       return styleText("green", `✓ ${event.name} (${Math.round(event.data.duration_ms)} ms)\n`);
     case "on_subagent_start":
-      return `${styleText("magenta", `⇢ ${event.data.name}`)} ${styleText("dim", event.data.agent)}\n`;
+      return `${styleText("magenta", `${event.data.prefix ?? "⇢"} ${event.data.name}`)} ${styleText("dim", event.data.agent)}\n`;
     case "on_subagent_end": {
       const { status, summary } = event.data;
       const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);

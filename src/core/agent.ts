@@ -57,6 +57,13 @@ const Subagent = z.union([
  */
 export const AgentFields = z.strictObject({
   description: z.string().optional(),
+  prefix: z
+    .string()
+    .trim()
+    .min(1)
+    .max(16)
+    .optional()
+    .describe("The mark that front ends show before its name, such as an emoji."),
   model: ModelSpec.optional(),
   system_prompt: z
     .union([

@@ -98,6 +98,7 @@ const SubagentStart = event(
     call_id: z.string(),
     agent: z.string(),
     name: z.string(),
+    prefix: z.string().optional().describe("The agent's mark, for display."),
     thread_id: z.string(),
     run_id: z.string(),
   }),

@@ -44,6 +44,7 @@ export interface NewChild {
 export interface AgentSummary {
   readonly name: string;
   readonly description?: string;
+  readonly prefix?: string;
 }
 
 export interface Subagents {

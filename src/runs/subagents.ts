@@ -84,7 +84,7 @@ export function createSubagents(services: SubagentServices): Subagents {
 function describe(name: string, agents: SubagentServices["agents"]): AgentSummary[] {
   try {
     const found = agents.find(name);
-    return [{ name: found.name, ...given({ description: found.description }) }];
+    return [{ name: found.name, ...given({ description: found.description, prefix: found.prefix }) }];
   } catch (error) {
     if (error instanceof AppError) return [];
     throw error;

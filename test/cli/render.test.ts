@@ -3,6 +3,12 @@ import { expect, test } from "vitest";
 import { render } from "../../src/cli/render.ts";
 import type { StreamEvent } from "../../src/core/event.ts";
 
+test("an agent's own mark stands before what it is called", () => {
+  const data = { id: "c", call_id: "c", agent: "coder", name: "coder-fix-1", thread_id: "t", run_id: "r" };
+  const shown = render({ event: "on_subagent_start", data: { ...data, prefix: "🤖" } });
+  expect(stripVTControlCharacters(shown)).toBe("🤖 coder-fix-1 coder\n");
+});
+
 test("what subagents do is shown, set in; what they say is not", () => {
   const path = ["call_1"];
   const events: StreamEvent[] = [

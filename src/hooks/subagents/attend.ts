@@ -8,6 +8,7 @@ import type { Run } from "../../core/run.ts";
 import { isSettled, type RunRecord } from "../../core/stores.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Lineage } from "../../core/subagents.ts";
+import { given } from "../../lib/given.ts";
 import { type Child, hasEnded, keepChildren } from "./children.ts";
 import { follow } from "./follow.ts";
 import { goOn } from "./going-on.ts";
@@ -47,7 +48,7 @@ export async function* attend(team: Team, attended: Attended, run: Run): Stream<
       if (child.status === "running" || child.run_id !== record.id) {
         child = { ...child, run_id: record.id, status: "running" };
         yield* keepChildren(run, [child]);
-        yield started(attended, record);
+        yield started(team, attended, record);
         open = record;
         const heard = yield* follow({ ...attended, ...team, record, background: child.background }, run);
         const ending = heard.ending ?? (await endingOf(team, record, run));
@@ -119,11 +120,16 @@ async function stopNewest({ subagents }: Team, child: Child, run: Run): Promise<
   }
 }
 
-function started({ call, id, child }: Attended, { id: run_id, thread_id }: RunRecord): StreamEvent {
+function started(
+  { subagents }: Team,
+  { call, id, child }: Attended,
+  { id: run_id, thread_id }: RunRecord,
+): StreamEvent {
   const { agent, name } = child;
+  const prefix = subagents.describe([agent])[0]?.prefix;
   return {
     event: "on_subagent_start",
-    data: { id, call_id: call.id, agent, name, thread_id, run_id },
+    data: { id, call_id: call.id, agent, name, ...given({ prefix }), thread_id, run_id },
   };
 }
 
