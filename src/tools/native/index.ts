@@ -2,5 +2,6 @@
 
 import type { Tool } from "../../core/tool.ts";
 import { askUser } from "./ask-user.ts";
+import { currentDatetime } from "./current-datetime.ts";
 
-export const nativeTools: readonly Tool[] = [askUser];
+export const nativeTools: readonly Tool[] = [askUser, currentDatetime];
