@@ -1,8 +1,8 @@
-// What an agent that may give tasks has beside `delegate`: who there is, and a task for one.
+// The tools of a team beside `delegate`: who there is, a task for one, the report.
 
 import { expect, test } from "vitest";
 import { dataOf } from "../support/drain.ts";
-import { cast, completing, played, results, TEAM } from "../support/team.ts";
+import { cast, completing, delegating, played, results, TEAM } from "../support/team.ts";
 
 const NAMED_BY_ALL = `
 defaults: { subagents: [zoe, lead, coder], model: "scripted:test" }
@@ -33,4 +33,17 @@ test("task gives one task, whose report is the result of the call", async () => 
     { id: "c1", call_id: "c1", name: "coder-fix-1" },
   ]);
   expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed.\nCaveats: Slow now."]);
+});
+
+test("task_complete ends the work at once: the model is not asked again", async () => {
+  let asked = 0;
+  const { events } = await played({
+    script: cast({
+      lead: [delegating({ agent: "coder", task: "Fix it" }), { say: "ok" }],
+      coder: () => completing(`Fixed after ${++asked}.`),
+    }),
+  });
+  expect(asked).toBe(1);
+  expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed after 1."]);
+  expect(dataOf(events, "on_subagent_end")).toMatchObject([{ status: "completed" }]);
 });
