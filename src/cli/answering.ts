@@ -91,10 +91,15 @@ function chosen(text: string, options: readonly string[], several: boolean): str
   return parts.map(named).join(", ");
 }
 
-/** Asks at `terminal`. */
+/** Asks at `terminal`, which is open yet. */
 export function askingAt(terminal: Interface): Ask {
-  return (question) =>
-    new Promise((resolve) => {
+  let isOpen = true;
+  terminal.once("close", () => {
+    isOpen = false;
+  });
+  return async (question) => {
+    if (!isOpen) return undefined;
+    return new Promise((resolve) => {
       const leave = () => {
         terminal.off("SIGINT", leave).off("close", leave);
         resolve(undefined);
@@ -105,4 +110,5 @@ export function askingAt(terminal: Interface): Ask {
         resolve(text.trim());
       });
     });
+  };
 }

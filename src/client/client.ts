@@ -1,7 +1,7 @@
 // The client that front ends import: starts runs and follows them through lost connections. Needs `fetch`.
 
 import type { StreamEvent } from "../core/event.ts";
-import type { Answer } from "../core/interrupt.ts";
+import type { Answer, Interrupt } from "../core/interrupt.ts";
 import type { RunRecord } from "../core/stores.ts";
 import { frames } from "./frames.ts";
 
@@ -114,6 +114,17 @@ export function createClient(options: ClientOptions) {
       signal?: AbortSignal,
     ): AsyncGenerator<StreamEvent, void, void> {
       return follow(`${pathOf(threadId)}/${encodeURIComponent(runId)}/resume`, { answers }, signal);
+    },
+
+    /** What waits for an answer on a thread; nothing on one that there is not. */
+    async interrupts(threadId: string): Promise<Interrupt[]> {
+      try {
+        const response = await request(`/threads/${encodeURIComponent(threadId)}/interrupts`, {});
+        return ((await response.json()) as { items: Interrupt[] }).items;
+      } catch (error) {
+        if (error instanceof ProblemError && error.status === 404) return [];
+        throw error;
+      }
     },
 
     /** Ends a run: now, or after its current step. */

@@ -5,7 +5,7 @@ import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { interleave } from "./interleave.ts";
-import { settleInterrupts } from "./interrupts.ts";
+import { asEdited, settleInterrupts } from "./interrupts.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
 import { nested } from "./nested.ts";
 import { append, type LiveRun } from "./run.ts";
@@ -42,7 +42,8 @@ export async function* dispatch(
 
   let endsRun = false;
 
-  const settle = async function* (call: ToolCall): Stream<ToolCall | undefined> {
+  const settle = async function* (asked: ToolCall): Stream<ToolCall | undefined> {
+    const call = asEdited(asked, run);
     const started = performance.now();
     yield { event: "on_tool_start", name: call.name, data: { call_id: call.id, args: call.args } };
     const within = nested();
@@ -58,7 +59,7 @@ export async function* dispatch(
     }
     yield* within.ends(LEFT);
     yield toolEnd(call, result, performance.now() - started);
-    if (result.status === "interrupted") return call;
+    if (result.status === "interrupted") return asked;
     endsRun ||= result.endsRun ?? false;
     yield* append(run, toolMessage(call, result.output, result.error));
     yield* settleInterrupts(run, [call.id]);

@@ -63,12 +63,15 @@ export async function* passOn(
 ): Stream<Answer[]> {
   const { call, agent, name, thread_id } = from;
   const idOf = ({ id }: Interrupt) => `${thread_id}:${id}`;
-  const open = new Set(interrupts.map(idOf));
-  const passed = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
+  // The id of a call may come again, and with it the question's: an answer counts for the one that was asked.
+  const open = new Map(interrupts.map((each) => [idOf(each), each.created_at]));
+  const isOpen = ({ id, created_at }: Interrupt) => open.get(id) === created_at;
+  const known = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
   yield* drop(
     run,
-    passed.filter(({ id }) => !open.has(id)),
+    known.filter((each) => !isOpen(each)),
   );
+  const passed = known.filter(isOpen);
   const answers: Answer[] = [];
   for (const interrupt of interrupts) {
     const asked = passed.find(({ id }) => id === idOf(interrupt)) ?? {
@@ -92,7 +95,7 @@ async function* answerTo(
   const { id } = asked;
   if (asked.answer) return asked.answer;
   const isKnown = kept(run.state).has(id);
-  const answer = isKnown ? (run.answers.find((each) => each.id === id) ?? otherwise()) : undefined;
+  const answer = isKnown ? (broughtTo(asked, run) ?? otherwise()) : undefined;
   if (answer) {
     yield { event: "on_resume", data: { id, decision: answer.decision } } satisfies StreamEvent;
     yield* patchState(run, STATE_KEY, { [id]: { ...asked, answer } });
@@ -101,6 +104,23 @@ async function* answerTo(
   yield { event: "on_interrupt", data: asked } satisfies StreamEvent;
   if (!isKnown) yield* patchState(run, STATE_KEY, { [id]: asked });
   return undefined;
+}
+
+/** The answer that the run was started with. What this run itself has asked came after it, though under the same id. */
+function broughtTo({ id, run_id }: Kept, run: Run): Answer | undefined {
+  return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
+}
+
+/** The answer that there is to whether a call may run. */
+export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
+  const asked = kept(run.state).get(`approval_${call.id}`);
+  return asked && (asked.answer ?? broughtTo(asked, run));
+}
+
+/** The call as it is to be run: with the arguments that whoever was asked has given it. */
+export function asEdited(call: ToolCall, run: Run): ToolCall {
+  const answer = approvalOf(call, run);
+  return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;
 }
 
 function nobodyThere(id: string): Answer {

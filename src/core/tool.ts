@@ -48,6 +48,8 @@ export interface Tool {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly annotations: ToolAnnotations;
+  /** What a call would do, as a phrase for a person who is asked about it: "run `make`". `args` are `parse`d. */
+  describeCall?(args: unknown): string;
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
   /** May throw: the message becomes the call's error result. Must honour `run.signal`. */
@@ -59,18 +61,21 @@ interface Definition<S extends z.ZodObject> {
   readonly description: string;
   readonly parameters: S;
   readonly annotations?: ToolAnnotations;
+  describeCall?(args: z.output<S>): string;
   execute(args: z.output<S>, call: ToolCall, run: Run): Eventually<ToolResult | string>;
 }
 
 /** A tool whose parameters are a zod object. A returned string is its output. */
 export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
-  const { name, description, parameters, annotations = {} } = definition;
+  const { name, description, parameters, annotations = {}, describeCall } = definition;
   const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: "input" });
   return {
     name,
     description,
     annotations,
     parameters: schema,
+    // `parse` is the only source of `args`, here and below.
+    ...(describeCall ? { describeCall: (args: unknown) => describeCall(args as z.output<S>) } : {}),
     parse(args) {
       const parsed = parameters.safeParse(args);
       if (parsed.success) return { args: parsed.data };
@@ -81,7 +86,6 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
       };
     },
     async *execute(args, call, run) {
-      // `parse` is the only source of `args`.
       const result = yield* toStream(definition.execute(args as z.output<S>, call, run));
       return typeof result === "string" ? done(result) : result;
     },

@@ -2,6 +2,7 @@
 // so that any process goes on with the thread when its time is up.
 
 import { tokenHash } from "../core/deferred-calls.ts";
+import { hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { openInterrupts } from "../core/interrupts.ts";
@@ -40,8 +41,13 @@ export function followAsked(
     const key = { owner, thread_id, call_id };
     if (expires_at === undefined) return deferredCalls.forget(key);
     const token_hash = tokenHash(randomId());
-    await deferredCalls.open({ ...key, run_id, tool: EXPIRY, token_hash, expires_at });
-    await deferredCalls.accept(key);
+    try {
+      await deferredCalls.open({ ...key, run_id, tool: EXPIRY, token_hash, expires_at });
+      await deferredCalls.accept(key);
+    } catch (error) {
+      // The others wake the thread as well; who goes on with it asks what is still open anew, and finds room for it.
+      if (!hasCode(error, "limit_exceeded")) throw error;
+    }
   }
 
   return {

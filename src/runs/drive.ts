@@ -12,10 +12,10 @@ import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { keep } from "../core/kept.ts";
 import { runAgent } from "../core/loop.ts";
-import { toolMessage } from "../core/message.ts";
+import { toolMessage, type Usage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { Claim, RunRecord, Stores } from "../core/stores.ts";
+import type { Claim, RunRecord, RunRequest, Stores } from "../core/stores.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
@@ -23,6 +23,7 @@ import { announceEnd, announceStart } from "./announce.ts";
 import { followAsked } from "./asked.ts";
 import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
 import { load } from "./load.ts";
+import { keptOptions } from "./options.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
 /** Where runs find their agents. */
@@ -83,7 +84,7 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   let last: StreamEvent | undefined;
   try {
     const before = run.attempt > 1 ? await leftovers(events, lease) : NOTHING;
-    const { agent, input, forgetDelivered } = await load(claim, services, control, before);
+    const { agent, input, options, forgetDelivered } = await load(claim, services, control, before);
     if (run.attempt > 1)
       for (const event of await missingStart(claim, services, agent.model.name)) await writer.write(event);
     const asked = followAsked(services.stores, input);
@@ -99,7 +100,8 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
       if (isOwn && (event.event === "on_interrupt" || event.event === "on_resume")) await asked.before(event);
       // Who reads the end may start the next run at once.
       if (isTerminal(event.event)) await kept?.release();
-      await writer.write(event);
+      const waits = isOwn && event.event === "done" && event.data.status === "interrupted";
+      await writer.write(...(waits ? keptOptions(options, input.state) : []), event);
       if (isOwn && event.event === "on_message") await forgetDelivered(event.data.message);
       if (isOwn && event.event === "run_resumed") await closeLeftovers(before, writer);
       last = event;
@@ -158,17 +160,27 @@ async function writeFailure(claim: Claim, services: DriveServices, error: ErrorI
   const start = await missingStart(claim, services, request.model ?? "");
   const { openings, usage } = await leftovers(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
-  const calls = unanswered(messages);
-  const results = calls.map((call) => toolMessage(call, "", `Outcome unknown: ${error.message}`));
+  const { status, outcome, end } = lastWords(request, error, usage);
+  const results = unanswered(messages).map((call) => toolMessage(call, "", outcome));
   await createWriter(events, lease).write(
     ...start,
     ...openings.toReversed().map((opening) => failedEnd(opening, error)),
     ...[...results, ...unknownTo(messages, request.input)].map(
       (message): StreamEvent => ({ event: "on_message", data: { message } }),
     ),
-    { event: "error", data: { ...error, usage } },
+    end,
   );
-  announceEnd(services.stores.bus, lease.owner, run, "error");
+  announceEnd(services.stores.bus, lease.owner, run, status);
+}
+
+/** One that only cancels what waits needs nothing that could have failed. */
+function lastWords({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
+  const status = cancel ? "cancelled" : "error";
+  const outcome = cancel ? "Cancelled before it was run." : `Outcome unknown: ${error.message}`;
+  const end: StreamEvent = cancel
+    ? { event: "done", data: { status: "cancelled", stop_reason: "cancelled", usage } }
+    : { event: "error", data: { ...error, usage } };
+  return { status, outcome, end } as const;
 }
 
 /** A process may have died before it wrote the first event; a run begins with `run_start` all the same. */

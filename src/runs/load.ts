@@ -3,7 +3,7 @@
 import { keptOverrides } from "../agents/kept-overrides.ts";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { clientTool, createClientTools } from "../core/client-tools.ts";
-import { AppError } from "../core/errors.ts";
+import { AppError, hasCode } from "../core/errors.ts";
 import { openInterrupts } from "../core/interrupts.ts";
 import type { Message } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
@@ -15,10 +15,12 @@ import { given } from "../lib/given.ts";
 import { EXPIRY } from "./asked.ts";
 import type { AgentSource, Control, DriveServices } from "./drive.ts";
 import type { Leftovers } from "./leftovers.ts";
+import { optionsOf, type RunOptions } from "./options.ts";
 
 export interface Loaded {
   readonly agent: Agent;
   readonly input: RunInput;
+  readonly options: RunOptions;
   /** To be called once a message is in the thread: a result that was delivered for it is then kept no longer. Never throws. */
   forgetDelivered(message: Message): Promise<void>;
 }
@@ -57,12 +59,14 @@ export async function load(
   const isToCome = (id: string) => later.has(id) && (later.get(id) !== EXPIRY || asked.has(id));
 
   const parts = { tools, items: stores.items, ...given({ backend, recorder, quotas, subagents }) };
-  const built = agents.build(definition, parts, { user, ...given({ model: request.model }) });
+  const isOffered = (model: string) => isThere(agents, definition, model);
+  const options = optionsOf(run, request, { state, isOffered });
+  const built = agents.build(definition, parts, { user, ...given({ model: options.model }) });
   const agent = { ...built, tools: [...built.tools, ...(await clientToolsOf(request, state, built.tools))] };
   const input: RunInput = {
     ...{ id: run.id, threadId: thread_id, owner, attempt: run.attempt },
     signal: request.cancel ? AbortSignal.any([control.signal, CANCELLED]) : control.signal,
-    ...{ messages, state, settings: request.settings, input: request.input, usage },
+    ...{ messages, state, settings: options.settings, input: request.input, usage },
     answers: request.answers ?? [],
     // Where the log does not tell, every call that has no result may have begun. A finished one's id may come again.
     begun: new Set(open.filter((id) => !isToCome(id) && (!isWhole || begun.includes(id)))),
@@ -73,6 +77,7 @@ export async function load(
   return {
     agent,
     input,
+    options,
     async forgetDelivered(message) {
       if (message.role !== "tool" || !later.has(message.tool_call_id)) return;
       // The result is in the thread: where this fails, whoever looks after deferred calls finds it over.
@@ -88,6 +93,16 @@ function placedIn(agents: AgentSource, name: string, lineage: Lineage | undefine
   const { backend } = agents.find(lineage.backend_of);
   const { backend: _, ...rest } = definition;
   return { ...rest, ...given({ backend }) };
+}
+
+function isThere(agents: AgentSource, definition: AgentDefinition, model: string): boolean {
+  try {
+    agents.checkModel(definition, model);
+    return true;
+  } catch (error) {
+    if (hasCode(error, "invalid_request")) return false;
+    throw error;
+  }
 }
 
 /** The calls whose result comes later, or has come, with their tools: they are not begun again, whatever the log says. */

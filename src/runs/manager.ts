@@ -1,70 +1,35 @@
 // Runs: the public face of the engine. Starts them, keeps them alive, stops them, lets anyone who may follow
 // them do so. A run goes on whether or not somebody follows it.
 
-import { type ClientTool, createClientTools } from "../core/client-tools.ts";
-import { AppError, hasCode } from "../core/errors.ts";
-import { newRunId, type Owner } from "../core/ids.ts";
-import type { Answer } from "../core/interrupt.ts";
-import type { Message, UserMessage } from "../core/message.ts";
-import type { ModelSettings } from "../core/model.ts";
+import { AppError } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+import type { UserMessage } from "../core/message.ts";
 import type { Quotas } from "../core/quotas.ts";
 import {
   isSettled,
   type LogEntry,
-  type NewRun,
   type Page,
   type RunRecord,
-  type StartResult,
   type StopMode,
   type Stores,
-  type WhenBusy,
 } from "../core/stores.ts";
-import type { Lineage } from "../core/subagents.ts";
 import { given } from "../lib/given.ts";
-import { admit } from "./admission.ts";
 import { announceEnd } from "./announce.ts";
-import type { AgentSource } from "./drive.ts";
 import { Executor, type ExecutorOptions, type Logger } from "./executor.ts";
 import { type Following, follow, type Place } from "./following.ts";
-import { checkReplaced } from "./replacing.ts";
-import { checkAnswers, openOn } from "./resume.ts";
+import { openOn } from "./resume.ts";
+import { createStarts, type ResumeRun, type StartRun, type Starts } from "./starts.ts";
 import { createSubagents } from "./subagents.ts";
 import { wakeThreads } from "./waking.ts";
+
+export type { StartRun } from "./starts.ts";
 
 /** How often threads are looked for whose results have come while this process, or another, could not go on with them. */
 const WAKE_MS = 5_000;
 
-export interface StartRun {
-  readonly thread_id: string;
-  /** Default: the thread's own agent, else the configuration's first. */
-  readonly agent?: string;
-  readonly messages: readonly Message[];
-  readonly model?: string;
-  readonly settings: ModelSettings;
-  readonly metadata: NewRun["metadata"];
-  readonly on_busy: "reject" | "enqueue" | "interrupt";
-  readonly idempotency_key?: string;
-  /** To interrupts of the thread. */
-  readonly answers?: Answer[];
-  /** That the client carries out. */
-  readonly tools?: ClientTool[];
-  /** A user's message of the thread: it and all after it are forgotten. Only with `reject`. */
-  readonly replaces?: string;
-  /** The interrupted run that it goes on with. */
-  readonly resumes?: string;
-  /** Of a run that works for another one. */
-  readonly lineage?: Lineage;
-}
-
-export interface ResumeRun extends Pick<StartRun, "thread_id" | "idempotency_key" | "tools" | "lineage"> {
-  readonly run_id: string;
-  /** None: it goes on with what was decided meanwhile. */
-  readonly answers: Answer[];
-}
-
 export class RunManager {
   readonly #stores: Stores;
-  readonly #agents: AgentSource;
+  readonly #starts: Starts;
   readonly #executor: Executor;
   readonly #quotas: Quotas | undefined;
   readonly #logger: Logger;
@@ -72,11 +37,15 @@ export class RunManager {
 
   constructor(options: ExecutorOptions) {
     this.#stores = options.stores;
-    this.#agents = options.agents;
     this.#quotas = options.quotas;
     const takeUp = (owner: Owner, threadId: string) => this.#executor.takeUp(owner, threadId);
     const subagents = createSubagents({ ...options, runs: this, takeUp });
     this.#executor = new Executor({ ...options, subagents });
+    this.#starts = createStarts({
+      ...{ stores: options.stores, agents: options.agents, quotas: options.quotas, executor: this.#executor },
+      get: (owner, threadId, runId) => this.get(owner, threadId, runId),
+      cancel: (owner, { thread_id, id }) => this.stop(owner, thread_id, id, "cancel"),
+    });
     this.#logger = options.logger;
   }
 
@@ -96,40 +65,15 @@ export class RunManager {
    * idempotency key returns the run that it started, also when a new one would be refused by now.
    */
   start(owner: Owner, start: StartRun): Promise<RunRecord> {
-    return this.#orKnown(owner, start, () => this.#start(owner, start));
+    return this.#starts.start(owner, start);
   }
 
   /**
    * Goes on with an interrupted run: a new one of the same agent, with the answers to what was asked. As `start`
    * otherwise. Throws `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request`, `thread_busy`.
    */
-  resume(owner: Owner, { run_id, ...resume }: ResumeRun): Promise<RunRecord> {
-    const { thread_id, answers } = resume;
-    return this.#orKnown(owner, resume, async () => {
-      const { status, agent, metadata } = await this.get(owner, thread_id, run_id);
-      if (status !== "interrupted")
-        throw new AppError("run_not_active", `Run \`${run_id}\` waits for nothing (${status}).`);
-      checkAnswers(answers, await openOn(this.#stores.threads, owner, thread_id));
-      const start = { messages: [], settings: {}, on_busy: "reject", resumes: run_id } as const;
-      return this.#start(owner, { ...start, ...resume, agent, metadata });
-    });
-  }
-
-  async #start(owner: Owner, start: StartRun): Promise<RunRecord> {
-    // A child is part of what its parent does: it ends, or is handed over, with it.
-    if (!isAwaited(start)) this.#assertOpen();
-    const agent = this.#agents.find(
-      start.agent ?? (await this.#stores.threads.get(owner, start.thread_id))?.agent,
-    );
-    if (start.model !== undefined) this.#agents.checkModel(agent, start.model);
-    await this.#checkTools(start.tools ?? []);
-    const { thread_id, replaces } = start;
-    if (replaces !== undefined)
-      checkReplaced(await this.#stores.threads.messages(owner, thread_id), replaces);
-    const result = await this.#admit(owner, newRun(start, agent.name), WHEN_BUSY[start.on_busy]);
-    if (result.outcome === "claimed") return result.claim.run;
-    if (result.outcome === "queued" && start.on_busy === "interrupt") await this.#makeWay(owner, result.run);
-    return result.run;
+  resume(owner: Owner, resume: ResumeRun): Promise<RunRecord> {
+    return this.#starts.resume(owner, resume);
   }
 
   /** Throws `not_found`. */
@@ -189,16 +133,18 @@ export class RunManager {
    */
   async end(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord> {
     const run = await this.get(owner, threadId, runId);
-    const isWaiting = run.status === "interrupted" && mode === "cancel";
-    const thread = isWaiting ? await this.#stores.threads.get(owner, threadId) : undefined;
-    if (thread?.status !== "interrupted") return this.stop(owner, threadId, runId, mode);
-    this.#assertOpen();
-    const request: NewRun["request"] = { input: [], settings: {}, cancel: true };
-    const { agent, metadata } = run;
-    const news = { id: newRunId(), thread_id: threadId, agent, metadata, resumes: runId, request };
-    // It takes no room of anybody's, and asks no model.
-    const result = await this.#accept(owner, news, "reject");
-    return result.outcome === "claimed" ? result.claim.run : result.run;
+    if (mode === "cancel" && run.status === "interrupted" && (await this.#isWaiting(owner, run)))
+      return this.#starts.giveUp(owner, run);
+    return this.stop(owner, threadId, runId, mode);
+  }
+
+  /** Whether the thread waits for what this run, and no later one, has asked. */
+  async #isWaiting(owner: Owner, { id, thread_id }: RunRecord): Promise<boolean> {
+    const { threads, runs } = this.#stores;
+    if ((await threads.get(owner, thread_id))?.status !== "interrupted") return false;
+    const [newest] = (await runs.list(owner, thread_id, { limit: 1 })).items;
+    if (newest?.id === id) return true;
+    return (await openOn(threads, owner, thread_id)).some(({ run_id }) => run_id === id);
   }
 
   /** Resolves with the run once it is settled, or as it is when `signal` aborts. */
@@ -235,88 +181,6 @@ export class RunManager {
     clearInterval(this.#timer);
     return this.#executor.close(graceMs);
   }
-
-  #assertOpen(): void {
-    if (!this.isOpen)
-      throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
-  }
-
-  /** A request that is repeated finds the run that it started. */
-  async #orKnown(
-    owner: Owner,
-    { thread_id, idempotency_key: key }: Pick<StartRun, "thread_id" | "idempotency_key">,
-    start: () => Promise<RunRecord>,
-  ): Promise<RunRecord> {
-    try {
-      return await start();
-    } catch (error) {
-      const known = key === undefined ? undefined : await this.#stores.runs.known(owner, thread_id, key);
-      if (!known) throw error;
-      return known;
-    }
-  }
-
-  async #checkTools(tools: readonly ClientTool[]): Promise<void> {
-    await createClientTools(tools);
-    const taken = tools.find(({ name }) => this.#agents.isReserved(name));
-    if (taken)
-      throw new AppError(
-        "invalid_request",
-        `tools: \`${taken.name}\` is a tool of the server itself. Choose another name.`,
-      );
-  }
-
-  /** Throws `limit_exceeded` when the owner's quotas leave no room for it. */
-  #admit(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult> {
-    const accept = () => this.#accept(owner, run, whenBusy);
-    return this.#quotas
-      ? admit(this.#quotas, { owner, run, threads: this.#stores.threads }, accept)
-      : accept();
-  }
-
-  async #accept(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult> {
-    if (isAwaited(run.request)) {
-      const result = await this.#stores.runs.start(owner, run, whenBusy);
-      if (result.outcome === "claimed") this.#executor.executeAside(result.claim);
-      return result;
-    }
-    const slot = this.#executor.takeSlot();
-    if (!slot) return this.#stores.runs.enqueue(owner, run, whenBusy);
-    try {
-      const result = await this.#stores.runs.start(owner, run, whenBusy);
-      if (result.outcome === "claimed") slot.execute(result.claim);
-      return result;
-    } finally {
-      slot.free();
-    }
-  }
-
-  /** Cancels what runs on the thread, so that the run that waits in front can begin. */
-  async #makeWay(owner: Owner, waiting: RunRecord): Promise<void> {
-    const running = await this.#stores.runs.active(owner, waiting.thread_id);
-    if (!running || running.id === waiting.id) return;
-    await this.stop(owner, waiting.thread_id, running.id, "cancel").catch((error: unknown) => {
-      if (!hasCode(error, "run_not_active")) throw error;
-    });
-  }
-}
-
-/** Whether a run that is executed waits for it. */
-const isAwaited = ({ lineage }: { lineage?: Lineage | undefined }) => lineage?.parent.background === false;
-
-const WHEN_BUSY = { reject: "reject", enqueue: "queue", interrupt: "front" } as const;
-
-function newRun(start: StartRun, agent: string): NewRun {
-  const { thread_id, messages, model, settings, metadata, answers, tools, lineage } = start;
-  const { idempotency_key, resumes, replaces: rewind_to } = start;
-  return {
-    id: newRunId(),
-    thread_id,
-    agent,
-    request: { input: [...messages], settings, ...given({ model, answers, tools, lineage }) },
-    metadata,
-    ...given({ idempotency_key, resumes, rewind_to }),
-  };
 }
 
 export function notFound(what: "thread" | "run", id: string): AppError {

@@ -132,11 +132,14 @@ function beginningOf(messages: readonly Message[]): string {
     .join("\n\n");
 }
 
+/** Of an answer, as models say more than they are asked for. */
+const LINE_CHARS = 500;
+
 /** Models decorate. Empty when nothing is left. */
 function titleOf({ message, stop_reason }: Completion): string {
   if (stop_reason === "refusal") return "";
   const [line = ""] = message.content.split(/[\r\n]+/).filter((each) => /[\p{L}\p{N}]/u.test(each));
-  const bare = line
+  const bare = firstChars(line.trim(), LINE_CHARS)
     .replace(/\p{Cc}/gu, " ")
     .replace(/^[\s"'“”„‘’«»`*#]*(?:title:)?[\s"'“”„‘’«»`*#]*|[\s"'“”„‘’«»`*.]+$/giu, "");
   return firstChars(bare.replace(/\s+/g, " "), TITLE_CHARS).trim();

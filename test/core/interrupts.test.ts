@@ -78,6 +78,36 @@ describe("what a subagent asks", () => {
     expect(openInterrupts(second.state).map(({ id }) => id)).toEqual(["th_child:approval_b"]);
   });
 
+  test("is asked anew where a later call of the child has the same id: no answer counts twice", async () => {
+    const child = { waits: [asks("approval_a")] };
+    const { tool, got } = delegate(child);
+    const first = await begin([tool]);
+    child.waits = [asks("approval_a"), asks("approval_b")];
+    const answer = { id: "th_child:approval_a", decision: "approve" } as const;
+    const second = await goOn(first, [tool], [answer]);
+    expect(got.at(-1)).toMatchObject([{ id: "approval_a" }]);
+    const later = asks("approval_a", { args: { command: "rm y" }, created_at: "2026-01-01T00:00:01.000Z" });
+    child.waits = [later];
+    const third = await goOn(second, [tool], [answer]);
+    expect(got.at(-1)).toEqual([]);
+    expect(openInterrupts(third.state)).toMatchObject([
+      { id: "th_child:approval_a", args: { command: "rm y" } },
+    ]);
+    await goOn(third, [tool], [answer]);
+    expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
+  });
+
+  test("is not answered by what the run was started with that asked it", async () => {
+    const { tool, got } = delegate({ waits: [asks("approval_a")] });
+    const { messages, state, events } = await begin([tool]);
+    const [shown] = dataOf(events, "on_interrupt");
+    const answers: Answer[] = [{ id: "th_child:approval_a", decision: "approve" }];
+    const again = { id: shown?.run_id ?? "", attempt: 2 };
+    const second = await play({ say: null, tools: [tool], input: { ...again, messages, state, answers } });
+    expect(got.at(-1)).toEqual([]);
+    expect(second.outcome.status).toBe("interrupted");
+  });
+
   test("of a grandchild names who asks, and keeps its expiry", async () => {
     const asked_by = { agent: "tester", name: "tester-1", thread_id: "th_grandchild", id: "approval_a" };
     const expires_at = "2026-01-02T00:00:00.000Z";

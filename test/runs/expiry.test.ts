@@ -9,7 +9,7 @@ import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { ADA } from "../stores/fixture.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { managed, sqliteStores } from "./managed.ts";
+import { everyStore, managed, sqliteStores } from "./managed.ts";
 
 /** A tool that launches what it is allowed to. */
 function launcher(kind: "approval" | "question" = "approval") {
@@ -47,21 +47,19 @@ const threadOf = async ({ threads }: Stores, { thread_id }: RunRecord) => {
 };
 const statusOf = async ({ threads }: Stores, { thread_id }: RunRecord) =>
   (await threads.get(ADA, thread_id))?.status;
+const SOON = { timeout: 10_000 };
 const isWaiting = (stores: Stores, run: RunRecord) =>
-  expect.poll(() => statusOf(stores, run)).toBe("interrupted");
+  expect.poll(() => statusOf(stores, run), SOON).toBe("interrupted");
 /** Any process may look, whenever it likes. */
 const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>; run: RunRecord }) =>
   expect
     .poll(async () => {
       await wake();
       return statusOf(stores, run);
-    })
+    }, SOON)
     .toBe("idle");
 
-describe.each([
-  ["in memory", async () => createMemoryStores()],
-  ["in the database", () => sqliteStores()],
-])("what nobody answers in time, %s", (_, open) => {
+describe.each(await everyStore())("what nobody answers in time, %s", (_, open) => {
   test.each([
     ["is denied", {}, [], "Nobody answered in time. Go on without it."],
     ["is approved where the agent says so", { onExpiry: "approve" }, ["c1"], "launched"],
@@ -113,6 +111,20 @@ describe.each([
     });
     await expect.poll(() => statusOf(stores, run)).toBe("idle");
     expect(launched).toEqual(["c1"]);
+  });
+
+  test("is decided of each call, however many of them wait", async () => {
+    const stores = await open();
+    const { tool, launched } = launcher();
+    const ids = Array.from({ length: 110 }, (_, index) => `c${index}`);
+    const many = [{ call: ids.map((id) => ({ tool: "launch", id })) }, { say: "Done." }];
+    const interrupts = policy({ expiresAfterMs: 1_000, onExpiry: "approve" });
+    const { runs, start } = managed(stores, { script: many, tools: [tool], interrupts });
+    const run = await start(ADA);
+    await isWaiting(stores, run);
+    expect((await threadOf(stores, run)).open).toHaveLength(110);
+    await isGoneOnWith(stores, { wake: () => runs.wake(), run });
+    expect(launched.toSorted()).toEqual(ids.toSorted());
   });
 
   test("is left alone before its time", async () => {

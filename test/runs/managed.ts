@@ -1,6 +1,6 @@
 // Runs without a server: a manager on stores that a test may bend where it needs to.
 
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 import type { Hook } from "../../src/core/hook.ts";
 import { newThreadId, type Owner } from "../../src/core/ids.ts";
 import type { InterruptPolicy } from "../../src/core/interrupt.ts";
@@ -9,9 +9,13 @@ import type { RunRecord, RunStore, Stores } from "../../src/core/stores.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { given } from "../../src/lib/given.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import type { AgentSource } from "../../src/runs/drive.ts";
 import { RunManager } from "../../src/runs/manager.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { newPool } from "../support/pool.ts";
+import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 interface Managed {
@@ -28,6 +32,8 @@ interface ManagedOptions {
   readonly hooks?: readonly Hook[];
   readonly maxActive?: number;
   readonly interrupts?: InterruptPolicy;
+  /** In place of what finds the agent. */
+  readonly agents?: Partial<AgentSource>;
 }
 
 /** Closed, with the stores, when the test has finished. Not open yet. */
@@ -47,10 +53,12 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     maxIterations: 25,
     ...given({ interrupts }),
   };
+  const build: AgentSource["build"] = (_definition, _services, { model: name }) =>
+    name === undefined ? agent : { ...agent, model: { ...model, name } };
   const errors: string[] = [];
   const runs = new RunManager({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
-    agents: { find: () => definition, checkModel() {}, isReserved: () => false, build: () => agent },
+    agents: { find: () => definition, checkModel() {}, isReserved: () => false, build, ...options.agents },
     logger: { info() {}, error: (_details, message) => void errors.push(message) },
   });
   onTestFinished(async () => {
@@ -73,4 +81,17 @@ export const bent = (stores: Stores, runs: Partial<RunStore>): Stores => ({
 /** In a folder of their own. */
 export async function sqliteStores(more: { now?: () => number; leaseMs?: number } = {}): Promise<Stores> {
   return createSqliteStores({ dataDir: await temporaryFolder(), ...more });
+}
+
+/** What opens each kind of store, for a test file; Redis where there is one. */
+export async function everyStore(): Promise<(readonly [name: string, open: () => Promise<Stores>])[]> {
+  const redis = await startRedis("--databases", "100");
+  afterAll(() => redis?.close());
+  let databases = 0;
+  const openRedis = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 1000 });
+  return [
+    ["in memory", async () => createMemoryStores()],
+    ["in the database", () => sqliteStores()],
+    ...(redis ? [["in Redis", openRedis] as const] : []),
+  ];
 }

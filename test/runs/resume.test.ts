@@ -1,15 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { AppError } from "../../src/core/errors.ts";
 import { askFor } from "../../src/core/interrupts.ts";
 import { userMessage } from "../../src/core/message.ts";
 import { toolMessages } from "../../src/core/messages.ts";
-import type { RunRecord, Stores } from "../../src/core/stores.ts";
+import type { LogEntry, RunRecord, Stores } from "../../src/core/stores.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
 import type { Script, Turn } from "../../src/models/scripted.ts";
-import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import type { StartRun } from "../../src/runs/manager.ts";
 import { ADA } from "../stores/fixture.ts";
 import { gate } from "../support/gate.ts";
-import { managed, sqliteStores } from "./managed.ts";
+import { everyStore, managed } from "./managed.ts";
 
 const ask = defineTool({
   name: "ask",
@@ -26,10 +27,15 @@ const answers = [{ id: "question_c1", decision: "respond" as const, message: "we
 const statusOf = async ({ threads }: Stores, { thread_id }: RunRecord) =>
   (await threads.get(ADA, thread_id))?.status;
 
-describe.each([
-  ["in memory", async () => createMemoryStores()],
-  ["in the database", () => sqliteStores()],
-])("a run that waits, %s", (_, open) => {
+/** The name of the model that it says it has, once it has ended. */
+async function modelOf({ events }: Stores, { id: run_id, thread_id }: RunRecord): Promise<unknown> {
+  let first: LogEntry | undefined;
+  const log = events.read({ owner: ADA, thread_id, run_id }, 0, new AbortController().signal);
+  for await (const [entry] of log) first ??= entry;
+  return JSON.parse(first?.json ?? "{}").data?.model;
+}
+
+describe.each(await everyStore())("a run that waits, %s", (_, open) => {
   const waiting = async (script: readonly Turn[] | Script = [asking, { say: "Good." }], more = {}) => {
     const stores = await open();
     const { runs, start } = managed(stores, { script, tools: [ask], ...more });
@@ -58,6 +64,73 @@ describe.each([
     expect((await stores.runs.list(ADA, run.thread_id, { limit: 9 })).items).toHaveLength(2);
   });
 
+  describe("started with a model and settings of its own", () => {
+    const wished = { model: "scripted:other", settings: { temperature: 0.3, max_tokens: 77 } };
+
+    /** What the model is called with, and its name, of each run: the wished one, and two that go on with it. */
+    const seen = async (more: object = {}) => {
+      const stores = await open();
+      const settings: unknown[] = [];
+      const script: Script = (request, call) => {
+        settings.push(request.settings);
+        return [
+          { call: [{ tool: "ask", id: "c1" }] },
+          { call: [{ tool: "ask", id: "c2" }] },
+          { say: "Good." },
+        ][call];
+      };
+      const { runs } = managed(stores, { script, tools: [ask], ...more });
+      const start = { messages: [userMessage("go")], metadata: {}, on_busy: "reject" } as const;
+      let run = await runs.start(ADA, { thread_id: "t", ...start, ...wished });
+      const models = [await modelOf(stores, run)];
+      for (const id of ["question_c1", "question_c2"]) {
+        const answers = [{ id, decision: "respond", message: "well" } as const];
+        run = await runs.resume(ADA, { thread_id: "t", run_id: run.id, answers });
+        models.push(await modelOf(stores, run));
+      }
+      return { models, settings };
+    };
+
+    test("goes on with them", async () => {
+      const { settings, models } = await seen();
+      expect(settings).toEqual([wished.settings, wished.settings, wished.settings]);
+      expect(models).toEqual([wished.model, wished.model, wished.model]);
+    });
+
+    test("goes on with its agent's model when its own is no longer there", async () => {
+      let offered = 1;
+      const checkModel = () => {
+        if (offered-- <= 0) throw new AppError("invalid_request", "There is no such model.");
+      };
+      expect((await seen({ agents: { checkModel } })).models).toEqual([
+        wished.model,
+        "scripted:test",
+        "scripted:test",
+      ]);
+    });
+
+    test("leaves none of them to one that comes with a new message", async () => {
+      const stores = await open();
+      const settings: unknown[] = [];
+      const script: Script = (request, call) => {
+        settings.push(request.settings);
+        return call < 2 ? asking : { say: "Good." };
+      };
+      const { runs } = managed(stores, { script, tools: [ask] });
+      const ended = (run: RunRecord) => runs.settled(ADA, run, new AbortController().signal);
+      const start = (more: Pick<StartRun, "settings" | "model">) =>
+        runs.start(ADA, {
+          ...{ thread_id: "t", messages: [userMessage("go")], metadata: {}, on_busy: "reject" },
+          ...more,
+        });
+      await ended(await start(wished));
+      const run = await ended(await start({ settings: {} }));
+      const resumed = await ended(await runs.resume(ADA, { thread_id: "t", run_id: run.id, answers }));
+      expect(settings).toEqual([wished.settings, {}, {}]);
+      expect(await modelOf(stores, resumed)).toBe("scripted:test");
+    });
+  });
+
   test("is cancelled by another one, also when all slots of the process are taken", async () => {
     const { tool, entered, open: letGo } = gate();
     const script = (_: unknown, call: number) =>
@@ -75,6 +148,49 @@ describe.each([
     expect(toolMessages(await stores.threads.messages(ADA, run.thread_id))).toMatchObject([
       { error: "Cancelled before it was run." },
     ]);
+  });
+
+  test("is cancelled, also when its agent is no longer there", async () => {
+    const stores = await open();
+    const first = managed(stores, { script: [asking], tools: [ask] });
+    const run = await first.start(ADA);
+    await expect.poll(() => statusOf(stores, run)).toBe("interrupted");
+    const find = () => {
+      throw new AppError("invalid_request", "There is no such agent.");
+    };
+    const { runs } = managed(stores, { agents: { find } });
+    const ended = await runs.end(ADA, run.thread_id, run.id, "cancel");
+    expect(await runs.settled(ADA, ended, new AbortController().signal)).toMatchObject({
+      status: "cancelled",
+    });
+    expect(await statusOf(stores, run)).toBe("idle");
+    expect(toolMessages(await stores.threads.messages(ADA, run.thread_id))).toMatchObject([
+      { error: "Cancelled before it was run." },
+    ]);
+  });
+
+  test("is not cancelled with an earlier one that a new message has ended", async () => {
+    const { stores, runs, run } = await waiting(() => asking);
+    const start = { messages: [userMessage("go")], settings: {}, metadata: {}, on_busy: "reject" } as const;
+    const later = await runs.start(ADA, { thread_id: run.thread_id, ...start });
+    await runs.settled(ADA, later, new AbortController().signal);
+    await expect(runs.end(ADA, run.thread_id, run.id, "cancel")).rejects.toMatchObject({
+      code: "run_not_active",
+    });
+    expect(await statusOf(stores, run)).toBe("interrupted");
+    expect(await runs.end(ADA, run.thread_id, later.id, "cancel")).toMatchObject({ resumes: later.id });
+  });
+
+  test("is cancelled by its first name, though it has gone on with one answer of two", async () => {
+    const both = {
+      call: [
+        { tool: "ask", id: "c1" },
+        { tool: "ask", id: "c2" },
+      ],
+    };
+    const { runs, run, key } = await waiting([both, { say: "Never said." }]);
+    await runs.settled(ADA, await runs.resume(ADA, { ...key, answers }), new AbortController().signal);
+    expect(await runs.end(ADA, run.thread_id, run.id, "cancel")).toMatchObject({ resumes: run.id });
   });
 
   test("is not cancelled twice, and not when it has gone on", async () => {

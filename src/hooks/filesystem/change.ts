@@ -28,6 +28,8 @@ export function writeFile(backend: Backend): Tool {
       description: "Write a file whole. Makes missing folders and replaces the file if there is one.",
       parameters: z.object({ path, content: z.string() }),
       annotations: { idempotent: true, category: "write" },
+      describeCall: ({ path, content }) =>
+        `write ${Buffer.byteLength(content)} bytes to the file \`${path}\``,
       async *execute({ path, content }, _call, run) {
         const bytes = Buffer.from(content);
         const bytes_written = await backend.write(path, bytes, run.signal);
@@ -47,6 +49,7 @@ export function editFile(backend: Backend): Tool {
         "Replace the first occurrence of old_text in a file with new_text. old_text must match exactly, white space included; give enough of it to be unique.",
       parameters: z.object({ path, old_text: z.string(), new_text: z.string() }),
       annotations: { category: "write" },
+      describeCall: ({ path }) => `change the file \`${path}\``,
       async *execute({ path, old_text, new_text }, _call, run) {
         await backend.edit(path, old_text, new_text, run.signal);
         const file = await backend.stat(path, run.signal);

@@ -30,6 +30,7 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
         .describe("Seconds until the command is ended, with everything it started."),
     }),
     annotations: { category: "execute" },
+    describeCall: ({ command }) => `run the command \`${command}\``,
     async *execute({ command, timeout }, call, run) {
       const work = backend.exec(command, { signal: run.signal, timeoutMs: timeout * 1000 });
       const result = yield* asProgress(work, call);

@@ -18,7 +18,7 @@ export function ruleFor({ name, args }: ToolCall, decision: Decision, scope: Sco
   if (text.length > MAX_CHARS)
     throw new AppError(
       "invalid_request",
-      `The call has ${text.length} characters of arguments; at most ${MAX_CHARS} can be remembered. Answer it without \`remember\`.`,
+      `The call has ${text.length} characters of arguments; at most ${MAX_CHARS} can be remembered.`,
     );
   const matcher = { tool: literal(name), arguments: args };
   const hash = createHash("sha256").update(JSON.stringify([name, args]));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { Answer } from "../../../src/core/interrupt.ts";
 import type { ItemStore } from "../../../src/core/items.ts";
 import type { ToolCall } from "../../../src/core/message.ts";
 import { toolMessages } from "../../../src/core/messages.ts";
@@ -11,7 +12,7 @@ import type { Rule } from "../../../src/hooks/permissions/rule.ts";
 import { ruleFor } from "../../../src/hooks/permissions/rule-for.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
-import { type Play, play } from "../../support/agent.ts";
+import { type Play, type Played, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { agentWith, made } from "../made.ts";
 import { callOf } from "./given.ts";
@@ -223,6 +224,55 @@ test("rules of a thread bind that thread only, whatever they claim, and no more 
     },
   );
   expect(toolMessages(messages)[0]?.error).toContain("has 200 rules of its own already");
+});
+
+/** A turn whose calls are asked about, gone on with after these answers to the calls of that number. */
+async function answered(
+  commands: readonly string[],
+  ...answers: readonly (Omit<Answer, "id"> & { call: number })[]
+) {
+  const asked = await running(commands, {});
+  const calls = asked.outcome.status === "interrupted" ? asked.outcome.calls : [];
+  const goOn = ({ messages, state }: Played, given: readonly (Omit<Answer, "id"> & { call: number })[]) =>
+    running(
+      [],
+      {},
+      {
+        ...{ script: [{ say: "ok" }], say: null },
+        input: {
+          ...{ messages, state },
+          answers: given.map(({ call, ...answer }) => ({ id: `approval_${calls[call]?.id}`, ...answer })),
+        },
+      },
+    );
+  let last = asked;
+  for (const answer of answers) last = await goOn(last, [answer]);
+  return last;
+}
+
+test("what a person says of a call counts, also if a rule would let it run by now", async () => {
+  const { messages, events } = await answered(
+    ["ls", "ls"],
+    { call: 0, decision: "approve", remember: "session" },
+    { call: 1, decision: "deny", message: "Not twice." },
+  );
+  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls" }, { error: "Not twice." }]);
+  expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "deny" }]);
+});
+
+test("a call that a person has edited is shown, judged and run as it is now", async () => {
+  const args = { command: "ls -l" };
+  const { messages, events } = await answered(["ls"], { call: 0, decision: "edit", args });
+  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls -l" }]);
+  expect(dataOf(events, "on_tool_start")).toMatchObject([{ args }]);
+  expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "edit" }]);
+});
+
+test("a call is run as it was answered, although the answer cannot be remembered", async () => {
+  const long = `ls ${"x".repeat(20_000)}`;
+  const { messages, events } = await answered([long], { call: 0, decision: "approve", remember: "session" });
+  expect(toolMessages(messages)).toMatchObject([{ content: `ran ${long}` }]);
+  expect(dataOf(events, "warning")).toMatchObject([{ code: "not_remembered" }]);
 });
 
 test("files of rules that nobody has read are a fault, not nothing", () => {
