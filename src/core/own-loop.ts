@@ -4,6 +4,7 @@
 import type { Agent, Outcome } from "./agent.ts";
 import { dispatch } from "./dispatch.ts";
 import { AppError, abortRun, messageOf } from "./errors.ts";
+import type { EventName } from "./event.ts";
 import type { CallModel, CallTool } from "./hook.ts";
 import type { Answer } from "./interrupt.ts";
 import { askFor, type Question } from "./interrupts.ts";
@@ -83,12 +84,21 @@ interface Course {
   outcome?: Outcome;
 }
 
+/** What stands around all that a loop says. */
+const FRAME: ReadonlySet<EventName> = new Set(["run_start", "run_resumed", "done", "error"]);
+
 export async function* runOwnLoop(loop: AgentLoop, parts: LoopParts): Stream<Outcome> {
   const { agent, run } = parts;
   const before = run.messages.length;
   const course: Course = { waits: false, modelCalls: 0, stop_reason: "end_turn" };
   try {
-    yield* loop(internalsOf(parts, course));
+    for await (const event of loop(internalsOf(parts, course))) {
+      if (!event.path && FRAME.has(event.event))
+        throw abortRun(
+          `The loop of agent \`${agent.name}\` said \`${event.event}\`. How a run begins and ends is not its to say.`,
+        );
+      yield event;
+    }
   } catch (error) {
     if (!(error instanceof Halt)) throw named(error, agent);
   }

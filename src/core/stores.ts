@@ -104,8 +104,9 @@ export interface NewRun {
   /** The run that it goes on with. */
   readonly resumes?: string;
   /**
-   * The id of a message: this one and all after it are forgotten as the run is accepted. Only on a thread that is free
-   * (else `thread_busy`, whatever `whenBusy`) and that has it (else `invalid_request`).
+   * The id of a message: this one and all after it are forgotten as the run is accepted, and so are the thread's calls
+   * whose results come later. Only on a thread that is free (else `thread_busy`, whatever `whenBusy`) and that has it
+   * (else `invalid_request`).
    */
   readonly rewind_to?: string;
 }

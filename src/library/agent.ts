@@ -7,6 +7,7 @@ import type { Backend } from "../core/backend.ts";
 import type { Model } from "../core/model.ts";
 import type { AgentLoop } from "../core/own-loop.ts";
 import type { Tool } from "../core/tool.ts";
+import type { Rule } from "../hooks/permissions/rule.ts";
 import { given } from "../lib/given.ts";
 import { define } from "./definition.ts";
 import type { AgentHandle } from "./handle.ts";
@@ -41,6 +42,8 @@ export interface AgentOptions
   readonly hook_settings?: AgentDefinition["hooks"];
   /** As in agents.yaml: short for the hook. */
   readonly permissions?: Record<string, unknown>;
+  /** With conditions of one's own, too; they stand before those of `permissions`, and switch the hook on. */
+  readonly permission_rules?: readonly Rule[];
   readonly subagents?: readonly (
     | LocalAgent
     | { readonly agent: LocalAgent; readonly backend?: "shared" | "own" }

@@ -10,6 +10,7 @@ import { type AgentDefinition, AgentFields, type ModelSpec } from "../core/agent
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
 import type { Model } from "../core/model.ts";
+import { permissions, permissionsWith } from "../hooks/permissions/index.ts";
 import { check, type Fault } from "../lib/check.ts";
 import { given } from "../lib/given.ts";
 import { createModel, missingKey } from "../models/index.ts";
@@ -55,13 +56,13 @@ export function define(options: AgentOptions): Defined {
 export const OWN_BACKEND = "own";
 
 function catalogueOf(
-  { tools = [], hooks = [] }: AgentOptions,
+  { tools = [], hooks = [], permission_rules: rules = [] }: AgentOptions,
   model: ModelSpec | Model,
   env: NodeJS.ProcessEnv,
 ): Catalogue {
   const ownOf = (spec: ModelSpec) => (isModel(model) && spec === model.name ? model : undefined);
   return {
-    hooks: arranged(hooks),
+    hooks: arranged(hooks).map((hook) => (hook === permissions ? permissionsWith(rules) : hook)),
     tools: () => [...tools.filter((tool) => typeof tool !== "string"), ...nativeTools],
     mcpServers: z.never(),
     backends: BackendOptions,
@@ -83,7 +84,8 @@ function blocksOf({ system_prompt: prompt = [] }: AgentOptions): readonly Block[
 /** As a file would say it. What is no option is left in, to be refused. */
 function fieldsOf(options: AgentOptions, model: ModelSpec, blocks: readonly Block[]) {
   const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
-  const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...fields } = more;
+  const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;
+  const { permission_rules: _rules, ...fields } = others;
   const { tools = [], subagents = [], ...rest } = fields;
   return {
     ...rest,

@@ -31,7 +31,7 @@ export interface AgentHandle {
   events(after?: number): AsyncGenerator<StreamEvent, void, void>;
   /**
    * Calls `listener` with all that is said on the thread, from the beginning of the newest run on, until the function
-   * that is returned is called. What a listener throws is logged.
+   * that is returned is called. What a listener throws, or rejects with, is logged; it is not waited for.
    */
   subscribe(listener: (event: StreamEvent) => void): () => void;
   /** A message for the run that is at work, taken in before its next model call; where there is none, a new run. */

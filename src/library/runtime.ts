@@ -2,8 +2,8 @@
 
 import type { BackendPool } from "../core/backend.ts";
 import type { ClientTool } from "../core/client-tools.ts";
-import { hasCode } from "../core/errors.ts";
-import { newThreadId, type Owner } from "../core/ids.ts";
+import { AppError, hasCode } from "../core/errors.ts";
+import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { ModelSettings } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Stores, Thread } from "../core/stores.ts";
@@ -65,8 +65,9 @@ export interface SpawnOptions extends Whose {
 
 export interface Runtime extends AsyncDisposable {
   /**
-   * Begins to work on a thread: by the agent, or by one of its name. Throws `invalid_request` for an empty input, and
-   * for a name that there is not; what else keeps the run from being accepted is what the handle's `result` rejects with.
+   * Begins to work on a thread: by the agent, or by one of its name. Throws `invalid_request` for an empty input, for a
+   * name that there is not, and for a thread's id that is none; what else keeps the run from being accepted is what the
+   * handle's `result` rejects with.
    */
   spawn(agent: LocalAgent | string, options?: SpawnOptions): AgentHandle;
   /** A handle on a thread that is there, at its newest run. */
@@ -126,6 +127,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
 
   const runtime: Runtime = {
     spawn(agent, { input, thread: id = newThreadId(), signal, client_tools, ...spawning } = {}) {
+      assertId(id);
       const messages = input === undefined ? undefined : messagesOf(input);
       if (typeof agent !== "string") agents.add(agent);
       const { name } = agents.find(typeof agent === "string" ? agent : agent.name);
@@ -170,6 +172,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
 }
 
 const ownerOf = ({ tenant = "default", user = "default" }: Whose = {}): Owner => ({ tenant, user });
+
+function assertId(thread: string): void {
+  const [issue] = Id.safeParse(thread).error?.issues ?? [];
+  if (issue) throw new AppError("invalid_request", `thread: ${issue.message}`);
+}
 
 async function createThread({ threads }: Stores, owner: Owner, id: string): Promise<void> {
   await threads.create(owner, { id, metadata: {} }).catch((error: unknown) => {

@@ -55,6 +55,8 @@ export function createHandle(services: HandleServices, start: HandleStart): Begu
   const { runs, stores, logger, closing } = services;
   let newest: Promise<RunRecord> | undefined = run && Promise.resolve(run);
   let result: Promise<RunResult> | undefined;
+  // Whoever begins something is told.
+  prepared.catch(() => {});
 
   /** What comes of a run that is accepted, or will be. */
   const follow = (started: Promise<RunRecord>) => {
@@ -174,11 +176,10 @@ export function createHandle(services: HandleServices, start: HandleStart): Begu
       for await (const batch of runs.events(owner, place.run, place.after, signal))
         for (const entry of batch) {
           if (signal.aborted) return;
-          try {
-            listener(eventOf(entry));
-          } catch (err) {
-            logger.error({ err, thread_id: id }, "a subscriber failed");
-          }
+          // One that is `async` is not waited for, and fails later.
+          (async () => listener(eventOf(entry)))().catch((err: unknown) =>
+            logger.error({ err, thread_id: id }, "a subscriber failed"),
+          );
         }
   }
 

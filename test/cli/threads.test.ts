@@ -115,6 +115,16 @@ describe("an import", () => {
     ]);
   });
 
+  test("brings messages as they are, whatever ends a line elsewhere", async () => {
+    const messages = [userMessage("a\u2028b\u2029c\rd\u0085e\n")];
+    const stores = await opened();
+    await stores.threads.create(ADA, { id: "t", metadata: {}, messages });
+    const dir = await temporaryFolder();
+    await exportThreads(stores.threads, ADA, dir);
+    await importThreads(stores.threads, BOB, dir);
+    expect(await stores.threads.messages(BOB, "t")).toEqual(messages);
+  });
+
   test("takes nothing from whoever wrote into the files that was allowed", async () => {
     const { dir } = await exported();
     const file = join(dir, "child", "metadata.json");

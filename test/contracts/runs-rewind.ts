@@ -17,6 +17,7 @@ import {
   state,
   upTo,
 } from "../stores/fixture.ts";
+import { keyOf, newCall, reply } from "../stores/fixture-calls.ts";
 
 const HOWS = ["start", "enqueue"] as const;
 type How = (typeof HOWS)[number];
@@ -88,6 +89,19 @@ export function rewindContract(open: Open): void {
         expect(await idsIn(stores)).toEqual([ids[0], ids[1], more.data.message.id]);
         expect(await stores.threads.messages(ADA, "t", { after: ids[1] ?? "" })).toHaveLength(1);
         expect((await stores.threads.get(ADA, "t"))?.message_count).toBe(3);
+      }));
+
+    test("no longer wait for a call of what they forget: another one may have its id", () =>
+      inWorld(open, async ({ stores }) => {
+        const [first = ""] = await told(stores, 2);
+        const call = newCall("call_1");
+        await stores.deferredCalls.open(call);
+        await stores.deferredCalls.accept(keyOf(call));
+        await expect(begin(stores, { rewind_to: "msg_unknown" })).rejects.toThrow();
+        expect(await stores.deferredCalls.get(keyOf(call))).toMatchObject({ state: "accepted" });
+        await begin(stores, { rewind_to: first });
+        expect(await stores.deferredCalls.get(keyOf(call))).toBeUndefined();
+        expect(await stores.deferredCalls.deliver(call.token_hash, reply("late"))).toBeUndefined();
       }));
 
     test("may forget everything, or the last message only", () =>

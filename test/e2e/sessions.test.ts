@@ -241,6 +241,12 @@ describe("a title", () => {
     expect((await send("GET", "/threads/t")).body.title).toBe("Mine");
   });
 
+  test("is there at once, however much the model says", async () => {
+    const { send, run } = await serve({ script: titled({ say: `Norway${" ".repeat(200_000)}Sweden` }) });
+    await run("t", { input: "hello" });
+    expect((await send("POST", "/threads/t/title")).body.title).toBe("Norway");
+  });
+
   test("counts as a model call, and is refused where nothing is left for one", async () => {
     const usage = { input_tokens: 300, output_tokens: 5 };
     const config = { quotas: { user: { tokens_per_day: 20_000 } } };

@@ -1,11 +1,16 @@
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { defineHook, type Hook } from "../../src/core/hook.ts";
-import { assistantMessage, userMessage } from "../../src/core/message.ts";
+import { assistantMessage, type ToolCall, userMessage } from "../../src/core/message.ts";
+import { toolMessages } from "../../src/core/messages.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import { type Rule, RuleSpec } from "../../src/hooks/permissions/rule.ts";
+import { loadRules, saveRules } from "../../src/hooks/permissions/rules-file.ts";
 import { createAgent } from "../../src/library/index.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { agentWith, collect } from "./local.ts";
 
 const double = defineTool({
@@ -30,6 +35,29 @@ describe("an agent in one's own program", () => {
     expect(result.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
     expect(result.message).toBe(result.messages.at(-1));
     expect(result.usage).toMatchObject({ input_tokens: 16, output_tokens: 7 });
+  });
+
+  test("decides calls by conditions of the program's own, and by rules out of a file", async () => {
+    const file = join(await temporaryFolder(), "rules.json");
+    const [ofFile] = z.array(RuleSpec).parse([{ deny: "double", arguments: { of: 3 } }]);
+    if (!ofFile) throw new Error("There is no rule.");
+    await saveRules(file, [ofFile]);
+    const isSmall = ({ args }: ToolCall) => Number(args.of) < 10;
+    const own = {
+      id: "small",
+      scope: "agent",
+      priority: 0,
+      decision: "allow",
+      matcher: { custom: isSmall },
+    } as const;
+    const call = [3, 4, 40].map((of) => ({ tool: "double", args: { of } }));
+    const permission_rules: Rule[] = [own, ...(await loadRules(file))];
+    const agent = agentWith([{ call }, { say: "ok" }], {
+      ...{ tools: [double], permission_rules, permissions: { mode: "dont_ask" } },
+    });
+    const { messages } = await agent.run("Double them.").result;
+    const results = toolMessages(messages).map(({ content, error }) => error?.split(".")[0] ?? content);
+    expect(results.toSorted()).toEqual(["8", ...Array(2).fill(expect.stringMatching(/^Permission denied/))]);
   });
 
   test("says a well-formed run, from its beginning, whenever it is asked", async () => {

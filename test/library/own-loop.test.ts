@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import type { Hook } from "../../src/core/hook.ts";
-import { toolMessage } from "../../src/core/message.ts";
+import { NO_USAGE, toolMessage } from "../../src/core/message.ts";
 import type { AgentInternals, AgentLoop } from "../../src/core/own-loop.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { type AgentHandle, type AgentOptions, createAgent } from "../../src/library/index.ts";
@@ -93,6 +94,23 @@ describe("a loop of one's own", () => {
     });
     const { error } = await ended(handle);
     expect(error).toMatchObject({ code: "run_aborted", message: "The loop of agent `clumsy` failed: oops" });
+  });
+
+  test.each<StreamEvent>([
+    { event: "done", data: { status: "success", stop_reason: "end_turn", usage: NO_USAGE } },
+    { event: "error", data: { code: "internal", message: "Mine.", usage: NO_USAGE } },
+    { event: "run_start", data: { agent: "a", model: "b", attempt: 1 } },
+  ])("does not say how a run begins or ends: $event", async (event) => {
+    const loop: AgentLoop = async function* (agent) {
+      yield event;
+      yield* agent.say("More.");
+    };
+    const { status, error, text } = await ended(spawn({ loop }));
+    expect([status, text]).toEqual(["error", ""]);
+    expect(error).toMatchObject({
+      code: "run_aborted",
+      message: expect.stringContaining(`\`${event.event}\``),
+    });
   });
 
   test("takes in what is sent while it works", async () => {

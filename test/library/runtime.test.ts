@@ -47,6 +47,21 @@ describe("a runtime", () => {
     expect(await runtime.get(id, { user: "bob" })).toBeUndefined();
   });
 
+  test("refuses an id that means something in a path, a key or a file name", () => {
+    const runtime = runtimeWith();
+    for (const thread of ["../x", "a b", "", "a:b"])
+      expect(() => runtime.spawn(echo, { thread, input: "hello" })).toThrow(/thread: must be 1 to 128/);
+  });
+
+  test("that is closed refuses what is said to a handle, and troubles nobody before", async () => {
+    const runtime = runtimeWith();
+    await runtime.close();
+    const handle = runtime.spawn(echo);
+    // Long enough for a rejection that nobody handles to be one.
+    await new Promise((resolve) => setImmediate(resolve));
+    await expect(handle.send("hello")).rejects.toMatchObject({ code: "unavailable" });
+  });
+
   test("shuts one down, and all", async () => {
     const runtime = runtimeWith();
     const gates = [atGate(), atGate(), atGate()];
@@ -165,6 +180,19 @@ describe("a handle", () => {
     });
     await over.promise;
     expect(errors.length).toBeGreaterThan(3);
+  });
+
+  test("says in the log as well what a subscriber throws later", async () => {
+    const errors: string[] = [];
+    const error = (_: object, message: string) => void errors.push(message);
+    const handle = runtimeWith({ logger: { info() {}, warn() {}, error } }).spawn(echo, { input: "hello" });
+    const heard: string[] = [];
+    handle.subscribe(async ({ event }) => {
+      heard.push(event);
+      await Promise.reject(new Error("no"));
+    });
+    await expect.poll(() => heard.at(-1)).toBe("done");
+    await expect.poll(() => errors.length).toBe(heard.length);
   });
 
   test("stops after the current step, or at once", async () => {

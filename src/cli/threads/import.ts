@@ -3,7 +3,6 @@
 
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
-import { createInterface } from "node:readline";
 import type { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
@@ -92,20 +91,29 @@ async function* readHistory(dir: string, id: string): AsyncGenerator<Message, vo
   if (found.size > MAX_HISTORY_BYTES)
     throw broken(`${file} is larger than ${MAX_HISTORY_BYTES / 1024 / 1024} MiB.`);
   const ids = new Set<string>();
-  const stream = createReadStream(file, { encoding: "utf8" });
-  try {
-    let line = 0;
-    for await (const text of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })) {
-      line++;
-      if (text.trim() === "") continue;
-      const message = parsed(Message, text, `${file}:${line}`);
-      if (ids.has(message.id)) throw broken(`${file}:${line}: message \`${message.id}\` came before.`);
-      ids.add(message.id);
-      yield message;
-    }
-  } finally {
-    stream.destroy();
+  let line = 0;
+  for await (const text of linesOf(file)) {
+    line++;
+    if (text.trim() === "") continue;
+    const message = parsed(Message, text, `${file}:${line}`);
+    if (ids.has(message.id)) throw broken(`${file}:${line}: message \`${message.id}\` came before.`);
+    ids.add(message.id);
+    yield message;
   }
+}
+
+/** They end where JSON has no other meaning for it: not at U+2028, which a message may hold. */
+async function* linesOf(file: string): AsyncGenerator<string, void, void> {
+  let line = "";
+  for await (const chunk of createReadStream(file, { encoding: "utf8" })) {
+    const [first = "", ...more] = String(chunk).split("\n");
+    line += first;
+    for (const next of more) {
+      yield line;
+      line = next;
+    }
+  }
+  yield line;
 }
 
 function parsed<S extends z.ZodType>(schema: S, text: string, place: string): z.output<S> {

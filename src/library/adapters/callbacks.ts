@@ -1,6 +1,6 @@
 // A run told by callbacks, one for each kind of thing.
 
-import { AppError, type ErrorCode } from "../../core/errors.ts";
+import { AppError, type ErrorCode, hasCode } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { AgentHandle } from "../handle.ts";
@@ -23,7 +23,7 @@ export interface StreamCallbacks {
   onToolResult?(result: ToolOutput): void | Promise<void>;
   /** The run has ended, or waits for an answer. Either this or `onError` is called, last. */
   onComplete?(): void | Promise<void>;
-  /** The run has failed, was cancelled or has come to a limit; or a callback has thrown this. */
+  /** The run has failed, was cancelled, has come to a limit, or is left for another process; or a callback has thrown this. */
   onError?(error: unknown): void | Promise<void>;
 }
 
@@ -31,10 +31,16 @@ export interface StreamCallbacks {
 export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks): Promise<void> {
   const tell = teller(callbacks);
   try {
-    for await (const event of handle.events()) if (!event.path) await tell(event);
+    let last: StreamEvent["event"] | undefined;
+    for await (const event of handle.events()) {
+      if (!event.path) await tell(event);
+      last = event.event;
+    }
+    // Without its end the run may go on elsewhere: the result rejects with why nothing more is told.
+    if (last !== "done") await handle.result;
     await callbacks.onComplete?.();
   } catch (error) {
-    await handle.cancel();
+    if (!hasCode(error, "shutting_down")) await handle.cancel();
     await callbacks.onError?.(error);
   }
 }

@@ -36,7 +36,7 @@ export interface Hub {
   attach(handle: AgentHandle): () => void;
 }
 
-/** What a listener throws `onFailure` is told; the others hear the event all the same. */
+/** What a listener throws, or rejects with, `onFailure` is told; the others hear the event all the same. */
 export function createHub(
   onFailure: (error: unknown) => void = (error) => console.error(messageOf(error)),
 ): Hub {
@@ -61,12 +61,7 @@ function createTopic<T>(onFailure: (error: unknown) => void): Topic<T> {
   const listeners = new Set<{ hear(event: T): void }>();
   return {
     publish(event) {
-      for (const listener of listeners)
-        try {
-          listener.hear(event);
-        } catch (error) {
-          onFailure(error);
-        }
+      for (const listener of listeners) (async () => listener.hear(event))().catch(onFailure);
     },
     subscribe(hear) {
       const listener = { hear };

@@ -53,10 +53,11 @@ export function placeOf(thread: ThreadEntry | undefined, messageId: string): num
   return place;
 }
 
-/** Forgets the message at `place` and all after it. No run may be active. */
+/** Forgets the message at `place` and all after it, and the calls that wait. No run may be active. */
 export function rewind(book: Book, thread: ThreadEntry, place: number): void {
   const gone = thread.messages.splice(place);
   thread.messageCount = thread.messages.length;
+  book.forgetCalls(thread);
   weighContent(book, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
 }
 

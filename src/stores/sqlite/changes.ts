@@ -23,7 +23,7 @@ export interface Changes {
   apply(key: RowKey, change: Change, seq: number): void;
   /** Gives a thread what it begins with. Inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
-  /** Forgets a message and all after it. Inside a transaction. Throws `invalid_request` when there is none. */
+  /** Forgets a message and all after it, and the calls that wait. Inside a transaction. Throws `invalid_request` when there is none. */
   rewind(thread: ThreadKey, messageId: string): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
   touchThread(owner: string, threadId: string): void;
@@ -46,6 +46,7 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   const forgetFrom = database.query(`
     DELETE FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
       SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`);
+  const forgetCalls = database.query(`DELETE FROM deferred_calls WHERE ${THREAD}`);
   const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
   const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
   const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);
@@ -87,6 +88,7 @@ export function createChanges(database: Database, { now }: Limits): Changes {
       const forgotten = forgetFrom.run(...thread, messageId);
       if (forgotten === 0) throw cannotRewind(messageId);
       count.run(-forgotten, ...thread);
+      forgetCalls.run(...thread);
     },
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);

@@ -1,8 +1,10 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../../src/core/tool.ts";
 import { createHub, type StreamCallbacks, streamTo } from "../../../src/library/index.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
+import { createSqliteStores } from "../../../src/stores/sqlite/index.ts";
+import { temporaryFolder } from "../../support/server.ts";
 import { agentWith, runtimeWith } from "../local.ts";
 
 const add = defineTool({
@@ -58,6 +60,21 @@ test("callbacks are told a failure, a cancellation and a limit as an error, once
   await handle.cancel();
   await streaming;
   expect(cancelled.told).toEqual(["failed The run was cancelled."]);
+});
+
+test("callbacks are not told the end of a run that is left for the next process", async () => {
+  const stores = createSqliteStores({ dataDir: await temporaryFolder() });
+  onTestFinished(() => stores.close());
+  const runtime = runtimeWith({ stores });
+  const agent = agentWith([{ say: "on and on", delay_ms: 60_000 }]);
+  const { told, callbacks } = recording();
+  const handle = runtime.spawn(agent, { input: "go" });
+  const streaming = streamTo(handle, callbacks);
+  await expect.poll(() => handle.phase()).toEqual({ name: "calling_model" });
+  await runtime.close();
+  await streaming;
+  expect(told).toEqual([expect.stringMatching(/^failed The runtime was closed before run/)]);
+  expect(await handle.status()).toBe("running");
 });
 
 test("a callback that throws cancels the run", async () => {

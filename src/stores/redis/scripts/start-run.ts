@@ -1,6 +1,6 @@
 // Accepts a run, all of it or nothing, and makes its thread if there is none. On a free thread it is claimed with
 // that, or waits all the same; on a busy one it waits, or is refused. A free thread may be rewound with that: a message
-// and all after it are gone. An idempotency key of a thread names one run for ever. Whoever made the run may ask again,
+// and all after it are gone, and the calls that wait. An idempotency key of a thread names one run for ever. Whoever made the run may ask again,
 // and gets the same answer.
 
 import { THREAD } from "../keys.ts";
@@ -42,6 +42,7 @@ local function rewind(place)
   end
   in_parts('HDEL', ids, gone, 1, #gone)
   if place == 0 then redis.call('UNLINK', messages) else redis.call('LTRIM', messages, 0, place - 1) end
+  redis.call('UNLINK', deferred, replies)
 end
 local first = key ~= '' and redis.call('HGET', known, key)
 if first and first ~= run then return { 'known', view(first) } end
