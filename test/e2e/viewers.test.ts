@@ -42,7 +42,7 @@ describe("a viewer that takes nothing", () => {
   test("does not hold up the run or another viewer, is cut, and can come back to its cursor", async () => {
     // More than the kernel holds for a socket, in fewer events than a run keeps.
     const words = `${"x".repeat(700)} `.repeat(15_000);
-    const { url, app } = await startServer({ script: [{ say: words }], config: { streams: { stall: 2 } } });
+    const { url, app } = await startServer({ script: [{ say: words }], config: { streams: { stall: 5 } } });
     const connections = promisify(app.server.server.getConnections.bind(app.server.server));
     const background = await fetch(`${url}/threads/t1/runs`, {
       method: "POST",
@@ -54,7 +54,7 @@ describe("a viewer that takes nothing", () => {
     const events = await (await view(url + location)).ended();
     expect(textSeen(events).length).toBe(words.length);
     const held = await connections();
-    await expect.poll(() => connections(), { timeout: 10_000 }).toBeLessThan(held);
+    await expect.poll(() => connections(), { timeout: 20_000 }).toBeLessThan(held);
     const seen = [...(await stalled.rest()).matchAll(/^id: (.*)$/gm)].map((match) => match[1] ?? "");
     const last = seen.at(-2) ?? "";
     const back = await view(url + location, { headers: { "last-event-id": last } });

@@ -53,8 +53,8 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
 
 /** What only a run that waits, or a call that does, would make succeed. */
 const NEED_ANOTHER = [
-  "DELETE /agents/{name}/permissions/{id}",
   "POST /threads/{thread_id}/runs/{run_id}/resume",
+  "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
 ];
 

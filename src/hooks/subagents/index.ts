@@ -25,7 +25,6 @@ const FOREGROUND: ReadonlySet<string> = new Set(["delegate", "task"]);
 
 export const subagents = defineHook({
   name: "subagents",
-  userMay: "switch",
   tools: [
     ...["list_agents", "delegate", "task", "start_task", "check_tasks", "wait_tasks", "cancel_task"],
     "task_complete",
