@@ -10,8 +10,8 @@ import {
   type StreamEvent,
 } from "../client/client.ts";
 import { newThreadId } from "../core/ids.ts";
-import { answersTo, askingAt } from "./answering.ts";
-import { render } from "./render.ts";
+import { type Ask, answersTo, askingAt } from "./answering.ts";
+import { renderer } from "./render.ts";
 
 export interface ChatOptions {
   readonly url: string;
@@ -31,16 +31,24 @@ export async function chat({ url, agent, thread = newThreadId(), key }: ChatOpti
   const client = createClient({ baseUrl: url, headers });
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: "\n> " });
   process.stdout.write(`Thread ${thread} on ${url}. An empty line or Ctrl-C leaves.\n`);
+  const ask = askingAt(terminal);
+  // It keeps what is typed from here on.
+  const lines = terminal[Symbol.asyncIterator]();
+  let isOpen = true;
+  terminal.once("close", () => {
+    isOpen = false;
+  });
+  await showRuns(client, thread, await goingOn(client, thread, ask), { terminal, ask });
   const leave = () => terminal.close();
   terminal.on("SIGINT", leave);
-  terminal.prompt();
-  for await (const input of terminal) {
+  if (isOpen) terminal.prompt();
+  for await (const input of lines) {
     if (input.trim() === "") break;
     terminal.off("SIGINT", leave);
     const run = { input, ...(agent === undefined ? {} : { agent }) };
-    await showRuns(client, thread, (signal) => client.run(thread, run, signal), terminal);
+    await showRuns(client, thread, (signal) => client.run(thread, run, signal), { terminal, ask });
     terminal.on("SIGINT", leave);
-    terminal.prompt();
+    if (isOpen) terminal.prompt();
   }
   terminal.close();
   return 0;
@@ -66,14 +74,39 @@ const STOPS = [
 
 type Start = (signal: AbortSignal) => AsyncIterable<StreamEvent>;
 
-/** A run, and those with which it goes on once its questions are answered. */
-async function showRuns(client: Client, thread: string, start: Start, terminal: Interface): Promise<void> {
-  for (let next: Start | undefined = start; next; ) {
-    const { runId, asked } = await showRun(client, thread, next, terminal);
-    const answers = asked.length > 0 ? await answersTo(asked, askingAt(terminal)) : undefined;
-    const isOpen = runId !== undefined && answers !== undefined;
-    next = isOpen ? (signal) => client.resume(thread, runId, answers, signal) : undefined;
+/** What was left open on the thread is asked now. */
+async function goingOn(client: Client, thread: string, ask: Ask): Promise<Start | undefined> {
+  try {
+    const asked = await client.interrupts(thread);
+    return await answering(client, thread, { runId: asked[0]?.run_id, asked }, ask);
+  } catch (error) {
+    // Whoever may not look is told when they say something.
+    if (error instanceof ProblemError) return undefined;
+    throw error;
   }
+}
+
+/** Nothing when nothing was asked, or the user leaves it open. */
+async function answering(
+  client: Client,
+  thread: string,
+  { runId, asked }: Shown,
+  ask: Ask,
+): Promise<Start | undefined> {
+  const answers = asked.length > 0 ? await answersTo(asked, ask) : undefined;
+  if (runId === undefined || !answers) return undefined;
+  return (signal) => client.resume(thread, runId, answers, signal);
+}
+
+/** A run, and those with which it goes on once its questions are answered. */
+async function showRuns(
+  client: Client,
+  thread: string,
+  start: Start | undefined,
+  { terminal, ask }: { readonly terminal: Interface; readonly ask: Ask },
+): Promise<void> {
+  for (let next = start; next; )
+    next = await answering(client, thread, await showRun(client, thread, next, terminal), ask);
 }
 
 interface Shown {
@@ -84,6 +117,7 @@ interface Shown {
 
 async function showRun(client: Client, thread: string, start: Start, terminal: Interface): Promise<Shown> {
   const asked: Interrupt[] = [];
+  const render = renderer();
   const away = new AbortController();
   let runId: string | undefined;
   let presses = 0;

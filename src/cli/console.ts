@@ -3,7 +3,7 @@
 import { createInterface, type Interface } from "node:readline";
 import type { AgentHandle } from "../library/handle.ts";
 import { answersTo, askingAt } from "./answering.ts";
-import { render } from "./render.ts";
+import { renderer } from "./render.ts";
 
 export interface ConsoleOptions {
   readonly input?: NodeJS.ReadableStream;
@@ -48,6 +48,7 @@ interface Place {
 
 /** The run that the handle is at, and those with which it goes on once its questions are answered. */
 async function show({ handle, terminal, output, closed }: Place): Promise<void> {
+  const render = renderer();
   let presses = 0;
   const stop = () => void (presses++ === 0 ? handle.interrupt() : handle.cancel()).catch(() => {});
   for (;;) {

@@ -6,17 +6,24 @@ import type { StreamEvent } from "../core/event.ts";
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 
-/** The text to print for an event; empty for what a person need not see. */
-export function render(event: StreamEvent): string {
-  return event.path ? renderNested(event, event.path.length) : renderOwn(event);
+/** Gives the text to print for each event of a run; empty for what a person need not see. */
+export function renderer(): (event: StreamEvent) => string {
+  /** What the subagents at work are called, by where they are: several may be at once. */
+  const names = new Map<string, string>();
+  return (event) => {
+    const { path = [] } = event;
+    const place = event.event === "on_subagent_end" ? placeOf(path, event.data.id) : placeOf(path);
+    const name = names.get(place);
+    if (event.event === "on_subagent_start") names.set(placeOf(path, event.data.id), event.data.name);
+    if (event.event === "on_subagent_end") names.delete(place);
+    if (path.length > 0 && !SHOWN_OF_SUBAGENTS.has(event.event)) return "";
+    const text = renderOwn(event);
+    const who = name !== undefined && event.event !== "on_subagent_start" ? `${styleText("dim", name)} ` : "";
+    return text && `${"  ".repeat(path.length)}${who}${text}`;
+  };
 }
 
-/** Of what subagents say: what they do, set in. */
-function renderNested(event: StreamEvent, depth: number): string {
-  if (!SHOWN_OF_SUBAGENTS.has(event.event)) return "";
-  const text = renderOwn(event);
-  return text && `${"  ".repeat(depth)}${text}`;
-}
+const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
 
 const SHOWN_OF_SUBAGENTS: ReadonlySet<StreamEvent["event"]> = new Set([
   "on_tool_start",

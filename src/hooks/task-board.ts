@@ -117,14 +117,22 @@ export async function changeStatus(
   if (!isThere) throw unknown(id);
 }
 
-/** Ends a task that somebody is at. One that is over, given back or gone stays as it is, so it may be called again. */
+export interface Settlement {
+  readonly id: string;
+  readonly status: "completed" | "failed" | "canceled";
+  /** Who was at it. */
+  readonly by: string;
+}
+
+/** Ends a task of the claimer's. One that is over, gone or somebody else's stays as it is, so it may be called again. */
 export async function settleTask(
   items: ItemStore,
   place: Place,
-  id: string,
-  status: "completed" | "failed" | "canceled",
+  { id, status, by }: Settlement,
 ): Promise<void> {
-  await change({ items, place, id }, (task) => (task.status === "in_progress" ? { ...task, status } : task));
+  await change({ items, place, id }, (task) =>
+    task.status === "in_progress" && task.claimed_by === by ? { ...task, status } : task,
+  );
 }
 
 const refused = (message: string) => new AppError("invalid_request", message);

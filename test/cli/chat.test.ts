@@ -45,7 +45,9 @@ function chatting(url: string, { terminal = false } = {}) {
     child.stdin.write(`${line}\n`);
     return heard;
   };
-  return { say, hear, press: (key: string) => child.stdin.write(key), ended: once(child, "exit") };
+  const press = (key: string) => child.stdin.write(key);
+  const feed = (input: string) => child.stdin.end(input);
+  return { say, hear, press, feed, ended: once(child, "exit") };
 }
 
 async function resultsOn(url: string): Promise<string[]> {
@@ -73,6 +75,27 @@ test("what a run asks is answered at the terminal, and it goes on", async () => 
   await say("All answered.", "");
   expect(await ended).toEqual([0, null]);
   expect(await resultsOn(url)).toEqual(["blue", "it ran\n[exit_code: 0]", "that is enough"]);
+});
+
+test("where the input ends, what is said is said to its end, and a question is left open, for the next time", async () => {
+  const script = [{ say: "Well." }, { call: [execute("echo it ran")] }, { say: "As you like." }];
+  const { url } = await startServer({ script, agents: AGENTS });
+  const piped = async (input: string, cue: string) => {
+    const { hear, feed, ended } = chatting(url);
+    feed(input);
+    await hear(cue);
+    return ended;
+  };
+  expect(await piped("hello\n", "Well.")).toEqual([0, null]);
+  expect(await piped("go\n", "(interrupted: tool_use)")).toEqual([0, null]);
+  const open = (await (await fetch(`${url}/threads/t1/interrupts`)).json()) as { items: unknown[] };
+  expect(open.items).toHaveLength(1);
+
+  const { say, ended } = chatting(url);
+  await say("May it run?", "no, not now");
+  await say("As you like.", "");
+  expect(await ended).toEqual([0, null]);
+  expect(await resultsOn(url)).toEqual(["not now"]);
 });
 
 test("several options are chosen with commas, yes and no with a letter", async () => {

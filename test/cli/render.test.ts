@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { render } from "../../src/cli/render.ts";
+import { renderer } from "../../src/cli/render.ts";
 import type { StreamEvent } from "../../src/core/event.ts";
 
 test("an agent's own mark stands before what it is called", () => {
   const data = { id: "c", call_id: "c", agent: "coder", name: "coder-fix-1", thread_id: "t", run_id: "r" };
-  const shown = render({ event: "on_subagent_start", data: { ...data, prefix: "🤖" } });
+  const shown = renderer()({ event: "on_subagent_start", data: { ...data, prefix: "🤖" } });
   expect(stripVTControlCharacters(shown)).toBe("🤖 coder-fix-1 coder\n");
 });
 
@@ -30,7 +30,22 @@ test("what subagents do is shown, set in; what they say is not", () => {
       data: { id: "call_1", call_id: "call_1", status: "completed", summary: "Fixed." },
     },
   ];
-  expect(stripVTControlCharacters(events.map(render).join(""))).toBe(
-    "⇢ coder-fix-1 coder\n  → look {}\n⇠ completed Fixed.\n",
+  expect(stripVTControlCharacters(events.map(renderer()).join(""))).toBe(
+    "⇢ coder-fix-1 coder\n  coder-fix-1 → look {}\ncoder-fix-1 ⇠ completed Fixed.\n",
+  );
+});
+
+test("of several at work at once each is told from the others", () => {
+  const start = (id: string, name: string): StreamEvent => ({
+    event: "on_subagent_start",
+    data: { id, call_id: "c", agent: "coder", name, thread_id: "t", run_id: "r" },
+  });
+  const looks = (id: string): StreamEvent => ({
+    event: "on_tool_start",
+    ...{ name: "look", path: [id], data: { call_id: "c", args: {} } },
+  });
+  const events = [start("c#1", "coder-fix-1"), start("c#2", "coder-test-2"), looks("c#2"), looks("c#1")];
+  expect(stripVTControlCharacters(events.map(renderer()).slice(2).join(""))).toBe(
+    "  coder-test-2 → look {}\n  coder-fix-1 → look {}\n",
   );
 });

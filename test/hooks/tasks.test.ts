@@ -124,7 +124,7 @@ describe("a claim", () => {
     await expect(claimTask(items, place, "nope", "x")).rejects.toThrow("There is no task `nope`.");
     await expect(claimTask(items, place, "a", "x")).rejects.toThrow("blocked by `done`, `off`.");
     await claimTask(items, place, "done", "x");
-    await settleTask(items, place, "done", "completed");
+    await settleTask(items, place, { id: "done", status: "completed", by: "x" });
     await told(items, [update("off", "canceled")]);
     await expect(claimTask(items, place, "done", "x")).rejects.toThrow("Task `done` is completed.");
     await expect(claimTask(items, place, "off", "x")).rejects.toThrow("Task `off` is canceled.");
@@ -134,7 +134,7 @@ describe("a claim", () => {
   test("is there again for a task that failed", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
-    await settleTask(items, place, "a", "failed");
+    await settleTask(items, place, { id: "a", status: "failed", by: "coder-1" });
     await claimTask(items, place, "a", "coder-2");
     expect(await tasksOn(items, place)).toMatchObject([{ status: "in_progress", claimed_by: "coder-2" }]);
   });
@@ -145,15 +145,24 @@ describe("a settlement", () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder");
     for (const status of ["completed", "completed", "failed"] as const)
-      await settleTask(items, place, "a", status);
+      await settleTask(items, place, { id: "a", status, by: "coder" });
     expect(await statuses(items)).toEqual({ a: "completed" });
   });
 
   test("of a task that was given back, or of none, changes nothing", async () => {
     const items = await board(task("a"));
-    await settleTask(items, place, "a", "failed");
-    await settleTask(items, place, "gone", "failed");
+    await settleTask(items, place, { id: "a", status: "failed", by: "coder" });
+    await settleTask(items, place, { id: "gone", status: "failed", by: "coder" });
     expect(await statuses(items)).toEqual({ a: "pending" });
+  });
+
+  test("is for whoever has the task, not for who had it before", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder-1");
+    await told(items, [update("a", "pending")]);
+    await claimTask(items, place, "a", "coder-2");
+    await settleTask(items, place, { id: "a", status: "failed", by: "coder-1" });
+    expect(await statuses(items)).toEqual({ a: "in_progress" });
   });
 });
 
@@ -205,7 +214,7 @@ test("on a full board the oldest tasks that are over make room, but none that an
   expect(one[0]).toMatch(/^Error: The board has room for 256 tasks/);
   for (const id of ["first", "second"]) {
     await claimTask(items, place, id, "coder");
-    await settleTask(items, place, id, "completed");
+    await settleTask(items, place, { id, status: "completed", by: "coder" });
   }
   expect(await told(items, [create(task("more")), create(task("again"))])).toEqual([
     "On the board: `more`.",

@@ -74,7 +74,7 @@ export async function* attend(team: Team, attended: Attended, run: Run): Stream<
     if (goesOnElsewhere(run.signal) || endsTheRun(error)) throw error;
     // What is in the background does not end because somebody could not wait for it.
     if (child.background && !hasCode(error, "not_found")) throw error;
-    const report = run.signal.aborted ? CANCELLED : { status: "failed" as const, summary: messageOf(error) };
+    const report = run.signal.aborted ? CANCELLED : broken(error);
     await stopNewest(team, child, run);
     child = yield* settle(team, { child, report }, run);
     if (open) yield ended(attended, report);
@@ -90,6 +90,11 @@ async function beginning(team: Team, { child, begin, call }: Attended, run: Run)
   run.signal.throwIfAborted();
   return begin(lineageOf(team, child, call, run));
 }
+
+const broken = (error: unknown): Report => ({
+  status: hasCode(error, "cancelled") ? "cancelled" : "failed",
+  summary: messageOf(error),
+});
 
 /** A run that waits for an answer, or for a result from outside. */
 const waits = ({ status, stop_reason }: Ending) => status === "interrupted" && stop_reason !== "interrupt";

@@ -46,7 +46,7 @@ export async function* enlist(
     const child: Child = {
       thread_id: newThreadId(),
       ...{ number: ++number, message_id, call_id: call.id, index, agent, background, status: "running" },
-      name: instanceName(agent, task.task, number),
+      name: instanceName({ agent, task: task.task, number, parent: run.lineage?.name }),
       task: cut(task.task, MAX_TASK_CHARS),
       ...(task.task_id === undefined ? {} : { task_id: task.task_id }),
     };
@@ -71,7 +71,7 @@ export function beginner(team: Team, { task, child }: { task: Task; child: Child
     try {
       return await begin();
     } catch (error) {
-      await settleTask(items, place, task_id, "failed");
+      await settleTask(items, place, { id: task_id, status: "failed", by: name });
       throw error;
     }
   };

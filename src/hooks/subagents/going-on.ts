@@ -12,7 +12,7 @@ import type { RunRecord } from "../../core/stores.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Child } from "./children.ts";
 import { lineageOf } from "./lineage.ts";
-import type { ChildThread } from "./outcome.ts";
+import { type ChildThread, STOPPED } from "./outcome.ts";
 import type { Team } from "./team.ts";
 
 /** How often it is looked whether a child goes on that waits for a result from outside, in ms. */
@@ -73,12 +73,14 @@ async function nextRun(
   run: Run,
 ): Promise<RunRecord | "left"> {
   for (;;) {
+    const { messages } = await subagents.thread(run.owner, record.thread_id);
     const newest = await subagents.newest(run.owner, record.thread_id);
     if (!newest) throw new AppError("not_found", "Its thread was deleted.");
     if (newest.id !== record.id) return newest;
+    if (unanswered(messages).length === 0) throw new AppError("not_found", "Its thread was cleared.");
     run.signal.throwIfAborted();
     if (until?.aborted || (child.background && run.interruptRequested())) return "left";
-    if (run.interruptRequested()) throw new AppError("cancelled", "Stopped before it had finished.");
+    if (run.interruptRequested()) throw new AppError("cancelled", STOPPED);
     await sleep(LOOK_MS, undefined, { signal: run.signal, ref: false });
   }
 }

@@ -39,6 +39,7 @@ export interface ChildThread {
   readonly state: Readonly<Record<string, unknown>>;
 }
 
+export const STOPPED = "Stopped before it had finished.";
 export const CANCELLED: Report = { status: "cancelled", summary: "Cancelled." };
 
 /** Of a run that has ended and waits for nobody. */
@@ -55,7 +56,7 @@ export function reportOn(ending: Ending, runId: string, { messages, state }: Chi
     case "cancelled":
       return CANCELLED;
     case "interrupted":
-      return { status: "cancelled", summary: sentences("Stopped before it had finished.", said) };
+      return { status: "cancelled", summary: sentences(STOPPED, said) };
     default: {
       const { error, stop_reason = "error" } = ending;
       const why = error ? `${error.message} (${error.code})` : `It ended at its limit (${stop_reason}).`;

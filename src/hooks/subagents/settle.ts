@@ -23,7 +23,11 @@ export async function* settle(
   const items = child.run_id === undefined ? undefined : team.items;
   const becomes = status === "cancelled" ? "canceled" : status;
   if (items && child.task_id !== undefined)
-    await settleTask(items, { owner, root: rootOf(run) }, child.task_id, becomes).catch(ignoreRefusal);
+    await settleTask(
+      items,
+      { owner, root: rootOf(run) },
+      { id: child.task_id, status: becomes, by: child.name },
+    ).catch(ignoreRefusal);
   if (items && status === "failed" && team.agent.hooks.reflections)
     await recordFailure(items, { owner, agent: child.agent }, { task: child.task, summary }).catch(
       ignoreRefusal,
