@@ -16,6 +16,8 @@ const STATE_KEY = "interrupts";
 
 const Kept = Interrupt.extend({ answer: Answer.optional() });
 type Kept = z.infer<typeof Kept>;
+const Slot = z.record(z.string(), z.unknown());
+const NONE: ReadonlyMap<string, Kept> = new Map();
 
 export interface Question {
   readonly call: ToolCall;
@@ -170,10 +172,12 @@ export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[]
   return [...kept(state).values()].flatMap(({ answer, ...interrupt }) => (answer ? [] : [interrupt]));
 }
 
-function kept(state: ReadonlyMap<string, unknown>): Map<string, Kept> {
-  const slot = z.record(z.string(), z.unknown()).safeParse(state.get(STATE_KEY)).data ?? {};
+function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, Kept> {
+  const slot = state.get(STATE_KEY);
+  // Almost always, and looked at for every call.
+  if (slot === undefined) return NONE;
   return new Map(
-    Object.entries(slot).flatMap(([id, value]) => {
+    Object.entries(Slot.safeParse(slot).data ?? {}).flatMap(([id, value]) => {
       const known = Kept.safeParse(value).data;
       return known ? [[id, known] as const] : [];
     }),

@@ -11,6 +11,7 @@ const STATE_KEY = "subagents";
 /** Past it the oldest that have ended are forgotten. */
 const MAX_CHILDREN = 200;
 
+const Slot = z.record(z.string(), z.unknown());
 const Kept = z.object({
   /** Counts the children of the thread. */
   number: z.int(),
@@ -40,7 +41,7 @@ export const hasEnded = ({ status }: Child) => status !== "running" && status !=
 
 /** In the order in which they were begun. */
 export function childrenOf({ state }: Run): Child[] {
-  const slot = z.record(z.string(), z.unknown()).safeParse(state.get(STATE_KEY)).data ?? {};
+  const slot = Slot.safeParse(state.get(STATE_KEY)).data ?? {};
   return Object.entries(slot)
     .flatMap(([thread_id, value]) => {
       const kept = Kept.safeParse(value).data;
