@@ -47,7 +47,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
     outcome = outcomeOf(error, run.signal);
   }
-  if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome));
+  if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome), input);
   yield* afterAgent(agent, run, outcome);
   yield closing(run, outcome);
   return outcome;
@@ -87,15 +87,15 @@ function partsOf(agent: Agent, run: LiveRun, input: RunInput): LoopParts {
     callModel: modelOnion(agent, run),
     callTool: toolOnion(agent, run, input.begun),
     prepare: () => prepare(agent, run),
-    answer: (calls, reason) => answerCalls(calls, reason, run),
+    answer: (calls, reason) => answerCalls(calls, () => reason, run),
   };
 }
 
 /** The run's own messages join the thread, once. What they cut short is answered first. */
-async function* receive(run: LiveRun, { input }: RunInput): Stream<void> {
-  const news = unknownTo(run.messages, input);
+async function* receive(run: LiveRun, begin: RunInput): Stream<void> {
+  const news = unknownTo(run.messages, begin.input);
   if (news.length > 0) {
-    yield* answerOpenCalls(run, "Interrupted: a new message came before this call was run.");
+    yield* answerOpenCalls(run, "Interrupted: a new message came before this call was run.", begin);
     yield* forgetInterrupts(run);
   }
   yield* append(run, ...news);
@@ -151,22 +151,26 @@ function toolOnion(agent: Agent, run: LiveRun, begun: ReadonlySet<string>): Call
   );
 }
 
-const OUTCOME_UNKNOWN = failed(
-  "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.",
-);
+const UNKNOWN =
+  "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
+const OUTCOME_UNKNOWN = failed(UNKNOWN);
 
 /** After a crash a call that had begun is run again only if a second time does no harm. */
 function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boolean {
   return !begun.has(call.id) || Boolean(tool?.annotations.readOnly || tool?.annotations.idempotent);
 }
 
-/** Whatever ends a run, no call is left without a result. */
-async function* answerOpenCalls(run: LiveRun, reason: string): Stream<void> {
-  yield* answerCalls(unanswered(run.messages), reason, run);
+/** Whatever ends a run, no call is left without a result. Of one that an earlier attempt has begun nobody can tell. */
+async function* answerOpenCalls(run: LiveRun, reason: string, { begun }: RunInput): Stream<void> {
+  yield* answerCalls(unanswered(run.messages), ({ id }) => (begun.has(id) ? UNKNOWN : reason), run);
 }
 
-async function* answerCalls(calls: readonly ToolCall[], reason: string, run: LiveRun): Stream<void> {
-  yield* append(run, ...calls.map((call) => toolMessage(call, "", reason)));
+async function* answerCalls(
+  calls: readonly ToolCall[],
+  reasonFor: (call: ToolCall) => string,
+  run: LiveRun,
+): Stream<void> {
+  yield* append(run, ...calls.map((call) => toolMessage(call, "", reasonFor(call))));
   yield* settleInterrupts(
     run,
     calls.map(({ id }) => id),

@@ -7,6 +7,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { NODE_ENV } from "../support/node.ts";
 import type { Journal } from "./journal.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -177,7 +178,7 @@ export class Replicas {
   }
 
   #environment(name: string): Record<string, string> {
-    return { PATH: process.env.PATH ?? "", NODE_NO_WARNINGS: "1", ...this.#options.env, REPLICA: name };
+    return { ...NODE_ENV, ...this.#options.env, REPLICA: name };
   }
 
   #logFile(name: string): string {

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
+import { NODE_ENV } from "../support/node.ts";
 import { startServer } from "../support/server.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -24,11 +25,7 @@ function chatting(url: string, { terminal = false } = {}) {
   const [program, args] = terminal
     ? ["script", ["-qefc", [process.execPath, ...command].join(" "), "/dev/null"]]
     : [process.execPath, command];
-  const env = {
-    PATH: process.env.PATH ?? "",
-    NODE_NO_WARNINGS: "1",
-    ...(terminal ? { TERM: "xterm" } : { NO_COLOR: "1" }),
-  };
+  const env = { ...NODE_ENV, ...(terminal ? { TERM: "xterm" } : { NO_COLOR: "1" }) };
   const child = spawn(program, args, { env });
   onTestFinished(() => void child.kill("SIGKILL"));
   let text = "";

@@ -355,6 +355,21 @@ describe("going on", () => {
     expect(toolMessages(messages).find((m) => m.tool_call_id === "c3")?.content).toBe("done");
   });
 
+  test("after a crash nobody says of a call that had begun that it was not run, also when the run is cancelled", async () => {
+    const crashed = conversation()
+      .user("go")
+      .assistant("", { id: "c1", name: "pay", args: {} }, { id: "c2", name: "pay", args: {} }).messages;
+    const { messages, outcome } = await play({
+      say: null,
+      input: { messages: crashed, begun: new Set(["c1"]), attempt: 2, signal: AbortSignal.abort() },
+    });
+    expect(outcome.status).toBe("cancelled");
+    expect(toolMessages(messages).map(({ error }) => error)).toEqual([
+      expect.stringMatching(/^Outcome unknown/),
+      "Cancelled before it was run.",
+    ]);
+  });
+
   test("messages sent while it works are taken in before the next model call, once", async () => {
     const sent = userMessage("in French, please");
     const { messages } = await play({

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { NODE_ENV } from "../support/node.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);
 
@@ -11,7 +12,7 @@ const EXAMPLES = new URL("../../examples/", import.meta.url);
 export async function program(file: string, args: readonly string[], env: Record<string, string> = {}) {
   const path = fileURLToPath(new URL(file, EXAMPLES));
   const child = spawn(process.execPath, [path, ...args], {
-    env: { PATH: process.env.PATH ?? "", NODE_NO_WARNINGS: "1", NO_COLOR: "1", ...env },
+    env: { ...NODE_ENV, NO_COLOR: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));

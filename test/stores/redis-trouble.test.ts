@@ -90,11 +90,13 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     for (const each of results) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
     await durable?.start();
     await expect
-      .poll(() =>
-        stores.ping().then(
-          () => true,
-          () => false,
-        ),
+      .poll(
+        () =>
+          stores.ping().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 10_000 },
       )
       .toBe(true);
     expect(await stores.threads.get(ADA, "u")).toBeUndefined();
@@ -130,11 +132,13 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     await expect(stores.ping()).rejects.toMatchObject(unavailable);
     await durable?.resume();
     await expect
-      .poll(() =>
-        stores.ping().then(
-          () => true,
-          () => false,
-        ),
+      .poll(
+        () =>
+          stores.ping().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 10_000 },
       )
       .toBe(true);
     await stores.events.append(claim.lease, [note("x"), done()]);
@@ -152,11 +156,13 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     await new Promise((resolve) => setTimeout(resolve, 1300));
     await durable?.start();
     await expect
-      .poll(() =>
-        other.ping().then(
-          () => true,
-          () => false,
-        ),
+      .poll(
+        () =>
+          other.ping().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 10_000 },
       )
       .toBe(true);
     const { runs } = other;

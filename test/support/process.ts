@@ -6,6 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { NODE_ENV } from "./node.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
@@ -24,7 +25,7 @@ export interface ServerProcess extends Skein {
 /** Runs `skein …`. Killed, if it still runs, when the test has finished. */
 export function skein(args: readonly string[], env: Record<string, string>): Skein {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH ?? "", NODE_NO_WARNINGS: "1", ...env },
+    env: { ...NODE_ENV, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let text = "";

@@ -87,6 +87,8 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
     autoPipeliningIgnoredCommands: ["ssubscribe", "sunsubscribe"],
     shardedSubscribers: true,
     clusterRetryStrategy: backoff,
+    // How long it is waited for what a node says of the cluster.
+    slotsRefreshTimeout: deadlineMs,
     redisOptions: { ...connection(deadlineMs), ...access },
   });
   cluster.on("error", ignore);

@@ -1,0 +1,9 @@
+// The environment of Node programs that tests start: as bare as a new machine's, but for what was compiled before.
+
+const { PATH = "", NODE_COMPILE_CACHE } = process.env;
+
+export const NODE_ENV: Readonly<Record<string, string>> = {
+  PATH,
+  NODE_NO_WARNINGS: "1",
+  ...(NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {}),
+};
