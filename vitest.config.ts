@@ -16,7 +16,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: docker,
           // Most of the time a test waits: for a process, or a timer.
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },
