@@ -168,7 +168,7 @@ function ending(it: It): void {
 
   test("keeps what a command printed before its timeout, and its last words", async () => {
     const result = await execute(it(), "trap 'echo bye; exit 3' TERM; echo hello; while :; do :; done", {
-      timeoutMs: 500,
+      timeoutMs: 2000,
     });
     expect(result).toEqual({ output: "hello\nbye\n", omitted: 0, exitCode: 3, ended: "timeout" });
   });
