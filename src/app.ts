@@ -77,9 +77,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => apiKeys?.close());
     const stores = await openStores(config);
     closers.push(() => stores.close());
-    // In the database threads stay until they are deleted.
-    const threadMs = config.store === "sqlite" ? Number.POSITIVE_INFINITY : config.retention.threads;
-    const quotas = createQuotas(stores.quotas, config.quotas, { threadMs });
+    const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config) });
     const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
 
@@ -211,30 +209,30 @@ function openBackends(config: ServerConfig, { sandboxes, bus, shared }: Stores, 
   });
 }
 
-/**
- * Threads in the database stay until they are deleted; what is in memory or in Redis has its time. Whoever calls it closes
- * them.
- */
-export async function openStores({
-  store,
-  data_dir,
-  redis,
-  limits,
-  retention,
-}: ServerConfig): Promise<Stores> {
+/** How long an unused thread is kept, in ms. Without a setting the database keeps threads until they are deleted. */
+function threadTtl({ store, retention }: ServerConfig): number {
+  return retention.threads ?? (store === "sqlite" ? Number.POSITIVE_INFINITY : HOUR);
+}
+
+const HOUR = 3_600_000;
+
+/** The caller closes them. */
+export async function openStores(config: ServerConfig): Promise<Stores> {
+  const { store, data_dir, redis, limits, retention } = config;
   const all = {
+    threadTtlMs: threadTtl(config),
+    interruptedTtlMs: retention.interrupted_threads,
     queueLength: limits.queued_runs,
     tenantQueueLength: limits.waiting_threads,
     eventRetentionMs: retention.events,
     sweepMs: retention.sweep,
   };
   if (store === "sqlite") return createSqliteStores({ dataDir: data_dir, ...all });
-  const times = { threadTtlMs: retention.threads, interruptedTtlMs: retention.interrupted_threads };
   if (store === "redis") {
     const { url, lease: leaseMs, wait_replicas: waitReplicas } = redis;
-    return createRedisStores({ ...{ url, leaseMs, waitReplicas }, ...times, ...all });
+    return createRedisStores({ ...{ url, leaseMs, waitReplicas }, ...all });
   }
-  return createMemoryStores({ maxBytes: retention.memory_bytes, ...times, ...all });
+  return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
 }
 
 /** For the command line and the server alike: whoever calls it closes them. */

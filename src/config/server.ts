@@ -68,7 +68,7 @@ const Limits = z.strictObject({
 const Streams = z.strictObject({ heartbeat: Interval.prefault("10s"), stall: Interval.prefault("30s") });
 
 const Retention = z.strictObject({
-  threads: Interval.prefault("1h"),
+  threads: Interval.optional(),
   interrupted_threads: Interval.prefault("24h"),
   events: Interval.prefault("24h"),
   sweep: Interval.prefault("5m"),

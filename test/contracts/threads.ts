@@ -16,11 +16,13 @@ import {
   state,
 } from "../stores/fixture.ts";
 import { beginningContract } from "./threads-beginning.ts";
+import { lifeContract } from "./threads-life.ts";
 import { lineageContract } from "./threads-lineage.ts";
 
 export function threadsContract(open: Open): void {
   beginningContract(open);
   lineageContract(open);
+  lifeContract(open);
   describe("threads", () => {
     test("are created once", () =>
       inWorld(open, async ({ stores: { threads } }) => {

@@ -328,6 +328,19 @@ describe("a database", () => {
     expect(countRows()).toEqual([250, 250, 250, 0, 0, 0, 0, 0]);
   });
 
+  test("is swept of threads whose time is up when it is opened", async () => {
+    const stores = createSqliteStores({ path: path(), now: () => 0 });
+    for (let n = 0; n < 250; n++)
+      await claimed(stores, `t${n}`).then(({ lease }) => stores.events.append(lease, [done()]));
+    await stores.close();
+    const again = createSqliteStores({ path: path(), now: () => HOUR, threadTtlMs: HOUR });
+    expect((await again.threads.list(ADA, { limit: 10 })).items).toEqual([]);
+    // The sweep goes on in steps; each lets others work.
+    for (let n = 0; n < 5; n++) await new Promise(setImmediate);
+    await again.close();
+    expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+  });
+
   test("keeps threads for ever, unless they are given a time", async () => {
     await inWorld(open, async ({ stores, advance }) => {
       await stores.threads.create(ADA, { id: "t", metadata: {} });

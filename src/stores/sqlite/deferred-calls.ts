@@ -9,6 +9,7 @@ import {
 import { noSuchThread, tooManyDeferredCalls } from "../refusals.ts";
 import type { Engine } from "./engine.ts";
 import { ownerOf, ownerText } from "./keys.ts";
+import { hasEnded } from "./lifetime.ts";
 
 interface CallRow {
   readonly owner: string;
@@ -54,10 +55,11 @@ export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): Def
       SELECT owner, thread_id, min(due_at) AS due,
         row_number() OVER (PARTITION BY json_extract(owner, '$[0]') ORDER BY min(due_at)) AS turn
       FROM deferred_calls AS calls
-      WHERE due_at <= ? AND EXISTS (
-        SELECT 1 FROM threads WHERE owner = calls.owner AND id = calls.thread_id AND status <> 'busy')
+      WHERE due_at <= ?1 AND EXISTS (
+        SELECT 1 FROM threads WHERE owner = calls.owner AND id = calls.thread_id AND status <> 'busy'
+            AND NOT ${hasEnded(3, 4)})
       GROUP BY owner, thread_id)
-    ORDER BY turn, due LIMIT ?`);
+    ORDER BY turn, due LIMIT ?2`);
   const hold = database.query(`UPDATE deferred_calls SET due_at = ? WHERE ${IN_THREAD} AND ${IS_DUE}`);
   const selectDueCalls = database.query<Pick<CallRow, "call_id">>(
     `SELECT call_id FROM deferred_calls WHERE ${IN_THREAD} AND ${IS_DUE}`,
@@ -94,12 +96,13 @@ export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): Def
     },
 
     async deliver(tokenHash, reply) {
-      lifetime.dropThreads();
+      const call = database.read(() => selectByToken.get(tokenHash));
+      if (!call) return undefined;
+      lifetime.visit(call.owner, call.thread_id);
       const row = database.write("durable", () => {
         const delivered = deliver.run(JSON.stringify(reply), now(), tokenHash, now());
         return delivered > 0 ? selectByToken.get(tokenHash) : undefined;
       });
-      if (row) lifetime.visit(row.owner, row.thread_id);
       return callOf(row);
     },
 
@@ -108,9 +111,8 @@ export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): Def
     },
 
     async due(limit) {
-      lifetime.dropThreads();
       return database.write("fast", () =>
-        selectDue.all(now(), limit).map(({ owner, thread_id }) => {
+        selectDue.all(now(), limit, ...lifetime.ended()).map(({ owner, thread_id }) => {
           hold.run(now() + leaseMs, owner, thread_id, now());
           const calls = selectDueCalls.all(owner, thread_id, now());
           return { owner: ownerOf(owner), thread_id, call_ids: calls.map(({ call_id }) => call_id) };

@@ -6,11 +6,15 @@ import type { Database } from "./database.ts";
 /** Deleted in one go. In between, others get their turn. */
 const CHUNK = 100;
 
+/** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
+export const hasEnded = (a: number, b: number) =>
+  `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
+
 export interface Lifetime {
   /** A thread is about to be read or written: its time begins anew, unless it is up already. */
   visit(owner: string, threadId: string): void;
-  /** Forgets the threads whose time is up. */
-  dropThreads(): void;
+  /** Threads last used at the first time or before have ended; interrupted ones at the second. */
+  ended(): [number, number];
   /** Looks for what is due, now and every `sweepMs`, until `stop`. */
   start(): void;
   stop(): void;
@@ -18,9 +22,10 @@ export interface Lifetime {
 
 export function createLifetime(database: Database, limits: Limits): Lifetime {
   const { now, threadTtlMs, interruptedTtlMs, eventRetentionMs, sweepMs } = limits;
-  const DUE = "status <> 'busy' AND used_at <= ?1 AND (outcome <> 'interrupted' OR used_at <= ?2)";
-  const dropThread = database.query(`DELETE FROM threads WHERE owner = ?3 AND id = ?4 AND ${DUE}`);
-  const dropThreads = database.query(`DELETE FROM threads WHERE ${DUE}`);
+  const dropThread = database.query(`DELETE FROM threads WHERE owner = ?3 AND id = ?4 AND ${hasEnded(1, 2)}`);
+  const dropThreads = database.query(`
+    DELETE FROM threads WHERE (owner, id) IN (
+      SELECT owner, id FROM threads WHERE ${hasEnded(1, 2)} ORDER BY used_at LIMIT ${CHUNK})`);
   const use = database.query("UPDATE threads SET used_at = ? WHERE owner = ? AND id = ?");
   const ended = database.query<{ owner: string; thread_id: string; id: string }>(`
     SELECT owner, thread_id, id FROM runs WHERE has_events = 1 AND ended_at <= ? ORDER BY ended_at LIMIT ${CHUNK}`);
@@ -32,19 +37,15 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
   let timer: NodeJS.Timeout | undefined;
   let rest: NodeJS.Immediate | undefined;
 
-  const due = () => [now() - threadTtlMs, now() - Math.max(threadTtlMs, interruptedTtlMs)];
-
   const lifetime: Lifetime = {
     visit(owner, threadId) {
       if (!isLimited) return;
       database.write("fast", () => {
-        dropThread.run(...due(), owner, threadId);
+        dropThread.run(...lifetime.ended(), owner, threadId);
         use.run(now(), owner, threadId);
       });
     },
-    dropThreads() {
-      if (isLimited) database.write("fast", () => dropThreads.run(...due()));
-    },
+    ended: () => [now() - threadTtlMs, now() - Math.max(threadTtlMs, interruptedTtlMs)],
     start() {
       timer = setInterval(sweep, sweepMs).unref();
       sweep();
@@ -57,9 +58,14 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
   return lifetime;
 
   function sweep(): void {
-    lifetime.dropThreads();
     clearImmediate(rest);
-    if (dropSomeEvents() === CHUNK) rest = setImmediate(sweep);
+    const threads = dropSomeThreads();
+    const runs = dropSomeEvents();
+    if (threads === CHUNK || runs === CHUNK) rest = setImmediate(sweep);
+  }
+
+  function dropSomeThreads(): number {
+    return isLimited ? database.write("fast", () => dropThreads.run(...lifetime.ended())) : 0;
   }
 
   function dropSomeEvents(): number {

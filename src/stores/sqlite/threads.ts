@@ -7,6 +7,7 @@ import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
 import type { Engine } from "./engine.ts";
 import { ownerText, type ThreadKey } from "./keys.ts";
+import { hasEnded } from "./lifetime.ts";
 
 interface ThreadRow {
   readonly id: string;
@@ -33,10 +34,10 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
       SELECT ${COLUMNS} FROM threads
       WHERE owner = ?1 AND (updated_at, id) < (?2, ?3)
         AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
-        ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+        AND NOT ${hasEnded(8, 9)} ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
   // Two, because each is served by an index of its own.
   const selectAny = pageOfThreads("");
-  const selectBelow = pageOfThreads("AND parent_thread IS ?8");
+  const selectBelow = pageOfThreads("AND parent_thread IS ?10");
   const change = database.query(`
     UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
       metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
@@ -80,10 +81,9 @@ export function sqliteThreads({ database, changes, writer, lifetime, limits: { n
     },
 
     async list(owner, { limit, cursor, agent, status, q, parent, children }) {
-      lifetime.dropThreads();
       const { updatedAt, id } = cursor === undefined ? NEWEST : decodePosition(cursor);
       const filter = [agent ?? null, status ?? null, folded(q)];
-      const values = [ownerText(owner), updatedAt, id, ...filter, limit + 1];
+      const values = [ownerText(owner), updatedAt, id, ...filter, limit + 1, ...lifetime.ended()];
       const rows = database.read(() =>
         children && parent === undefined
           ? selectAny.all(...values)
