@@ -15,7 +15,7 @@ import { given } from "../lib/given.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 import { misfitsOf, overridden, told } from "./overrides.ts";
-import { chosenTools } from "./tool-choice.ts";
+import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface BuildOptions {
   readonly backend?: Backend;
@@ -46,6 +46,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
       ...catalogue.tools(),
       ...tools.filter((tool) => !taken.has(tool.name)),
     ]),
+    without: leftOut(definition.tools, catalogue.hooks),
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(misfitsOf(faults)))] : []),
       ...activeHooks(definition, catalogue.hooks).map((hook) =>
@@ -71,11 +72,6 @@ function ignoring(what: string): Hook {
 function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): InterruptPolicy {
   const { expires_after, on_expiry: onExpiry, unattended } = interrupts;
   return { onExpiry, unattended, ...given({ expiresAfterMs: expires_after }) };
-}
-
-/** The names of the server's own tools and of those that hooks bring: a tenant's tool cannot take their place. */
-export function reservedNames({ tools, hooks }: Catalogue): ReadonlySet<string> {
-  return new Set([...tools().map(({ name }) => name), ...hooks.flatMap((hook) => hook.tools ?? [])]);
 }
 
 /** In the catalogue's order, whatever the order in the YAML. */

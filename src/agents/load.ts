@@ -15,7 +15,7 @@ import { automaticModel } from "./model-choice.ts";
 import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
 import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
-import { isPattern } from "./tool-choice.ts";
+import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface AgentsSource {
   /** `file:` in it starts from its folder. */
@@ -171,19 +171,36 @@ function sharingFaults(drafts: readonly Drafted[]): Fault[] {
 const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optional() });
 
 /** What does not keep the server from starting. */
-function doubtsOf({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[] {
-  const doubts: Fault[] = namedTools(fields).flatMap((name, index) => {
-    const isKnown =
-      isPattern(name) || name.startsWith("mcp__") || catalogue.tools().some((tool) => tool.name === name);
-    const message =
-      "is no tool of the server's own; the agent has it where a tenant has registered one of that name";
-    return isKnown ? [] : [{ path: [...placeOf("tools"), index], message: `\`${name}\` ${message}` }];
-  });
+function doubtsOf(draft: Draft, catalogue: Catalogue): Fault[] {
+  const { fields, placeOf } = draft;
+  const doubts = [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue)];
   const model = modelSpecOf(fields);
   const key = model && catalogue.missingKey(model);
   if (!key) return doubts;
   const message = `environment variable \`${key}\` is not set; until it is, calls to its model will fail`;
   return [...doubts, { path: placeOf("model"), message }];
+}
+
+/** Names that may be those of tools which tenants register. */
+function unknownTools({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[] {
+  const builtIn = reservedNames(catalogue);
+  return namedTools(fields).flatMap((name, index) => {
+    if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return [];
+    const meant = didYouMean(name, builtIn) || ".";
+    const message = `\`${name}\` is not a built-in tool${meant} Only tenants that have registered a tool of that name have it.`;
+    return [{ path: [...placeOf("tools"), index], message }];
+  });
+}
+
+/** `subagents` of an agent whose `tools` leave out all that it takes to give them tasks. */
+function idleTeam({ fields, placeOf }: Draft, { hooks }: Catalogue): Fault[] {
+  const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
+  const without = leftOut(namedTools(fields), hooks);
+  const isIdle = needed.length > 0 && needed.every((name) => without.has(name));
+  const hasTeam = Array.isArray(fields.subagents) && fields.subagents.length > 0;
+  if (!hasTeam || !isIdle) return [];
+  const message = `get no tasks: \`tools\` names built-in tools, and none of ${needed.join(", ")}`;
+  return [{ path: placeOf("subagents"), message }];
 }
 
 const modelSpecOf = ({ model }: Draft["fields"]) => ModelSpec.safeParse(model).data;

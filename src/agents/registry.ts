@@ -6,12 +6,12 @@ import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";
-import { activeHooks, type BuildOptions, buildAgent, keepModels, reservedNames } from "./build.ts";
+import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { requestedModel } from "./model-choice.ts";
 import { changeable, type Misfit, misfitsOf, overridden } from "./overrides.ts";
-import { chosenTools } from "./tool-choice.ts";
+import { chosenTools, reservedNames } from "./tool-choice.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
 export const AgentInfo = z

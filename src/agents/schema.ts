@@ -4,7 +4,6 @@ import { z } from "zod";
 import { AgentFields, ModelSpec } from "../core/agent.ts";
 import { messageOf } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";
-import type { Tool } from "../core/tool.ts";
 import { didYouMean } from "../lib/nearest.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isPattern, toolMatcher } from "./tool-choice.ts";
@@ -44,7 +43,12 @@ function agentSchema({ backends, hooks, tools }: Parts) {
     backend: backends
       .optional()
       .describe("Where the agent's files and commands live. Without one it has none."),
-    tools: z.array(toolName(tools())).default([]).describe("Names and globs of tools."),
+    tools: z
+      .array(toolName(tools().map(({ name }) => name)))
+      .default([])
+      .describe(
+        "Names and globs of tools. As soon as one names a built-in tool, the agent has only the built-in tools that are named.",
+      ),
     permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
       .optional()
       .describe("Which calls run, which are refused, and which a person is asked about: short for the hook."),
@@ -80,8 +84,7 @@ function hookSetting({ options }: HookDefinition) {
   return z.union([needsNothing ? z.boolean() : z.literal(false), options]);
 }
 
-function toolName(tools: readonly Tool[]) {
-  const names = tools.map(({ name }) => name);
+function toolName(names: readonly string[]) {
   return z
     .string()
     .min(1)

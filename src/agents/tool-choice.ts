@@ -1,7 +1,9 @@
 // Which tools an agent's `tools:` list stands for: names, and globs that may stand for none.
 
+import type { HookDefinition } from "../core/hook.ts";
 import type { Tool } from "../core/tool.ts";
 import { globMatcher } from "../lib/glob.ts";
+import type { Catalogue } from "./catalogue.ts";
 
 export const isPattern = (text: string) => /[*?[{]/.test(text);
 
@@ -17,4 +19,21 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
   for (const tool of tools)
     if (!chosen.has(tool.name) && matchers.some((matches) => matches(tool.name))) chosen.set(tool.name, tool);
   return [...chosen.values()];
+}
+
+/**
+ * The tools of hooks that an agent is not given: none, unless its list names one of them, by itself or by a glob. Then
+ * all that the list does not name.
+ */
+export function leftOut(choice: readonly string[], hooks: readonly HookDefinition[]): ReadonlySet<string> {
+  const matchers = choice.map(toolMatcher);
+  const names = hooks.flatMap(({ tools = [] }) => tools);
+  const others = names.filter((name) => !matchers.some((matches) => matches(name)));
+  return new Set(others.length < names.length ? others : []);
+}
+
+/** The names of the server's own tools and of those that hooks bring: a tenant's tool cannot take their place. */
+export function reservedNames({ tools, hooks }: Pick<Catalogue, "tools" | "hooks">): ReadonlySet<string> {
+  const ofHooks = hooks.flatMap(({ tools = [], fixedTools = [] }) => [...tools, ...fixedTools]);
+  return new Set([...tools().map(({ name }) => name), ...ofHooks]);
 }

@@ -140,6 +140,8 @@ export interface Agent {
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly tools: readonly Tool[];
+  /** Names of tools that its hooks must not give it. */
+  readonly without?: ReadonlySet<string>;
   /** In order, first outermost. */
   readonly hooks: readonly Hook[];
   /** Model calls in one run; 0 = no limit. */

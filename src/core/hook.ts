@@ -65,8 +65,10 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** Its key under `hooks:` in agents.yaml. */
   readonly name: string;
   readonly options: S;
-  /** The names of the tools that it registers: no other tool may have one of them. */
+  /** The names of the tools that it registers: no other tool may have one of them, and `tools:` chooses among them. */
   readonly tools?: readonly string[];
+  /** The same for those that it cannot do without: `tools:` does not leave them out. */
+  readonly fixedTools?: readonly string[];
   /**
    * What users may change of it for runs of their own: whether it is on, or its options as well. Without it nothing, as
    * befits what protects the operator, the tenant or other users, or gives an agent tools.

@@ -26,7 +26,7 @@ import { failed, type ToolResult } from "./tool.ts";
  * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling threw.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
-  const run = liveRun(input, agent.name, agent.interrupts ?? OPEN_ENDED);
+  const run = liveRun(input, { interrupts: OPEN_ENDED, ...agent });
   yield opening(agent, run);
   for (const id of lateAnswers(run))
     yield warning(

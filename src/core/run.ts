@@ -67,20 +67,29 @@ export interface LiveRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
+  /** Names that no tool is registered under. */
+  readonly without: ReadonlySet<string>;
   /** The names of the tools that the model was shown last. */
   offered: readonly string[];
   usage: Usage;
 }
 
-export function liveRun(input: RunInput, agent: string, interrupts: InterruptPolicy): LiveRun {
+export interface RunningAgent {
+  readonly name: string;
+  readonly interrupts: InterruptPolicy;
+  readonly without?: ReadonlySet<string>;
+}
+
+export function liveRun(input: RunInput, { name, interrupts, without }: RunningAgent): LiveRun {
   const { id, threadId, owner, attempt, signal, settings, backend, lineage } = input;
   return {
-    ...{ id, threadId, owner, attempt, signal, settings, agent, interrupts },
+    ...{ id, threadId, owner, attempt, signal, settings, agent: name, interrupts },
     interruptRequested: () => input.interruptRequested(),
     messages: [...input.messages],
     state: new Map(input.state),
     tools: new Map(),
     values: createValues(),
+    without: without ?? new Set(),
     offered: [],
     answers: input.answers ?? [],
     usage: input.usage,
@@ -92,10 +101,11 @@ export function liveRun(input: RunInput, agent: string, interrupts: InterruptPol
 export const rootOf = ({ threadId, lineage }: Run) => lineage?.root ?? threadId;
 
 /**
- * Offers a tool to the model for this run. The first of a name wins: a later one is refused, so that
- * nothing can shadow a tool that is there.
+ * Offers a tool to the model for this run, unless the agent's configuration leaves it out. The first of a name wins: a
+ * later one is refused, so that nothing can shadow a tool that is there.
  */
 export function registerTool(run: Run, tool: Tool): void {
+  if (live(run).without.has(tool.name)) return;
   if (run.tools.has(tool.name)) throw new Error(`Tool \`${tool.name}\` is registered already.`);
   live(run).tools.set(tool.name, tool);
 }

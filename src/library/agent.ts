@@ -34,7 +34,10 @@ export interface AgentOptions
   /** `provider:model`, a map, or a model of one's own. Default: whatever the environment has a key for. */
   readonly model?: ModelSpec | Model;
   readonly system_prompt?: string | readonly { readonly id: string; readonly text: string }[];
-  /** One's own, and names or globs of those that the server has. Of several of one name the first. */
+  /**
+   * One's own, and names or globs of those that Skein has: as in agents.yaml, a list that names a built-in tool is exact for
+   * the built-in ones. Of several of one name the first.
+   */
   readonly tools?: readonly (Tool | string)[];
   /** One's own, in order, first outermost; outside those that Skein has unless they say where they stand. */
   readonly hooks?: readonly OwnHook[];

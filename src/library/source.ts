@@ -1,7 +1,8 @@
 // The agents of a program, as runs find them.
 
-import { buildAgent, reservedNames } from "../agents/build.ts";
+import { buildAgent } from "../agents/build.ts";
 import { requestedModel } from "../agents/model-choice.ts";
+import { reservedNames } from "../agents/tool-choice.ts";
 import { AppError } from "../core/errors.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";

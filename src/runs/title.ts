@@ -120,7 +120,7 @@ function runFor(
     ...{ messages: [], state: new Map(), input: [], begun: new Set<string>() },
     ...{ inbox: async () => [], interruptRequested: () => false },
   };
-  return liveRun(input, agent, OPEN_ENDED);
+  return liveRun(input, { name: agent, interrupts: OPEN_ENDED });
 }
 
 /** What people and the assistant said; nothing when that has no words. */

@@ -2,17 +2,20 @@ import { execFileSync } from "node:child_process";
 import { readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import type { Catalogue } from "../../src/agents/catalogue.ts";
 import { loadAgents } from "../../src/agents/load.ts";
 import type { AgentDefinition } from "../../src/core/agent.ts";
+import { filesystem } from "../../src/hooks/filesystem/index.ts";
+import { subagents } from "../../src/hooks/subagents/index.ts";
 import { agentsFile, catalogue } from "./kit.ts";
 
 async function load(
   text: string,
-  options: { files?: Record<string, string>; env?: Record<string, string> } = {},
+  options: { files?: Record<string, string>; env?: Record<string, string>; hooks?: Catalogue["hooks"] } = {},
 ) {
   const { definitions, warnings } = await loadAgents({
     file: await agentsFile(text, options.files),
-    catalogue,
+    catalogue: { ...catalogue, hooks: [...catalogue.hooks, ...(options.hooks ?? [])] },
     env: options.env ?? {},
   });
   return { definitions, warnings: warnings.map(withoutFolder) };
@@ -167,6 +170,26 @@ test("warns of a key that is not in the environment, with its place", async () =
   expect((await load(text)).warnings).toEqual([
     "agents.yaml:3:5: agents.a.model: environment variable `ACME_KEY` is not set; until it is, calls to its model will fail",
   ]);
+});
+
+test("warns of a tool that is not built in, as a tenant may have registered it; never of one that a hook brings", async () => {
+  const text = "agents:\n  a:\n    tools: [read_file, weather, read_fle, calculate, 'x_*', execute_query]\n";
+  expect((await load(text, { hooks: [filesystem] })).warnings).toEqual([
+    "agents.yaml:3:24: agents.a.tools[1]: `weather` is not a built-in tool. Only tenants that have registered a tool of that name have it.",
+    "agents.yaml:3:33: agents.a.tools[2]: `read_fle` is not a built-in tool; did you mean `read_file`? Only tenants that have registered a tool of that name have it.",
+    "agents.yaml:3:61: agents.a.tools[5]: `execute_query` is not a built-in tool; did you mean `execute`? Only tenants that have registered a tool of that name have it.",
+  ]);
+});
+
+test("warns of subagents that get no tasks, as the list of tools leaves out every tool for that", async () => {
+  const text = (tools: string) => `agents:\n  a:\n    subagents: [b]\n    tools: [${tools}]\n  b: {}\n`;
+  const warnings = async (tools: string) =>
+    (await load(text(tools), { hooks: [filesystem, subagents] })).warnings;
+  expect(await warnings("read_file")).toEqual([
+    "agents.yaml:3:5: agents.a.subagents: get no tasks: `tools` names built-in tools, and none of list_agents, delegate, task, start_task, check_tasks, wait_tasks, cancel_task",
+  ]);
+  expect(await warnings("read_file, task")).toEqual([]);
+  expect(await warnings("calculate")).toEqual([]);
 });
 
 test("keeps the blocks of a system prompt in their order and as they are", async () => {

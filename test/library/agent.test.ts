@@ -10,6 +10,7 @@ import { defineTool } from "../../src/core/tool.ts";
 import { type Rule, RuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { loadRules, saveRules } from "../../src/hooks/permissions/rules-file.ts";
 import { createAgent } from "../../src/library/index.ts";
+import { scriptedModel } from "../../src/models/scripted.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { agentWith, collect } from "./local.ts";
 
@@ -35,6 +36,21 @@ describe("an agent in one's own program", () => {
     expect(result.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
     expect(result.message).toBe(result.messages.at(-1));
     expect(result.usage).toMatchObject({ input_tokens: 16, output_tokens: 7 });
+  });
+
+  test("has exactly the built-in tools that its list names, beside one's own", async () => {
+    const requests: ModelRequest[] = [];
+    const model = scriptedModel((request) => {
+      requests.push(request);
+      return { say: "ok" };
+    });
+    const backend = { type: "local" } as const;
+    const agent = createAgent({ model, tools: [double], backend });
+    await agent.run("Go.").result;
+    await agent.with({ tools: [double, "read_file"] }).run("Go.").result;
+    const offered = requests.map(({ tools }) => tools.map(({ name }) => name));
+    expect(offered[0]).toContain("execute");
+    expect(offered[1]).toEqual(["double", "read_file"]);
   });
 
   test("decides calls by conditions of the program's own, and by rules out of a file", async () => {

@@ -34,8 +34,8 @@ export const skills = defineHook({
         const { skills, faults } = await discover(backend, config, run.signal);
         if (faults.length > 0) yield warning("skills_skipped", told(faults));
         const { inline, listed } = divided(skills);
-        blocks = [...inlineBlock(inline), ...catalogue(listed)];
         if (listed.length > 0) registerTool(run, loadSkill(listed, backend));
+        blocks = [...inlineBlock(inline), ...catalogue(listed, run.tools.has("load_skill"))];
       },
 
       modifyRequest: (request) => ({ ...request, system: [...request.system, ...blocks] }),
@@ -70,15 +70,15 @@ function inlineBlock(skills: readonly Inline[]): SystemBlock[] {
   return [{ id: "skills", text: tagged("skills", texts.join("\n\n---\n\n")), cache: "semi" }];
 }
 
-function catalogue(skills: readonly Skill[]): SystemBlock[] {
+function catalogue(skills: readonly Skill[], canLoad: boolean): SystemBlock[] {
   if (skills.length === 0) return [];
   const lines = skills.map(({ name, description, path }) => {
     const what = description ? ` ${description}` : "";
     return `[${name}]${what} → Read ${path} for full instructions`;
   });
-  const text = [INTRODUCTION, tagged("available_skills", lines.join("\n"))].join("\n\n");
+  const text = [introduction(canLoad), tagged("available_skills", lines.join("\n"))].join("\n\n");
   return [{ id: "available_skills", text, cache: "semi" }];
 }
 
-const INTRODUCTION =
-  "Skills are instructions for one kind of task. Before you begin a task that one of these is for, load it with load_skill, or read its file.";
+const introduction = (canLoad: boolean) =>
+  `Skills are instructions for one kind of task. Before you begin a task that one of these is for, ${canLoad ? "load it with load_skill, or read its file" : "read its file"}.`;

@@ -20,15 +20,15 @@ import { completionProtocol, taskComplete } from "./task-complete.ts";
 import { available, lineOf, type Team } from "./team.ts";
 
 const TOOLS = [listAgents, delegate, task, startTask, checkTasks, waitTasks, cancelTask] as const;
+/** The tools by which an agent gives tasks. */
+const WAYS = ["delegate", "task", "start_task"] as const;
 /** Their children work for the run alone: what they use is the run's. */
 const FOREGROUND: ReadonlySet<string> = new Set(["delegate", "task"]);
 
 export const subagents = defineHook({
   name: "subagents",
-  tools: [
-    ...["list_agents", "delegate", "task", "start_task", "check_tasks", "wait_tasks", "cancel_task"],
-    "task_complete",
-  ],
+  tools: ["list_agents", "delegate", "task", "start_task", "check_tasks", "wait_tasks", "cancel_task"],
+  fixedTools: ["task_complete"],
   options: z.strictObject({
     concurrency: z.int().min(1).max(16).default(8).describe("Tasks of one call that are worked on at once."),
   }),
@@ -58,8 +58,9 @@ export const subagents = defineHook({
 
       modifyRequest(request, run) {
         const asked = asChild.modifyRequest(request, run);
-        if (!mayDelegate(team, run)) return asked;
-        return { ...asked, system: [...asked.system, agentsBlock(team)] };
+        const ways = mayDelegate(team, run) ? WAYS.filter((name) => run.tools.has(name)) : [];
+        if (ways.length === 0) return asked;
+        return { ...asked, system: [...asked.system, agentsBlock(team, ways)] };
       },
 
       wrapToolCall(request, next, run) {
@@ -75,11 +76,14 @@ export const subagents = defineHook({
   },
 });
 
+/** "a, b or c" */
+const oneOf = (names: readonly string[]) => names.join(", ").replace(/, (?=[^,]+$)/, " or ");
+
 const mayDelegate = ({ agent }: Team, { lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
 
-function agentsBlock(team: Team): SystemBlock {
+function agentsBlock(team: Team, ways: readonly string[]): SystemBlock {
   const lines = available(team).map(lineOf).join("\n");
-  const text = `You may give tasks to these agents, with delegate, task or start_task:\n${lines}`;
+  const text = `You may give tasks to these agents, with ${oneOf(ways)}:\n${lines}`;
   return { id: "available_agents", text: tagged("available_agents", text), cache: "dynamic" };
 }
 
