@@ -12,6 +12,7 @@ import { pipeline } from "node:stream";
 const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
   "/": ["index.html", "text/html; charset=utf-8"],
   "/client/client.js": ["../../dist/client/client.js", "text/javascript"],
+  "/client/connection.js": ["../../dist/client/connection.js", "text/javascript"],
   "/client/frames.js": ["../../dist/client/frames.js", "text/javascript"],
 };
 

@@ -1,5 +1,6 @@
-// Starts a run and prints it as it comes. A connection that breaks is taken up where it broke: nothing is missed,
-// nothing comes twice. Ctrl-C stops the run.
+// Starts a run and prints it as it comes. A connection that breaks, or falls silent, is resumed where it broke: no event
+// is missed, none comes twice. A server that is away is tried until it is back. Ctrl-C stops the run, a second one ends
+// the program.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/follow-a-run/main.ts "Hello, what can you do?"
@@ -18,7 +19,11 @@ export interface Options {
 
 /** Resolves with the run's last event. Throws `ProblemError` for what the server refuses. */
 export async function followARun({ url, thread, input, print, signal }: Options): Promise<StreamEvent> {
-  const client = createClient({ baseUrl: url });
+  const client = createClient({
+    baseUrl: url,
+    // A connection that is back at once is not worth a line.
+    onRetry: (reason, attempt) => attempt === 3 && print(`! ${reason.message} Trying again.\n`),
+  });
   let last: StreamEvent | undefined;
   for await (const event of client.run(thread, { input })) {
     print(textOf(event));

@@ -51,7 +51,7 @@ function asked({ prompt, asked_by }: Interrupt): string {
 }
 
 /** What a model has written, such that it can neither move the cursor nor hide a part of itself. */
-const visible = (text: string) =>
+export const visible = (text: string) =>
   text.replace(/[^\P{C}\n]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
 
 const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";

@@ -10,7 +10,7 @@ import {
   type StreamEvent,
 } from "../client/client.ts";
 import { newThreadId } from "../core/ids.ts";
-import { type Ask, answersTo, askingAt } from "./answering.ts";
+import { type Ask, answersTo, askingAt, visible } from "./answering.ts";
 import { renderer } from "./render.ts";
 
 export interface ChatOptions {
@@ -28,7 +28,7 @@ export async function chat({ url, agent, thread = newThreadId(), key }: ChatOpti
     return 1;
   }
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const client = createClient({ baseUrl: url, headers });
+  const client = createClient({ baseUrl: url, headers, onRetry });
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: "\n> " });
   process.stdout.write(`Thread ${thread} on ${url}. An empty line or Ctrl-C leaves.\n`);
   const ask = askingAt(terminal);
@@ -52,6 +52,11 @@ export async function chat({ url, agent, thread = newThreadId(), key }: ChatOpti
   }
   terminal.close();
   return 0;
+}
+
+/** A connection that is back at once is not worth a line. */
+function onRetry(reason: Error, attempt: number): void {
+  if (attempt === 3) process.stdout.write(`\n(${visible(reason.message)} Trying again; Ctrl-C ends that.)\n`);
 }
 
 async function isThere(url: string): Promise<boolean> {

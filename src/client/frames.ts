@@ -7,22 +7,18 @@ export interface Frame {
 }
 
 /** The frames of `body` as they come. Ends with it; comments are passed over. */
-export async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<Frame, void, void> {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+export async function* frames(body: AsyncIterable<Uint8Array>): AsyncGenerator<Frame, void, void> {
+  const decoder = new TextDecoder();
   let rest = "";
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      rest += value;
-      for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
-        const frame = parsed(rest.slice(0, end));
-        rest = rest.slice(end + 2);
-        if (frame) yield frame;
-      }
+  for await (const chunk of body) {
+    // The blank line may be split between two chunks.
+    const from = Math.max(0, rest.length - 1);
+    rest += decoder.decode(chunk, { stream: true });
+    for (let end = rest.indexOf("\n\n", from); end >= 0; end = rest.indexOf("\n\n")) {
+      const frame = parsed(rest.slice(0, end));
+      rest = rest.slice(end + 2);
+      if (frame) yield frame;
     }
-  } finally {
-    await reader.cancel().catch(() => {});
   }
 }
 

@@ -47,8 +47,8 @@ async function load(origin: string) {
   };
   const script = /<script type="module">(.*)<\/script>/s.exec(await get("/"))?.[1] ?? "";
   const folder = await temporaryFolder();
-  await writeFile(join(folder, "frames.js"), await get("/client/frames.js"));
-  await writeFile(join(folder, "client.js"), await get("/client/client.js"));
+  for (const module of ["client.js", "connection.js", "frames.js"])
+    await writeFile(join(folder, module), await get(`/client/${module}`));
   await writeFile(join(folder, "page.js"), script.replace("/client/client.js", "./client.js"));
   await writeFile(join(folder, "package.json"), '{ "type": "module" }');
 

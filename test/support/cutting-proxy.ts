@@ -1,14 +1,23 @@
-// A way to a Redis on which connections break: what was asked arrives, and the answer does not.
+// A way to a server on which connections break: what was asked arrives, and the answer does not; or they stay open, and
+// nothing passes any more.
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
 export interface CuttingProxy {
   readonly port: number;
+  /** How many connections it has taken. */
+  readonly connections: number;
+  /** How often data came from the server. */
+  readonly answers: number;
   /** How often a connection was cut with an answer on its way. */
   readonly cuts: number;
   /** From now on the answer to every `n`th script is lost, and its connection with it; 0: none. */
   cutEvery(n: number): void;
+  /** From now on nothing passes on the connections there are, in either direction; no end of one passes either. */
+  silence(): void;
+  /** Nothing of the answers passes on the next connection. */
+  silenceNext(): void;
   /** Cuts all connections now. */
   cutAll(): void;
   close(): Promise<void>;
@@ -17,12 +26,23 @@ export interface CuttingProxy {
 /** A proxy before `port` of this machine; closed by the caller. */
 export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
+  const silences = new Set<() => void>();
   let every = 0;
   let asked = 0;
   let cuts = 0;
+  let connections = 0;
+  let answers = 0;
+  let isNextSilent = false;
   const server = createServer((client) => {
+    connections++;
     const upstream = connect(port, "127.0.0.1");
+    let isSilent = isNextSilent;
+    isNextSilent = false;
+    silences.add(() => {
+      isSilent = true;
+    });
     const cut = () => {
+      if (isSilent) return;
       for (const socket of [client, upstream]) socket.destroy();
     };
     for (const socket of [client, upstream]) {
@@ -39,6 +59,8 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
       upstream.write(chunk);
     });
     upstream.on("data", (chunk) => {
+      answers++;
+      if (isSilent) return;
       if (!isLost) return void client.write(chunk);
       cuts++;
       cut();
@@ -53,11 +75,23 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   };
   return {
     port: address.port,
+    get connections() {
+      return connections;
+    },
+    get answers() {
+      return answers;
+    },
     get cuts() {
       return cuts;
     },
     cutEvery(n) {
       every = n;
+    },
+    silence() {
+      for (const fallSilent of silences) fallSilent();
+    },
+    silenceNext() {
+      isNextSilent = true;
     },
     cutAll,
     async close() {

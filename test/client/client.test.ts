@@ -1,0 +1,223 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type ClientOptions, createClient, type StreamEvent } from "../../src/client/client.ts";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import { cuttingProxy } from "../support/cutting-proxy.ts";
+import { names, textSeen } from "../support/drain.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
+import { view } from "../support/sse.ts";
+
+/** Heartbeats come twenty times as often. */
+const SILENCE = { silenceMs: 1_000, longestPauseMs: 20 };
+const HEARTBEAT = { streams: { heartbeat: 0.05 } };
+
+async function proxyBefore(url: string) {
+  const proxy = await cuttingProxy(Number(new URL(url).port));
+  onTestFinished(() => proxy.close());
+  return { proxy, url: `http://127.0.0.1:${proxy.port}` };
+}
+
+async function all(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
+  const seen: StreamEvent[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+async function runsOf(url: string): Promise<{ id: string }[]> {
+  return ((await (await fetch(`${url}/threads/t1/runs`)).json()) as { items: { id: string }[] }).items;
+}
+
+/** All events of the one run of thread `t1`, as a viewer at the server itself gets them. */
+async function eventsAt(url: string): Promise<StreamEvent[]> {
+  const runs = await runsOf(url);
+  expect(runs).toHaveLength(1);
+  return (await view(`${url}/threads/t1/runs/${runs[0]?.id}/events`)).ended();
+}
+
+describe("a connection that says nothing any more", () => {
+  test("is given up, and the run is followed from the event where it broke", async () => {
+    const { tool, open, entered } = gate();
+    const server = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config: HEARTBEAT });
+    const { proxy, url } = await proxyBefore(server.url);
+    const seen: StreamEvent[] = [];
+    for await (const event of createClient({ baseUrl: url, ...SILENCE }).run("t1", { input: "go" })) {
+      seen.push(event);
+      if (event.event !== "on_tool_start") continue;
+      await entered;
+      proxy.silence();
+      open();
+    }
+    expect(proxy.connections).toBeGreaterThan(1);
+    expect(checkGrammar(seen)).toEqual([]);
+    expect(seen).toEqual(await eventsAt(server.url));
+  });
+
+  test("before the first answer starts no second run", async () => {
+    const server = await startServer({ config: HEARTBEAT });
+    const { proxy, url } = await proxyBefore(server.url);
+    proxy.silenceNext();
+    const seen = await all(createClient({ baseUrl: url, ...SILENCE }).run("t1", { input: "go" }));
+    expect(proxy.connections).toBeGreaterThan(1);
+    expect(seen).toEqual(await eventsAt(server.url));
+  });
+
+  test("ends a request that is not a run with an error", async () => {
+    const server = await startServer();
+    const { proxy, url } = await proxyBefore(server.url);
+    proxy.silenceNext();
+    const client = createClient({ baseUrl: url, silenceMs: 50 });
+    await expect(client.interrupts("t1")).rejects.toThrow("The server sent nothing for 50 ms.");
+  });
+
+  test("is not one whose events are handled slowly", async () => {
+    const { tool, open } = gate();
+    const server = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config: HEARTBEAT });
+    const { proxy, url } = await proxyBefore(server.url);
+    for await (const event of createClient({ baseUrl: url, ...SILENCE }).run("t1", { input: "go" })) {
+      if (event.event !== "on_tool_start") continue;
+      // Heartbeats of twice the time.
+      const { answers } = proxy;
+      await expect.poll(() => proxy.answers, { timeout: 20_000 }).toBeGreaterThan(answers + 40);
+      open();
+    }
+    expect(proxy.connections).toBe(1);
+  });
+});
+
+describe("a server that is away", () => {
+  test("is tried until it is back, and the run goes on", async () => {
+    const dir = await temporaryFolder();
+    const words = { script: [{ say: "one two three", delay_ms: 600_000 }] };
+    const first = await startServer({ ...words, dir, config: { store: "sqlite" } });
+    const port = Number(new URL(first.url).port);
+    let retries = 0;
+    const isTriedOften = Promise.withResolvers<void>();
+    const client = createClient({
+      ...{ baseUrl: first.url, longestPauseMs: 20 },
+      onRetry: () => ++retries === 30 && isTriedOften.resolve(),
+    });
+    const seen: StreamEvent[] = [];
+    const following = (async () => {
+      for await (const event of client.run("t1", { input: "go" })) seen.push(event);
+    })();
+    await expect.poll(() => names(seen)).toContain("on_chat_model_start");
+    await first.app.close();
+    await isTriedOften.promise;
+    const config = { store: "sqlite", listen: { port } };
+    const second = await startServer({ script: [{ say: "Back again." }], dir, config });
+    await following;
+    expect(names(seen)).toContain("run_resumed");
+    expect(textSeen(seen)).toContain("Back again.");
+    expect(checkGrammar(seen)).toEqual([]);
+    expect(seen).toEqual(await eventsAt(second.url));
+  });
+
+  test("is given up when the caller's signal aborts, with its reason", async () => {
+    const { url, app } = await startServer();
+    await app.close();
+    const stop = new AbortController();
+    const onRetry = (_reason: Error, attempt: number) => attempt === 3 && stop.abort(new Error("enough"));
+    const client = createClient({ baseUrl: url, longestPauseMs: 2_000_000, onRetry });
+    await expect(client.run("t1", { input: "go" }, stop.signal).next()).rejects.toThrow("enough");
+  });
+});
+
+/** A server that gives these answers in turn, and the requests that it got. */
+async function answering(...answers: ((response: ServerResponse) => void)[]) {
+  const requests: { method: string; key: unknown; cursor: unknown }[] = [];
+  const server = createServer((request, response) => {
+    const { method = "", headers } = request;
+    requests.push({ method, key: headers["idempotency-key"], cursor: headers["last-event-id"] });
+    answers[requests.length - 1]?.(response);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address() as AddressInfo; // of a port that is listened on
+  return { url: `http://127.0.0.1:${address.port}`, requests };
+}
+
+const status =
+  (code: number, headers: Record<string, string> = {}) =>
+  (response: ServerResponse) =>
+    response.writeHead(code, headers).end(JSON.stringify({ code: "refused", detail: "Not now." }));
+const events = (body: string) => (response: ServerResponse) =>
+  response.writeHead(200, { "content-type": "text/event-stream", location: "/here" }).end(body);
+const START = 'id: r:1-1\nevent: run_start\ndata: {"event":"run_start"}\n\n';
+const DONE = 'id: r:1-2\nevent: done\ndata: {"event":"done"}\n\n';
+
+const followed = (url: string, options: Partial<ClientOptions> = {}) =>
+  all(createClient({ baseUrl: url, longestPauseMs: 5, ...options }).run("t1", { input: "go" }));
+
+describe("an answer that is none", () => {
+  test.each([429, 502, 503, 504])("%i is waited out, with the same key and the same cursor", async (code) => {
+    const { url, requests } = await answering(status(code), events(START), status(code), events(DONE));
+    expect(await followed(url)).toEqual([{ event: "run_start" }, { event: "done" }]);
+    const key = requests[0]?.key;
+    expect(key).toEqual(expect.any(String));
+    expect(requests).toEqual([
+      { method: "POST", key },
+      { method: "POST", key },
+      { method: "GET", cursor: "r:1-1" },
+      { method: "GET", cursor: "r:1-1" },
+    ]);
+  });
+
+  test.each([
+    ["seconds", () => "1", 1_000],
+    ["a date", () => new Date(Date.now() + 3_000).toUTCString(), 1_000],
+  ])("is waited out for as long as `Retry-After` asks, in %s", async (_name, value, least) => {
+    const { url } = await answering(status(503, { "retry-after": value() }), events(START + DONE));
+    const delays: number[] = [];
+    await followed(url, { onRetry: (_reason, _attempt, delayMs) => delays.push(delayMs) });
+    expect(delays).toHaveLength(1);
+    expect(delays[0]).toBeGreaterThanOrEqual(least);
+  });
+
+  test.each([400, 401, 404, 409, 410, 500])("%i is thrown at once", async (code) => {
+    const { url, requests } = await answering(status(code));
+    await expect(followed(url)).rejects.toMatchObject({
+      name: "ProblemError",
+      status: code,
+      code: "refused",
+    });
+    expect(requests).toHaveLength(1);
+  });
+
+  test("a limit that is over in hours is thrown, with the time", async () => {
+    const { url } = await answering(status(429, { "retry-after": "7200" }));
+    await expect(followed(url)).rejects.toMatchObject({ status: 429, retryAfterMs: 7_200_000 });
+  });
+
+  test("a page in place of a stream is thrown", async () => {
+    const { url } = await answering((response) =>
+      response.writeHead(200, { "content-type": "text/html" }).end(),
+    );
+    await expect(followed(url)).rejects.toThrow("The answer is `text/html`, not an event stream.");
+  });
+});
+
+test("pauses grow, at random, to the longest one, and begin again after an event", async () => {
+  const refusals = Array.from({ length: 12 }, () => status(503));
+  const { url } = await answering(...refusals, events(START), events(DONE));
+  const retries: { attempt: number; delayMs: number }[] = [];
+  const onRetry = (_reason: Error, attempt: number, delayMs: number) => retries.push({ attempt, delayMs });
+  await followed(url, { longestPauseMs: 50, onRetry });
+  expect(retries.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1]);
+  for (const { delayMs } of retries) expect(delayMs).toBeLessThanOrEqual(50);
+  expect(new Set(retries.map(({ delayMs }) => delayMs)).size).toBeGreaterThan(10);
+});
+
+test.each([
+  [{ baseUrl: "somewhere" }, /`baseUrl` `somewhere`/],
+  [{ baseUrl: "http://localhost", headers: { "a b": "c" } }, /these headers/],
+  [{ baseUrl: "http://localhost", silenceMs: Number.POSITIVE_INFINITY }, /`silenceMs` is Infinity/],
+  [{ baseUrl: "http://localhost", longestPauseMs: 0 }, /`longestPauseMs` is 0/],
+])("a client is refused what cannot work: %j", (options, message) => {
+  expect(() => createClient(options)).toThrow(message);
+});
