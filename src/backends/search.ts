@@ -22,7 +22,7 @@ const BINARY_PROBE_BYTES = 8192;
 const MAX_SEARCH_MS = 10_000;
 const SKIPPED_FOLDERS = [".git", ".skein", "node_modules", "__pycache__", ".venv"];
 
-/** What a backend brings itself. All paths are relative to the workspace. */
+/** What a backend brings itself. All paths are relative to the workspace, those that a search returns are absolute. */
 export interface Tree extends Pick<Backend, "workdir" | "stat"> {
   /** The regular files below a folder, links not followed, folders of these names not entered. */
   files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<Found<string>>;
@@ -42,7 +42,7 @@ export function searching(tree: Tree): Pick<Backend, "glob" | "grep"> {
       const found = await filesBelow(tree, start, pattern, matches, signal);
       const sorted = found.matches.toSorted();
       return {
-        matches: sorted.slice(0, MAX_PATHS),
+        matches: sorted.slice(0, MAX_PATHS).map((file) => `${tree.workdir}/${file}`),
         truncated: found.truncated || sorted.length > MAX_PATHS,
       };
     },
@@ -115,7 +115,7 @@ async function searchLines(
   const search: Search = { regex, clock: pace(signal, MAX_SEARCH_MS), matches: [], truncated: false };
   for await (const { path, bytes } of tree.contents(files, MAX_FILE_BYTES, signal)) {
     if (bytes.subarray(0, BINARY_PROBE_BYTES).includes(0)) continue;
-    if (!(await searchFile(path, new TextDecoder().decode(bytes), search))) break;
+    if (!(await searchFile(`${tree.workdir}/${path}`, new TextDecoder().decode(bytes), search))) break;
   }
   return { matches: search.matches, truncated: search.truncated };
 }

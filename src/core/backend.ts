@@ -92,9 +92,9 @@ export interface Backend {
   edit(path: string, oldText: string, newText: string, signal: AbortSignal): Promise<void>;
   /** A folder's own entries, by name. */
   list(path: string, signal: AbortSignal): Promise<FileStat[]>;
-  /** Files below `path` whose path matches (`**`, `*`, `?`, `[…]`, `{a,b}`); a pattern without `/` is held against names. */
+  /** Files below `path` whose path matches (`**`, `*`, `?`, `[…]`, `{a,b}`); a pattern without `/` is held against names. Absolute. */
   glob(pattern: string, path: string, signal: AbortSignal): Promise<Found<string>>;
-  /** Lines below `path` that match an RE2 expression, in files whose path matches `include`. */
+  /** Lines below `path` that match an RE2 expression, in files whose path matches `include`. Files are absolute. */
   grep(
     pattern: string,
     path: string,

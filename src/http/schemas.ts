@@ -175,6 +175,7 @@ export const pageOf = <T extends z.ZodType>(item: T) =>
 
 export const ThreadState = z
   .object({
+    thread_id: Id,
     messages: z.array(Message),
     todos: z.unknown().optional(),
     files: z.unknown().optional(),

@@ -89,6 +89,7 @@ describe.each(["memory", "sqlite"])("threads on %s", (store) => {
     await run(api, "t");
     const { body } = await api.get("/threads/t/state").expect(200);
     expect(body).toMatchObject({
+      thread_id: "t",
       todos,
       files: { "/workspace/a.txt": { bytes: 1, content: "A" } },
       status: "idle",
@@ -102,7 +103,7 @@ describe.each(["memory", "sqlite"])("threads on %s", (store) => {
     await run(api, "t");
     await api.delete("/threads/t/messages").expect(204);
     const { body } = await api.get("/threads/t/state").expect(200);
-    expect(body).toEqual({ messages: [], status: "idle", version: 0 });
+    expect(body).toEqual({ thread_id: "t", messages: [], status: "idle", version: 0 });
     await run(api, "t");
     const { body: runs } = await api.get("/threads/t/runs").expect(200);
     await api.delete("/threads/t").expect(204);

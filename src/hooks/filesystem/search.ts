@@ -35,7 +35,7 @@ export function glob(backend: Backend): Tool {
     defineTool({
       name: "glob",
       description:
-        "Find files by name. `*.py` finds names at any depth, `src/**/*.ts` whole paths; also ?, [a-z] and {a,b}. Returns paths relative to the workspace.",
+        "Find files by name. `*.py` finds names at any depth, `src/**/*.ts` whole paths; also ?, [a-z] and {a,b}. Returns absolute paths.",
       parameters: z.object({ pattern: z.string().min(1), path: folder }),
       annotations,
       async execute({ pattern, path }, _call, run) {

@@ -1,6 +1,5 @@
 // Finds the skills of an agent in its backend.
 
-import { posix } from "node:path";
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { Backend } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
@@ -55,8 +54,7 @@ async function findFiles(backend: Backend, paths: readonly string[], signal: Abo
     try {
       const { matches, truncated } = await backend.glob("**/SKILL.md", path, signal);
       // A name may hold anything; in a prompt it must stay the path that it is.
-      for (const match of matches)
-        if (!/\p{Cc}/u.test(match)) files.add(posix.resolve(backend.workdir, match));
+      for (const match of matches) if (!/\p{Cc}/u.test(match)) files.add(match);
       if (truncated) faults.push(`\`${path}\` holds too many files to look at all of them.`);
     } catch (error) {
       signal.throwIfAborted();

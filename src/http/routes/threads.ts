@@ -146,7 +146,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
         threads.messages(owner, thread_id),
         threads.state(owner, thread_id),
       ]);
-      return { ...state, messages, status: thread.status, version: thread.message_count };
+      return { ...state, thread_id, messages, status: thread.status, version: thread.message_count };
     },
   );
 }

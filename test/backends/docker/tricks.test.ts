@@ -85,7 +85,7 @@ for (const image of ["busybox", "perl"] as const)
       );
       expect((await attacker.list("many", signal)).length).toBe(5001);
       const { matches } = await attacker.glob("**/bottom", ".", signal);
-      expect(matches).toEqual([`many/${"d/".repeat(300)}bottom`]);
+      expect(matches).toEqual([`${attacker.workdir}/many/${"d/".repeat(300)}bottom`]);
       expect(String(await readAll(attacker, matches[0] ?? ""))).toBe("deep\n");
       await attacker.remove("many", signal);
       expect((await attacker.list(".", signal)).map(({ path }) => path)).toEqual(["/workspace/f"]);

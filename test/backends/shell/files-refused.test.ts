@@ -27,8 +27,8 @@ describeFiles((opened) => {
     await denied(() => backend.remove("fixed/f", signal));
     await denied(() => backend.remove("fixed/d", signal));
     expect((await backend.grep("x", ".", undefined, signal)).matches.map(({ file }) => file)).toEqual([
-      "fixed/d/f",
-      "fixed/f",
+      `${backend.workdir}/fixed/d/f`,
+      `${backend.workdir}/fixed/f`,
     ]);
     await backend.write("secret", Buffer.from("mine"), signal);
     await backend.remove("shut", signal);

@@ -85,7 +85,7 @@ describe.skipIf(!hasPerl)("files by perl", () => {
     );
     expect((await perl.files("", new Set(), signal)).matches.length).toBe(5000);
     expect((await backend.grep("h.t", ".", undefined, signal)).matches).toEqual([
-      { file: "many/12345", line: 1, text: "hit" },
+      { file: `${backend.workdir}/many/12345`, line: 1, text: "hit" },
     ]);
     await execute(backend, "cd many && seq 20000 25000 | xargs touch");
     expect((await perl.list("many", signal)).length).toBe(10_000);

@@ -67,11 +67,13 @@ describe("ls", () => {
 });
 
 describe("glob and grep", () => {
-  test("find files and lines", async () => {
+  test("find files and lines, named by the absolute paths that other tools take and return", async () => {
     const backend = await workspace({ "src/a.ts": "one\ntwo\n", "src/b.js": "two\n" });
-    expect(JSON.parse((await resultOf(backend, "glob", { pattern: "*.ts" })).output)).toEqual(["src/a.ts"]);
+    expect(JSON.parse((await resultOf(backend, "glob", { pattern: "*.ts" })).output)).toEqual([
+      "/workspace/src/a.ts",
+    ]);
     expect(JSON.parse((await resultOf(backend, "grep", { pattern: "^t", include: "*.ts" })).output)).toEqual({
-      matches: [{ file: "src/a.ts", line: 2, text: "two" }],
+      matches: [{ file: "/workspace/src/a.ts", line: 2, text: "two" }],
       truncated: false,
     });
     expect((await resultOf(backend, "grep", { pattern: "(" })).error).toContain("not valid RE2");
