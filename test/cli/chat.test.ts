@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
 import { NODE_ENV } from "../support/node.ts";
@@ -31,7 +31,7 @@ function chatting(url: string, { terminal = false } = {}) {
   let text = "";
   child.stdout.on("data", (chunk) => (text += String(chunk)));
   const hear = async (cue: string) => {
-    await expect.poll(() => text, { timeout: 20_000 }).toContain(cue);
+    await expect.poll(() => text).toContain(cue);
     const end = text.indexOf(cue) + cue.length;
     const heard = text.slice(0, end);
     text = text.slice(end);
@@ -160,7 +160,7 @@ test.skipIf(process.platform !== "linux")(
       async execute(_args, _call, run) {
         const isFirst = ++steps === 1;
         const isOver = () => run.signal.aborted || (isFirst && run.interruptRequested());
-        await vi.waitUntil(isOver, { timeout: 20_000 });
+        await expect.poll(isOver).toBe(true);
         return "done";
       },
     });

@@ -14,7 +14,7 @@ function terminal() {
   return {
     streams: { input, output },
     async say(cue: string, line: string) {
-      await expect.poll(() => text, { timeout: 20_000 }).toContain(cue);
+      await expect.poll(() => text).toContain(cue);
       text = "";
       input.write(`${line}\n`);
     },

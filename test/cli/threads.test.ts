@@ -221,4 +221,4 @@ test("the command line carries threads from one data folder to another", async (
   const after = createSqliteStores({ dataDir: elsewhere.DATA_DIR });
   expect(await after.threads.messages(ADA, "t1")).toEqual(messages);
   await after.close();
-}, 30_000);
+});

@@ -118,7 +118,7 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     );
     expect(await statusOf(await talk("go"))).toBe("interrupted");
     const status = async () => ((await (await fetch(thread)).json()) as { status: string }).status;
-    await expect.poll(status, { timeout: 15_000 }).toBe("idle");
+    await expect.poll(status).toBe("idle");
     const body = JSON.stringify(provider.requests().at(-1)?.body);
     for (const text of ["late", "Nobody answered in time"]) expect(body).toContain(text);
   });

@@ -2,16 +2,13 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { goOn, numbers, post, type Seen, view } from "../support/sse.ts";
-
-// Each starts the program once or more, beside whatever else the machine is at.
-vi.setConfig({ testTimeout: 60_000 });
 
 const started = (name: string) => (event: StreamEvent) =>
   event.event === "on_tool_start" && event.name === name;

@@ -94,7 +94,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
     await viewer.until((event) => event.event === "on_chat_model_stream");
     const status = async () => ((await (await fetch(`${url}/backend`)).json()) as { status: string }).status;
-    await expect.poll(status, { timeout: 15_000 }).toBe("running");
+    await expect.poll(status).toBe("running");
     expect(viewer.seen.at(-1)?.event.event).toBe("on_chat_model_stream");
     viewer.leave();
   });
@@ -153,7 +153,7 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     expect(Buffer.from(await part.arrayBuffer())).toEqual(
       Buffer.concat([piece.subarray(-2), piece.subarray(0, 4)]),
     );
-  }, 60_000);
+  });
 
   test("leave nothing of an upload that breaks off", async () => {
     const { url } = await start(engine);
@@ -194,5 +194,5 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
       await engine.start();
     }
     expect((await fetch(`${url}/ready`)).status).toBe(200);
-  }, 40_000);
+  });
 });

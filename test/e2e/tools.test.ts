@@ -128,7 +128,7 @@ mcp_servers: { every: { command: ${JSON.stringify(process.execPath)}, args: [${J
     const { url } = await startServer({ agents, script });
     const toolsOf = async () =>
       ((await (await fetch(`${url}/agents/assistant`)).json()) as { tools: string[] }).tools;
-    await expect.poll(toolsOf, { timeout: 20_000 }).toContain("mcp__every__echo");
+    await expect.poll(toolsOf).toContain("mcp__every__echo");
     const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
     expect(dataOf(events, "on_tool_end")[0]?.output).toMatch(/hello/);
   });

@@ -54,7 +54,7 @@ describe("a viewer that takes nothing", () => {
     const events = await (await view(url + location)).ended();
     expect(textSeen(events).length).toBe(words.length);
     const held = await connections();
-    await expect.poll(() => connections(), { timeout: 20_000 }).toBeLessThan(held);
+    await expect.poll(() => connections()).toBeLessThan(held);
     const seen = [...(await stalled.rest()).matchAll(/^id: (.*)$/gm)].map((match) => match[1] ?? "");
     const last = seen.at(-2) ?? "";
     const back = await view(url + location, { headers: { "last-event-id": last } });

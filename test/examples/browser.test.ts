@@ -87,10 +87,11 @@ test("the page's server hands events on as they come", async () => {
   await viewer.until((event) => event.event === "on_chat_model_start");
   viewer.leave();
   // That the viewer left is handed on as well: the run that was to end with it is cancelled.
-  await vi.waitUntil(async () => {
+  const status = async () => {
     const response = await fetch(`${origin}/threads/t1`);
-    return ((await response.json()) as { status: string }).status === "idle";
-  });
+    return ((await response.json()) as { status: string }).status;
+  };
+  await expect.poll(status).toBe("idle");
 });
 
 test("the page's server leads nowhere but to its own server", async () => {

@@ -1,7 +1,7 @@
 import { globSync } from "node:fs";
 import { connect } from "node:net";
 import { pino } from "pino";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { startServer } from "../support/server.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -190,9 +190,9 @@ describe("every refusal is a problem with the right status and a sentence that h
     const socket = connect(Number(port), "127.0.0.1");
     socket.write("PUT /backend/files/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf");
     const unfinished = () => globSync("data/workspaces/*/staging/*", { cwd: dir });
-    await vi.waitFor(() => expect(unfinished()).toHaveLength(1));
+    await expect.poll(() => unfinished()).toHaveLength(1);
     socket.destroy();
-    await vi.waitFor(() => expect(unfinished()).toEqual([]));
+    await expect.poll(() => unfinished()).toEqual([]);
     await app.close();
     expect(log).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { pino } from "pino";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/core/errors.ts";
 import { operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";
@@ -114,9 +114,9 @@ test("no request of any kind is answered otherwise than the contract says, and n
 
   await clear(me);
   server.closeIdleConnections();
-  await vi.waitFor(async () => expect(await connections()).toBe(0));
+  await expect.poll(connections).toBe(0);
   expect(heapUsed() - before.heap).toBeLessThan(64 << 20);
-}, 60_000);
+});
 
 /** What in an answer is not as the contract says. */
 function faultOf({ status, headers, body }: RawAnswer, isBroken: boolean): string | undefined {

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import fastify from "fastify";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { z } from "zod";
 import type { Principal } from "../../src/core/principal.ts";
 import { QuotaConfig } from "../../src/core/quota-config.ts";
@@ -113,6 +113,6 @@ test("a stream counts until its viewer has left, and one too many is refused", a
   expect(refused.headers["retry-after"]).toBe("5");
   expect(refused.json().details).toMatchObject({ limit: "streams", of: "user" });
   leave();
-  await vi.waitFor(async () => expect(await held()).toBe(0));
+  await expect.poll(held).toBe(0);
   (await open())();
 });

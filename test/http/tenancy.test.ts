@@ -2,7 +2,7 @@
 // her tenant and by a stranger of another one: what they get is held against what they get for things that never were.
 
 import { pino } from "pino";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Operation, operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";
 import { view } from "../support/sse.ts";
@@ -161,7 +161,7 @@ describe.each(["memory", "sqlite"])("on %s", (store) => {
     expect(statuses).toContain(404);
     expect(await pictureOf(ada, adas)).toEqual(before);
     expect(marks.filter((mark) => log.join("").includes(mark))).toEqual([]);
-  }, 60_000);
+  });
 
   test("a ticket for ada's stream opens what a ticket for no stream opens", async () => {
     const { url, ada } = await serve(store);
@@ -202,7 +202,7 @@ describe.each(["memory", "sqlite"])("on %s", (store) => {
       const { items } = await client(url, who).read(`/threads/${things.thread}/runs`);
       expect(items.length).toBe(1);
       const stream = streams[index];
-      await vi.waitFor(() => expect(stream?.others.join()).toContain("run_ended"));
+      await expect.poll(() => stream?.others.join()).toContain("run_ended");
       stream?.leave();
       const heard = stream?.others.join() ?? "";
       expect(new Set(heard.match(/run_[0-9A-Za-z]{22}/g))).toEqual(new Set(items.map(({ id }) => id)));

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createPublicFetch } from "../../src/lib/public-fetch.ts";
 import { httpServer, json, type LocalServer, tcpServer } from "../support/hostile.ts";
 import { allowing, get, MIB, NEVER } from "../support/public-fetch.ts";
@@ -21,7 +21,7 @@ describe("an answer", () => {
       failure: "unreadable",
       message: "the answer is larger than 1024 KiB",
     });
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 
   test("with huge headers is refused", async () => {
@@ -54,7 +54,7 @@ describe("an answer", () => {
       more();
     });
     expect(await answered(server)).toMatchObject({ failure: "unreadable" });
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 
   test.each([
@@ -82,7 +82,7 @@ describe("an answer", () => {
       failure: "unreadable",
       message: expect.stringMatching("compressed"),
     });
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 
   test("that breaks off in the middle is told from one that never came", async () => {
@@ -121,10 +121,10 @@ describe("an abort", () => {
     const stop = new AbortController();
     const getting = get(server.url, allowing(server), stop.signal);
     const refused = expect(getting).rejects.toBe(REASON);
-    await vi.waitFor(() => expect(server.heard).toHaveLength(1));
+    await expect.poll(() => server.heard).toHaveLength(1);
     stop.abort(REASON);
     await refused;
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 
   test("ends the looking up of a name, too", async () => {
@@ -155,7 +155,7 @@ describe("an abort", () => {
     });
     const slow = get(server.url, allowing(server), AbortSignal.timeout(300));
     await expect(slow).rejects.toMatchObject({ name: "TimeoutError" });
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 });
 
@@ -166,5 +166,5 @@ test("no connection is left behind by an answer that nobody reads", async () => 
     await using response = await fetch(server.url, { method: "POST", headers: {}, signal: NEVER });
     expect(response.status).toBe(200);
   }
-  await vi.waitFor(() => expect(server.open()).toBe(0));
+  await expect.poll(() => server.open()).toBe(0);
 });

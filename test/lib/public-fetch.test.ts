@@ -40,7 +40,7 @@ describe("what leads inside is never called", () => {
     const resolve = async () => addresses.shift() ?? [];
     const stop = new AbortController();
     const first = get(`http://rebind.example:${server.port}/`, { resolve }, stop.signal).catch(() => {});
-    await vi.waitFor(() => expect(addresses).toHaveLength(1));
+    await expect.poll(() => addresses).toHaveLength(1);
     expect(await get(`http://rebind.example:${server.port}/`, { resolve })).toEqual(REFUSED);
     stop.abort();
     await first;

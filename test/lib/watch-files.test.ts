@@ -1,6 +1,6 @@
 import { appendFile, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { watchFiles } from "../../src/lib/watch-files.ts";
 import { temporaryFolder } from "../support/server.ts";
 
@@ -20,10 +20,10 @@ async function watched(
   let changes = 0;
   const watch = watchFiles(counted, async () => void changes++, PACE);
   onTestFinished(() => watch.close());
-  await vi.waitFor(() => expect(looks).toBeGreaterThan(1));
+  await expect.poll(() => looks).toBeGreaterThan(1);
   const further = async () => {
     const before = looks;
-    await vi.waitFor(() => expect(looks).toBeGreaterThan(before + 3));
+    await expect.poll(() => looks).toBeGreaterThan(before + 3);
   };
   return { dir, watch, changes: () => changes, further };
 }
@@ -44,7 +44,7 @@ describe("a change is told", () => {
     const { dir, changes, further } = await watched();
     expect(changes()).toBe(0);
     await change(dir);
-    await vi.waitFor(() => expect(changes()).toBe(1));
+    await expect.poll(() => changes()).toBe(1);
     await further();
     expect(changes()).toBe(1);
   });
@@ -56,7 +56,7 @@ describe("a change is told", () => {
       await writeFile(join(dir, name, "a"), "same");
       await symlink(name, join(dir, `data-${name}`));
       await rename(join(dir, `data-${name}`), join(dir, "data"));
-      await vi.waitFor(() => expect(changes()).toBe(name === "one" ? 1 : 2));
+      await expect.poll(() => changes()).toBe(name === "one" ? 1 : 2);
     }
   });
 });
@@ -69,7 +69,7 @@ test("what is not finished yet is not told before it is", async () => {
     await appendFile(join(dir, "a"), "x");
     told = Math.max(told, changes());
   }
-  await vi.waitFor(() => expect(changes()).toBe(told + 1));
+  await expect.poll(() => changes()).toBe(told + 1);
 });
 
 test("nothing is told after it was closed, nor of what was not asked for", async () => {

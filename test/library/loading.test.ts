@@ -24,4 +24,4 @@ test("the library loads no provider, no database client and no server before it 
   expect(packages).toContain("zod");
   for (const name of ["@anthropic-ai/sdk", "openai", "ioredis", "dockerode", "fastify", "jose"])
     expect(packages).not.toContain(name);
-}, 20_000);
+});

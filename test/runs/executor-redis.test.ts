@@ -18,9 +18,7 @@ describe.skipIf(!redis)("a run in a Redis that is full", () => {
     try {
       const { runs } = managed(stores);
       await runs.open();
-      await expect
-        .poll(async () => (await runs.get(ADA, "t", news.id)).error?.code, { timeout: 5000 })
-        .toBe("unavailable");
+      await expect.poll(async () => (await runs.get(ADA, "t", news.id)).error?.code).toBe("unavailable");
     } finally {
       redis?.ask("CONFIG", "SET", "maxmemory", "0");
     }

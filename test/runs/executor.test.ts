@@ -278,9 +278,7 @@ describe("runs that wait for room", () => {
     await new Promise((resolve) => setImmediate(resolve));
     answer.resolve();
     expect(await refused).toMatchObject({ code: "thread_busy" });
-    await expect
-      .poll(async () => isSettled((await runs.get(OTHER, "waits", waiting.id)).status), { timeout: 1500 })
-      .toBe(true);
+    await expect.poll(async () => isSettled((await runs.get(OTHER, "waits", waiting.id)).status)).toBe(true);
   });
 
   test("are looked for after every call, at whatever moment of another look it comes", async () => {

@@ -47,16 +47,15 @@ const threadOf = async ({ threads }: Stores, { thread_id }: RunRecord) => {
 };
 const statusOf = async ({ threads }: Stores, { thread_id }: RunRecord) =>
   (await threads.get(ADA, thread_id))?.status;
-const SOON = { timeout: 10_000 };
 const isWaiting = (stores: Stores, run: RunRecord) =>
-  expect.poll(() => statusOf(stores, run), SOON).toBe("interrupted");
+  expect.poll(() => statusOf(stores, run)).toBe("interrupted");
 /** Any process may look, whenever it likes. */
 const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>; run: RunRecord }) =>
   expect
     .poll(async () => {
       await wake();
       return statusOf(stores, run);
-    }, SOON)
+    })
     .toBe("idle");
 
 describe.each(await everyStore())("what nobody answers in time, %s", (_, open) => {

@@ -90,13 +90,11 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     for (const each of results) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
     await durable?.start();
     await expect
-      .poll(
-        () =>
-          stores.ping().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 10_000 },
+      .poll(() =>
+        stores.ping().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     expect(await stores.threads.get(ADA, "u")).toBeUndefined();
@@ -132,13 +130,11 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     await expect(stores.ping()).rejects.toMatchObject(unavailable);
     await durable?.resume();
     await expect
-      .poll(
-        () =>
-          stores.ping().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 10_000 },
+      .poll(() =>
+        stores.ping().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     await stores.events.append(claim.lease, [note("x"), done()]);
@@ -156,22 +152,18 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     await new Promise((resolve) => setTimeout(resolve, 1300));
     await durable?.start();
     await expect
-      .poll(
-        () =>
-          other.ping().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 10_000 },
+      .poll(() =>
+        other.ping().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     const { runs } = other;
     expect(await Promise.all([runs.claimAbandoned(100), runs.claimNext(ADA, "t")])).toEqual([[], undefined]);
     await stores.runs.renew(claim.lease);
     await stores.close();
-    await expect
-      .poll(() => runs.claimAbandoned(100), { timeout: 10_000 })
-      .toMatchObject([{ run: { id: claim.run.id } }]);
+    await expect.poll(() => runs.claimAbandoned(100)).toMatchObject([{ run: { id: claim.run.id } }]);
     await other.close();
   });
 

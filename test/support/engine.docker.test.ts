@@ -6,7 +6,7 @@ import { networkInterfaces } from "node:os";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { describeWithEngine, describeWithOwnEngine, type TestImage } from "./engine.ts";
 
 const WORKS: readonly (readonly [TestImage, string])[] = [
@@ -61,7 +61,7 @@ describeWithOwnEngine("a test's own engine", (engine) => {
     const [folder] = await once(createInterface({ input: holder.stdout }), "line");
     expect(existsSync(folder)).toBe(true);
     holder.kill("SIGKILL");
-    await vi.waitFor(() => expect(existsSync(folder)).toBe(false), { timeout: 15_000 });
+    await expect.poll(() => existsSync(folder)).toBe(false);
   });
 });
 

@@ -64,7 +64,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       const result = await beside(house, execute(attacker, perl(`for (1 .. 1000) { ${orphan} }`)));
       expect(result).toMatchObject({ output: "", exitCode: 0 });
       const dead = () => output(attacker, "grep -ls ') Z 1 ' /proc/[0-9]*/stat | wc -l");
-      await expect.poll(dead, { timeout: 5000 }).toBe("0\n");
+      await expect.poll(dead).toBe("0\n");
     });
 
     test("it cannot end, stop or replace the one that keeps its container", async () => {
@@ -178,7 +178,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       expect((user + system) / 1e6).toBeLessThan(0.7);
       expect(cost.mib).toBeLessThan(64);
       const running = () => output(attacker, "grep -lsx yes /proc/[0-9]*/comm | wc -l");
-      await expect.poll(running, { timeout: 10_000 }).toBe("8\n");
+      await expect.poll(running).toBe("8\n");
       await house.restart();
     });
   });

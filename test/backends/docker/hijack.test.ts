@@ -101,7 +101,7 @@ for (const image of ["busybox", "perl"] as const)
       await execute(attacker, "sleep 1", { timeoutMs: 500 });
       await beside(house, comesBack(attacker));
       await comesBack(attacker);
-    }, 60_000);
+    });
   });
 
 describeWithEngine("what serves a sandbox", (engine) => {
@@ -117,7 +117,7 @@ describeWithEngine("what serves a sandbox", (engine) => {
     });
     expect(cost.deafMs).toBeLessThan(2000);
     expect(cost.mib).toBeLessThan(512);
-  }, 40_000);
+  });
 });
 
 for (const image of ["busybox", "perl"] as const)
@@ -161,8 +161,8 @@ for (const image of ["busybox", "perl"] as const)
       await execute(attacker, `${fill}; ${deep}`);
       await beside(house, house.restart());
       await comesBack(attacker);
-      await expect.poll(() => output(attacker, "ls .skein/staging"), { timeout: 20_000 }).toBe("");
-    }, 40_000);
+      await expect.poll(() => output(attacker, "ls .skein/staging")).toBe("");
+    });
 
     test("that its user has shut himself out of is open again after a restart", async () => {
       await execute(attacker, "chmod 0 .");
@@ -192,5 +192,5 @@ for (const image of ["busybox", "perl"] as const)
       attack.abort();
       await swapping;
       await comesBack(attacker);
-    }, 60_000);
+    });
   });

@@ -96,7 +96,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect(await sleeping()).toEqual(["sleep 301", "sleep 302", "sleep 303", "sleep 304"]);
     server.kill("SIGKILL");
     // What was put into the background with its output closed was meant to stay.
-    await expect.poll(sleeping, { timeout: 10_000 }).toEqual(["sleep 301"]);
+    await expect.poll(sleeping).toEqual(["sleep 301"]);
     await backend.write("go", Buffer.from(""), signal);
     expect((await drained(other)).output).toBe("on\noff\n");
   });
@@ -127,7 +127,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
           seen.add(container?.State ?? "removed");
           return container === undefined;
         },
-        { interval: 50, timeout: 15_000 },
+        { interval: 50 },
       )
       .toBe(true);
     expect([...seen]).toContain("exited");
@@ -159,12 +159,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const backend = await pool.get(ada, config);
     await backend.write("f", Buffer.from("x"), signal);
     await expect
-      .poll(
-        async () => [(await containersOf(engine, world)).length, (await volumesOf(engine, world)).length],
-        {
-          timeout: 15_000,
-        },
-      )
+      .poll(async () => [(await containersOf(engine, world)).length, (await volumesOf(engine, world)).length])
       .toEqual([0, 0]);
     await refuses(() => backend.stat("f", signal), "not_found", "`f`");
   });
@@ -182,9 +177,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const next = { ...(await newWorld()), deployment: lost.deployment, dataDir: lost.dataDir };
     newServer(engine, next).pool.begin(["docker"]);
     await expect
-      .poll(async () => [(await containersOf(engine, lost)).length, (await volumesOf(engine, lost)).length], {
-        timeout: 18_000,
-      })
+      .poll(async () => [(await containersOf(engine, lost)).length, (await volumesOf(engine, lost)).length])
       .toEqual([0, 0]);
   });
 

@@ -186,7 +186,6 @@ describe("a shell that is closed", () => {
       expect(await drained(stream)).toMatchObject({ ended: "sandbox-lost", exitCode: null });
     await waiting;
     await expect(execute("echo never")).rejects.toThrow("the end");
-    for (const name of names)
-      await expect.poll(async () => lives(await file(name)), { timeout: 10_000 }).toBe(false);
+    for (const name of names) await expect.poll(async () => lives(await file(name))).toBe(false);
   });
 });

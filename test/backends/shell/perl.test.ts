@@ -269,6 +269,6 @@ describe.skipIf(!hasPerl)("files by perl", () => {
     await removal;
     child.kill("SIGCONT");
     await refuses(() => perl.stat("many", signal), "not_found", "many");
-    await expect.poll(() => staged(workdir), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => staged(workdir)).toEqual([]);
   });
 });

@@ -159,7 +159,7 @@ function ending(it: It): void {
       await it().write("pids", Buffer.from(""), signal);
       const abort = new AbortController();
       const running = execute(it(), command, { signal: abort.signal });
-      await expect.poll(async () => (await processes(it())).length, { timeout: 10_000 }).toBe(count);
+      await expect.poll(async () => (await processes(it())).length).toBe(count);
       abort.abort();
       expect(await running).toMatchObject({ ended: "cancelled" });
       expect(await survivors(it())).toBe("");

@@ -49,7 +49,7 @@ export function playground(): Playground {
       cwd: work,
       env,
       stdio: "ignore",
-      timeout: 1000,
+      timeout: 10_000,
       killSignal: "SIGKILL",
     });
     return readFileSync(calls, "utf8")

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { assistantMessage, userMessage } from "../../../src/core/message.ts";
 import { createPublicFetch } from "../../../src/lib/public-fetch.ts";
 import { createHttpTools } from "../../../src/tools/http/index.ts";
@@ -102,7 +102,7 @@ describe("the end of a call", () => {
       "The tool's server did not answer within 0.2 s. What the call did is not known.",
     );
     expect(outcome).toMatchObject({ status: "success" });
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 
   test.each([
@@ -113,14 +113,14 @@ describe("the end of a call", () => {
     const server = await httpServer(answered);
     const stop = new AbortController();
     const calling = call(server.url, { tool: { idempotent: true }, input: { signal: stop.signal } });
-    await vi.waitFor(() => expect(server.heard).toHaveLength(1));
+    await expect.poll(() => server.heard).toHaveLength(1);
     const aborted = performance.now();
     stop.abort();
     const { outcome, answer } = await calling;
     expect(performance.now() - aborted).toBeLessThan(900); // a tool that does not answer is given up after 1000
     expect(outcome).toMatchObject({ status: "cancelled" });
     expect(answer?.error).toBe("Cancelled before it finished.");
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 });
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { tokenHash } from "../../../src/core/deferred-calls.ts";
 import { replyResult } from "../../../src/core/http-tool-reply.ts";
 import type { Deferral } from "../../../src/tools/http/deferral.ts";
@@ -101,7 +101,7 @@ test("an address is worth nothing once the call has its answer, whatever it was"
     const { store, deferral, deliver } = deferring();
     const server = await httpServer(answer);
     await call(server.url, { services: { deferral }, input: { signal: stop.signal } });
-    await vi.waitFor(() => expect(store.calls.size).toBe(0));
+    await expect.poll(() => store.calls.size).toBe(0);
     expect(await deliver(server.heard[0], { result: "late" })).toBeUndefined();
   }
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { dataOf } from "../../support/drain.ts";
 import { httpServer } from "../../support/hostile.ts";
 import { call } from "./caller.ts";
@@ -55,7 +55,7 @@ describe("progress", () => {
     const played = await call(server.url);
     expect(played.answer).toMatchObject({ content: "all" });
     expect(outputs(played)).toEqual([]);
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 
   test("may end in a failure", async () => {
@@ -91,7 +91,7 @@ describe("progress", () => {
     const played = await call(server.url);
     expect(outputs(played)).toHaveLength(1000);
     expect(played.answer?.error).toContain("the answer is larger than 4096 KiB");
-    await vi.waitFor(() => expect(server.open()).toBe(0));
+    await expect.poll(() => server.open()).toBe(0);
   });
 });
 

@@ -102,4 +102,4 @@ export async function processesWith(mark: string): Promise<number[]> {
 }
 
 /** For what comes in its own time. */
-export const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 15_000, interval: 20 });
+export const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 60_000, interval: 20 });
