@@ -3,6 +3,8 @@
 import type { StreamEvent } from "../core/event.ts";
 import type { ToolCall } from "../core/message.ts";
 import type { ModelReply, StopReason } from "../core/model.ts";
+import { isNestedDeeper } from "../lib/nesting.ts";
+import { randomId } from "../lib/random-id.ts";
 
 /** Reads one reply, event by event. Knows a provider's format and nothing of how it gets here. */
 export interface ReplyReader {
@@ -19,6 +21,44 @@ export interface OpenCall {
   id: string;
   name: string;
   json: string;
+}
+
+/** More tokens than any provider counts in one call. */
+const MAX_COUNT = 1e9;
+const MAX_NAME_LENGTH = 256;
+/** Deeper arguments are malformed: whatever reads the thread later walks through them. */
+const MAX_DEPTH = 64;
+
+/** A text of the provider's. Compatible servers send numbers for texts; anything else is no text. */
+export function textIn(value: unknown): string {
+  if (typeof value === "string") return value;
+  return typeof value === "number" ? String(value) : "";
+}
+
+/** A token count of the provider's as a whole number; undefined when it is none. */
+export function countIn(value: unknown): number | undefined {
+  const isCount = typeof value === "number" && value >= 0 && value <= MAX_COUNT;
+  return isCount ? Math.ceil(value) : undefined;
+}
+
+/** A piece of JSON. Compatible servers send the whole value instead of its text. */
+export function jsonIn(value: unknown): string {
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : textIn(value);
+}
+
+const nameIn = (value: unknown) => textIn(value).toWellFormed().slice(0, MAX_NAME_LENGTH);
+
+/** The id of a tool call; empty when the provider gave none. */
+export const idIn = nameIn;
+
+/** A tool call as it begins. Without an id it is given one. */
+export function openCall({ id, name, json }: { id: unknown; name: unknown; json: string }): OpenCall {
+  return { id: idIn(id) || `call_${randomId()}`, name: nameIn(name), json };
+}
+
+/** Whether a value of the provider's may be kept with the message as it is. */
+export function isKeepable(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !isNestedDeeper(value, MAX_DEPTH);
 }
 
 /** How the reply ended, and the calls that come of it. */
@@ -44,9 +84,7 @@ function toToolCall({ id, name, json }: OpenCall, cut: boolean): ToolCall {
 function parseObject(json: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(json);
-    // An object that JSON.parse made has string keys only.
-    if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>;
+    if (isKeepable(value) && !Array.isArray(value)) return value;
   } catch {
     // not JSON
   }

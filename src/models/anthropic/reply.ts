@@ -5,7 +5,7 @@ import type { StreamEvent } from "../../core/event.ts";
 import { NO_USAGE, type Reasoning, type Usage } from "../../core/message.ts";
 import type { StopReason } from "../../core/model.ts";
 import { ProviderError } from "../failure.ts";
-import { type OpenCall, type ReplyReader, settle } from "../reply.ts";
+import { countIn, jsonIn, type OpenCall, openCall, type ReplyReader, settle, textIn } from "../reply.ts";
 
 type Event = Anthropic.RawMessageStreamEvent | { type: "error"; error: unknown } | { type: "ping" };
 
@@ -45,14 +45,14 @@ export function anthropicReply(): ReplyReader {
   ) => {
     switch (block.type) {
       case "text":
-        if (block.text) say(block.text, out);
+        say(block.text, out);
         break;
       case "thinking":
       case "redacted_thinking": {
         const thought: Thought = {
           text: "",
           signature: "",
-          ...(block.type === "redacted_thinking" ? { redacted: block.data } : {}),
+          ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
           afterText: text.length,
           afterCalls: calls.length,
         };
@@ -62,13 +62,12 @@ export function anthropicReply(): ReplyReader {
         break;
       }
       case "tool_use": {
-        const { id, name } = block;
         // Compatible servers may send the whole input at once; the vendor sends `{}` and then the pieces.
         const json = Object.keys(block.input ?? {}).length > 0 ? JSON.stringify(block.input) : "";
-        const call = { id, name, json };
+        const call = openCall({ id: block.id, name: block.name, json });
         const slot = calls.push(call) - 1;
         blocks.set(index, { call, slot });
-        out.push(calling({ index: slot, id, name, args_delta: json }));
+        out.push(calling({ index: slot, id: call.id, name: call.name, args_delta: json }));
         break;
       }
     }
@@ -79,23 +78,26 @@ export function anthropicReply(): ReplyReader {
     const open = blocks.get(index);
     if (!open) return;
     if ("call" in open) {
-      if (delta.type !== "input_json_delta" || !delta.partial_json) return;
-      open.call.json += delta.partial_json;
-      out.push(calling({ index: open.slot, args_delta: delta.partial_json }));
+      const args_delta = delta.type === "input_json_delta" ? jsonIn(delta.partial_json) : "";
+      if (args_delta === "") return;
+      open.call.json += args_delta;
+      out.push(calling({ index: open.slot, args_delta }));
     } else if (delta.type === "thinking_delta") {
       think(open.thought, delta.thinking, out);
     } else if (delta.type === "signature_delta") {
-      open.thought.signature += delta.signature;
+      open.thought.signature += textIn(delta.signature);
     }
   };
 
-  const think = (thought: Thought, reasoning_delta: string, out: StreamEvent[]) => {
+  const think = (thought: Thought, words: unknown, out: StreamEvent[]) => {
+    const reasoning_delta = textIn(words);
     if (reasoning_delta === "") return;
     thought.text += reasoning_delta;
     out.push({ event: "on_chat_model_stream", data: { reasoning_delta } });
   };
 
-  const say = (delta: string, out: StreamEvent[]) => {
+  const say = (words: unknown, out: StreamEvent[]) => {
+    const delta = textIn(words);
     if (delta === "") return;
     text += delta;
     out.push({ event: "on_chat_model_stream", data: { delta } });
@@ -110,11 +112,11 @@ export function anthropicReply(): ReplyReader {
         case "content_block_start":
           return start(event, out);
         case "message_start":
-          usage = counted(usage, event.message.usage);
+          usage = counted(usage, event.message?.usage);
           return;
         case "message_delta":
           usage = counted(usage, event.usage);
-          stop = event.delta.stop_reason ?? stop;
+          stop = event.delta?.stop_reason ?? stop;
           return;
         case "message_stop":
           ended = true;
@@ -140,15 +142,17 @@ const calling = (tool_call: CallDelta): StreamEvent => ({
   data: { tool_call },
 });
 
+type Counts = Partial<Record<keyof Anthropic.MessageDeltaUsage, unknown>>;
+
 /** The provider counts what came from the cache, and what went into it, beside `input_tokens`. */
-function counted(before: Usage, now: Partial<Anthropic.Usage> | Anthropic.MessageDeltaUsage): Usage {
-  const cache_read_tokens = now.cache_read_input_tokens ?? before.cache_read_tokens;
-  const cache_write_tokens = now.cache_creation_input_tokens ?? before.cache_write_tokens;
+function counted(before: Usage, now: Counts | undefined): Usage {
+  const cache_read_tokens = countIn(now?.cache_read_input_tokens) ?? before.cache_read_tokens;
+  const cache_write_tokens = countIn(now?.cache_creation_input_tokens) ?? before.cache_write_tokens;
   const uncached =
-    now.input_tokens ?? before.input_tokens - before.cache_read_tokens - before.cache_write_tokens;
+    countIn(now?.input_tokens) ?? before.input_tokens - before.cache_read_tokens - before.cache_write_tokens;
   return {
     input_tokens: uncached + cache_read_tokens + cache_write_tokens,
-    output_tokens: now.output_tokens ?? before.output_tokens,
+    output_tokens: countIn(now?.output_tokens) ?? before.output_tokens,
     cache_read_tokens,
     cache_write_tokens,
   };

@@ -1,35 +1,55 @@
-// The stream of Chat Completions, read into events and a reply. Pure. Takes what compatible servers add:
-// thoughts, calls without an index, errors as chunks.
+// The stream of Chat Completions, read into events and a reply. Pure. Takes what compatible servers add (thoughts,
+// calls without an index, errors as chunks), and takes no value for what its type says before it was looked at.
 
-import type { OpenAI } from "openai";
 import type { StreamEvent } from "../../core/event.ts";
 import { NO_USAGE, type Reasoning, type Usage } from "../../core/message.ts";
 import type { StopReason } from "../../core/model.ts";
-import { randomId } from "../../lib/random-id.ts";
 import { ProviderError } from "../failure.ts";
-import { type OpenCall, type ReplyReader, settle } from "../reply.ts";
+import {
+  countIn,
+  idIn,
+  isKeepable,
+  jsonIn,
+  type OpenCall,
+  openCall,
+  type ReplyReader,
+  settle,
+  textIn,
+} from "../reply.ts";
 
-type CallDelta = Partial<OpenAI.ChatCompletionChunk.Choice.Delta.ToolCall>;
+interface CallDelta {
+  index?: unknown;
+  id?: unknown;
+  function?: { name?: unknown; arguments?: unknown };
+}
 
 /** A piece of a thought as OpenRouter sends it. Its text comes in `reasoning` as well. */
 type Detail = Record<string, unknown>;
 
-type Delta = Omit<OpenAI.ChatCompletionChunk.Choice.Delta, "content" | "tool_calls"> & {
-  content?: string | ContentPart[] | null;
+interface Delta {
+  content?: unknown;
+  refusal?: unknown;
   tool_calls?: CallDelta[] | null;
-  reasoning_content?: string | null;
-  reasoning?: string | null;
-  reasoning_details?: Detail[] | null;
-};
+  reasoning_content?: unknown;
+  reasoning?: unknown;
+  reasoning_details?: unknown;
+}
 
 /** Mistral's reasoning models send parts. */
-type ContentPart = { type: "text"; text: string } | { type: "thinking"; thinking: { text?: string }[] };
+type ContentPart = { type: "text"; text: unknown } | { type: "thinking"; thinking: { text?: unknown }[] };
 
-type Chunk = {
-  choices?: { delta?: Delta | null; finish_reason?: string | null }[];
-  usage?: (OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number }) | null;
+interface Chunk {
+  choices?: { delta?: Delta | null; finish_reason?: unknown }[];
+  usage?: Counts | null;
   error?: unknown;
-};
+}
+
+interface Counts {
+  prompt_tokens?: unknown;
+  completion_tokens?: unknown;
+  prompt_tokens_details?: { cached_tokens?: unknown; cache_write_tokens?: unknown } | null;
+  prompt_cache_hit_tokens?: unknown;
+}
 
 const STOP_REASONS: ReadonlyMap<string, StopReason> = new Map([
   ["tool_calls", "tool_use"],
@@ -61,24 +81,36 @@ export function openaiReply(): ReplyReader {
     out.push({ event: "on_chat_model_stream", data: { reasoning_delta } });
   };
 
-  const speak = (parts: readonly ContentPart[], out: StreamEvent[]) => {
-    for (const part of parts) {
-      if (part.type === "text" && part.text) say(part.text, out);
-      if (part.type === "thinking") for (const { text } of part.thinking) if (text) think(text, out);
+  const speak = (content: unknown, out: StreamEvent[]) => {
+    if (!Array.isArray(content)) {
+      const words = textIn(content);
+      if (words !== "") say(words, out);
+      return;
+    }
+    for (const part of content as ContentPart[]) {
+      if (part.type === "text") speak(part.text, out);
+      if (part.type === "thinking") for (const { text } of part.thinking) reflect(text, out);
     }
   };
 
+  const reflect = (words: unknown, out: StreamEvent[]) => {
+    const thoughts = textIn(words);
+    if (thoughts !== "") think(thoughts, out);
+  };
+
   const ponder = (delta: Delta, out: StreamEvent[]) => {
-    if (delta.reasoning_details) for (const detail of delta.reasoning_details) addDetail(details, detail);
+    if (Array.isArray(delta.reasoning_details))
+      for (const detail of delta.reasoning_details) if (isKeepable(detail)) addDetail(details, detail);
     const name = delta.reasoning_content ? "reasoning_content" : "reasoning";
-    const words = delta[name];
-    if (!words) return;
+    const words = textIn(delta[name]);
+    if (words === "") return;
     field = name;
     think(words, out);
   };
 
   const call = (delta: CallDelta, out: StreamEvent[]) => {
-    const { id, function: { name, arguments: args_delta = "" } = {} } = delta;
+    const { name, arguments: json } = delta.function ?? {};
+    const args_delta = jsonIn(json);
     const known = slotOf(delta, slots, calls);
     if (known !== undefined) {
       const open = calls[known];
@@ -86,9 +118,9 @@ export function openaiReply(): ReplyReader {
       if (args_delta) out.push(calling({ index: known, args_delta }));
       return;
     }
-    const opened = { id: id || `call_${randomId()}`, name: name ?? "", json: args_delta };
+    const opened = openCall({ id: delta.id, name, json: args_delta });
     const index = calls.push(opened) - 1;
-    slots.set(delta.index ?? -1 - index, index);
+    slots.set(typeof delta.index === "number" ? delta.index : -1 - index, index);
     out.push(calling({ index, id: opened.id, name: opened.name, args_delta }));
   };
 
@@ -105,17 +137,16 @@ export function openaiReply(): ReplyReader {
       if (!choice) return;
       const { delta } = choice;
       if (delta) {
-        if (typeof delta.content === "string") {
-          if (delta.content !== "") say(delta.content, out);
-        } else if (delta.content) speak(delta.content, out);
+        speak(delta.content, out);
         ponder(delta, out);
-        if (delta.refusal) {
+        const refusal = textIn(delta.refusal);
+        if (refusal !== "") {
           refused = true;
-          say(delta.refusal, out);
+          say(refusal, out);
         }
         if (delta.tool_calls) for (const piece of delta.tool_calls) call(piece, out);
       }
-      finish = choice.finish_reason ?? finish;
+      finish = choice.finish_reason == null ? finish : textIn(choice.finish_reason);
     },
     get ended() {
       return ended;
@@ -144,8 +175,9 @@ const calling = (tool_call: {
  * some servers give all of them the same. Without an index by its id, and without that to the one before.
  */
 function slotOf(piece: CallDelta, slots: ReadonlyMap<number, number>, calls: readonly OpenCall[]) {
-  const { index, id, function: made } = piece;
-  if (index === undefined) {
+  const { index, function: made } = piece;
+  const id = idIn(piece.id);
+  if (typeof index !== "number") {
     const same = id ? calls.findIndex((call) => call.id === id) : calls.length - 1;
     return same === -1 ? undefined : same;
   }
@@ -175,12 +207,12 @@ function reasoningOf(text: string, field: string | undefined, details: readonly 
 }
 
 /** The provider's `prompt_tokens` includes what came from the cache. */
-function counted(usage: NonNullable<Chunk["usage"]>): Usage {
+function counted(usage: Counts): Usage {
   const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details ?? {};
   return {
-    input_tokens: usage.prompt_tokens,
-    output_tokens: usage.completion_tokens,
-    cache_read_tokens: cached_tokens ?? usage.prompt_cache_hit_tokens ?? 0,
-    cache_write_tokens: cache_write_tokens ?? 0,
+    input_tokens: countIn(usage.prompt_tokens) ?? 0,
+    output_tokens: countIn(usage.completion_tokens) ?? 0,
+    cache_read_tokens: countIn(cached_tokens) ?? countIn(usage.prompt_cache_hit_tokens) ?? 0,
+    cache_write_tokens: countIn(cache_write_tokens) ?? 0,
   };
 }

@@ -46,6 +46,8 @@ export interface Answer {
     readonly frames: number;
     readonly with: "destroy" | "end" | "silence" | "overloaded" | "rate_limit" | "server_error";
   };
+  /** The data of the stream's events, as they are sent instead of what the vendor would send. */
+  readonly raw?: readonly unknown[];
   /** Never answers at all. */
   readonly hang?: boolean;
 }

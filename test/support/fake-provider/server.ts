@@ -77,7 +77,8 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     const failure = refusal ?? (answer.fail ? vendor.fail(answer.fail) : undefined);
     record({ ...recorded, status: failure?.status ?? 200 });
     if (failure) return refuse(response, failure, answer.headers);
-    if (!answer.hang) await stream(response, answer, [vendor, vendor.frames(answer, asked)]);
+    const frames = answer.raw?.map(rawFrame) ?? vendor.frames(answer, asked);
+    if (!answer.hang) await stream(response, answer, [vendor, frames]);
   });
   server.on("connection", () => connections++);
   server.listen(port, "127.0.0.1");
@@ -102,6 +103,8 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     },
   };
 }
+
+const rawFrame = (data: unknown) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
 
 async function textOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
