@@ -5,6 +5,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { check, type Fault, sentence } from "../lib/check.ts";
+import { fitted } from "../lib/fitted.ts";
 import { isNestedDeeper } from "../lib/nesting.ts";
 
 /** The server as the routes see it. */
@@ -17,12 +18,18 @@ export function withZod(server: FastifyInstance) {
     const checked = check(schema, data ?? undefined);
     return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
   });
-  // Also drops what a schema does not name: a reply holds nothing that is not documented.
-  server.setSerializerCompiler<z.ZodType>(
-    ({ schema }) =>
-      (data) =>
-        JSON.stringify(schema.parse(data)),
-  );
+  server.setSerializerCompiler<z.ZodType>(({ schema, method, url }) => {
+    let isLogged = false;
+    // A reply holds nothing that is not documented. What an earlier version stored may not fit; that must not make it
+    // unreadable. Logged once for each route: such data is read again and again.
+    return (data) => {
+      const { value, changed } = fitted(schema, data);
+      if (changed.length > 0 && !isLogged)
+        server.log.warn({ method, route: url, paths: changed.slice(0, MAX_ISSUES) }, "odd data in a reply");
+      isLogged ||= changed.length > 0;
+      return JSON.stringify(value);
+    };
+  });
   return server.withTypeProvider<ZodTypeProvider>();
 }
 

@@ -5,12 +5,13 @@ import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { clientTool, createClientTools } from "../core/client-tools.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { openInterrupts } from "../core/interrupts.ts";
-import type { Message } from "../core/message.ts";
+import { Message } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
 import type { RunInput } from "../core/run.ts";
 import type { Claim, Lease, RunRequest, Stores } from "../core/stores.ts";
 import { Lineage } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
+import { fitted } from "../lib/fitted.ts";
 import { given } from "../lib/given.ts";
 import { EXPIRY } from "./asked.ts";
 import type { AgentSource, Control, DriveServices } from "./drive.ts";
@@ -44,13 +45,14 @@ export async function load(
     const backend = definition.backend && (await backends.get(owner, definition.backend));
     return { lineage, definition, backend };
   });
-  const [messages, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
+  const [stored, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
     stores.threads.messages(owner, thread_id),
     known,
     placed,
     services.tenantTools?.(owner, run.agent),
     keptOverrides(stores.items, owner, run.agent),
   ]);
+  const messages = stored.map(withCallsAsTexts);
   const state = new Map(Object.entries(slots));
   const open = unanswered(messages).map(({ id }) => id);
   const later = await deferredOf(stores, lease, open);
@@ -93,6 +95,18 @@ function placedIn(agents: AgentSource, name: string, lineage: Lineage | undefine
   const { backend } = agents.find(lineage.backend_of);
   const { backend: _, ...rest } = definition;
   return { ...rest, ...given({ backend }) };
+}
+
+/** Earlier versions stored calls as a provider had sent them, with numbers for names and ids, or without them. */
+function withCallsAsTexts(message: Message): Message {
+  const isText = (value: unknown) => typeof value === "string";
+  return namesIn(message).every(isText) ? message : fitted(Message, message).value;
+}
+
+function namesIn(message: Message): readonly unknown[] {
+  if (message.role === "tool") return [message.tool_call_id, message.name];
+  if (message.role !== "assistant") return [];
+  return (message.tool_calls ?? []).flatMap(({ id, name }) => [id, name]);
 }
 
 function isThere(agents: AgentSource, definition: AgentDefinition, model: string): boolean {

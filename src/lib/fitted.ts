@@ -1,0 +1,96 @@
+// Makes a value fit a zod schema: what does not fit is replaced by the nearest value that does, or left out. For data
+// that is there already and must be shown, not for input, which is checked and refused.
+
+import { z } from "zod";
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+type Nest = Record<PropertyKey, unknown>;
+
+export interface Fitted<T> {
+  readonly value: T;
+  /** Where something was replaced or left out; empty when the value fitted as it was. */
+  readonly changed: readonly string[];
+}
+
+/** More rounds than any of the schemas has levels. */
+const MAX_ROUNDS = 64;
+
+/**
+ * The value as `schema` gives it, without what the schema does not name; the value itself is not edited. Throws the
+ * schema's error where nothing of the value can be kept.
+ */
+export function fitted<S extends z.ZodType>(schema: S, value: unknown): Fitted<z.output<S>> {
+  let result = schema.safeParse(value);
+  if (result.success) return { value: result.data, changed: [] };
+  const changed = result.error.issues.map(({ path }) => path.join("."));
+  const copy: unknown = JSON.parse(JSON.stringify(value));
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    result = schema.safeParse(copy);
+    if (result.success) return { value: result.data, changed };
+    correct(copy, result.error.issues);
+  }
+  throw new z.ZodError(result.error?.issues ?? []);
+}
+
+function correct(root: unknown, issues: readonly Issue[]): void {
+  const shortened = new Set<unknown[]>();
+  for (const { path, issue } of issues.flatMap((each) => innermost(each, []))) {
+    const value = at(root, path);
+    const better = value === null ? undefined : substitute(issue, value);
+    if (better !== undefined) put(root, path, better);
+    else remove(root, cannotBeEmpty(issue, value) ? path.slice(0, -1) : path, shortened);
+  }
+  // Only now: until here the paths of the other issues have to lead to the same places.
+  for (const list of shortened) list.splice(0, list.length, ...list.filter(() => true));
+}
+
+/** Whether leaving the value out, or a text empty, was tried: then it is the thing around it that must go. */
+const cannotBeEmpty = ({ code }: Issue, value: unknown) =>
+  value === undefined || (value === "" && code !== "invalid_type");
+
+/** What is wrong inside the member of a union that comes nearest. */
+function innermost(issue: Issue, parent: Path): { path: Path; issue: Issue }[] {
+  const path = [...parent, ...issue.path];
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return [{ path, issue }];
+  const depth = (issues: readonly Issue[]) => Math.max(...issues.map((each) => each.path.length));
+  const nearest = issue.errors.reduce((best, each) => (depth(each) > depth(best) ? each : best));
+  return nearest.flatMap((each) => innermost(each, path));
+}
+
+const EMPTY: Readonly<Record<string, () => unknown>> = {
+  ...{ string: () => "", number: () => 0, int: () => 0, boolean: () => false },
+  ...{ object: () => ({}), record: () => ({}), array: () => [] },
+};
+
+function substitute(issue: Issue, value: unknown): unknown {
+  if (issue.code === "too_big" && typeof value === "number") return Number(issue.maximum);
+  if (issue.code === "too_small" && typeof value === "number") return Number(issue.minimum);
+  if (issue.code !== "invalid_type") return undefined;
+  if (value === undefined) return EMPTY[issue.expected]?.();
+  if (issue.expected === "string") return typeof value === "object" ? JSON.stringify(value) : String(value);
+  if (issue.expected === "int" && typeof value === "number") return Math.ceil(value);
+  return undefined;
+}
+
+function at(root: unknown, path: Path): unknown {
+  let value = root;
+  for (const key of path) value = isNest(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  return value;
+}
+
+function put(root: unknown, path: Path, value: unknown): void {
+  const place = at(root, path.slice(0, -1));
+  const key = path.at(-1);
+  if (isNest(place) && key !== undefined) place[key] = value;
+}
+
+function remove(root: unknown, path: Path, shortened: Set<unknown[]>): void {
+  const place = at(root, path.slice(0, -1));
+  const key = path.at(-1);
+  if (!isNest(place) || key === undefined) return;
+  delete place[key];
+  if (Array.isArray(place)) shortened.add(place);
+}
+
+const isNest = (value: unknown): value is Nest => typeof value === "object" && value !== null;
