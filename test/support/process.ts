@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { NODE_ENV } from "./node.ts";
+import { temporaryFolder } from "./server.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
@@ -48,12 +49,39 @@ export async function serve(
   await writeFile(join(dir, "script.yaml"), script);
   const agents = `agents: { ${agent}: { model: "scripted:${join(dir, "script.yaml")}", backend: { type: local } } }`;
   await writeFile(join(dir, "agents.yaml"), agents);
-  const server = skein(["serve"], {
-    PORT: "0",
-    DATA_DIR: join(dir, "data"),
-    AGENTS_FILE: join(dir, "agents.yaml"),
-    ...env,
-  });
+  return serving(skein(["serve"], { ...settingsOf(dir), ...env }));
+}
+
+export interface Configured {
+  /** A folder that outlives the server; default: one of its own. */
+  readonly dir?: string;
+  readonly script?: string;
+  /** More keys of its agent, which is called `assistant`. */
+  readonly agent?: object;
+  readonly env?: Record<string, string>;
+}
+
+/** A server with `config` as its `server.yaml`, once it takes requests. */
+export async function serveWith(
+  config: object,
+  { dir: known, script = "- { say: ok }", agent, env }: Configured = {},
+): Promise<ServerProcess & { readonly dir: string }> {
+  const dir = known ?? (await temporaryFolder());
+  const file = { agents: { assistant: { model: `scripted:${join(dir, "script.yaml")}`, ...agent } } };
+  await writeFile(join(dir, "script.yaml"), script);
+  await writeFile(join(dir, "agents.yaml"), JSON.stringify(file));
+  await writeFile(join(dir, "server.yaml"), JSON.stringify(config));
+  const settings = { ...settingsOf(dir), CONFIG_FILE: join(dir, "server.yaml"), ...env };
+  return { ...(await serving(skein(["serve"], settings))), dir };
+}
+
+const settingsOf = (dir: string) => ({
+  PORT: "0",
+  DATA_DIR: join(dir, "data"),
+  AGENTS_FILE: join(dir, "agents.yaml"),
+});
+
+async function serving(server: Skein): Promise<ServerProcess> {
   const url = await new Promise<string>((resolve, reject) => {
     server.child.stdout?.on("data", () => {
       const address = /serves on (http:\S+)/.exec(server.output())?.[1];

@@ -1,0 +1,173 @@
+// Who may reach the server, and whom the server reaches: what the operator's settings say of it holds in the real process.
+
+import { join } from "node:path";
+import { Webhook } from "standardwebhooks";
+import { describe, expect, test, vi } from "vitest";
+import { dataOf } from "../support/drain.ts";
+import { httpServer, json } from "../support/hostile.ts";
+import { type ServerProcess, serveWith, skein } from "../support/process.ts";
+import { startServer } from "../support/server.ts";
+import { post, view } from "../support/sse.ts";
+
+// Each starts the program, beside whatever else the machine is doing.
+vi.setConfig({ testTimeout: 60_000 });
+const SOON = { timeout: 20_000 };
+
+const GATEWAY = { AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" };
+const as = (user: string) => ({
+  "x-skein-tenant": "acme",
+  "x-skein-user": user,
+  "x-skein-scopes": "read run tools",
+});
+const runAs = async ({ url }: ServerProcess, user: string) =>
+  (await post(`${url}/threads/t1/runs`, { input: "go" }, as(user))).ended();
+
+test("the app itself, however it was configured, refuses an open address without authentication", async () => {
+  await expect(startServer({ config: { listen: { host: "0.0.0.0", port: 0 } } })).rejects.toMatchObject({
+    code: "config_invalid",
+    message: expect.stringContaining("HOST=0.0.0.0"),
+  });
+});
+
+test("AUTH=api_key takes the keys that `skein keys create` makes, as long as they are not revoked", async () => {
+  const server = await serveWith({}, { env: { AUTH: "api_key" } });
+  const keys = async (...args: string[]) => {
+    const run = skein(["keys", ...args], { DATA_DIR: join(server.dir, "data") });
+    expect(await run.exited).toBe(0);
+    return run.output();
+  };
+  const key = /\bsk_\S+/.exec(await keys("create", "--user", "ada"))?.[0] ?? "";
+  const status = async () =>
+    (await fetch(`${server.url}/threads`, { headers: { authorization: `Bearer ${key}` } })).status;
+  expect(await status()).toBe(200);
+  await keys("revoke", key);
+  await expect.poll(status, SOON).toBe(401);
+});
+
+describe("the local backend, of a server with several users", () => {
+  const WORKING = {
+    agent: { backend: { type: "local" } },
+    script: "- { call: [{ tool: execute, args: { command: echo hello } }] }\n- { say: ok }",
+  };
+  const outcome = async (server: ServerProcess, user: string) => {
+    const events = await runAs(server, user);
+    return JSON.stringify([dataOf(events, "on_tool_end"), dataOf(events, "error")]);
+  };
+
+  test("serves the first of them alone", async () => {
+    const server = await serveWith({}, { ...WORKING, env: GATEWAY });
+    expect(await outcome(server, "ada")).toContain("hello");
+    expect(await outcome(server, "bob")).toContain("ALLOW_LOCAL_BACKEND=true");
+  });
+
+  test("serves them all with ALLOW_LOCAL_BACKEND", async () => {
+    const server = await serveWith({}, { ...WORKING, env: { ...GATEWAY, ALLOW_LOCAL_BACKEND: "true" } });
+    expect(await outcome(server, "ada")).toContain("hello");
+    expect(await outcome(server, "bob")).toContain("hello");
+  });
+});
+
+test("quotas bound each user for himself", async () => {
+  const { url } = await serveWith({ quotas: { user: { requests_per_minute: 2 } } }, { env: GATEWAY });
+  const ask = async (user: string) => (await fetch(`${url}/agents`, { headers: as(user) })).status;
+  expect([await ask("ada"), await ask("ada"), await ask("ada")]).toEqual([200, 200, 429]);
+  expect(await ask("bob")).toBe(200);
+});
+
+test("CORS_ORIGINS names the sites whose pages may use the server", async () => {
+  const { url } = await serveWith({}, { env: { CORS_ORIGINS: "https://app.example.com" } });
+  const preflight = async (origin: string) => {
+    const headers = { origin, "access-control-request-method": "POST" };
+    const { headers: answer } = await fetch(`${url}/threads`, { method: "OPTIONS", headers });
+    return answer.get("access-control-allow-origin");
+  };
+  expect(await preflight("https://app.example.com")).toBe("https://app.example.com");
+  expect(await preflight("https://evil.example.com")).toBeNull();
+});
+
+test("TICKET_SECRET: a server takes the tickets of another one that has the same", async () => {
+  const start = (secret: string) => serveWith({}, { env: { ...GATEWAY, TICKET_SECRET: secret } });
+  const [secret, other] = ["s", "o"].map((letter) => letter.repeat(32)) as [string, string];
+  const [issuer, same, stranger] = await Promise.all([start(secret), start(secret), start(other)]);
+  const headers = { ...as("ada"), "content-type": "application/json" };
+  const issued = await fetch(`${issuer.url}/tickets`, {
+    method: "POST",
+    headers,
+    body: '{"path":"/events"}',
+  });
+  const { ticket } = (await issued.json()) as { ticket: string };
+  const opened = await view(`${same.url}/events?ticket=${ticket}`);
+  expect(opened.status).toBe(200);
+  opened.leave();
+  expect((await fetch(`${stranger.url}/events?ticket=${ticket}`)).status).toBe(401);
+});
+
+describe("tools that tenants register", () => {
+  const register = async (url: string, tool: object) => {
+    const body = JSON.stringify({ description: "A tool.", parameters: { type: "object" }, ...tool });
+    const headers = { "content-type": "application/json" };
+    expect((await fetch(`${url}/tools`, { method: "POST", headers, body })).status).toBe(201);
+  };
+  const results = async (url: string) => {
+    const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+    return { ends: dataOf(events, "on_tool_end"), status: dataOf(events, "done")[0]?.status };
+  };
+
+  test("reach the addresses of HTTP_TOOLS_ALLOW and no other private one; results come later at PUBLIC_URL", async () => {
+    const allowed = await httpServer((_, response) => response.writeHead(202).end());
+    const other = await httpServer(json({ result: "reached" }));
+    const { url } = await serveWith(
+      {},
+      {
+        env: { HTTP_TOOLS_ALLOW: `127.0.0.1:${allowed.port}`, PUBLIC_URL: "https://skein.example.com/" },
+        agent: { tools: ["weather", "traffic"] },
+        script: "- { call: [{ tool: traffic }] }\n- { call: [{ tool: weather }] }\n- { say: ok }",
+      },
+    );
+    await register(url, { name: "weather", callback_url: allowed.url });
+    await register(url, { name: "traffic", callback_url: other.url });
+    const { ends, status } = await results(url);
+    expect(ends[0]?.error).toContain("no public address");
+    expect(other.heard).toEqual([]);
+    expect(status).toBe("interrupted");
+    const { result_url } = JSON.parse(allowed.heard[0]?.body ?? "{}");
+    expect(result_url).toMatch(/^https:\/\/skein\.example\.com\/tool-results\/tr_/);
+  });
+
+  test("are for the agents that they name, and cannot answer later without PUBLIC_URL", async () => {
+    const server = await httpServer((_, response) => response.writeHead(202).end());
+    const { url } = await serveWith(
+      {},
+      {
+        env: { HTTP_TOOLS_ALLOW: `127.0.0.1:${server.port}` },
+        agent: { tools: ["weather", "traffic"] },
+        script: "- { call: [{ tool: traffic }] }\n- { call: [{ tool: weather }] }\n- { say: ok }",
+      },
+    );
+    await register(url, { name: "traffic", callback_url: server.url, agents: ["other"] });
+    await register(url, { name: "weather", callback_url: server.url });
+    const { ends, status } = await results(url);
+    expect(ends[0]?.error).toContain("no tool `traffic`");
+    expect(server.heard).toHaveLength(1);
+    expect(ends[1]?.error).toContain("this server takes none");
+    expect(status).toBe("success");
+  });
+});
+
+test("interrupts.webhook is told of a run that waits, signed with its secret", async () => {
+  const inbox = await httpServer(json({}));
+  const secret = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;
+  const { url } = await serveWith(
+    { interrupts: { webhook: { url: inbox.url, secret } } },
+    {
+      agent: { tools: ["ask_user"] },
+      script: "- { call: [{ tool: ask_user, args: { question: Which? } }] }",
+    },
+  );
+  await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+  await expect.poll(() => inbox.heard.length, SOON).toBe(1);
+  const [told] = inbox.heard;
+  expect(new Webhook(secret).verify(told?.body ?? "", told?.headers as Record<string, string>)).toMatchObject(
+    { data: { thread_id: "t1", interrupts: [{ prompt: "Which?" }] } },
+  );
+});

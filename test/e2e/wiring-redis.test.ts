@@ -1,0 +1,64 @@
+// The settings of a server on Redis reach its store, through the real process.
+
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { dataOf } from "../support/drain.ts";
+import { serveWith } from "../support/process.ts";
+import { startRedis } from "../support/redis.ts";
+import { post } from "../support/sse.ts";
+
+const redis = await startRedis();
+afterAll(() => redis?.close());
+
+vi.setConfig({ testTimeout: 60_000 });
+
+describe.skipIf(!redis)("a server on Redis", () => {
+  const env = { STORE: "redis", REDIS_URL: `${redis?.url}/0` };
+  const runOn = async (url: string, thread: string) =>
+    (await post(`${url}/threads/${thread}/runs`, { input: "go" })).ended();
+  /** Seconds that are left of all there is of something, the longest first. */
+  const livesOf = (pattern: string) =>
+    (redis?.ask("KEYS", pattern) ?? "")
+      .split("\n")
+      .map((key) => Number(redis?.ask("TTL", key)))
+      .sort((one, other) => other - one);
+
+  test("keeps threads, those that wait for an answer, and events as long as `retention` says", async () => {
+    const { url } = await serveWith(
+      { retention: { threads: "1000s", interrupted_threads: "2000s", events: "500s" } },
+      {
+        ...{ env, agent: { tools: ["ask_user"] } },
+        script: "- { call: [{ tool: ask_user, args: { question: Which? } }] }",
+      },
+    );
+    const events = await runOn(url, "t1");
+    expect(dataOf(events, "done")[0]?.status).toBe("interrupted");
+    expect((await post(`${url}/threads`, { id: "t2" })).status).toBe(201);
+    // What nobody can reach any more stays for a tenth longer.
+    expect(livesOf("*:t1}:meta")).toEqual([expect.closeTo(2200, -2)]);
+    expect(livesOf("*:t2}:meta")).toEqual([expect.closeTo(1100, -2)]);
+    expect(livesOf("*:t1}:events:*")).toEqual([expect.closeTo(500, -2)]);
+  });
+
+  test("shares its tickets with the others on it", async () => {
+    const header = { AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" };
+    const [one, other] = await Promise.all([1, 2].map(() => serveWith({}, { env: { ...env, ...header } })));
+    const issued = await fetch(`${one?.url}/tickets`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...{ "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read" },
+      },
+      body: '{"path":"/events"}',
+    });
+    const { ticket } = (await issued.json()) as { ticket: string };
+    const opened = await fetch(`${other?.url}/events?ticket=${ticket}`);
+    expect(opened.status).toBe(200);
+    await opened.body?.cancel();
+  });
+
+  test("starts no run that fewer replicas have than `redis.wait_replicas`", async () => {
+    const { url } = await serveWith({ redis: { wait_replicas: 1, lease: "1s" } }, { env });
+    const answer = await post(`${url}/threads/t2/runs`, { input: "go" });
+    expect(answer.status).toBe(503);
+  });
+});
