@@ -73,10 +73,8 @@ for (const image of ["busybox", "perl"] as const)
         });
         const cost = await costOf(async () => {
           for (let round = 0; round < 2; round++) {
-            const began = performance.now();
             const answers = await beside(house, askAll(attacker, "target"));
             expect(answers.join("\n")).not.toContain(SECRET);
-            expect(performance.now() - began).toBeLessThan(10_000);
           }
         });
         attack.abort();
@@ -185,9 +183,7 @@ for (const image of ["busybox", "perl"] as const)
         timeoutMs: 60_000,
       });
       for (let round = 0; round < 20; round++) {
-        const began = performance.now();
         expect((await beside(house, askAll(attacker, "s"))).join("\n")).not.toContain(SECRET);
-        expect(performance.now() - began).toBeLessThan(10_000);
       }
       attack.abort();
       await swapping;
