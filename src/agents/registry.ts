@@ -11,7 +11,7 @@ import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { requestedModel } from "./model-choice.ts";
 import { changeable, type Misfit, misfitsOf, overridden } from "./overrides.ts";
-import { chosenTools, reservedNames } from "./tool-choice.ts";
+import { reservedNames } from "./tool-choice.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
 export const AgentInfo = z
@@ -21,14 +21,19 @@ export const AgentInfo = z
     prefix: z.string().optional().describe("The mark to show before its name."),
     default: z.boolean().describe("Whether it answers when a run names no agent."),
     model: z.string(),
-    tools: z.array(z.string()).describe("What its configuration names; its hooks may offer more."),
+    tools: z
+      .array(z.string())
+      .describe(
+        "What its model is offered in a run of yours, by name; on threads of subagents also `task_complete`.",
+      ),
     hooks: z.array(z.string()).describe("In order, first outermost."),
     backend: z.string().optional().describe("The type of backend that its files and commands live in."),
     context_window: z.int(),
     max_iterations: z.int(),
   })
   .meta({ id: "Agent" });
-export type AgentInfo = z.infer<typeof AgentInfo>;
+/** All that the configuration alone says. */
+export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
 export interface AgentRegistry {
   /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
@@ -105,7 +110,6 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;
-  /** The tools of other programs come and go. */
   list(): readonly AgentInfo[];
   readonly mcpServers: unknown;
   readonly warnings: readonly string[];
@@ -138,12 +142,11 @@ const noAgent = (code: "invalid_request" | "not_found", name: string, agents: Sn
   new AppError(code, `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
 
 function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
-  const { name, description, prefix, model, tools, backend, context_window, max_iterations } = definition;
+  const { name, description, prefix, model, backend, context_window, max_iterations } = definition;
   return {
     name,
     ...given({ description, prefix, backend: backend?.type }),
     model: catalogue.createModel(model).name,
-    tools: chosenTools(tools, catalogue.tools()).map((tool) => tool.name),
     hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
     ...{ context_window, max_iterations },
   };

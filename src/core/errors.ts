@@ -89,6 +89,12 @@ export function abortRun(message: string, cause?: unknown): AppError {
   return new AppError("run_aborted", message, { cause });
 }
 
+/** What a hook throws of its own, under the hook's name. */
+export function hookFailed(name: string, error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  return new AppError("hook_failed", `Hook \`${name}\` failed: ${messageOf(error)}`, { cause: error });
+}
+
 /** A limit of the run's own, or a quota of its tenant or user, reached before its work was done. */
 export type LimitReason = "max_iterations" | "token_budget" | "time_budget" | "loop_detected" | "quota";
 

@@ -28,6 +28,8 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  *
  * | phase         | when                                  | order         | an error…                           |
  * |---------------|---------------------------------------|---------------|-------------------------------------|
+ * | tools         | once, before anything is read         | in order      | fails the run                       |
+ * | hides         | before each model call, of each tool  | first yes     | fails the run                       |
  * | beforeAgent   | once, before the loop                 | in order      | fails the run                       |
  * | modifyRequest | before each model call                | in order      | fails the run                       |
  * | wrapModelCall | around each model call                | onion         | fails the run                       |
@@ -37,6 +39,10 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  */
 export interface Hook {
   readonly name: string;
+  /** Tools that it gives the agent. They are listed without a run, too, so nothing is read for them. */
+  tools?(run: Run): readonly Tool[];
+  /** Whether the model is not shown a tool, no matter who brings it. */
+  hides?(tool: Pick<Tool, "name">, run: Run): boolean;
   beforeAgent?(run: Run): Eventually<void>;
   /** Returns a new request; never edits the one it was given. */
   modifyRequest?(request: ModelRequest, run: Run): ModelRequest | Promise<ModelRequest>;

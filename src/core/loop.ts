@@ -7,13 +7,14 @@
 import type { Agent, Outcome } from "./agent.ts";
 import { compose } from "./compose.ts";
 import { dispatch, executeTool } from "./dispatch.ts";
-import { AppError, hasCode, messageOf, RunLimit } from "./errors.ts";
+import { AppError, hasCode, hookFailed, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import { forgetInterrupts, lateAnswers, OPEN_ENDED, settleInterrupts } from "./interrupts.ts";
 import { type AssistantMessage, type ToolCall, toolMessage } from "./message.ts";
 import { unanswered, unknownTo } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
+import { registerHookTools, shownTools } from "./offer.ts";
 import { type LoopParts, runOwnLoop } from "./own-loop.ts";
 import { append, type LiveRun, liveRun, type RunInput, registerTool } from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
@@ -38,6 +39,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     yield* receive(run, input);
     run.signal.throwIfAborted();
     for (const tool of agent.tools) registerTool(run, tool);
+    for (const hook of agent.hooks) yield* blaming(hook, () => registerHookTools(hook, run));
     for (const hook of agent.hooks) yield* blaming(hook, () => hook.beforeAgent?.(run));
     outcome = yield* agent.loop
       ? runOwnLoop(agent.loop, partsOf(agent, run, input))
@@ -119,7 +121,7 @@ async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun)
 }
 
 async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
-  const tools = [...run.tools.values()].map(({ name, description, parameters }) => ({
+  const tools = shownTools(agent, run).map(({ name, description, parameters }) => ({
     name,
     description,
     parameters,
@@ -128,7 +130,7 @@ async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
     model: agent.model,
     system: run.lineage ? [...agent.system, instanceBlock(run.lineage)] : agent.system,
     messages: [...run.messages],
-    tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    tools,
     settings: run.settings,
     signal: run.signal,
   };
@@ -192,8 +194,7 @@ async function* blaming<T>(hook: Hook, work: () => Eventually<T>): Stream<T> {
   try {
     return yield* toStream(work());
   } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw new AppError("hook_failed", `Hook \`${hook.name}\` failed: ${messageOf(error)}`, { cause: error });
+    throw hookFailed(hook.name, error);
   }
 }
 

@@ -3,9 +3,9 @@
 import { given } from "../lib/given.ts";
 import type { Backend } from "./backend.ts";
 import type { StreamEvent } from "./event.ts";
-import type { Owner } from "./ids.ts";
+import { newRunId, type Owner } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
-import { addUsage, type Message, type Usage, type UserMessage } from "./message.ts";
+import { addUsage, type Message, NO_USAGE, type Usage, type UserMessage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Stream } from "./stream.ts";
 import type { Lineage } from "./subagents.ts";
@@ -95,6 +95,19 @@ export function liveRun(input: RunInput, { name, interrupts, without }: RunningA
     usage: input.usage,
     ...given({ backend, lineage }),
   };
+}
+
+/** A run on an empty thread that nothing is written down of: for what asks hooks outside of a run. */
+export function unrecordedRun(
+  place: Pick<RunIdentity, "owner" | "threadId" | "signal">,
+  agent: RunningAgent,
+): LiveRun {
+  const input = {
+    ...{ ...place, id: newRunId(), attempt: 1, settings: {}, usage: NO_USAGE },
+    ...{ messages: [], state: new Map(), input: [], begun: new Set<string>() },
+    ...{ inbox: async () => [], interruptRequested: () => false },
+  };
+  return liveRun(input, agent);
 }
 
 /** The thread in which a person began it all: where what a family of threads shares lies. */

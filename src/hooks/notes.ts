@@ -6,7 +6,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { defineHook } from "../core/hook.ts";
 import type { Item, ItemStore, Shelf } from "../core/items.ts";
 import type { SystemBlock } from "../core/model.ts";
-import { type Run, registerTool, rootOf } from "../core/run.ts";
+import { type Run, rootOf } from "../core/run.ts";
 import { defineTool, failed, type Tool } from "../core/tool.ts";
 import { firstChars } from "../lib/cut.ts";
 import { tagged } from "../lib/tagged.ts";
@@ -30,10 +30,7 @@ export const notes = defineHook({
     if (!items) return { name: "notes" };
     return {
       name: "notes",
-      beforeAgent(run) {
-        for (const tool of [writeNote(items, agent), readNote(items), listNotes(items)])
-          registerTool(run, tool);
-      },
+      tools: () => [writeNote(items, agent), readNote(items), listNotes(items)],
       modifyRequest(request, run) {
         const block = protocol((name) => run.tools.has(name));
         return block ? { ...request, system: [...request.system, block] } : request;

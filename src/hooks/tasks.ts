@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { defineHook } from "../core/hook.ts";
 import type { ItemStore } from "../core/items.ts";
-import { type Run, registerTool, rootOf } from "../core/run.ts";
+import { type Run, rootOf } from "../core/run.ts";
 import { defineTool, type Tool } from "../core/tool.ts";
 import {
   changeStatus,
@@ -28,10 +28,7 @@ export const tasks = defineHook({
     if (!items) return { name: "tasks" };
     return {
       name: "tasks",
-      beforeAgent(run) {
-        const tools = [create(items), list(items), claim(items, agent), update(items, agent)];
-        for (const tool of tools) registerTool(run, tool);
-      },
+      tools: () => [create(items), list(items), claim(items, agent), update(items, agent)],
     };
   },
 });

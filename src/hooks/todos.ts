@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
-import { registerTool, setState } from "../core/run.ts";
+import { setState } from "../core/run.ts";
 import { defineTool } from "../core/tool.ts";
 
 const STATUSES = ["pending", "in_progress", "done"] as const;
@@ -38,8 +38,8 @@ export const todos = defineHook({
   activeByDefault: () => true,
   create: () => ({
     name: "todos",
+    tools: () => [writeTodos],
     async *beforeAgent(run) {
-      registerTool(run, writeTodos);
       if (!run.state.has("todos")) yield* setState(run, "todos", []);
     },
   }),

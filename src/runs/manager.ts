@@ -15,8 +15,10 @@ import {
 } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import { announceEnd } from "./announce.ts";
+import type { DriveServices } from "./drive.ts";
 import { Executor, type ExecutorOptions, type Logger } from "./executor.ts";
 import { type Following, follow, type Place } from "./following.ts";
+import { offeredTools } from "./offered.ts";
 import { openOn } from "./resume.ts";
 import { createStarts, type ResumeRun, type StartRun, type Starts } from "./starts.ts";
 import { createSubagents } from "./subagents.ts";
@@ -33,6 +35,7 @@ export class RunManager {
   readonly #executor: Executor;
   readonly #quotas: Quotas | undefined;
   readonly #logger: Logger;
+  readonly #services: DriveServices;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ExecutorOptions) {
@@ -40,6 +43,7 @@ export class RunManager {
     this.#quotas = options.quotas;
     const takeUp = (owner: Owner, threadId: string) => this.#executor.takeUp(owner, threadId);
     const subagents = createSubagents({ ...options, runs: this, takeUp });
+    this.#services = { ...options, subagents };
     this.#executor = new Executor({ ...options, subagents });
     this.#starts = createStarts({
       ...{ stores: options.stores, agents: options.agents, quotas: options.quotas, executor: this.#executor },
@@ -53,6 +57,11 @@ export class RunManager {
   async open(): Promise<void> {
     await this.#executor.open();
     this.#timer = setInterval(() => void this.wake(), WAKE_MS).unref();
+  }
+
+  /** The names of the tools that this user's runs of an agent offer its model. Throws `invalid_request`. */
+  toolsOf(owner: Owner, agent: string): Promise<string[]> {
+    return offeredTools(owner, agent, this.#services);
   }
 
   /** False once it was told to close: nothing is started any more. */

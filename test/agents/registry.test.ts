@@ -51,12 +51,11 @@ test("lists what users may know of an agent, and nothing else", async () => {
   expect(agents.list()).toEqual([
     {
       ...{ name: "coder", description: "Writes code", default: true, model: "acme:large", backend: "local" },
-      tools: ["calculate", "web_search", "web_fetch"],
       hooks: ["outer", "middle"],
       ...{ context_window: 128_000, max_iterations: 25 },
     },
     {
-      ...{ name: "writer", default: false, model: "acme:small", tools: [], hooks: ["outer", "inner"] },
+      ...{ name: "writer", default: false, model: "acme:small", hooks: ["outer", "inner"] },
       ...{ context_window: 128_000, max_iterations: 25 },
     },
   ]);

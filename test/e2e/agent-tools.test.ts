@@ -1,6 +1,8 @@
 // The `tools:` list of an agent: which of the built-in tools the model is offered, and can call.
 
-import { expect, test } from "vitest";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../src/core/model.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
@@ -10,15 +12,21 @@ import { post } from "../support/sse.ts";
 const FILES = ["edit_file", "execute", "glob", "grep", "ls", "read_file", "write_file"];
 const STANDARD = [...FILES, "write_todos"];
 
-const agentWith = (fields: string) =>
-  `agents: { assistant: { model: "scripted:test", backend: { type: local }, ${fields} } }`;
+const agentWith = (fields: string) => `
+defaults: { model: "scripted:test" }
+agents:
+  assistant: { backend: { type: local }, ${fields} }`;
+
+const send = (url: string, method: string, body: object) =>
+  fetch(url, { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 
 /** A server whose model plays `turns`, then says "ok". */
-async function serve(agents: string, turns: readonly Turn[] = []) {
+async function serve(agents: string, turns: readonly Turn[] = [], config: object = {}) {
   const asked: ModelRequest[] = [];
   const left = [...turns];
-  const { url } = await startServer({
+  const { url, dir } = await startServer({
     agents,
+    config,
     script: (request) => {
       asked.push(request);
       return left.shift() ?? { say: "ok" };
@@ -26,7 +34,7 @@ async function serve(agents: string, turns: readonly Turn[] = []) {
   });
   const run = async () => (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
   const offered = (index = -1) => asked.at(index)?.tools.map(({ name }) => name);
-  return { url, asked, run, offered };
+  return { url, dir, asked, run, offered };
 }
 
 test.each([
@@ -81,4 +89,58 @@ test("an agent whose list leaves no way to give tasks is not told of other agent
   await run();
   expect(offered()).toEqual(["read_file"]);
   expect(JSON.stringify(asked[0]?.system)).not.toContain("coder");
+});
+
+describe("GET /agents/:name", () => {
+  const shown = async (url: string, name = "assistant") =>
+    ((await (await fetch(`${url}/agents/${name}`)).json()) as { tools: string[] }).tools;
+
+  test.each([
+    [""],
+    ["tools: [read_file, current_datetime]"],
+    ["hooks: { notes: true, tasks: true, todos: false }"],
+    ["subagents: [other]"],
+    ["subagents: [other], max_delegation_depth: 0"],
+    ["permissions: { mode: bypass, rules: [{ deny: '*', category: execute }, { deny: 'write_*' }] }"],
+    ['tools: ["*"], subagents: [other]'],
+  ])("shows the tools that the model of an agent with `%s` is offered", async (fields) => {
+    const { url, dir, run, offered } = await serve(`${agentWith(fields)}\n  other: {}`);
+    const before = await shown(url);
+    expect(await readdir(join(dir, "data")).catch(() => [])).not.toContain("workspaces");
+    await run();
+    expect(before).toEqual(offered());
+  });
+
+  test("shows load_skill for an agent with skills", async () => {
+    const { url, run, offered } = await serve(agentWith("skills: { paths: [skills] }"));
+    const skill = "---\nname: greet\ndescription: How to greet\n---\nSay hello.\n";
+    const written = await fetch(`${url}/backend/files/skills/greet/SKILL.md`, { method: "PUT", body: skill });
+    expect(written.ok).toBe(true);
+    await run();
+    expect(offered()).toContain("load_skill");
+    expect(await shown(url)).toEqual(offered());
+  });
+
+  test("shows the tools of the user's tenant, and what the user has switched off is gone", async () => {
+    const { url, run, offered } = await serve(agentWith('tools: ["freight_*"]'));
+    const tool = { name: "freight_quote", description: "A quote.", parameters: { type: "object" } };
+    await send(`${url}/tools`, "POST", { ...tool, callback_url: "https://tools.example.com/" });
+    await send(`${url}/agents/assistant/overrides`, "PATCH", { hooks: { todos: false } });
+    const expected = [...FILES, "freight_quote"].sort();
+    expect(await shown(url)).toEqual(expected);
+    await run();
+    expect(offered()).toEqual(expected);
+    const { items } = (await (await fetch(`${url}/agents`)).json()) as { items: { tools: string[] }[] };
+    expect(items[0]?.tools).toEqual(expected);
+  });
+
+  test("starts no sandbox for it, and needs none", async () => {
+    const backend = "{ type: docker, image: no-such-image:1 }";
+    const docker = { host: "unix:///nowhere/docker.sock" };
+    const agents = `agents: { assistant: { model: "scripted:test", backend: ${backend} } }`;
+    const { url } = await serve(agents, [], { backends: { docker } });
+    expect(await shown(url)).toEqual(STANDARD);
+    const status = (await (await fetch(`${url}/backend`)).json()) as { status?: string };
+    expect(status.status).not.toMatch(/running|starting/);
+  });
 });

@@ -173,7 +173,7 @@ describe("load_skill", () => {
 
   test("is there only when there is something to load", async () => {
     const inline = { "skills/a/SKILL.md": "Be brief." };
-    expect(await loaded("a", inline)).toMatch(/^Error: There is no tool `load_skill`/);
+    expect(await loaded("a", inline)).toMatch(/^Error: There is no skill `a`/);
     const long = { "skills/a/SKILL.md": "Be brief.".repeat(20_000) };
     expect(await loaded("a", long)).toContain("Be brief.");
   });

@@ -2,7 +2,6 @@
 
 import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";
-import { registerTool } from "../../core/run.ts";
 import { editFile, writeFile } from "./change.ts";
 import { execute } from "./execute.ts";
 import { readFile } from "./read-file.ts";
@@ -19,11 +18,6 @@ export const filesystem = defineHook({
       ...[ls, readFile, writeFile, editFile, glob, grep].map((make) => make(backend)),
       execute(backend, agent.backend),
     ];
-    return {
-      name: "filesystem",
-      beforeAgent(run) {
-        for (const tool of tools) registerTool(run, tool);
-      },
-    };
+    return { name: "filesystem", tools: () => tools };
   },
 });

@@ -113,11 +113,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           remembered = (await user?.read()) ?? [];
         },
 
-        modifyRequest(request, run) {
-          const policy = policyFor(run);
-          const isShown = ({ name }: { name: string }) => !isDeniedForGood(name, run.tools.get(name), policy);
-          return { ...request, tools: request.tools.filter(isShown) };
-        },
+        hides: ({ name }, run) => isDeniedForGood(name, run.tools.get(name), policyFor(run)),
 
         async *wrapToolCall(request, next, run) {
           const verdict = decide(request.call, request.tool, policyFor(run));

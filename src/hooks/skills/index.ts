@@ -5,7 +5,6 @@ import { z } from "zod";
 import { warning } from "../../core/event.ts";
 import { defineHook } from "../../core/hook.ts";
 import type { SystemBlock } from "../../core/model.ts";
-import { registerTool } from "../../core/run.ts";
 import { tagged } from "../../lib/tagged.ts";
 import { discover } from "./discover.ts";
 import { loadSkill } from "./load-skill.ts";
@@ -26,15 +25,21 @@ export const skills = defineHook({
     const config = agent.skills;
     if (!backend || !config) return { name: "skills" };
     let blocks: readonly SystemBlock[] = [];
+    /** Absent until they are looked for. */
+    let loadable: readonly Skill[] | undefined;
 
     return {
       name: "skills",
+
+      tools: () => [loadSkill(() => loadable ?? [], backend)],
+
+      hides: ({ name }) => name === "load_skill" && loadable?.length === 0,
 
       async *beforeAgent(run) {
         const { skills, faults } = await discover(backend, config, run.signal);
         if (faults.length > 0) yield warning("skills_skipped", told(faults));
         const { inline, listed } = divided(skills);
-        if (listed.length > 0) registerTool(run, loadSkill(listed, backend));
+        loadable = listed;
         blocks = [...inlineBlock(inline), ...catalogue(listed, run.tools.has("load_skill"))];
       },
 

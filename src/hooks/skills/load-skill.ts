@@ -10,14 +10,14 @@ import { instructionsIn, type Skill } from "./parse.ts";
 
 const MAX_BYTES = 64 * 1024;
 
-export function loadSkill(skills: readonly Skill[], backend: Backend): Tool {
-  const paths = new Map(skills.map(({ name, path }) => [name, path]));
+export function loadSkill(skills: () => readonly Skill[], backend: Backend): Tool {
   return defineTool({
     name: "load_skill",
     description: "Gives you the full instructions of a skill, and the folder where its files are.",
     parameters: z.strictObject({ name: z.string().describe("As it stands among the available skills.") }),
     annotations: { readOnly: true, category: "read", requiresPermission: false },
     async execute({ name }, _, { signal }) {
+      const paths = new Map(skills().map(({ name, path }) => [name, path]));
       const path = paths.get(name);
       if (path === undefined)
         return failed(`There is no skill \`${name}\`${didYouMean(name, paths.keys()) || "."}`);

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";
 import { unanswered } from "../../core/messages.ts";
 import type { SystemBlock } from "../../core/model.ts";
-import { countUsage, type Run, registerTool } from "../../core/run.ts";
+import { countUsage, type Run } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { ToolResult } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
@@ -37,9 +37,7 @@ export const subagents = defineHook({
     const team = subagents && agent.subagents.length > 0 && { agent, subagents, items, concurrency };
     const asChild = {
       name: "subagents",
-      beforeAgent: (run: Run) => {
-        if (run.lineage) registerTool(run, taskComplete);
-      },
+      tools: ({ lineage }: Run) => (lineage ? [taskComplete] : []),
       modifyRequest: <R extends { readonly system: readonly SystemBlock[] }>(request: R, run: Run) =>
         run.lineage ? { ...request, system: [...request.system, completionProtocol] } : request,
     };
@@ -47,9 +45,12 @@ export const subagents = defineHook({
     return {
       name: "subagents",
 
+      tools: (run) => [
+        ...asChild.tools(run),
+        ...(mayDelegate(team, run) ? TOOLS.map((make) => make(team)) : []),
+      ],
+
       async *beforeAgent(run) {
-        asChild.beforeAgent(run);
-        if (mayDelegate(team, run)) for (const make of TOOLS) registerTool(run, make(team));
         for (const child of abandoned(run)) {
           await cancel(team, child, run);
           yield* settle(team, { child, report: CANCELLED }, run);

@@ -18,7 +18,7 @@ const OwnChanges = Overrides.extend({
     .describe("The hooks that may be changed: whether they are on, or their options as well."),
 }).meta({ id: "AgentOverrides" });
 
-export function agentRoutes(app: App, { agents, stores: { items } }: HttpServices): void {
+export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpServices): void {
   const tags = ["agents"];
   const params = z.object({ name: z.string().max(64) });
   const seen = async (owner: Owner, name: string) => {
@@ -26,6 +26,11 @@ export function agentRoutes(app: App, { agents, stores: { items } }: HttpService
     agents.seenWith(name, undefined);
     const user = await keptOverrides(items, owner, name);
     return { ...agents.seenWith(name, user), user };
+  };
+
+  const shown = async (owner: Owner, name: string) => {
+    const { agent } = await seen(owner, name);
+    return { ...agent, tools: await runs.toolsOf(owner, name) };
   };
 
   const changesOf = (user: unknown, ignored: readonly Misfit[]) => ({
@@ -38,15 +43,15 @@ export function agentRoutes(app: App, { agents, stores: { items } }: HttpService
     "/agents",
     { schema: { summary: "All agents", tags, response: { 200: z.object({ items: z.array(AgentInfo) }) } } },
     async (request) => {
-      const all = agents.list().map(({ name }) => seen(ownerOf(request), name));
-      return { items: (await Promise.all(all)).map(({ agent }) => agent) };
+      const all = agents.list().map(({ name }) => shown(ownerOf(request), name));
+      return { items: await Promise.all(all) };
     },
   );
 
   app.get(
     "/agents/:name",
     { schema: { summary: "An agent", tags, params, response: { 200: AgentInfo } } },
-    async (request) => (await seen(ownerOf(request), request.params.name)).agent,
+    async (request) => shown(ownerOf(request), request.params.name),
   );
 
   app.get(

@@ -1,0 +1,33 @@
+// The tools of an agent: registered for a run, and shown to the model.
+
+import type { Agent } from "./agent.ts";
+import { hookFailed } from "./errors.ts";
+import type { Hook } from "./hook.ts";
+import { type LiveRun, registerTool } from "./run.ts";
+import type { Tool } from "./tool.ts";
+
+export function registerHookTools(hook: Hook, run: LiveRun): void {
+  for (const tool of hook.tools?.(run) ?? []) registerTool(run, tool);
+}
+
+/** By name, as the beginning of a request is to be the same from call to call. */
+export function shownTools({ hooks }: Agent, run: LiveRun): Tool[] {
+  return [...run.tools.values()]
+    .filter((tool) => !hooks.some((hook) => hides(hook, tool, run)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function hides(hook: Hook, tool: Tool, run: LiveRun): boolean {
+  try {
+    return hook.hides?.(tool, run) ?? false;
+  } catch (error) {
+    throw hookFailed(hook.name, error);
+  }
+}
+
+/** What a run of this agent offers at its beginning. Nothing is read and nothing started. */
+export function toolsOffered(agent: Agent, run: LiveRun): Tool[] {
+  for (const tool of agent.tools) registerTool(run, tool);
+  for (const hook of agent.hooks) registerHookTools(hook, run);
+  return shownTools(agent, run);
+}
