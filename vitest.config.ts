@@ -8,7 +8,7 @@ const docker = ["test/**/docker/**/*.test.ts", "test/**/*.docker.test.ts"];
 const long = [
   "test/backends/docker/{abuse,disk,escape,healing,hijack,network,tricks}.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/e2e/{replica-crashes,subagent-crashes}.test.ts",
+  "test/e2e/{redis-outage,replica-crashes,subagent-crashes}.test.ts",
   "test/http/fuzz.test.ts",
   "test/stores/redis-{cluster,cuts,failover,large,trouble}.test.ts",
   "test/support/engine.docker.test.ts",

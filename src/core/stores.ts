@@ -288,6 +288,12 @@ export interface Stores {
     /** A secret that all of them know. Made once. */
     readonly secret: string;
   };
+  /**
+   * For all that is done inside a run: every call to the stores that `work` makes, however deep, waits for a store that is
+   * away as long as a run waits for it (`runs.leaseMs`). Any other call has its answer, or throws `unavailable`, within a
+   * short deadline.
+   */
+  inRun<T>(work: () => Promise<T>): Promise<T>;
   /** Throws `unavailable` when it cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;

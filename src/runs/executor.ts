@@ -153,7 +153,8 @@ export class Executor {
     if (run.attempt > 1) await this.#renewOne(active);
     const interruptRequested = () => active.interrupt;
     try {
-      await drive(claim, this.#options, { signal: abort.signal, left: leave.signal, interruptRequested });
+      const control = { signal: abort.signal, left: leave.signal, interruptRequested };
+      await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {
       abort.abort(err);
       const ids = { run_id: run.id, thread_id: run.thread_id, attempt: run.attempt };

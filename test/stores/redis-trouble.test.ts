@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest"
 import { userMessage } from "../../src/core/message.ts";
 import type { Claim, Stores } from "../../src/core/stores.ts";
 import { createRedisStores, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import { everyCall } from "../contracts/every-call.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -117,6 +118,19 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
     await written;
     await stores.events.append(lease, [done()]);
     expect(seqsOf(await readAll(stores, lease))).toEqual(upTo(4));
+  });
+
+  test.each(["away", "silent"])("that is %s is waited for by every call made inside a run", async (how) => {
+    await open(durable?.url, { deadlineMs: 500, leaseMs: 60_000 });
+    const { lease } = await claimed(stores, "t");
+    await stores.events.append(lease, [note("one")]);
+    await (how === "away" ? durable?.kill() : durable?.pause());
+    const inside = stores.inRun(() => Promise.allSettled(everyCall(stores, lease).map((call) => call())));
+    const outside = await Promise.allSettled([stores.threads.get(ADA, "t"), stores.quotas.held(ADA)]);
+    for (const each of outside) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
+    await (how === "away" ? durable?.start() : durable?.resume());
+    for (const [index, result] of (await inside).entries())
+      expect(result, `${everyCall(stores, lease)[index]}`).not.toMatchObject({ reason: unavailable });
   });
 
   test("that keeps silent is not waited for, and nothing is said twice when it speaks again", async () => {

@@ -20,6 +20,12 @@ export interface CuttingProxy {
   silenceNext(): void;
   /** Cuts all connections now. */
   cutAll(): void;
+  /** The hashes of the scripts that were asked for since this was called. */
+  watch(): ReadonlySet<string>;
+  /** Resolves when the script with this hash is asked for. That does not arrive, and there is no way to Redis from then on. */
+  closeAt(sha: string): Promise<void>;
+  /** There is a way again. */
+  reopen(): void;
   close(): Promise<void>;
 }
 
@@ -33,8 +39,20 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   let connections = 0;
   let answers = 0;
   let isNextSilent = false;
+  let isClosed = false;
+  let watched = new Set<string>();
+  let trap: { readonly sha: string; readonly caught: () => void } | undefined;
+  /** Whether what is asked for may go on to Redis. */
+  const passes = (chunk: Buffer) => {
+    for (const [, sha = ""] of chunk.toString("latin1").matchAll(/evalsha\r\n\$40\r\n(\w{40})/g)) {
+      watched.add(sha);
+      if (sha === trap?.sha) isClosed = true;
+    }
+    return !isClosed;
+  };
   const server = createServer((client) => {
     connections++;
+    if (isClosed) return void client.destroy();
     const upstream = connect(port, "127.0.0.1");
     let isSilent = isNextSilent;
     isNextSilent = false;
@@ -55,6 +73,11 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
     }
     let isLost = false;
     client.on("data", (chunk) => {
+      if (!passes(chunk)) {
+        cutAll();
+        trap?.caught();
+        return;
+      }
       isLost ||= every > 0 && chunk.includes("evalsha") && ++asked % every === 0;
       upstream.write(chunk);
     });
@@ -94,6 +117,18 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
       isNextSilent = true;
     },
     cutAll,
+    watch() {
+      watched = new Set();
+      return watched;
+    },
+    closeAt: (sha) =>
+      new Promise((resolve) => {
+        trap = { sha, caught: resolve };
+      }),
+    reopen() {
+      trap = undefined;
+      isClosed = false;
+    },
     async close() {
       cutAll();
       server.close();

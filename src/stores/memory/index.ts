@@ -46,6 +46,7 @@ export function createMemoryStores({
     quotas: memoryQuotas(book.limits.now, () => book.assertOpen()),
     bus,
     isDurable: false,
+    inRun: (work) => work(),
     async ping() {
       book.assertOpen();
     },

@@ -1,6 +1,8 @@
 // The way to Redis for all that is asked of it. Every question has its answer, or `unavailable`, within its deadline:
-// what fails on the way is asked again until then, which every script allows.
+// what fails on the way is asked again until then, which every script allows. Inside a run the deadline is as long as a
+// run waits for Redis; everywhere else it is short.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../refusals.ts";
@@ -31,19 +33,23 @@ export class Connection {
   readonly #client: Client;
   readonly #now: (() => number) | undefined;
   readonly #deadlineMs: number;
+  readonly #patienceMs: number;
+  /** Set for all that is asked inside a run. */
+  readonly #run = new AsyncLocalStorage<true>();
   /** Resolved while there is a connection. */
   #up = Promise.withResolvers<void>();
   #downSince: number | undefined;
   #lastOutage = { ms: 0, end: Number.NEGATIVE_INFINITY };
   #isClosed = false;
 
-  /** Insists for `patienceMs`. `now` takes the place of Redis's own clock. */
+  /** Insists, and waits inside a run, for `patienceMs`. `now` takes the place of Redis's own clock. */
   constructor({ commands, deadlineMs }: Clients, patienceMs: number, now: (() => number) | undefined) {
     this.#client = commands;
     this.#now = now;
     this.#deadlineMs = deadlineMs;
-    this.run = this.#asking(deadlineMs);
-    this.insist = this.#asking(Math.max(patienceMs, deadlineMs));
+    this.#patienceMs = Math.max(patienceMs, deadlineMs);
+    this.run = this.#asking(() => (this.isInRun ? this.#patienceMs : deadlineMs));
+    this.insist = this.#asking(() => this.#patienceMs);
     this.#up.resolve();
     commands.on("ready", () => this.#rise());
     commands.on("close", () => this.#fall());
@@ -53,6 +59,16 @@ export class Connection {
   get lastOutage(): { readonly ms: number; readonly ago: number } {
     const { ms, end } = this.#lastOutage;
     return { ms, ago: performance.now() - end };
+  }
+
+  /** Whether the caller works for a run. */
+  get isInRun(): boolean {
+    return this.#run.getStore() === true;
+  }
+
+  /** Whatever `work` asks, however deep, has the deadline of a run. */
+  inRun<T>(work: () => Promise<T>): Promise<T> {
+    return this.#run.run(true, work);
   }
 
   assertOpen(): void {
@@ -97,7 +113,7 @@ export class Connection {
     this.#downSince ??= performance.now();
   }
 
-  #asking(ms: number): Ask {
+  #asking(deadline: () => number): Ask {
     return async <Key extends string, Arg extends string, Reply>(
       script: Script<Key, Arg, Reply>,
       keys: Readonly<Record<Key, string>>,
@@ -107,7 +123,7 @@ export class Connection {
       const names = script.keys.map((name) => keys[name]);
       const named = script.args.map((name) => String(args[name]));
       const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
-      const reply = await this.#repeatedly(ms, (client) => evaluate(client, script, values));
+      const reply = await this.#repeatedly(deadline(), (client) => evaluate(client, script, values));
       // The script's own file says what it returns.
       return reply as Reply;
     };

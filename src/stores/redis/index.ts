@@ -38,8 +38,8 @@ export interface RedisStoreOptions extends StoreOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. Of a cluster, any of its servers. */
   readonly url: string;
   /**
-   * How long Redis may take, or be away, before what is asked of it is `unavailable`, in ms; default: 3 s. What a
-   * running run writes, and the messages left for it, are waited for as long as a lease lasts: `leaseMs`.
+   * How long Redis may take, or be away, before what is asked of it is `unavailable`, in ms; default: 3 s. Every call made
+   * inside a run waits as long as a lease lasts: `leaseMs`.
    */
   readonly deadlineMs?: number;
   /**
@@ -126,6 +126,7 @@ function assemble(
     bus,
     isDurable: true,
     shared,
+    inRun: (work) => redis.inRun(work),
     async ping() {
       await redis.ping();
       await redis.run(tryWrite, { probe: PROBE }, { ttl: PROBE_MS });

@@ -59,6 +59,7 @@ function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): S
   lifetime.start();
   return {
     ...stores,
+    inRun: (work) => work(),
     async ping() {
       database.read(() => look.get());
     },

@@ -1,0 +1,90 @@
+// Every call that there is to the stores, but for the readiness probe and the bus.
+
+import type { HttpTool } from "../../src/core/http-tools.ts";
+import { userMessage } from "../../src/core/message.ts";
+import type { Lease, Stores } from "../../src/core/stores.ts";
+import { ADA, newRun, note } from "../stores/fixture.ts";
+
+const NEVER = new AbortController().signal;
+const WEATHER: HttpTool = {
+  ...{ name: "weather", description: "x", parameters: { type: "object" }, annotations: {}, agents: ["*"] },
+  ...{ callback_url: "https://t.example/", headers: {}, timeout_ms: 1, idempotent: true },
+  ...{ secret: "whsec_c2VjcmV0", created_at: "2026-11-21T10:00:00.000Z" },
+};
+
+/** `lease` is that of a run on thread `t`. */
+export function everyCall(stores: Stores, lease: Lease): readonly (() => Promise<unknown>)[] {
+  const { threads, runs, events, sandboxes, httpTools, deferredCalls, items, quotas } = stores;
+  const box = { id: "sb", owner: ADA, name: "b", keep: { running: 1, container: 1, files: 1 } };
+  const record = { ...box, state: "running", used_at: 0, revision: "" } as const;
+  const key = { owner: ADA, thread_id: "t", call_id: "c" };
+  const shelves = [{ thread: "t" }, { agent: "a" }].map((of) => ({
+    owner: ADA,
+    of,
+    kind: "notes" as const,
+  }));
+  const [most, amounts] = [
+    { tenant: 10, user: 10 },
+    { tokens: 1, cost: 1 },
+  ];
+  const about = { run_id: "r", tool: "w", token_hash: "", expires_at: new Date(0).toISOString() };
+  return [
+    () => threads.create(ADA, { id: "u", metadata: {} }),
+    () => threads.get(ADA, "t"),
+    () => threads.list(ADA, { limit: 1 }),
+    () => threads.update(ADA, "t", { title: "x" }),
+    () => threads.delete(ADA, "t"),
+    () => threads.clear(ADA, "t"),
+    () => threads.messages(ADA, "t"),
+    () => threads.state(ADA, "t"),
+    () => runs.start(ADA, newRun("t"), "queue"),
+    () => runs.enqueue(ADA, newRun("t"), "queue"),
+    () => runs.get(ADA, "t", lease.run_id),
+    () => runs.known(ADA, "t", "k"),
+    () => runs.list(ADA, "t", { limit: 1 }),
+    () => runs.active(ADA, "t"),
+    () => runs.claimNext(ADA, "t"),
+    () => runs.claimAbandoned(100),
+    () => runs.requestStop(ADA, "t", lease.run_id, "cancel"),
+    () => runs.steer(ADA, "t", lease.run_id, userMessage("x")),
+    () => runs.inbox(lease),
+    () => runs.renew(lease),
+    () => runs.release(lease),
+    () => runs.begun(ADA, "t"),
+    () => events.append(lease, [note("x")]),
+    () => events.bounds(lease),
+    () => events.read(lease, 0, NEVER).next(),
+    () => sandboxes.enter(box, { total: 1, tenant: 1 }),
+    () => sandboxes.touch(["sb"]),
+    () => sandboxes.adopt(box, "stopped"),
+    () => sandboxes.get("sb"),
+    () => sandboxes.due(1),
+    () => sandboxes.idle(1, 1),
+    () => sandboxes.begin(record),
+    () => sandboxes.settle(record, "gone"),
+    () => httpTools.put("acme", WEATHER),
+    () => httpTools.get("acme", "weather"),
+    () => httpTools.list("acme"),
+    () => httpTools.delete("acme", "weather"),
+    () => deferredCalls.open({ ...key, ...about }),
+    () => deferredCalls.get(key),
+    () => deferredCalls.accept(key),
+    () => deferredCalls.deliver("", {}),
+    () => deferredCalls.forget(key),
+    () => deferredCalls.due(1),
+    ...shelves.flatMap((shelf) => [
+      () => items.get(shelf, "k"),
+      () => items.list(shelf),
+      () => items.put(shelf, { key: "k", value: 1 }),
+      () => items.delete(shelf, "k"),
+    ]),
+    () => quotas.take(ADA, most),
+    () => quotas.hold(ADA, { thing: "runs", id: "r", ms: 1 }, most),
+    () => quotas.release(ADA, "runs", "r"),
+    () => quotas.held(ADA),
+    () => quotas.reserve(ADA, { id: "c", amounts, ms: 1 }, { tenant: {}, user: {} }),
+    () => quotas.settle(ADA, "c", undefined),
+    () => quotas.accounts(ADA),
+    () => quotas.usage(ADA, 1),
+  ];
+}
