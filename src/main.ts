@@ -10,6 +10,7 @@ import { configCheck } from "./cli/config-check.ts";
 import { type Answer, createKey, listKeys, revokeKey } from "./cli/keys.ts";
 import { exportThreads } from "./cli/threads/export.ts";
 import { importThreads } from "./cli/threads/import.ts";
+import { remoteThreads } from "./cli/threads/remote.ts";
 import { loadServerConfig } from "./config/load.ts";
 import type { ApiKeyStore } from "./core/api-keys.ts";
 import type { AuthConfig } from "./core/auth-config.ts";
@@ -25,7 +26,7 @@ const USAGE = `skein ${packageJson.version}: an agent server
   skein keys create      make an API key (--user, --tenant, --scopes read,run,tools,admin, --name, --expires 90d)
   skein keys list        show all keys (--tenant), without what is secret
   skein keys revoke ID   end one
-  skein threads export DIR    write a user's threads into a folder (--user, --tenant)
+  skein threads export DIR    write a user's threads into a folder (--user, --tenant; or of a running server: --url)
   skein threads import DIR    make threads out of such a folder (--user, --tenant)
   skein --version
 
@@ -44,8 +45,10 @@ async function main(): Promise<number> {
     if (command === "revoke") return keys((store) => revokeKey(store, id));
   }
   if (group === "threads" && id !== undefined && positionals.length === 3) {
+    if (command === "export" && values.url !== undefined) return exportFrom(values.url, values, id);
     if (command === "export") return threads(values, (store, owner) => exportThreads(store, owner, id));
-    if (command === "import") return threads(values, (store, owner) => importThreads(store, owner, id));
+    if (command === "import" && values.url === undefined)
+      return threads(values, (store, owner) => importThreads(store, owner, id));
   }
   switch (positionals.join(" ")) {
     case "serve":
@@ -106,9 +109,24 @@ async function keys(command: (store: ApiKeyStore) => Promise<Answer>): Promise<n
   }
 }
 
+/** Reads from a server while it runs, whatever its store. */
+async function exportFrom(url: string, whose: Whose, dir: string): Promise<number> {
+  if (whose.user !== undefined || whose.tenant !== undefined)
+    throw new AppError("invalid_request", "With --url the key in SKEIN_API_KEY says whose threads they are.");
+  const key = process.env.SKEIN_API_KEY;
+  // The server knows the owner by the key.
+  const owner = { tenant: "", user: "" };
+  return say(await exportThreads(remoteThreads({ url, key }), owner, dir));
+}
+
+interface Whose {
+  readonly tenant?: string | undefined;
+  readonly user?: string | undefined;
+}
+
 /** Works on the configured store. That of sqlite must not be in use by a server. */
 async function threads(
-  whose: { tenant?: string | undefined; user?: string | undefined },
+  whose: Whose,
   command: (store: ThreadStore, owner: Owner) => Promise<string>,
 ): Promise<number> {
   const config = await loadServerConfig(process.env);

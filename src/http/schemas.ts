@@ -153,6 +153,11 @@ export const ThreadsQuery = PageQuery.extend({
   parent: Id.optional().describe(
     "Only threads that work for this one. Default: only those that work for none.",
   ),
+  children: z
+    .literal("true")
+    .transform(() => true as const)
+    .optional()
+    .describe("Threads that work for others as well."),
 });
 
 export const MessagesQuery = z.strictObject({

@@ -7,7 +7,7 @@ import type { Owner } from "../../src/core/ids.ts";
 import { assistantMessage, type Message, userMessage } from "../../src/core/message.ts";
 import type { NewThread, Stores } from "../../src/core/stores.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
-import { skein } from "../support/process.ts";
+import { serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 const ADA: Owner = { tenant: "acme", user: "ada" };
@@ -221,4 +221,34 @@ test("the command line carries threads from one data folder to another", async (
   const after = createSqliteStores({ dataDir: elsewhere.DATA_DIR });
   expect(await after.threads.messages(ADA, "t1")).toEqual(messages);
   await after.close();
+});
+
+test("the command line exports from a server while it runs, what its key may read", async () => {
+  const dir = await temporaryFolder();
+  const env = { DATA_DIR: join(dir, "data"), AGENTS_FILE: join(dir, "agents.yaml"), AUTH: "api_key" };
+  const before = createSqliteStores({ dataDir: env.DATA_DIR });
+  const all = await family(before);
+  await before.close();
+  const { url } = await serve(dir, "- say: hello", env);
+
+  const locked = skein(["threads", "export", join(dir, "a"), "--tenant", "acme", "--user", "ada"], env);
+  expect([await locked.exited, locked.output()]).toEqual([1, expect.stringMatching(/in use/)]);
+  const stranger = skein(["threads", "export", join(dir, "b"), "--url", url], env);
+  expect([await stranger.exited, stranger.output()]).toEqual([1, expect.stringMatching(/key/i)]);
+  const vague = skein(["threads", "export", join(dir, "c"), "--url", url, "--user", "ada"], env);
+  expect([await vague.exited, vague.output()]).toEqual([2, expect.stringMatching(/SKEIN_API_KEY/)]);
+
+  const making = skein(["keys", "create", "--tenant", "acme", "--user", "ada", "--scopes", "read"], env);
+  await making.exited;
+  const SKEIN_API_KEY = /sk_\S+/.exec(making.output())?.[0] ?? "";
+  const out = join(dir, "out");
+  const writing = skein(["threads", "export", out, "--url", url], { ...env, SKEIN_API_KEY });
+  expect([await writing.exited, writing.output()]).toEqual([
+    0,
+    `Exported 2 threads with 3 messages to ${out}.\n`,
+  ]);
+  const { threads } = await opened();
+  await importThreads(threads, ADA, out);
+  for (const { id, messages = [] } of all) expect(await threads.messages(ADA, id)).toEqual(messages);
+  expect(await threads.get(ADA, "child")).toMatchObject({ parent: PARENT });
 });

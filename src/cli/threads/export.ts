@@ -5,15 +5,16 @@ import { join } from "node:path";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
-import type { Thread, ThreadStore } from "../../core/stores.ts";
+import type { Thread } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
+import type { ReadableThreads } from "./remote.ts";
 
 const THREADS_A_PAGE = 100;
 const MESSAGES_A_PAGE = 100;
 
 /** What was written, in words. Throws `already_exists` for a folder of a thread that is there: nothing is written over. */
-export async function exportThreads(threads: ThreadStore, owner: Owner, dir: string): Promise<string> {
+export async function exportThreads(threads: ReadableThreads, owner: Owner, dir: string): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   let messages = 0;
   // Names first: a thread that is used meanwhile changes its place in the list.
@@ -23,7 +24,7 @@ export async function exportThreads(threads: ThreadStore, owner: Owner, dir: str
 }
 
 async function listed(
-  threads: ThreadStore,
+  threads: ReadableThreads,
   owner: Owner,
   which: { children: true } | { parent: string },
 ): Promise<Pick<Thread, "id">[]> {
@@ -39,7 +40,7 @@ async function listed(
 
 /** How many messages it has; nothing when it is gone. What says that it is whole is written last. */
 async function exportThread(
-  threads: ThreadStore,
+  threads: ReadableThreads,
   { owner, id }: { owner: Owner; id: string },
   dir: string,
 ): Promise<number | undefined> {
@@ -64,7 +65,11 @@ async function exportThread(
   return count;
 }
 
-async function* pages(threads: ThreadStore, owner: Owner, id: string): AsyncGenerator<Message[], void, void> {
+async function* pages(
+  threads: ReadableThreads,
+  owner: Owner,
+  id: string,
+): AsyncGenerator<Message[], void, void> {
   let after: string | undefined;
   for (;;) {
     const page = await threads.messages(owner, id, { limit: MESSAGES_A_PAGE, ...given({ after }) });
