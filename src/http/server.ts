@@ -27,6 +27,7 @@ import { ticketRoutes } from "./routes/tickets.ts";
 import { toolRoutes } from "./routes/tools.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import type { HttpServices } from "./services.ts";
+import { boundAnswers } from "./slow-readers.ts";
 import { createStreams } from "./streams.ts";
 import { withZod } from "./validation.ts";
 
@@ -62,6 +63,7 @@ export async function createServer(
   server.addHook("onRequest", refuseForeignPages(origins));
   guard(server, createAuthenticate(auth, apiKeys), tickets);
   limitRequests(server, services.quotas);
+  boundAnswers(server, services.limits.stallMs);
   // Heartbeats are ours: the plugin's would ignore back-pressure.
   await server.register(fastifySSE, { heartbeatInterval: 0 });
   const app = withZod(server);

@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import type { AppError } from "../core/errors.ts";
 import { gone } from "./gone.ts";
+import { cutWhenStalled, isLong, piecesOf } from "./slow-readers.ts";
 
 export interface StreamOptions {
   /** Silence after which a sign of life is sent, in ms. */
@@ -47,15 +48,21 @@ export async function sendFrames(
   reply.sse.sendHeaders();
   // The head travels with the first events if they come at once, and does not wait for them if not.
   const flush = setImmediate(() => raw.flushHeaders());
+  let isBetweenEvents = true;
   const heartbeat = setInterval(() => {
-    if (!raw.writableNeedDrain) raw.write(HEARTBEAT[options.heartbeat]);
+    if (isBetweenEvents && !raw.writableNeedDrain) raw.write(HEARTBEAT[options.heartbeat]);
   }, options.heartbeatMs);
+  const stopLooking = cutWhenStalled(raw, options.stallMs);
 
   try {
     for await (const frames of read(stop)) {
       clearImmediate(flush);
       heartbeat.refresh();
-      if (!raw.write(frames)) await drained(raw, options.stallMs, left);
+      if (isLong(frames)) {
+        isBetweenEvents = false;
+        await writeInPieces(raw, frames, left);
+        isBetweenEvents = true;
+      } else if (!raw.write(frames)) await drained(raw, left);
       if (left.aborted) return "left";
     }
     if (options.closing.aborted && !left.aborted) raw.write(SHUTDOWN);
@@ -63,18 +70,31 @@ export async function sendFrames(
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);
+    stopLooking();
     reply.sse.close();
   }
 }
 
-/** Resolves when the socket takes more, or when the viewer is gone; cuts one that takes nothing for too long. */
-async function drained(raw: ServerResponse, stallMs: number, left: AbortSignal): Promise<void> {
-  const stalled = setTimeout(() => raw.destroy(), stallMs);
+/** Each piece once the one before it is out: a viewer that takes one piece has made progress. */
+async function writeInPieces(raw: ServerResponse, text: string, left: AbortSignal): Promise<void> {
+  let proceed = () => {};
+  const onLeft = () => proceed();
+  left.addEventListener("abort", onLeft);
+  for (const piece of piecesOf(text)) {
+    if (left.aborted) break;
+    await new Promise<void>((resolve) => {
+      proceed = resolve;
+      raw.write(piece, () => resolve());
+    });
+  }
+  left.removeEventListener("abort", onLeft);
+}
+
+/** Resolves when the socket takes more, or when the viewer is gone. */
+async function drained(raw: ServerResponse, left: AbortSignal): Promise<void> {
   try {
     await once(raw, "drain", { signal: left });
   } catch (error) {
     if (!left.aborted) throw error;
-  } finally {
-    clearTimeout(stalled);
   }
 }

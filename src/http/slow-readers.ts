@@ -1,0 +1,56 @@
+// Clients that take an answer slowly, and those that take nothing of it any more. A long answer goes to the socket in
+// pieces, so that a slow client is seen to make progress within it.
+
+import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import type { FastifyInstance } from "fastify";
+
+/** The slowest client takes one of these in the stall time. */
+const PIECE_BYTES = 16 * 1024;
+/** What is no longer than this the kernel and Node take at once. */
+const LONG_BYTES = 4 * PIECE_BYTES;
+/** How often in the stall time the progress is looked at. */
+const LOOKS = 4;
+
+export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> {
+  const bytes = typeof text === "string" ? Buffer.from(text) : text;
+  for (let start = 0; start < bytes.length; start += PIECE_BYTES)
+    yield bytes.subarray(start, start + PIECE_BYTES);
+}
+
+/** Whether `text` is to be written in pieces. */
+export const isLong = (text: string) => text.length > PIECE_BYTES;
+
+/**
+ * Cuts the connection of `raw` once data has waited for `stallMs`, or up to a quarter longer, and the client took
+ * nothing of it. Ends with the connection, or when the returned function is called.
+ */
+export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void {
+  const { socket } = raw;
+  if (!socket) return () => {};
+  let still = 0;
+  let [written, waiting] = [0, 0];
+  const look = setInterval(() => {
+    const { bytesWritten, writableLength } = socket;
+    const isStill = writableLength > 0 && bytesWritten === written && writableLength === waiting;
+    [written, waiting] = [bytesWritten, writableLength];
+    still = isStill ? still + 1 : 0;
+    if (still === LOOKS) socket.destroy();
+  }, stallMs / LOOKS);
+  const stop = () => clearInterval(look);
+  raw.once("close", stop);
+  return stop;
+}
+
+/** The same for all long answers that are no event streams. */
+export function boundAnswers(server: FastifyInstance, stallMs: number): void {
+  server.addHook("onSend", async (_request, reply, payload: unknown) => {
+    const isWhole = typeof payload === "string" || Buffer.isBuffer(payload);
+    const length = isWhole ? Buffer.byteLength(payload) : Number.POSITIVE_INFINITY;
+    if (payload === null || payload === undefined || length <= LONG_BYTES) return payload;
+    cutWhenStalled(reply.raw, stallMs);
+    if (!isWhole) return payload;
+    reply.header("content-length", length);
+    return Readable.from(piecesOf(payload), { objectMode: false, highWaterMark: PIECE_BYTES });
+  });
+}
