@@ -5,6 +5,7 @@ import { z } from "zod";
 import { textOf } from "../../src/core/message.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import type { Turn } from "../../src/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { cast, completing, delegating, json, own, played, results, speaker, TEAM } from "../support/team.ts";
@@ -35,7 +36,13 @@ describe("a task that is given to another agent", () => {
       script: cast({
         lead: [delegating({ agent: "Coder", task: "Refactor the parser" }), { say: "All done." }],
         coder: [
-          { say: "On it.", ...completing("Cut in two.", { files_modified: ["a.ts"], tests_run: "3 pass" }) },
+          {
+            say: "On it.",
+            ...completing("Cut in two.", {
+              files_modified: ["a.ts"],
+              tests_run: ["parse: 3 pass", "lint: ok"],
+            }),
+          },
         ],
       }),
     });
@@ -49,8 +56,37 @@ describe("a task that is given to another agent", () => {
     for (const event of nested.filter(({ event }) => event !== "on_chat_model_stream"))
       expect(event).toMatchObject({ thread_id: started?.thread_id, run_id: started?.run_id });
     expect(results(events)).toEqual([
-      "[coder-refactor-1] agent coder: completed\nCut in two.\nFiles modified: a.ts\nTests run: 3 pass",
+      "[coder-refactor-1] agent coder: completed\nCut in two.\nFiles modified: a.ts\nTests run: parse: 3 pass; lint: ok",
     ]);
+  });
+
+  const refactoring = (coder: Turn[]) =>
+    played({
+      script: cast({
+        lead: [delegating({ agent: "coder", task: "Refactor the parser" }), { say: "All done." }],
+        coder: [...coder, { say: "done" }],
+      }),
+    });
+
+  test.each([
+    [{ tests_run: "3 pass" }, "\nTests run: 3 pass"],
+    [{ tests_run: [{ name: "parse", passed: 3 }] }, '\nTests run: {"name":"parse","passed":3}'],
+    [{ files_modified: "a.ts", tests_run: [], caveats: null }, "\nFiles modified: a.ts"],
+    [{ caveats: ["Slow.", "Untested."], confidence: 0.9 }, "\nCaveats: Slow.\nUntested."],
+    [
+      { files_modified: Array(101).fill("b.ts"), status: "Success" },
+      `\nFiles modified: ${Array(100).fill("b.ts").join(", ")}`,
+    ],
+  ])("is reported also when the report has another shape: %j", async (more, told) => {
+    const { events } = await refactoring([completing("Cut in two.", more)]);
+    expect(results(events)).toEqual([`[coder-refactor-1] agent coder: completed\nCut in two.${told}`]);
+  });
+
+  test("is not reported without a word of what came of it: the model is told so, and reports again", async () => {
+    const empty = { call: [{ tool: "task_complete", args: { status: "perhaps" } }] };
+    const { events } = await refactoring([empty, completing("Cut in two.")]);
+    expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/^Invalid arguments\. status: .* summary: /);
+    expect(results(events)).toEqual(["[coder-refactor-1] agent coder: completed\nCut in two."]);
   });
 
   test("comes with who asks, what must be known, and nothing of the parent's own", async () => {

@@ -6,24 +6,22 @@ import { type Message, textOf } from "../../core/message.ts";
 import type { RunStatus } from "../../core/stores.ts";
 import { firstChars } from "../../lib/cut.ts";
 import type { Child } from "./children.ts";
+import { asCompletion, CompletionFields } from "./completion.ts";
 
 /** The slot of the child's state that holds what it said at last. */
 export const COMPLETION = "completion";
 const MAX_SUMMARY_CHARS = 2000;
 const MAX_LIST_CHARS = 1000;
 
-const files = z.array(z.string().min(1).max(500)).max(100);
+const Completion = CompletionFields.extend({ run_id: z.string() });
 
-export const CompletionFields = z.strictObject({
-  status: z.enum(["completed", "failed"]),
-  summary: z.string().min(1).describe("What was done, found or decided; or why it could not be."),
-  files_modified: files.optional(),
-  tests_run: z.string().optional().describe("Which tests were run, and how they ended."),
-  caveats: z.string().optional().describe("What whoever goes on with it must know."),
-});
-export const Completion = CompletionFields.extend({ run_id: z.string() });
+/** What the child of this state has reported, in whatever shape an earlier version kept it. */
+export function completionIn(state: Readonly<Record<string, unknown>>) {
+  const kept = z.record(z.string(), z.unknown()).safeParse(state[COMPLETION]).data;
+  return kept && Completion.safeParse(asCompletion(kept)).data;
+}
 
-export interface Report extends Omit<z.infer<typeof CompletionFields>, "status"> {
+export interface Report extends Omit<CompletionFields, "status"> {
   readonly status: "completed" | "failed" | "cancelled";
 }
 
@@ -44,7 +42,7 @@ export const CANCELLED: Report = { status: "cancelled", summary: "Cancelled." };
 
 /** Of a run that has ended and waits for nobody. */
 export function reportOn(ending: Ending, runId: string, { messages, state }: ChildThread): Report {
-  const completion = Completion.safeParse(state[COMPLETION]).data;
+  const completion = completionIn(state);
   if (completion && completion.run_id === runId) {
     const { run_id: _, ...report } = completion;
     return report;
@@ -74,10 +72,10 @@ function lastWords(messages: readonly Message[]): string {
 
 /** One child, for its parent's model. */
 export function tell({ name, agent }: Pick<Child, "name" | "agent">, report: Report): string {
-  const { status, summary, files_modified = [], tests_run, caveats } = report;
+  const { status, summary, files_modified = [], tests_run = [], caveats } = report;
   const extras = [
     ["Files modified", files_modified.join(", ")],
-    ["Tests run", tests_run],
+    ["Tests run", tests_run.join("; ")],
     ["Caveats", caveats],
   ].flatMap(([what, text]) => (text ? [`${what}: ${cut(text, MAX_LIST_CHARS)}`] : []));
   return [`[${name}] agent ${agent}: ${status}`, cut(summary, MAX_SUMMARY_CHARS), ...extras].join("\n");

@@ -2,11 +2,12 @@
 
 import type { SystemBlock } from "../../core/model.ts";
 import { type Run, setState } from "../../core/run.ts";
-import { defineTool } from "../../core/tool.ts";
+import { defineTool, type Tool } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
-import { COMPLETION, Completion, CompletionFields } from "./outcome.ts";
+import { asCompletion, CompletionFields } from "./completion.ts";
+import { COMPLETION, completionIn } from "./outcome.ts";
 
-export const taskComplete = defineTool({
+const reporting = defineTool({
   name: "task_complete",
   description:
     "Ends your work and reports it to the agent that gave you the task. Call it once, when you have finished or cannot go on.",
@@ -18,8 +19,10 @@ export const taskComplete = defineTool({
   },
 });
 
+export const taskComplete: Tool = { ...reporting, parse: (args) => reporting.parse(asCompletion(args)) };
+
 /** The first report counts. */
-const isComplete = (run: Run) => Completion.safeParse(run.state.get(COMPLETION)).data?.run_id === run.id;
+const isComplete = (run: Run) => completionIn(Object.fromEntries(run.state))?.run_id === run.id;
 
 export const completionProtocol: SystemBlock = {
   id: "completion_protocol",
