@@ -7,6 +7,7 @@ import { pino } from "pino";
 import { stringify } from "yaml";
 import packageJson from "../package.json" with { type: "json" };
 import { AuthConfig } from "../src/core/auth-config.ts";
+import { OwnRuleSpec } from "../src/hooks/permissions/rule.ts";
 import { accessOf } from "../src/http/auth/scopes.ts";
 import { createServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";
@@ -16,7 +17,13 @@ const FILE = new URL("../openapi.yaml", import.meta.url);
 /** The contract as YAML. Routes are registered, never called: they get no services. */
 export async function generate(): Promise<string> {
   const access = { auth: AuthConfig.parse({}), apiKeys: {}, origins: [] };
-  const services = { access, limits: {}, stores: {}, agents: {} } as unknown as HttpServices;
+  const services = {
+    access,
+    permissionRule: OwnRuleSpec,
+    limits: {},
+    stores: {},
+    agents: {},
+  } as unknown as HttpServices;
   const server = await createServer(services, pino({ level: "silent" }), async (bare) => {
     await bare.register(swagger, {
       openapi: {

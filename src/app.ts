@@ -17,6 +17,7 @@ import { createQuotas } from "./core/quotas.ts";
 import type { Stores } from "./core/stores.ts";
 import type { Tool } from "./core/tool.ts";
 import { hooks } from "./hooks/index.ts";
+import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { hostList } from "./lib/host-list.ts";
 import { createPublicFetch } from "./lib/public-fetch.ts";
@@ -95,6 +96,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const server = await createServer(
       {
         ...{ stores, runs, backends, agents, quotas, version: packageJson.version },
+        permissionRule: OwnRuleSpec,
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
           apiKeys: apiKeys?.keys,

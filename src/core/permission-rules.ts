@@ -1,11 +1,18 @@
-// Where the rules lie that people's answers have made, and what of them is shown.
+// Where the rules lie that people have made, by their answers or over the API, and what of them is shown.
 
 import { z } from "zod";
 import type { Owner } from "./ids.ts";
 import type { Item, Shelf } from "./items.ts";
 
-/** The slot of a thread's state that holds those that were remembered for it: a list. */
+/** The slot of a thread's state that holds those of the thread where no items are kept: a list. */
 export const SESSION_RULES = "grants";
+
+/** Where those of a thread lie. */
+export const sessionRulesShelf = (owner: Owner, thread: string): Shelf => ({
+  owner,
+  of: { thread },
+  kind: "settings",
+});
 
 /** Where those lie that a user has for all threads with an agent. */
 export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
@@ -15,10 +22,10 @@ export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
 });
 
 const PREFIX = "rule:";
-export const userRuleKey = (id: string) => PREFIX + id;
+export const ruleKey = (id: string) => PREFIX + id;
 
 /** Of what lies on that shelf, the rules; oldest first. */
-export const userRulesIn = (items: readonly Item[]): unknown[] =>
+export const rulesIn = (items: readonly Item[]): unknown[] =>
   items.flatMap(({ key, value }) => (key.startsWith(PREFIX) ? [value] : [])).reverse();
 
 /** A rule as it is shown. */
@@ -26,7 +33,11 @@ export const RememberedRule = z
   .object({
     id: z.string(),
     decision: z.enum(["allow", "deny", "ask"]),
-    matcher: z.record(z.string(), z.unknown()).describe("The tool, and exactly these arguments."),
+    matcher: z
+      .record(z.string(), z.unknown())
+      .describe("All these conditions hold of a call that the rule is for."),
+    priority: z.int().optional(),
+    message: z.string().optional(),
     description: z.string().optional(),
   })
   .meta({ id: "RememberedRule" });

@@ -1,5 +1,6 @@
 // What the routes are given. The composition root builds it, but for what the server itself adds.
 
+import type { z } from "zod";
 import type { Misfit } from "../agents/overrides.ts";
 import type { AgentInfo } from "../agents/registry.ts";
 import type { AgentDefinition } from "../core/agent.ts";
@@ -36,6 +37,8 @@ export interface HttpServices {
     readonly origins: readonly string[];
   };
   readonly limits: HttpLimits;
+  /** What a rule must look like that a person makes. */
+  readonly permissionRule: z.ZodType<{ readonly id: string }>;
   readonly version: string;
 }
 

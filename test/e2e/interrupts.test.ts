@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import type { Interrupt } from "../../src/core/interrupt.ts";
-import type { Turn } from "../../src/models/scripted.ts";
+import type { Script, Turn } from "../../src/models/scripted.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
@@ -227,6 +227,84 @@ test("what is remembered for a thread is shown, and can be taken back", async ()
   expect(await getJson(rules)).toEqual({ items: [] });
   const viewer = await post(`${url}/threads/t1/runs`, { input: "again" });
   expect(dataOf(await viewer.ended(), "done")[0]?.status).toBe("interrupted");
+});
+
+describe("a rule that a user makes over the API", () => {
+  const script: Script = ({ messages }) =>
+    messages.at(-1)?.role === "user" ? { call: [run("rm one")] } : { say: "Done." };
+  const started = async (agents = ASKING) => {
+    const { url } = await startServer({ script, agents });
+    await send(`${url}/threads`, { id: "t1" });
+    const status = async (thread: string) => {
+      const viewer = await post(`${url}/threads/${thread}/runs`, { input: "go" });
+      const events = await viewer.ended();
+      const error = dataOf(events, "on_tool_end")[0]?.error;
+      return error ?? dataOf(events, "done")[0]?.status;
+    };
+    return { url, status, rules: `${url}/threads/t1/permissions` };
+  };
+
+  test("for a thread counts in that thread alone, from its next run until it is taken back", async () => {
+    const { url, status, rules } = await started();
+    const made = await send(rules, { allow: "execute", command_prefix: ["rm"] });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { decision: "allow", matcher: { tool: "execute", command_prefix: ["rm"] } },
+    });
+    expect(await status("t1")).toBe("success");
+    expect(await status("t2")).toBe("interrupted");
+    expect(await getJson(rules)).toEqual({ items: [made.body] });
+    expect((await fetch(`${rules}/${made.body.id}`, { method: "DELETE" })).status).toBe(204);
+    expect((await fetch(`${rules}/${made.body.id}`, { method: "DELETE" })).status).toBe(404);
+    expect(await status("t1")).toBe("interrupted");
+    expect((await send(`${url}/threads/none/permissions`, { allow: "execute" })).status).toBe(404);
+  });
+
+  test("for an agent counts in all threads with it; the one with the same conditions is replaced", async () => {
+    const { url, status } = await started();
+    const rules = `${url}/agents/assistant/permissions`;
+    const first = await send(rules, { allow: "execute", regex: "rm .*" });
+    expect(await status("t1")).toBe("success");
+    const second = await send(rules, { deny: "execute", regex: "rm .*", message: "Not here." });
+    expect(second.body.id).toBe(first.body.id);
+    expect(await getJson(rules)).toMatchObject({ items: [{ decision: "deny", message: "Not here." }] });
+    expect(await status("t2")).toBe("Not here.");
+  });
+
+  test("never allows what the agent's own rules or mode refuse", async () => {
+    const agent = (permissions: string) =>
+      `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: ${permissions} } }`;
+    for (const [permissions, words] of [
+      ['{ rules: [{ deny: execute, command_prefix: ["rm"], message: "Never." }] }', /^Never/],
+      ["{ mode: plan }", /^Plan mode/],
+      ["{ mode: dont_ask }", /Permission denied/],
+    ] as const) {
+      const { status, rules } = await started(agent(permissions));
+      expect((await send(rules, { decision: "allow", matcher: { all: true }, priority: 9 })).status).toBe(
+        201,
+      );
+      expect(await status("t1"), permissions).toMatch(words);
+    }
+  });
+
+  test("is refused with what is wrong, and is bounded in number and size", async () => {
+    const { rules } = await started();
+    for (const [rule, words] of [
+      [{}, /exactly one of allow, deny, ask/],
+      [{ allow: "execute", scope: "global" }, /scope/],
+      [{ allow: "execute", command_prefix: ["bash"] }, /may run anything/],
+      [{ allow: "execute", regex: "(?=a)" }, /regex/],
+      [{ allow: "execute", arguments: { command: "x".repeat(17_000) } }, /16384 characters/],
+    ] as const) {
+      const { status, body } = await send(rules, rule);
+      expect([status, JSON.stringify(body)]).toEqual([400, expect.stringMatching(words)]);
+    }
+    for (let n = 0; n < 256; n++)
+      expect((await send(rules, { id: `r${n}`, allow: `tool_${n}` })).status).toBe(201);
+    expect(await send(rules, { allow: "one_more" })).toMatchObject({ body: { code: "limit_exceeded" } });
+    expect((await fetch(rules, { method: "DELETE" })).status).toBe(204);
+    expect(await getJson(rules)).toEqual({ items: [] });
+  });
 });
 
 describe("a tool that the front end brings", () => {

@@ -8,6 +8,7 @@ import { UserEvent } from "../../src/core/bus.ts";
 import { QuotaConfig } from "../../src/core/quota-config.ts";
 import { createQuotas } from "../../src/core/quotas.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import { OwnRuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { createServer } from "../../src/http/server.ts";
 import { RunManager } from "../../src/runs/manager.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
@@ -183,7 +184,7 @@ async function bareServer() {
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const quotas = createQuotas(memoryQuotas(), QuotaConfig.parse({}), { threadMs: 1000 });
   const server = await createServer(
-    { stores, runs, backends, agents, access, limits, quotas, version: "0" },
+    { stores, runs, backends, agents, access, limits, quotas, permissionRule: OwnRuleSpec, version: "0" },
     logger,
   );
   onTestFinished(async () => {

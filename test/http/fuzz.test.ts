@@ -48,12 +48,15 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { input: "hello", tools: [{ name: "ask", description: "Asks.", parameters: { type: "object" } }] },
   ],
   "POST /threads/{thread_id}/runs/{run_id}/resume": [{ answers: [{ id: "x", decision: "approve" }] }],
+  "POST /threads/{thread_id}/permissions": [{ allow: "execute", command_prefix: ["git"] }],
+  "POST /agents/{name}/permissions": [{ decision: "deny", matcher: { tool: "execute" } }],
   "POST /tool-results/{token}": [{ result: "found" }, { error: "gone" }],
 };
 
 /** What only a run that waits, or a call that does, would make succeed. */
 const NEED_ANOTHER = [
   "POST /threads/{thread_id}/runs/{run_id}/resume",
+  "DELETE /threads/{thread_id}/permissions/{id}",
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
 ];
@@ -114,7 +117,7 @@ test("no request of any kind is answered otherwise than the contract says, and n
 
   await clear(me);
   server.closeIdleConnections();
-  await expect.poll(connections).toBe(0);
+  await expect.poll(() => connections()).toBe(0);
   expect(heapUsed() - before.heap).toBeLessThan(64 << 20);
 });
 

@@ -26,11 +26,26 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "DELETE /tools/{name} name": "tool",
   // Made of the call that it is about: the same for all who answered the same.
   "DELETE /agents/{name}/permissions/{id} id": "nothing",
+  "DELETE /threads/{thread_id}/permissions/{id} id": "nothing",
+  // What a person's rule is called, and what it says.
+  ...{
+    "POST /threads/{thread_id}/permissions id": "nothing",
+    "POST /agents/{name}/permissions id": "nothing",
+  },
+  ...{ allow: "nothing", deny: "nothing", ask: "nothing", command_prefix: "nothing", regex: "nothing" },
+  ...{ arguments: "nothing", matcher: "nothing", tool: "nothing", all: "nothing", priority: "nothing" },
   // Who has a ticket, or the address of a call's result, may use it: they are credentials.
   ...{ ticket: "nothing", token: "nothing" },
   // Agents and models are the server's, the same for all.
   ...{ agent: "nothing", name: "nothing", model: "nothing" },
-  ...{ limit: "nothing", status: "nothing", q: "nothing", heartbeat: "nothing", days: "nothing" },
+  ...{
+    children: "nothing",
+    limit: "nothing",
+    status: "nothing",
+    q: "nothing",
+    heartbeat: "nothing",
+    days: "nothing",
+  },
   ...{ title: "nothing", metadata: "nothing", mode: "nothing", input: "nothing", messages: "nothing" },
   ...{ role: "nothing", content: "nothing", type: "nothing", text: "nothing", media_type: "nothing" },
   ...{ data: "nothing", temperature: "nothing", max_tokens: "nothing", thinking: "nothing" },
@@ -56,6 +71,8 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /threads/{thread_id}/runs/{run_id}/resume": {
     answers: [{ id: "{id}", decision: "respond", message: "no" }],
   },
+  "POST /threads/{thread_id}/permissions": { allow: "execute" },
+  "POST /agents/{name}/permissions": { allow: "execute" },
   "POST /tickets": { path: "{path}" },
   "POST /tools": {
     ...{ name: "mine", description: "Mine.", callback_url: "https://tools.example.com/" },

@@ -1,9 +1,9 @@
-// What a person answered once and for all: kept with the thread, or with the agent for all of the user's threads.
+// The rules that people have made: kept with the thread, or with the agent for all of the user's threads.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import type { ItemStore } from "../../core/items.ts";
-import { SESSION_RULES, userRuleKey, userRulesIn, userRulesShelf } from "../../core/permission-rules.ts";
+import type { ItemStore, Shelf } from "../../core/items.ts";
+import { ruleKey, rulesIn, SESSION_RULES } from "../../core/permission-rules.ts";
 import { type Run, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { type Rule, RuleSpec, type Scope } from "./rule.ts";
@@ -30,19 +30,18 @@ export async function* clearSessionRules(run: Run): Stream<void> {
   yield* setState(run, SESSION_RULES, []);
 }
 
-/** The rules that a user has with an agent, wherever it works for them. */
-export interface UserRules {
+/** The rules of a thread, or those that a user has with an agent in all threads. */
+export interface KeptRules {
   read(): Promise<Rule[]>;
   /** A rule with the same id is replaced. Throws `limit_exceeded` when there are too many. */
   add(rule: Rule): Promise<void>;
 }
 
-export function userRules(items: ItemStore, run: Run, agent: string): UserRules {
-  const shelf = userRulesShelf(run.owner, agent);
+export function keptRules(items: ItemStore, shelf: Shelf, scope: "session" | "user"): KeptRules {
   return {
-    read: async () => rulesAmong(userRulesIn(await items.list(shelf)), "user"),
+    read: async () => rulesAmong(rulesIn(await items.list(shelf)), scope),
     async add(rule) {
-      await items.put(shelf, { key: userRuleKey(rule.id), value: rule });
+      await items.put(shelf, { key: ruleKey(rule.id), value: rule });
     },
   };
 }

@@ -8,13 +8,13 @@ import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from
 import type { Answer } from "../../core/interrupt.ts";
 import { approvalOf, askFor } from "../../core/interrupts.ts";
 import type { ToolCall } from "../../core/message.ts";
-import { SESSION_RULES } from "../../core/permission-rules.ts";
+import { SESSION_RULES, sessionRulesShelf, userRulesShelf } from "../../core/permission-rules.ts";
 import type { Run } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type ToolResult } from "../../core/tool.ts";
 import type { TraceRecorder } from "../../core/trace.ts";
 import { firstChars } from "../../lib/cut.ts";
-import { addSessionRule, sessionRules, type UserRules, userRules } from "./grants.ts";
+import { addSessionRule, type KeptRules, keptRules, sessionRules } from "./grants.ts";
 import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import { ruleFor } from "./rule-for.ts";
@@ -47,19 +47,32 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       // Whoever reads the agents' file has put their rules among the others.
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong into agents.yaml; give `rules`.");
-      let known: { readonly policy: Policy; readonly grants: unknown } | undefined;
-      let user: UserRules | undefined;
+      const configured = [...own, ...rules];
+      let known: { readonly policy: Policy; readonly base: Policy; readonly grants: unknown } | undefined;
+      let user: KeptRules | undefined;
+      let session: KeptRules | undefined;
       let remembered: readonly Rule[] = [];
 
       /** Made again only when the rules that people have made have changed. */
-      function policyFor(run: Run): Policy {
+      function policiesFor(run: Run): { policy: Policy; base: Policy } {
         const grants = run.state.get(SESSION_RULES);
         if (!known || known.grants !== grants) {
           const place = { agent: agent.name, session: run.threadId };
-          const all = [...own, ...rules, ...sessionRules(run.state), ...remembered];
-          known = { grants, policy: makePolicy({ mode, rules: all, ...place }) };
+          const all = [...configured, ...sessionRules(run.state), ...remembered];
+          const base = makePolicy({ mode, rules: configured, ...place });
+          known = { grants, base, policy: makePolicy({ mode, rules: all, ...place }) };
         }
-        return known.policy;
+        return known;
+      }
+
+      /** What people allow is not asked about. What is refused without their rules stays refused. */
+      function judge({ call, tool }: ToolRequest, run: Run): Verdict {
+        const { policy, base } = policiesFor(run);
+        const verdict = decide(call, tool, policy);
+        if (verdict.decision !== "allow" || !verdict.rule || configured.includes(verdict.rule))
+          return verdict;
+        const without = decide(call, tool, base);
+        return without.decision === "deny" ? without : verdict;
       }
 
       /** What cannot be remembered is an answer all the same. */
@@ -75,12 +88,14 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       /** Where nothing is kept for users, the thread remembers it. */
       async function* keep({ remember: where, decision }: Answer, call: ToolCall, run: Run): Stream<void> {
         const effect = decision === "approve" ? "allow" : "deny";
-        if (where === "agent" && user) {
-          const rule = ruleFor(call, effect, "user");
-          await user.add(rule);
-          remembered = [...remembered.filter(({ id }) => id !== rule.id), rule];
-          known = undefined;
-        } else if (where) yield* addSessionRule(run, ruleFor(call, effect, "session"));
+        if (!where) return;
+        const scope = where === "agent" && user ? "user" : "session";
+        const rule = ruleFor(call, effect, scope);
+        const kept = scope === "user" ? user : session;
+        if (!kept) return yield* addSessionRule(run, rule);
+        await kept.add(rule);
+        remembered = [...remembered.filter((other) => !isSame(other, rule)), rule];
+        known = undefined;
       }
 
       /** Does what a person has said about a call. */
@@ -109,14 +124,20 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         name: "permissions",
 
         async beforeAgent(run) {
-          user = items && userRules(items, run, agent.name);
-          remembered = (await user?.read()) ?? [];
+          if (!items) return;
+          user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
+          session = keptRules(items, sessionRulesShelf(run.owner, run.threadId), "session");
+          remembered = [...(await session.read()), ...(await user.read())];
+          known = undefined;
         },
 
-        hides: ({ name }, run) => isDeniedForGood(name, run.tools.get(name), policyFor(run)),
+        hides({ name }, run) {
+          const { policy, base } = policiesFor(run);
+          return [policy, base].some((each) => isDeniedForGood(name, run.tools.get(name), each));
+        },
 
         async *wrapToolCall(request, next, run) {
-          const verdict = decide(request.call, request.tool, policyFor(run));
+          const verdict = judge(request, run);
           if (recorder) trace(recorder, request, verdict, run);
           // The rules and the tools may be others by now: what somebody has said counts, unless it is denied.
           const isAnswered = approvalOf(request.call, run) !== undefined;
@@ -130,6 +151,8 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
     },
   });
 }
+
+const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;
 
 /** Nobody is asked about a call that fails before it does anything. */
 function isRunnable({ call, tool }: ToolRequest): boolean {

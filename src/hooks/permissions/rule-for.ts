@@ -4,10 +4,7 @@ import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { firstChars } from "../../lib/cut.ts";
-import type { Decision, Rule, Scope } from "./rule.ts";
-
-/** A rule is kept with the thread, and read at every call. */
-const MAX_CHARS = 16_384;
+import { type Decision, MAX_RULE_CHARS, type Rule, type Scope } from "./rule.ts";
 
 /**
  * The same tool with the same arguments, nothing more. Two rules for the same call have the same id, whatever
@@ -15,10 +12,10 @@ const MAX_CHARS = 16_384;
  */
 export function ruleFor({ name, args }: ToolCall, decision: Decision, scope: Scope): Rule {
   const text = JSON.stringify(args);
-  if (text.length > MAX_CHARS)
+  if (text.length > MAX_RULE_CHARS)
     throw new AppError(
       "invalid_request",
-      `The call has ${text.length} characters of arguments; at most ${MAX_CHARS} can be remembered.`,
+      `The call has ${text.length} characters of arguments; at most ${MAX_RULE_CHARS} can be remembered.`,
     );
   const matcher = { tool: literal(name), arguments: args };
   const hash = createHash("sha256").update(JSON.stringify([name, args]));

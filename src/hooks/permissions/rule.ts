@@ -1,5 +1,6 @@
 // Permission rules as they are written down: in agents.yaml, in JSON files and in a thread's state.
 
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -64,30 +65,29 @@ export type Matcher = z.infer<typeof MatcherFields> & {
 
 const about = {
   id: z.string().min(1).max(100).optional().describe("How traces name it."),
-  scope: Scope.default("agent"),
   priority: z.int().default(0).describe("Higher first, within a scope."),
   message: z.string().min(1).optional().describe("To the model when it denies, to the person when it asks."),
   description: z.string().optional(),
 };
 
-const RuleFields = z
-  .strictObject({
-    allow: ToolPattern.optional(),
-    deny: ToolPattern.optional(),
-    ask: ToolPattern.optional(),
-    ...conditions,
-    ...about,
-    decision: Decision.optional().describe("The long form, with `matcher`, instead of allow, deny or ask."),
-    matcher: MatcherFields.refine(
-      (matcher) => Object.keys(matcher).length > 0,
-      "must name a condition",
-    ).optional(),
-  })
-  .superRefine((fields, context) => {
-    if (!isOneForm(fields)) context.addIssue({ code: "custom", message: FORMS });
-    else for (const fault of vainPrefixes(fields)) context.addIssue({ code: "custom", ...fault });
-  });
+const RuleFields = z.strictObject({
+  allow: ToolPattern.optional(),
+  deny: ToolPattern.optional(),
+  ask: ToolPattern.optional(),
+  ...conditions,
+  ...about,
+  decision: Decision.optional().describe("The long form, with `matcher`, instead of allow, deny or ask."),
+  matcher: MatcherFields.refine(
+    (matcher) => Object.keys(matcher).length > 0,
+    "must name a condition",
+  ).optional(),
+});
 type RuleFields = z.infer<typeof RuleFields>;
+
+function checkForm(fields: RuleFields, context: z.RefinementCtx): void {
+  if (!isOneForm(fields)) context.addIssue({ code: "custom", message: FORMS });
+  else for (const fault of vainPrefixes(fields)) context.addIssue({ code: "custom", ...fault });
+}
 
 const FORMS =
   "must have exactly one of allow, deny, ask; or else both decision and matcher, with all conditions in the matcher";
@@ -123,13 +123,43 @@ export interface Rule {
 }
 
 /** `{ ask: execute, command_prefix: [git] }`, or the long form with `decision` and `matcher`. */
-export const RuleSpec = RuleFields.transform((fields): Rule => {
+export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent") })
+  .superRefine(checkForm)
+  .transform(({ scope, ...fields }) => toRule(fields, scope));
+
+/** A rule is read at every call; so many characters of JSON it may have. */
+export const MAX_RULE_CHARS = 16_384;
+
+/**
+ * A rule that a person makes over the API. The place where it is kept says for whom it speaks. Without an `id`, rules
+ * with the same conditions have the same one.
+ */
+export const OwnRuleSpec = RuleFields.extend({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ . -")
+    .optional()
+    .describe("A rule with the same id is replaced. Default: made of the conditions."),
+})
+  .superRefine(checkForm)
+  .refine((fields) => JSON.stringify(fields).length <= MAX_RULE_CHARS, {
+    message: `must have at most ${MAX_RULE_CHARS} characters as JSON`,
+  })
+  .transform((fields) => {
+    const rule = toRule(fields, "session");
+    return fields.id === undefined ? { ...rule, id: `rule-${hashOf(rule.matcher)}` } : rule;
+  });
+
+const hashOf = (matcher: Matcher) =>
+  createHash("sha256").update(JSON.stringify(matcher)).digest("hex").slice(0, 16);
+
+function toRule(fields: RuleFields, scope: Scope): Rule {
   const { allow, deny, ask, category, command_prefix, regex, arguments: args, ...rest } = fields;
   const short = given({ tool: allow ?? deny ?? ask, category, command_prefix, regex, arguments: args });
   const { decision = allow === undefined ? (deny === undefined ? "ask" : "deny") : "allow" } = rest;
-  const { matcher = short, id = nameOf(decision, matcher), scope, priority, message, description } = rest;
+  const { matcher = short, id = nameOf(decision, matcher), priority, message, description } = rest;
   return { id, scope, priority, matcher, decision, ...given({ message, description }) };
-});
+}
 
 /** Throws a zod error for what is no rule. */
 export const ruleOf = (spec: z.input<typeof RuleSpec>): Rule => RuleSpec.parse(spec);

@@ -46,8 +46,11 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /interrupts": "read",
 
   "GET /threads/:thread_id/permissions": "read",
+  "POST /threads/:thread_id/permissions": "run",
   "DELETE /threads/:thread_id/permissions": "run",
+  "DELETE /threads/:thread_id/permissions/:id": "run",
   "GET /agents/:name/permissions": "read",
+  "POST /agents/:name/permissions": "run",
   "DELETE /agents/:name/permissions/:id": "run",
 
   "GET /tools": "read",

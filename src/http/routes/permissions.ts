@@ -1,14 +1,16 @@
-// What people have answered once and for all: shown, and forgotten.
+// The rules that people have made, by their answers or here: added, shown and forgotten.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Shelf } from "../../core/items.ts";
 import {
   RememberedRule,
+  ruleKey,
+  rulesIn,
   SESSION_RULES,
+  sessionRulesShelf,
   shownRules,
-  userRuleKey,
-  userRulesIn,
   userRulesShelf,
 } from "../../core/permission-rules.ts";
 import { notFound } from "../../runs/manager.ts";
@@ -18,17 +20,22 @@ import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const AgentParams = z.object({ name: z.string().max(64) });
-const RuleParams = AgentParams.extend({ id: z.string().max(100) });
+const RuleId = z.string().max(100);
 const Rules = z.object({ items: z.array(RememberedRule) });
 
-export function permissionRoutes(app: App, { stores: { threads, items }, agents }: RouteServices): void {
+export function permissionRoutes(app: App, services: RouteServices): void {
+  const {
+    stores: { threads, items },
+    agents,
+    permissionRule,
+  } = services;
   const tags = ["permissions"];
 
   app.get(
     "/threads/:thread_id/permissions",
     {
       schema: {
-        summary: "What was answered once and for all on a thread",
+        summary: "The rules that people have made for a thread",
         tags,
         params: ThreadParams,
         response: { 200: Rules },
@@ -37,8 +44,26 @@ export function permissionRoutes(app: App, { stores: { threads, items }, agents 
     async (request) => {
       const { thread_id } = request.params;
       const owner = ownerOf(request);
-      if (!(await threads.get(owner, thread_id))) throw notFound("thread", thread_id);
-      return { items: shownRules((await threads.state(owner, thread_id))[SESSION_RULES]) };
+      const shelf = await shelfOfThread(owner, thread_id);
+      const state = await threads.state(owner, thread_id);
+      return { items: [...shownRules(state[SESSION_RULES]), ...(await rulesOn(shelf))] };
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/permissions",
+    {
+      schema: {
+        summary: "Add a rule for a thread, or replace the one with the same id",
+        tags,
+        params: ThreadParams,
+        body: permissionRule,
+        response: { 201: RememberedRule },
+      },
+    },
+    async (request, reply) => {
+      const shelf = await shelfOfThread(ownerOf(request), request.params.thread_id);
+      return reply.code(201).send(await keep(shelf, request.body));
     },
   );
 
@@ -46,7 +71,7 @@ export function permissionRoutes(app: App, { stores: { threads, items }, agents 
     "/threads/:thread_id/permissions",
     {
       schema: {
-        summary: "Forget what was answered once and for all on a thread",
+        summary: "Forget all rules of a thread",
         tags,
         params: ThreadParams,
         response: { 204: z.null() },
@@ -54,8 +79,28 @@ export function permissionRoutes(app: App, { stores: { threads, items }, agents 
     },
     async (request, reply) => {
       const { thread_id } = request.params;
-      const found = await threads.update(ownerOf(request), thread_id, { forget: [SESSION_RULES] });
+      const owner = ownerOf(request);
+      const found = await threads.update(owner, thread_id, { forget: [SESSION_RULES] });
       if (!found) throw notFound("thread", thread_id);
+      const shelf = sessionRulesShelf(owner, thread_id);
+      for (const { id } of await rulesOn(shelf)) await items.delete(shelf, ruleKey(id));
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.delete(
+    "/threads/:thread_id/permissions/:id",
+    {
+      schema: {
+        summary: "Forget one rule of a thread",
+        tags,
+        params: ThreadParams.extend({ id: RuleId }),
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id, id } = request.params;
+      await forget(await shelfOfThread(ownerOf(request), thread_id), id);
       return reply.code(204).send(null);
     },
   );
@@ -64,15 +109,30 @@ export function permissionRoutes(app: App, { stores: { threads, items }, agents 
     "/agents/:name/permissions",
     {
       schema: {
-        summary: "What you have answered once and for all, wherever the agent works for you",
+        summary: "Your own rules, wherever the agent works for you",
         tags,
         params: AgentParams,
         response: { 200: Rules },
       },
     },
-    async (request) => {
-      const shelf = shelfOf(ownerOf(request), request.params.name);
-      return { items: shownRules(userRulesIn(await items.list(shelf))) };
+    async (request) => ({ items: await rulesOn(shelfOfAgent(ownerOf(request), request.params.name)) }),
+  );
+
+  app.post(
+    "/agents/:name/permissions",
+    {
+      schema: {
+        summary:
+          "Add a rule of your own, wherever the agent works for you, or replace the one with the same id",
+        tags,
+        params: AgentParams,
+        body: permissionRule,
+        response: { 201: RememberedRule },
+      },
+    },
+    async (request, reply) => {
+      const shelf = shelfOfAgent(ownerOf(request), request.params.name);
+      return reply.code(201).send(await keep(shelf, request.body));
     },
   );
 
@@ -80,22 +140,41 @@ export function permissionRoutes(app: App, { stores: { threads, items }, agents 
     "/agents/:name/permissions/:id",
     {
       schema: {
-        summary: "Forget one of these answers",
+        summary: "Forget one of your own rules",
         tags,
-        params: RuleParams,
+        params: AgentParams.extend({ id: RuleId }),
         response: { 204: z.null() },
       },
     },
     async (request, reply) => {
       const { name, id } = request.params;
-      if (!(await items.delete(shelfOf(ownerOf(request), name), userRuleKey(id))))
-        throw new AppError("not_found", `There is no rule \`${id}\`.`);
+      await forget(shelfOfAgent(ownerOf(request), name), id);
       return reply.code(204).send(null);
     },
   );
 
+  const rulesOn = async (shelf: Shelf) => shownRules(rulesIn(await items.list(shelf)));
+
+  /** Throws `limit_exceeded` when there are too many. */
+  async function keep(shelf: Shelf, rule: { readonly id: string }): Promise<RememberedRule> {
+    await items.put(shelf, { key: ruleKey(rule.id), value: rule });
+    return RememberedRule.parse(rule);
+  }
+
   /** Throws `not_found`. */
-  function shelfOf(owner: Owner, name: string) {
+  async function forget(shelf: Shelf, id: string): Promise<void> {
+    if (await items.delete(shelf, ruleKey(id))) return;
+    throw new AppError("not_found", `There is no rule \`${id}\`.`);
+  }
+
+  /** Throws `not_found`. */
+  async function shelfOfThread(owner: Owner, thread: string): Promise<Shelf> {
+    if (!(await threads.get(owner, thread))) throw notFound("thread", thread);
+    return sessionRulesShelf(owner, thread);
+  }
+
+  /** Throws `not_found`. */
+  function shelfOfAgent(owner: Owner, name: string): Shelf {
     if (!agents.list().some((agent) => agent.name === name))
       throw new AppError("not_found", `There is no agent \`${name}\`.`);
     return userRulesShelf(owner, name);
