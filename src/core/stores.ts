@@ -250,6 +250,12 @@ export interface LogEntry {
   readonly json: string;
 }
 
+/** Where a reader stands in a log: at the entry `seq`, as `epoch` wrote it; without one, whoever wrote it. */
+export interface Cursor {
+  readonly seq: number;
+  readonly epoch?: number;
+}
+
 export interface EventLog {
   /**
    * Writes events, in order, and what they mean, as one: `on_message` adds to the thread, `on_state` changes a
@@ -261,11 +267,20 @@ export interface EventLog {
   /** The numbers of the first and the last entry that are still held; both 0 when there are none. */
   bounds(run: RunKey): Promise<{ first: number; last: number }>;
   /**
-   * The entries after `after`, in batches, first those that are there, then live; ends after the terminal
-   * event or when `signal` aborts. Throws `events_expired` when entries after `after` are gone, or `after` is
-   * beyond the end.
+   * The number of the last entry that a reader at `cursor` has seen of the log as it is now: the cursor's own, unless the
+   * log has lost that entry, or another epoch has written it.
    */
-  read(run: RunKey, after: number, signal: AbortSignal): AsyncGenerator<readonly LogEntry[], void, void>;
+  seen(run: RunKey, cursor: Cursor): Promise<number>;
+  /**
+   * The entries after `after`, in batches, first those that are there, then live; ends after the terminal
+   * event or when `signal` aborts. Throws `events_expired` when entries after `after` are gone, when `after` is
+   * beyond the end, and as soon as the log is not what the reader has seen: see `seen`.
+   */
+  read(
+    run: RunKey,
+    after: number | Cursor,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly LogEntry[], void, void>;
 }
 
 /** All that lasts, opened and closed together. */

@@ -3,10 +3,11 @@
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import { isSettled, type RunRecord } from "../core/stores.ts";
+import { type Cursor, isSettled, type RunRecord } from "../core/stores.ts";
+import { given } from "../lib/given.ts";
 import type { RunManager } from "../runs/manager.ts";
 
-const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):\d{1,9}-)?(?<seq>\d{1,9})$/;
+const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-)?(?<seq>\d{1,9})$/;
 
 /** The cursor with which a client comes back. */
 export function lastEventId({ headers }: FastifyRequest): string | undefined {
@@ -15,31 +16,36 @@ export function lastEventId({ headers }: FastifyRequest): string | undefined {
 }
 
 /** The run and the event that the cursor of somebody names who follows a thread. Throws `invalid_request`. */
-export function placeOf(cursor: string): { runId: string; after: number } {
-  const { run, seq } = CURSOR.exec(cursor)?.groups ?? {};
+export function placeOf(cursor: string): { runId: string; after: Cursor } {
+  const { run, seq, epoch } = CURSOR.exec(cursor)?.groups ?? {};
   if (run === undefined) throw notACursor();
-  return { runId: run, after: Number(seq) };
+  return { runId: run, after: { seq: Number(seq), epoch: Number(epoch) } };
 }
 
 /**
- * The number of the event to go on after; undefined when the run has ended and was read to its end. A viewer
- * without a cursor gets what is still kept. Throws `invalid_request` for a cursor of another run, and
- * `events_expired` when what comes after it is no longer kept.
+ * Where to go on; undefined when the run has ended and was read to its end. A viewer without a cursor gets what is still
+ * kept. Throws `invalid_request` for a cursor of another run, and `events_expired` when what comes after it is no longer
+ * kept, or the log has lost what the viewer has seen.
  */
 export async function resumeAt(
   runs: RunManager,
   { owner, run }: { owner: Owner; run: RunRecord },
   cursor: string | undefined,
-): Promise<number | undefined> {
+): Promise<Cursor | undefined> {
   const { first, last } = await runs.bounds(owner, run);
   const hasEnded = isSettled(run.status);
   if (hasEnded && last === 0) throw expired();
-  if (cursor === undefined || cursor === "") return 0;
+  if (cursor === undefined || cursor === "") return { seq: 0 };
   const parts = CURSOR.exec(cursor)?.groups;
   if (!parts || (parts.run !== undefined && parts.run !== run.id)) throw notACursor();
-  const after = Number(parts.seq);
-  if (after > last || after < first - 1) throw expired();
-  return hasEnded && after === last ? undefined : after;
+  const { epoch } = parts;
+  const after = {
+    seq: Number(parts.seq),
+    ...given({ epoch: epoch === undefined ? undefined : Number(epoch) }),
+  };
+  if (after.seq > last || after.seq < first - 1) throw expired();
+  if ((await runs.seen(owner, run, after)) !== after.seq) throw expired();
+  return hasEnded && after.seq === last ? undefined : after;
 }
 
 const notACursor = () =>

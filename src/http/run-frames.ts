@@ -2,7 +2,7 @@
 
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { LogEntry, RunRecord } from "../core/stores.ts";
+import type { Cursor, LogEntry, RunRecord } from "../core/stores.ts";
 import type { Following } from "../runs/following.ts";
 import type { RunManager } from "../runs/manager.ts";
 import { type Frames, resetFrame } from "./sse.ts";
@@ -10,26 +10,26 @@ import { type Frames, resetFrame } from "./sse.ts";
 interface View {
   readonly owner: Owner;
   readonly run: RunRecord;
-  /** The number of the event that was seen last. */
-  readonly after: number;
+  /** The event that was seen last. */
+  readonly after: Cursor;
 }
 
-/** The entries after `after`. Where some are no longer kept it says so, and goes on with what is. */
+/** The entries after `after`. Where some are no longer kept, or were lost, it says so, and goes on with what is there. */
 export function runFrames(runs: RunManager, { owner, run, after }: View): Frames {
   return async function* (signal) {
     for (let cursor = after; ; ) {
       try {
         for await (const batch of runs.events(owner, run, cursor, signal)) {
           yield framesOf(run.id, batch);
-          cursor = batch.at(-1)?.seq ?? cursor;
+          cursor = batch.at(-1) ?? cursor;
         }
         return;
       } catch (error) {
         if (!hasCode(error, "events_expired")) throw error;
         yield resetFrame(error);
-        const { first, last } = await runs.bounds(owner, run);
-        if (last <= cursor) return;
-        cursor = Math.max(cursor, first - 1);
+        const { last } = await runs.bounds(owner, run);
+        if (last === 0) return;
+        cursor = { seq: await runs.seen(owner, run, cursor) };
       }
     }
   };

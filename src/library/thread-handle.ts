@@ -170,7 +170,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Begu
   async function tell(listener: (event: StreamEvent) => void, signal: AbortSignal): Promise<void> {
     await prepared;
     const run = await newest?.catch(() => undefined);
-    const from = run && { run, after: 0 };
+    const from = run && { run, after: { seq: 0 } };
     const places = runs.follow({ owner, threadId: id, ...(from ? { from } : {}) }, signal);
     for await (const place of places)
       for await (const batch of runs.events(owner, place.run, place.after, signal))

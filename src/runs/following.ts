@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import { isSettled, type RunRecord, type Stores } from "../core/stores.ts";
+import { type Cursor, isSettled, type RunRecord, type Stores } from "../core/stores.ts";
 
 /**
  * How long a thread is not looked at on which nothing is heard, as word of a new run may be lost: not for long at
@@ -12,10 +12,12 @@ import { isSettled, type RunRecord, type Stores } from "../core/stores.ts";
 const FIRST_LOOK_MS = 500;
 const LOOK_MS = 10_000;
 
+const BEGINNING: Cursor = { seq: 0 };
+
 /** Where somebody stands in a thread: in this run, after this event. */
 export interface Place {
   readonly run: RunRecord;
-  readonly after: number;
+  readonly after: Cursor;
 }
 
 export interface Following {
@@ -32,13 +34,13 @@ export async function* follow(
   signal: AbortSignal,
 ): AsyncGenerator<Place, void, void> {
   const newest = from?.run ?? (await stores.runs.begun(owner, threadId));
-  const start = from ?? (newest && !isSettled(newest.status) ? { run: newest, after: 0 } : undefined);
+  const start = from ?? (newest && !isSettled(newest.status) ? { run: newest, after: BEGINNING } : undefined);
   if (start) yield start;
   for (let last = newest?.id; !signal.aborted; ) {
     const run = await nextRun(stores, { owner, threadId, last }, signal);
     if (!run) return;
     last = run.id;
-    yield { run, after: 0 };
+    yield { run, after: BEGINNING };
   }
 }
 

@@ -6,6 +6,7 @@ import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import type { Quotas } from "../core/quotas.ts";
 import {
+  type Cursor,
   isSettled,
   type LogEntry,
   type Page,
@@ -105,11 +106,16 @@ export class RunManager {
     return this.#stores.events.bounds({ owner, thread_id, run_id: id });
   }
 
-  /** What the run said after the event number `after`, then what it says, until it ends or `signal` aborts. */
+  /** The number of the last event that a reader at `cursor` has seen of the log as it is now. */
+  seen(owner: Owner, { id, thread_id }: RunRecord, cursor: Cursor): Promise<number> {
+    return this.#stores.events.seen({ owner, thread_id, run_id: id }, cursor);
+  }
+
+  /** What the run said after the event `after`, then what it says, until it ends or `signal` aborts. */
   events(
     owner: Owner,
     run: RunRecord,
-    after: number,
+    after: number | Cursor,
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogEntry[]> {
     return this.#stores.events.read({ owner, thread_id: run.thread_id, run_id: run.id }, after, signal);

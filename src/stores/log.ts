@@ -3,8 +3,9 @@
 // A reader holds a cursor, never a queue: one that is not pulled costs nothing, however much is written.
 
 import { AppError } from "../core/errors.ts";
-import type { LogEntry } from "../core/stores.ts";
+import type { Cursor, LogEntry } from "../core/stores.ts";
 import { eventsExpired } from "./refusals.ts";
+import type { Held } from "./seen.ts";
 
 /** A batch ends at whichever comes first: so many entries, or so many characters. */
 const BATCH = 64;
@@ -39,6 +40,13 @@ export class Log {
   get bounds(): { first: number; last: number } {
     const held = Math.min(this.#keep, this.#entries.length);
     return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
+  }
+
+  /** Those entries, for readers who come back. */
+  get held(): Held {
+    const held = Math.min(this.#keep, this.#entries.length);
+    const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;
+    return { first: this.#last - held + 1, last: this.#last, epochOf };
   }
 
   get ended(): boolean {
@@ -147,9 +155,10 @@ function weightOf({ json }: LogEntry): number {
 }
 
 /** Throws `invalid_request` for what is not the number of an entry, or 0. */
-export function checkCursor(after: number): void {
-  if (Number.isSafeInteger(after) && after >= 0) return;
-  throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${after}.`);
+export function cursorOf(after: number | Cursor): Cursor {
+  const cursor = typeof after === "number" ? { seq: after } : after;
+  if (Number.isSafeInteger(cursor.seq) && cursor.seq >= 0) return cursor;
+  throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${cursor.seq}.`);
 }
 
 /**
@@ -158,21 +167,20 @@ export function checkCursor(after: number): void {
  */
 export async function* follow(
   log: Log,
-  after: number,
+  after: Cursor,
   signal: AbortSignal,
-  older: (after: number) => readonly LogEntry[] | Promise<readonly LogEntry[]>,
+  older: (after: Cursor) => readonly LogEntry[] | Promise<readonly LogEntry[]>,
 ): AsyncGenerator<readonly LogEntry[], void, void> {
-  checkCursor(after);
-  if (after > log.last) throw eventsExpired(after);
+  if (after.seq > log.last) throw eventsExpired(after.seq);
 
   let wake = () => {};
   const onAbort = () => wake();
   signal.addEventListener("abort", onAbort);
   try {
     for (let cursor = after; !signal.aborted; ) {
-      if (cursor < log.last) {
-        const batch = log.take(cursor) ?? (await older(cursor));
-        cursor = batch.at(-1)?.seq ?? cursor;
+      if (cursor.seq < log.last) {
+        const batch = log.take(cursor.seq) ?? (await older(cursor));
+        cursor = batch.at(-1) ?? cursor;
         yield batch;
       } else if (log.ended) {
         return;

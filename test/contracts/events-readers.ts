@@ -3,7 +3,7 @@
 import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { LogEntry } from "../../src/core/stores.ts";
+import type { Cursor, LogEntry } from "../../src/core/stores.ts";
 import {
   ADA,
   claimed,
@@ -72,6 +72,40 @@ export function eventReadersContract(open: Open): void {
         expect(seqsOf(await late)).toEqual(upTo(102, 78));
         expect(seqsOf(await live)).toEqual([101, 102]);
         expect(await readAll(stores, keyOf(claim), 102)).toEqual([]);
+      }));
+
+    test("are held against what a reader has seen when it comes back after another attempt", () =>
+      inWorld(open, async ({ stores }) => {
+        const first = await claimed(stores, "t");
+        const key = keyOf(first);
+        await stores.events.append(
+          first.lease,
+          upTo(5).map((n) => note(`${n}`)),
+        );
+        await stores.runs.release(first.lease);
+        const second = await stores.runs.claimNext(ADA, "t");
+        if (!second) throw new Error("It was not claimed.");
+        const { epoch } = second.lease;
+        await stores.events.append(second.lease, [note("6"), note("7"), delta("8"), delta("9")]);
+        const known = async (cursor: Cursor) => {
+          expect(await stores.events.seen(key, cursor)).toBe(cursor.seq);
+          const { value } = await stores.events.read(key, cursor, new AbortController().signal).next();
+          expect(seqsOf(value ?? [])).toEqual(upTo(9, cursor.seq + 1));
+        };
+        const lost = async (cursor: Cursor, seen: number) => {
+          expect(await stores.events.seen(key, cursor)).toBe(seen);
+          const reader = stores.events.read(key, cursor, new AbortController().signal);
+          await expect(reader.next()).rejects.toMatchObject({ code: "events_expired" });
+        };
+        for (const seq of [0, 3, 5]) await known({ seq, epoch: first.lease.epoch });
+        for (const seq of [6, 8]) await known({ seq, epoch });
+        for (const seq of [2, 8]) await known({ seq });
+        for (const seq of [6, 9, 20]) await lost({ seq, epoch: first.lease.epoch }, 5);
+        await lost({ seq: 10, epoch }, 9);
+        await lost({ seq: 4, epoch }, 0);
+        await lost({ seq: 9, epoch: epoch + 1 }, 0);
+        await stores.events.append(second.lease, [done()]);
+        await lost({ seq: 8, epoch: first.lease.epoch }, 5);
       }));
 
     test("come in batches that a reader can hold", () =>

@@ -14,7 +14,7 @@ test("who follows a thread soon finds a run of whose start no word came", async 
   // By now it listens.
   await new Promise((resolve) => setImmediate(resolve));
   const { id } = await start(ADA, "go", "t");
-  expect(await first).toMatchObject({ value: { run: { id }, after: 0 } });
+  expect(await first).toMatchObject({ value: { run: { id }, after: { seq: 0 } } });
 });
 
 test("who follows a thread does not lose it when the store is away for a while", async () => {
@@ -35,5 +35,5 @@ test("who follows a thread does not lose it when the store is away for a while",
   await asked.promise;
   isAway = false;
   const { id } = await start(ADA, "go", "t");
-  expect(await first).toMatchObject({ value: { run: { id }, after: 0 } });
+  expect(await first).toMatchObject({ value: { run: { id }, after: { seq: 0 } } });
 });

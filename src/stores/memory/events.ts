@@ -1,8 +1,9 @@
 // The event log in memory: an append is a push, a read is a cursor.
 
 import type { EventLog, RunKey } from "../../core/stores.ts";
-import { follow, Log } from "../log.ts";
+import { cursorOf, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
+import { assertSeen, seenOf } from "../seen.ts";
 import type { Book } from "./book.ts";
 import type { RunEntry } from "./entries.ts";
 import { record } from "./record.ts";
@@ -17,12 +18,19 @@ export function memoryEvents(book: Book): EventLog {
       return find(key)?.log?.bounds ?? { first: 0, last: 0 };
     },
 
-    read(key, after, signal) {
+    async seen(key, cursor) {
       const run = find(key);
-      if (!run) return failing(noSuchRun(key.run_id));
-      const log = run.log ?? new Log(0, run.lastSeq).end();
+      return run ? seenOf(logOf(run).held, cursor) : 0;
+    },
+
+    async *read(key, after, signal) {
+      const cursor = cursorOf(after);
+      const run = find(key);
+      if (!run) throw noSuchRun(key.run_id);
+      const log = logOf(run);
+      assertSeen(log.held, cursor);
       // The thread may have been packed and unpacked meanwhile.
-      return follow(log, after, signal, (cursor) => find(key)?.log?.take(cursor) ?? expired(cursor));
+      yield* follow(log, cursor, signal, ({ seq }) => find(key)?.log?.take(seq) ?? expired(seq));
     },
   };
 
@@ -33,11 +41,8 @@ export function memoryEvents(book: Book): EventLog {
   }
 }
 
+const logOf = (run: RunEntry) => run.log ?? new Log(0, run.lastSeq).end();
+
 function expired(after: number): never {
   throw eventsExpired(after);
-}
-
-/** A reader learns what is wrong when it begins to read. */
-async function* failing(error: Error): AsyncGenerator<never, void, void> {
-  throw error;
 }

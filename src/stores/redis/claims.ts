@@ -1,7 +1,7 @@
 // Taking runs: for the first time, in their turn, or after whoever executed them is gone.
 
 import type { Owner } from "../../core/ids.ts";
-import type { Claim, Lease, LogEntry, RunKey } from "../../core/stores.ts";
+import type { Claim, Cursor, Lease, LogEntry, RunKey } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { crashedTooOften, stamp } from "../endings.ts";
 import type { Engine } from "./engine.ts";
@@ -103,12 +103,12 @@ export function createClaims({ redis, due, writer, pages, limits }: Engine): Cla
   async function allOf(run: RunKey): Promise<LogEntry[]> {
     const entries: LogEntry[] = [];
     const { last } = (await pages.look(run)) ?? { last: 0 };
-    for (
-      let after = Math.max(0, last - limits.eventsPerRun);
-      after < last;
-      after = entries.at(-1)?.seq ?? last
-    )
-      entries.push(...(await pages.after(run, after)));
+    let after: Cursor = { seq: Math.max(0, last - limits.eventsPerRun) };
+    while (after.seq < last) {
+      const page = await pages.after(run, after);
+      entries.push(...page);
+      after = page.at(-1) ?? { seq: last };
+    }
     return entries;
   }
 }

@@ -1,51 +1,71 @@
-// The event log in Redis: an append is a row of a stream, a read is a cursor. Who follows closely is served from this
-// process's memory.
+// The event log in Redis: an append is a row of a stream, a read is a cursor. Readers at the end of a live run are served from
+// this process's memory.
 
-import type { EventLog, LogEntry } from "../../core/stores.ts";
-import { checkCursor, follow, Log } from "../log.ts";
+import type { Cursor, EventLog, LogEntry, RunKey } from "../../core/stores.ts";
+import { cursorOf, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
+import { seenOf } from "../seen.ts";
 import type { Engine } from "./engine.ts";
 
-export function redisEvents({ pages, feeds, writer, limits }: Engine): EventLog {
+type Batches = AsyncGenerator<readonly LogEntry[], void, void>;
+
+export function redisEvents({ pages, feeds, writer }: Engine): EventLog {
   return {
     async append(lease, events) {
       return writer.append(lease, events);
     },
 
     async bounds(run) {
-      const { last, state } = (await pages.look(run)) ?? { last: 0, state: "gone" };
-      if (state === "gone" || last === 0) return { first: 0, last: 0 };
-      return { first: Math.max(1, last - limits.eventsPerRun + 1), last };
+      const { first, last } = (await pages.look(run))?.held ?? { first: 1, last: 0 };
+      return first > last ? { first: 0, last: 0 } : { first, last };
+    },
+
+    async seen(run, cursor) {
+      const found = await pages.look(run);
+      return found ? seenOf(found.held, cursor) : 0;
     },
 
     async *read(run, after, signal) {
-      checkCursor(after);
-      const page = await pages.read(run, after);
-      if (!page) throw noSuchRun(run.run_id);
-      const { last, state, entries } = page;
-      if (after > last) throw eventsExpired(after);
-      if (entries.length > 0 && !signal.aborted) yield entries;
-      const cursor = entries.at(-1)?.seq ?? after;
-      const older = (each: number) => pages.after(run, each);
-      if (state !== "live") return yield* follow(new Log(0, last).end(), cursor, signal, older);
-      try {
-        yield* live(feeds.open(run, last), cursor, signal, older);
-      } finally {
-        feeds.leave(run);
+      let cursor = cursorOf(after);
+      for (let isFirst = true; !signal.aborted; isFirst = false) {
+        const page = await pages.read(run, cursor);
+        if (!page) throw isFirst ? noSuchRun(run.run_id) : eventsExpired(cursor.seq);
+        const { last, state, entries } = page;
+        if (entries.length > 0 && !signal.aborted) yield entries;
+        cursor = entries.at(-1) ?? cursor;
+        if (state !== "live") return yield* follow(new Log(0, last).end(), cursor, signal, olderOf(run));
+        const feed = feeds.open(run, page);
+        try {
+          for await (const batch of live(feed.log, cursor, signal, olderOf(run))) {
+            yield batch;
+            cursor = batch.at(-1) ?? cursor;
+          }
+          return;
+        } catch (error) {
+          // What each reader has seen is held against the log as it is now.
+          if (!feed.isStale) throw error;
+        } finally {
+          feeds.leave(feed);
+        }
       }
     },
   };
+
+  function olderOf(run: RunKey) {
+    return (after: Cursor) => pages.after(run, after);
+  }
 }
 
 /** The page may have been ahead of what has come so far. */
 async function* live(
   log: Log,
-  cursor: number,
-  ...rest: [AbortSignal, (after: number) => Promise<readonly LogEntry[]>]
-) {
-  for await (const batch of follow(log, Math.min(cursor, log.last), ...rest)) {
-    const isNew = batch[0] && batch[0].seq > cursor;
-    const news = isNew ? batch : batch.filter(({ seq }) => seq > cursor);
+  cursor: Cursor,
+  ...rest: [AbortSignal, (after: Cursor) => Promise<readonly LogEntry[]>]
+): Batches {
+  const from = cursor.seq > log.last ? { seq: log.last } : cursor;
+  for await (const batch of follow(log, from, ...rest)) {
+    const isNew = batch[0] && batch[0].seq > cursor.seq;
+    const news = isNew ? batch : batch.filter(({ seq }) => seq > cursor.seq);
     if (news.length > 0) yield news;
   }
 }

@@ -10,8 +10,8 @@ import { eventsExpired, storeClosed } from "../refusals.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Hub, Listener } from "./hub.ts";
 import { threadTag } from "./keys.ts";
-import type { Pages } from "./pages.ts";
-import { entriesOfDrafts, entriesOfMessage, lastSeqOf } from "./rows.ts";
+import type { Pages, Stand } from "./pages.ts";
+import { entriesOfDrafts, entriesOfMessage, epochOf, lastSeqOf } from "./rows.ts";
 
 /** What is kept of a run for those who follow closely: so many entries, so many bytes. */
 const TAIL = 64;
@@ -19,10 +19,14 @@ const TAIL_BYTES = 256 * 1024;
 /** A run that was silent for so long is looked at, in case a message was lost on a connection that seemed whole. */
 const SILENCE_MS = 5_000;
 
-interface Feed {
+export interface Feed {
   readonly run: RunKey;
+  /** The one that may write. */
+  readonly epoch: number;
   readonly channel: string;
   readonly log: Log;
+  /** Whether the run goes on under another epoch, or was set back: its readers are to look at the stream again. */
+  isStale: boolean;
   readers: number;
   heardAt: number;
 }
@@ -43,13 +47,15 @@ export class Feeds {
   }
 
   /**
-   * The log of a run that was at `last` and had not ended, from there on, until it is left. It may be behind the run
-   * when this returns, and comes up to it by itself.
+   * The log of a run that had not ended, from where it stood, until it is left. It may be behind the run when this
+   * returns, and comes up to it by itself. Its readers get an error once it is stale.
    */
-  open(run: RunKey, last: number): Log {
-    const feed = this.#feeds.get(run.owner, place(run)) ?? this.#begin(run, last);
+  open(run: RunKey, stand: Pick<Stand, "last" | "epoch">): Feed {
+    const known = this.#feeds.get(run.owner, place(run));
+    if (known && known.epoch !== stand.epoch) this.#expire(known);
+    const feed = known && !known.isStale ? known : this.#begin(run, stand);
     feed.readers++;
-    return feed.log;
+    return feed;
   }
 
   /** What this process has just written, up to `last`: who follows it here does not wait for it to come from Redis. */
@@ -58,11 +64,9 @@ export class Feeds {
     if (feed) this.#take(feed, entriesOfDrafts(drafts, lease.epoch, last));
   }
 
-  leave(run: RunKey): void {
-    const feed = this.#feeds.get(run.owner, place(run));
-    if (!feed || --feed.readers > 0) return;
-    this.#feeds.delete(run.owner, place(run));
-    this.#hub.leave(feed.channel);
+  leave(feed: Feed): void {
+    if (--feed.readers > 0 || feed.isStale) return;
+    this.#close(feed);
   }
 
   /** Readers who wait get `unavailable`. */
@@ -72,16 +76,30 @@ export class Feeds {
     for (const { log } of this.#feeds.values()) log.close(storeClosed());
   }
 
-  #begin(run: RunKey, last: number): Feed {
+  #close({ run, channel }: Feed): void {
+    this.#feeds.delete(run.owner, place(run));
+    this.#hub.leave(channel);
+  }
+
+  #expire(feed: Feed): void {
+    if (feed.isStale) return;
+    feed.isStale = true;
+    this.#close(feed);
+    feed.log.close(eventsExpired(feed.log.last));
+  }
+
+  #begin(run: RunKey, { last, epoch }: Pick<Stand, "last" | "epoch">): Feed {
     const channel = this.#delivery.channelOf(threadTag(run.owner, run.thread_id), run.run_id);
     const log = new Log(TAIL, last, TAIL_BYTES);
     const listener: Listener = {
       onMessage: (message) => {
-        if (lastSeqOf(message) > log.last) this.#take(feed, entriesOfMessage(message));
+        if (lastSeqOf(message) > log.last || epochOf(message) > epoch)
+          this.#take(feed, entriesOfMessage(message));
       },
       onGap: () => void this.#check(feed),
     };
-    const feed: Feed = { run, channel, log, readers: 0, heardAt: performance.now() };
+    const heardAt = performance.now();
+    const feed: Feed = { run, epoch, channel, log, isStale: false, readers: 0, heardAt };
     // What is written before the channel is joined is found by a look; what is written after it comes.
     void this.#hub.join(channel, listener).then(() => this.#check(feed));
     if (this.#isClosed) log.close(storeClosed());
@@ -93,7 +111,12 @@ export class Feeds {
     const { log } = feed;
     feed.heardAt = performance.now();
     for (const entry of entries) {
-      if (entry.seq <= log.last) continue;
+      // What came before it may not be what is known here.
+      if (entry.epoch > feed.epoch) {
+        this.#expire(feed);
+        return;
+      }
+      if (entry.seq <= log.last || entry.epoch < feed.epoch) continue;
       log.advance(entry.seq - 1);
       log.push(entry);
       if (isEnd(entry)) log.end();
@@ -107,11 +130,11 @@ export class Feeds {
     feed.heardAt = performance.now();
     const before = log.last;
     try {
-      const page = await this.#pages.look(run);
-      // Redis has lost what it had confirmed, and readers have seen.
-      if (!page || page.last < before) return log.close(eventsExpired(before));
-      log.advance(page.last);
-      if (page.state === "live") log.ringSoon();
+      const stand = await this.#pages.look(run);
+      // Redis may have lost what it had confirmed, and readers have seen.
+      if (!stand || stand.last < before || stand.epoch !== feed.epoch) return this.#expire(feed);
+      log.advance(stand.last);
+      if (stand.state === "live") log.ringSoon();
       else log.end();
     } catch {
       // Silence will be noticed, and so will the connection when it is back.

@@ -1,9 +1,10 @@
 // What a run has said, read from its stream.
 
-import type { LogEntry, RunKey } from "../../core/stores.ts";
+import type { Cursor, LogEntry, RunKey } from "../../core/stores.ts";
 import { firstBatch } from "../log.ts";
 import type { Limits } from "../options.ts";
 import { eventsExpired } from "../refusals.ts";
+import { assertSeen, type Held } from "../seen.ts";
 import type { Connection } from "./connection.ts";
 import { eventsKey, threadKeys, threadTag } from "./keys.ts";
 import { type Lifetime, timeText } from "./lifetime.ts";
@@ -14,22 +15,31 @@ import { readEvents } from "./scripts/read-events.ts";
 const ENTRIES = 64;
 const BYTES = 256 * 1024;
 
-export interface Page {
+export interface Stand {
   /** The run's last seq. */
   readonly last: number;
+  /** The one that may write. */
+  readonly epoch: number;
   readonly state: "live" | "ended" | "gone";
+  readonly held: Held;
+}
+
+export interface Page extends Stand {
   /** The entries after the cursor, as many as a batch holds. */
   readonly entries: readonly LogEntry[];
 }
 
-/** All throw `unavailable`. */
+/** All throw `unavailable`. Undefined is a run that there is not. */
 export interface Pages {
-  /** Where a run stands, and what comes after `after`, at one moment. Undefined when there is no such run. */
-  read(run: RunKey, after: number): Promise<Page | undefined>;
+  /**
+   * Where a run stands, and what comes after `after`, at one moment. Throws `events_expired` when the log is not what a
+   * reader at `after` has seen.
+   */
+  read(run: RunKey, after: Cursor): Promise<Page | undefined>;
   /** Where it stands. */
-  look(run: RunKey): Promise<Page | undefined>;
+  look(run: RunKey): Promise<Stand | undefined>;
   /** A batch of the entries after `after`, of which there are some. Throws `events_expired`. */
-  after(run: RunKey, after: number): Promise<readonly LogEntry[]>;
+  after(run: RunKey, after: Cursor): Promise<readonly LogEntry[]>;
 }
 
 export function createPages(redis: Connection, limits: Limits, lifetime: Lifetime): Pages {
@@ -37,11 +47,15 @@ export function createPages(redis: Connection, limits: Limits, lifetime: Lifetim
   const retention = timeText(eventRetentionMs);
 
   const pages: Pages = {
-    read: (run, after) => page(run, after, ENTRIES),
+    async read(run, after) {
+      const found = await page(run, after.seq, ENTRIES);
+      if (found) assertSeen(found.held, after);
+      return found;
+    },
     look: (run) => page(run, 0, 0),
     async after(run, after) {
       const { entries = [] } = (await pages.read(run, after)) ?? {};
-      if (entries[0]?.seq !== after + 1) throw eventsExpired(after);
+      if (entries.length === 0) throw eventsExpired(after.seq);
       return entries;
     },
   };
@@ -54,9 +68,17 @@ export function createPages(redis: Connection, limits: Limits, lifetime: Lifetim
     const args = { run: run_id, after, count, bytes: BYTES, kept, retention };
     const found = await redis.run(readEvents, keys, args);
     if (!found) return undefined;
-    const [last, state, rows, life] = found;
+    const [last, state, rows, life, epoch, epochs] = found;
     lifetime.used(owner, thread_id, life);
     const entries = entriesOf(rows).filter(({ seq }) => seq > after);
-    return { last, state, entries: firstBatch(entries, 0) };
+    const first = state === "gone" ? last + 1 : Math.max(1, last - kept + 1);
+    const held = { first, last, epochOf: (seq: number) => epochAt(epochs, seq) };
+    return { last, epoch, state, held, entries: firstBatch(entries, 0) };
   }
+}
+
+/** `epochs` are each followed by the seq of its first entry. */
+function epochAt(epochs: readonly number[], seq: number): number | undefined {
+  const at = epochs.findLastIndex((first, index) => index % 2 === 1 && first <= seq);
+  return epochs[at - 1];
 }

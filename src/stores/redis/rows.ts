@@ -51,6 +51,9 @@ export function entriesOfDrafts(drafts: readonly Draft[], epoch: number, last: n
 export const lastSeqOf = (message: string) =>
   Number(message.slice(message.indexOf("-") + 1, message.indexOf(" ")));
 
+/** The epoch that has sent a message. */
+export const epochOf = (message: string) => Number(message.slice(0, message.indexOf("-")));
+
 /** The entries of a message: an id, a space, a text. */
 export function entriesOfMessage(message: string): LogEntry[] {
   const space = message.indexOf(" ");

@@ -1,8 +1,9 @@
 // The event log in the file: an append is a row, a read is a cursor. Who follows closely is served from memory.
 
 import { type EventLog, isSettled, type LogEntry, type RunKey, type RunStatus } from "../../core/stores.ts";
-import { firstBatch, follow, Log } from "../log.ts";
+import { cursorOf, firstBatch, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
+import { assertSeen, type Held, seenOf } from "../seen.ts";
 import type { Engine } from "./engine.ts";
 import { ownerText, rowKey } from "./keys.ts";
 import { type EventRow, entriesOf } from "./rows.ts";
@@ -14,6 +15,11 @@ interface RunRow {
   readonly has_events: number;
 }
 
+interface Found {
+  readonly log: Log;
+  readonly isKept: boolean;
+}
+
 export function sqliteEvents({ database, live, writer, lifetime, limits }: Engine): EventLog {
   const { now, eventRetentionMs, eventsPerRun } = limits;
   const select = database.query<RunRow>(
@@ -22,6 +28,10 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Engin
   const selectRows = database.query<EventRow>(`
     SELECT last_seq, epoch, event, body FROM events
     WHERE owner = ? AND thread_id = ? AND run_id = ? AND last_seq > ? ORDER BY last_seq`);
+
+  const selectEpoch = database.query<{ epoch: number }>(`
+    SELECT epoch FROM events
+    WHERE owner = ? AND thread_id = ? AND run_id = ? AND last_seq >= ? ORDER BY last_seq LIMIT 1`);
 
   return {
     async append(lease, events) {
@@ -34,19 +44,33 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Engin
       return { first: Math.max(1, log.last - eventsPerRun + 1), last: log.last };
     },
 
+    async seen(key, cursor) {
+      const found = find(key);
+      return found ? seenOf(heldOf(key, found), cursor) : 0;
+    },
+
     async *read(key, after, signal) {
+      const cursor = cursorOf(after);
       const found = find(key);
       if (!found) throw noSuchRun(key.run_id);
+      assertSeen(heldOf(key, found), cursor);
       const { log, isKept } = found;
-      yield* follow(log, after, signal, (cursor) => {
-        const batch = isKept && log.last - cursor <= eventsPerRun ? batchAfter(key, cursor) : [];
-        if (batch[0]?.seq !== cursor + 1) throw eventsExpired(cursor);
+      yield* follow(log, cursor, signal, ({ seq }) => {
+        const batch = isKept && log.last - seq <= eventsPerRun ? batchAfter(key, seq) : [];
+        if (batch[0]?.seq !== seq + 1) throw eventsExpired(seq);
         return batch;
       });
     },
   };
 
-  function find(key: RunKey): { log: Log; isKept: boolean } | undefined {
+  function heldOf(key: RunKey, { log, isKept }: Found): Held {
+    const { last } = log;
+    const first = isKept ? Math.max(1, last - eventsPerRun + 1) : last + 1;
+    const epochOf = (seq: number) => database.read(() => selectEpoch.get(...rowKey(key), seq)?.epoch);
+    return { first, last, epochOf };
+  }
+
+  function find(key: RunKey): Found | undefined {
     lifetime.visit(ownerText(key.owner), key.thread_id);
     return database.read(() => {
       const row = select.get(...rowKey(key));

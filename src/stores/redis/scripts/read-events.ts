@@ -6,9 +6,17 @@ import { LIFE } from "./parts.ts";
 
 /**
  * `last` is the run's last seq; `state` says whether the run has not ended, or is `gone`, its events, when their time
- * is over. Nothing when there is no such run. Rows are id, text, id, text …
+ * is over. Nothing when there is no such run. Rows are id, text, id, text … `epochs` are those that wrote something, the
+ * oldest first, each followed by the seq of its first entry; `epoch` is the one that may write.
  */
-export type EventsReply = [last: number, state: "live" | "ended" | "gone", rows: string[], life: string];
+export type EventsReply = [
+  last: number,
+  state: "live" | "ended" | "gone",
+  rows: string[],
+  life: string,
+  epoch: number,
+  epochs: number[],
+];
 
 export const readEvents = script<EventsReply | null>()({
   kind: "reads",
@@ -26,13 +34,19 @@ elseif held[1] == run then
   last, epoch = tonumber(held[2]), tonumber(held[3])
 end
 
--- Ids begin with the epoch: that of the entry after \`after\` is the newest one that begins before it.
-local function epoch_of(wanted)
-  for each = epoch, 2, -1 do
-    local first = redis.call('XRANGE', events, each .. '-0', '+', 'COUNT', 1)[1]
-    if first and string.match(first[1], '%d+$') - first[2][2] + 1 <= wanted then return each end
-  end
-  return 1
+-- Ids begin with the epoch.
+local epochs, next_epoch = { 1, 1 }, 2
+while next_epoch <= epoch do
+  local row = redis.call('XRANGE', events, next_epoch .. '-0', '+', 'COUNT', 1)[1]
+  if not row then break end
+  local by, to = string.match(row[1], '(%d+)-(%d+)')
+  epochs[#epochs + 1], epochs[#epochs + 2] = tonumber(by), to - row[2][2] + 1
+  next_epoch = by + 1
+end
+local function epoch_of(seq)
+  local found = 1
+  for at = 1, #epochs, 2 do if epochs[at + 1] <= seq then found = epochs[at] end end
+  return found
 end
 
 local rows, entries, size = {}, 0, 0
@@ -52,5 +66,5 @@ if state ~= 'gone' and tonumber(count) > 0 and wanted <= last and wanted > last 
     step = math.max(1, math.ceil(share * #rows / 2))
   end
 end
-return { last, state, rows, life() }`,
+return { last, state, rows, life(), epoch, epochs }`,
 });

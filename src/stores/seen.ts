@@ -1,0 +1,36 @@
+// What a reader that comes back has seen of a log as it is now. A store that was set back (a failover, a power cut) goes on
+// under another epoch, and gives the numbers of what it has lost to other entries.
+
+import type { Cursor } from "../core/stores.ts";
+import { eventsExpired } from "./refusals.ts";
+
+/** The entries of a run that can be read: `first` is one more than `last` when there are none. */
+export interface Held {
+  readonly first: number;
+  readonly last: number;
+  /** The epoch of one of them. Epochs only grow along a log. */
+  epochOf(seq: number): number | undefined;
+}
+
+/** The number of the last entry that a reader at `cursor` has seen: its own, unless that is not there as it was. */
+export function seenOf(held: Held, { seq, epoch }: Cursor): number {
+  const { first, last, epochOf } = held;
+  const before = first - 1;
+  if (epoch === undefined) return Math.max(before, Math.min(seq, last));
+  // The entry itself is no longer kept; the one after it tells enough.
+  if (seq === before && (last < first || (epochOf(first) ?? 0) >= epoch)) return seq;
+  if (seq >= first && seq <= last && epochOf(seq) === epoch) return seq;
+  let [low, high] = [before, Math.max(before, Math.min(seq, last))];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((epochOf(middle) ?? 0) <= epoch) low = middle;
+    else high = middle - 1;
+  }
+  // Where its epoch wrote nothing that is left, nothing says where the log began to differ.
+  return low > before && epochOf(low) === epoch ? low : before;
+}
+
+/** Throws `events_expired` when the log is not what a reader at `cursor` has seen. */
+export function assertSeen(held: Held, cursor: Cursor): void {
+  if (seenOf(held, cursor) !== cursor.seq) throw eventsExpired(cursor.seq);
+}
