@@ -49,6 +49,11 @@ test("the hooks that users may change are those that say so", () => {
   expect(configured).toEqual(named("configure").toSorted());
 });
 
+test("hooks.md lists all hooks in the order in which they surround an agent", () => {
+  const [, , ...listed] = rows("docs/hooks.md", "## The hooks there are");
+  expect(listed.map(([cell = ""]) => /^\[`(\w+)`\]/.exec(cell)?.[1])).toEqual(hooks.map(({ name }) => name));
+});
+
 test("no link of the documentation leads nowhere", () => {
   const slug = (title: string) =>
     title
