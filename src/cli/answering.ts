@@ -36,9 +36,16 @@ const ASKING: Record<Interrupt["kind"], Asking> = {
     const choices = options.map((option, index) => `  ${index + 1}. ${visible(option)}\n`).join("");
     const isSeveral = args.kind === "multi_select";
     const hint = isSeveral ? styleText("dim", "several with commas: ") : "";
-    const text = await ask(`${asked(interrupt)}\n${choices}  ${hint}`);
-    if (text === undefined) return undefined;
-    return { decision: "respond", message: chosen(text, options, isSeveral) };
+    for (
+      let before = `${asked(interrupt)}\n${choices}  ${hint}`;
+      ;
+      before = "  that is none of them; again: "
+    ) {
+      const text = await ask(before);
+      if (text === undefined) return undefined;
+      const message = chosen(text, options, isSeveral);
+      if (!interrupt.one_of_options || options.includes(message)) return { decision: "respond", message };
+    }
   },
   async tool({ name }) {
     return { decision: "deny", message: `There is no \`${name}\` at a terminal.` };

@@ -37,6 +37,10 @@ export const Interrupt = z
     args: z.record(z.string(), z.unknown()),
     prompt: z.string().describe("What is asked, in words for a person."),
     options: z.array(z.string()).optional().describe("What may be chosen from."),
+    one_of_options: z
+      .literal(true)
+      .optional()
+      .describe("The answer must be one of `options`, word for word. Absent: any text is an answer."),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().optional().describe("When it is decided without an answer."),
     asked_by: z

@@ -24,6 +24,8 @@ export interface Question {
   readonly kind: InterruptKind;
   readonly prompt: string;
   readonly options?: readonly string[];
+  /** Nothing but one of `options` is an answer. */
+  readonly oneOfOptions?: boolean;
 }
 
 /**
@@ -32,7 +34,7 @@ export interface Question {
  * whoever resumes the run, or by the run's policy when nobody is there or its time is up.
  */
 export async function* askFor(
-  { call, kind, prompt, options }: Question,
+  { call, kind, prompt, options, oneOfOptions }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
   const id = `${kind}_${call.id}`;
@@ -43,6 +45,7 @@ export async function* askFor(
   const asked: Kept = known ?? {
     ...{ id, kind, call_id: call.id, run_id: run.id, name: call.name, args: call.args, prompt },
     ...(options ? { options: [...options] } : {}),
+    ...(oneOfOptions ? { one_of_options: true as const } : {}),
     created_at: new Date(now).toISOString(),
     ...(expiresAfterMs === undefined ? {} : { expires_at: new Date(now + expiresAfterMs).toISOString() }),
   };

@@ -39,12 +39,15 @@ export function checkAnswers(answers: readonly Answer[], open: readonly Interrup
   }
 }
 
-function faultOf({ decision, args, remember }: Answer, { kind }: Interrupt): string | undefined {
+function faultOf({ decision, args, remember, message }: Answer, interrupt: Interrupt): string | undefined {
+  const { kind, one_of_options, options = [] } = interrupt;
   const fits = DECISIONS[kind];
   if (!fits.includes(decision)) return `takes ${fits.join(", ")}; not ${decision}`;
   if ((decision === "edit") !== (args !== undefined)) return "takes `args` with `edit`, and only with it";
   const canBeKept = kind === "approval" && (decision === "approve" || decision === "deny");
   if (remember !== undefined && !canBeKept)
     return "takes `remember` with the `approve` or `deny` of an approval only";
+  if (decision === "respond" && one_of_options && !options.includes(message ?? ""))
+    return `takes one of its options as \`message\`: ${options.map((option) => `\`${option}\``).join(", ")}`;
   return undefined;
 }

@@ -132,8 +132,16 @@ test("a question waits for the user, and the model gets the answer", async () =>
     tool: "ask_user",
     args: { question: "Which?", kind: "select", options: ["red", "blue"] },
   };
-  const { open, resume } = await interrupted([{ call: [question] }, { say: "Blue it is." }]);
+  const { base, open, resume } = await interrupted([{ call: [question] }, { say: "Blue it is." }]);
   const [asked] = await open();
+  const other = { id: asked?.id, decision: "respond", message: "green" };
+  expect(await send(`${base}/resume`, { answers: [other] })).toMatchObject({
+    status: 400,
+    body: {
+      code: "invalid_request",
+      detail: `answers: \`${asked?.id}\` takes one of its options as \`message\`: \`red\`, \`blue\`.`,
+    },
+  });
   expect(asked).toMatchObject({ kind: "question", prompt: "Which?", options: ["red", "blue"] });
   const events = await (await resume({ id: asked?.id, decision: "respond", message: "blue" })).ended();
   expect(dataOf(events, "on_tool_end")[0]?.output).toBe("blue");

@@ -24,7 +24,10 @@ export const askUser = defineTool({
       return failed(`A question of kind \`${kind}\` needs at least two options.`);
     const choices = kind === "confirm" ? ["yes", "no"] : options;
     const answer = yield* askFor(
-      { call, kind: "question", prompt: question, ...(choices.length > 0 ? { options: choices } : {}) },
+      {
+        ...{ call, kind: "question", prompt: question, oneOfOptions: kind === "select" },
+        ...(choices.length > 0 ? { options: choices } : {}),
+      },
       run,
     );
     if (!answer) return interrupted();
