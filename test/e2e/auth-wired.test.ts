@@ -3,7 +3,9 @@ import { EventSource } from "undici";
 import { expect, test } from "vitest";
 import { issueApiKey } from "../../src/core/api-keys.ts";
 import { openSqliteApiKeys } from "../../src/stores/sqlite/api-keys.ts";
+import { names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
 
 test("two users of a server with keys never meet, and a browser follows by ticket", async () => {
   const { url, dir } = await startServer({
@@ -24,13 +26,9 @@ test("two users of a server with keys never meet, and a browser follows by ticke
     origin: "https://a.example",
     "sec-fetch-site": "cross-site",
   });
-  const run = await fetch(`${url}/threads/t1/runs`, {
-    method: "POST",
-    headers: as(ada),
-    body: '{"input":"hi"}',
-  });
-  const stream = await run.text();
-  expect(stream).toContain("event: done");
+  const run = await post(`${url}/threads/t1/runs`, { input: "hi" }, as(ada));
+  const events = await run.ended();
+  expect(events.at(-1)?.event).toBe("done");
   expect(run.headers.get("access-control-allow-origin")).toBe("https://a.example");
   expect(run.headers.get("x-frame-options")).toBe("DENY");
   expect((await fetch(`${url}/threads/t1`, { headers: as(bob) })).status).toBe(404);
@@ -41,14 +39,14 @@ test("two users of a server with keys never meet, and a browser follows by ticke
     await fetch(`${url}/tickets`, { method: "POST", headers: as(ada), body: JSON.stringify({ path }) })
   ).json()) as { ticket: string };
   const source = new EventSource(`${url}${path}?ticket=${ticket}`);
-  const types: string[] = [];
+  const seen: unknown[] = [];
   await new Promise<void>((resolve) => {
-    for (const t of ["run_start", "on_message", "done"])
-      source.addEventListener(t, (e) => {
-        types.push(e.type);
-        if (t === "done") resolve();
+    for (const name of new Set(names(events)))
+      source.addEventListener(name, (event) => {
+        seen.push("data" in event && JSON.parse(String(event.data)));
+        if (name === "done") resolve();
       });
   });
   source.close();
-  expect(types.at(-1)).toBe("done");
+  expect(seen).toEqual(events);
 });

@@ -45,6 +45,13 @@ function runOf(events: readonly StreamEvent[]): string {
   return (first?.event === "run_start" && first.run_id) || "";
 }
 
+/** The tasks that were given, at least one. */
+function childrenOf(events: readonly StreamEvent[]) {
+  const starts = dataOf(events, "on_subagent_start");
+  expect(starts).not.toEqual([]);
+  return starts;
+}
+
 const CHAIN = `
 defaults: { model: "scripted:test", tools: [deploy, gate] }
 agents:
@@ -157,7 +164,7 @@ describe("a question two levels down", () => {
     const { url, events } = await played({ agents: CHAIN, tools: [tool, gate().tool], script: chain(low) });
     const [asked] = dataOf(own(events), "on_interrupt");
     await end(url, asked?.run_id ?? "");
-    for (const { thread_id } of dataOf(events, "on_subagent_start"))
+    for (const { thread_id } of childrenOf(events))
       await expect.poll(async () => (await json(`${url}/threads/${thread_id}`)).status).toBe("idle");
     expect((await json(`${url}/interrupts`)).items).toEqual([]);
   });
@@ -175,7 +182,7 @@ describe("a tree that is at work", () => {
     await send(`${url}/threads/t1/runs/${runOf([event])}/cancel`);
     const events = await wellFormed(viewer);
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "cancelled" }]);
-    for (const { thread_id } of dataOf(events, "on_subagent_start"))
+    for (const { thread_id } of childrenOf(events))
       await expect
         .poll(async () => (await json(`${url}/threads/${thread_id}/runs`)).items)
         .toMatchObject([{ status: "cancelled" }]);
@@ -199,7 +206,7 @@ describe("a tree that is at work", () => {
     const events = await wellFormed(viewer);
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted", stop_reason: "interrupt" }]);
     expect(results(events)[0]).toMatch(/Stopped before it had finished/);
-    for (const { thread_id } of dataOf(events, "on_subagent_start"))
+    for (const { thread_id } of childrenOf(events))
       expect((await json(`${url}/threads/${thread_id}/runs`)).items).toMatchObject([
         { status: "interrupted" },
       ]);

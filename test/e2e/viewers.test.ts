@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
 import { textSeen } from "../support/drain.ts";
@@ -35,6 +35,26 @@ describe("silence", () => {
     await expect.poll(() => viewer.others.join()).toContain("event: heartbeat");
     viewer.leave();
     starter.leave();
+  });
+
+  test("counts from the last event: where events come more often, no heartbeat comes between them", async () => {
+    const { url } = await startServer({
+      script: () => ({ say: "ok" }),
+      config: { streams: { heartbeat: 10 } },
+    });
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const viewer = await view(`${url}/events`);
+    const ends = () => viewer.others.filter((block) => block.startsWith("event: run_ended")).length;
+    for (const run of [1, 2, 3]) {
+      vi.advanceTimersByTime(9_000);
+      await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+      await expect.poll(ends).toBe(run);
+    }
+    expect(viewer.others.join("\n")).not.toContain("heartbeat");
+    vi.advanceTimersByTime(10_000);
+    await expect.poll(() => viewer.others.at(-1)).toBe(": heartbeat");
+    viewer.leave();
   });
 });
 
@@ -89,6 +109,7 @@ describe("many viewers", () => {
       others.push(await view(location));
     }
     const all = await Promise.all([first, ...others].map((viewer) => viewer.ended()));
+    expect(all[0]?.at(-1)?.event).toBe("done");
     for (const events of all) expect(events).toEqual(all[0]);
   });
 

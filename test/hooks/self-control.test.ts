@@ -71,6 +71,7 @@ test("budgets, summaries, trimming, a window and reminders go together", async (
   expect(codes).toContain("context_compacted");
   expect(codes).toContain("token_budget");
   const requests = asked.filter((request) => !isSummary(request));
+  expect(requests.length).toBeGreaterThan(1);
   for (const request of requests) expectWholeCalls(request);
   expect(requests.flatMap(remindersIn).join()).toContain("of its 2000 tokens. Finish now");
 });
@@ -95,6 +96,7 @@ test("a long conversation goes on through windows and summaries, run after run",
   expect(last?.messages).toHaveLength(60);
   const requests = asked.filter((request) => !isSummary(request));
   expect(Math.max(...requests.map(({ messages }) => messages.length))).toBeLessThanOrEqual(13);
+  expect(requests).toHaveLength(30);
   for (const [nth, { messages }] of requests.entries())
     expect(messages.at(-1)?.content).toBe(`question ${nth}`);
 });

@@ -1,6 +1,9 @@
-// A viewer: opens an event stream like a browser's fetch, and keeps what it got.
+// A viewer: opens an event stream like a browser's fetch, and keeps what it got. Whatever test reads a run to its end by
+// it is a test of the grammar.
 
-import type { StreamEvent } from "../../src/core/event.ts";
+import { expect } from "vitest";
+import { isTerminal, type StreamEvent } from "../../src/core/event.ts";
+import { checkGrammar } from "../../src/core/grammar.ts";
 
 export interface Seen {
   readonly id: string;
@@ -16,7 +19,7 @@ export interface Viewer {
   readonly others: string[];
   /** Resolves when an event fits; rejects when the stream ends before. */
   until(fits: (event: StreamEvent) => boolean): Promise<Seen>;
-  /** Resolves when the stream has ended, with all its events. */
+  /** Resolves when the stream has ended, with all its events: none is missing, and each run keeps the grammar. */
   ended(): Promise<StreamEvent[]>;
   leave(): void;
 }
@@ -65,9 +68,26 @@ export async function view(url: string, init: RequestInit = {}): Promise<Viewer>
         waiting.add(check);
         check();
       }),
-    ended: () => reading.then(() => seen.map(({ event }) => event)),
+    async ended() {
+      await reading;
+      if (!others.some((block) => block.startsWith("event: stream_reset"))) checkRuns(seen);
+      return seen.map(({ event }) => event);
+    },
     leave: () => leave.abort(),
   };
+}
+
+/** A stream may begin in the middle of a run, and end there. */
+function checkRuns(seen: readonly Seen[]): void {
+  for (const run of Map.groupBy(seen, ({ id }) => id.split(":")[0]).values()) {
+    const found = numbers(run);
+    const [first = 0] = found;
+    // Said in one number: to compare thousands takes a while.
+    expect(found.findIndex((number, index) => number !== first + index)).toBe(-1);
+    const events = run.map(({ event }) => event);
+    const isWhole = first === 1 && events.some(({ event }) => isTerminal(event));
+    if (isWhole) expect(checkGrammar(events)).toEqual([]);
+  }
 }
 
 async function read(response: Response, seen: Seen[], others: string[], wake: () => void): Promise<void> {

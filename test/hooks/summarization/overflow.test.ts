@@ -36,6 +36,7 @@ describe("a request that the model finds too long", () => {
     });
     expect(outcome.status).toBe("success");
     expect(listener.summaries.length).toBeGreaterThan(1);
+    expect(listener.asked.length).toBeGreaterThan(1);
     for (const { messages } of listener.asked.slice(1)) expect(estimateTokens(messages)).toBeLessThan(3700);
   });
 
