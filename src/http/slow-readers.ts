@@ -5,9 +5,9 @@ import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 
-/** The slowest client takes one of these in the stall time. */
+/** A client makes progress through a long text in steps of this size. */
 const PIECE_BYTES = 16 * 1024;
-/** What is no longer than this the kernel and Node take at once. */
+/** Up to this length a text is one write, as it would fit into a socket's buffer. */
 const LONG_BYTES = 4 * PIECE_BYTES;
 /** How often in the stall time the progress is looked at. */
 const LOOKS = 4;
@@ -19,7 +19,7 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
 }
 
 /** Whether `text` is to be written in pieces. */
-export const isLong = (text: string) => text.length > PIECE_BYTES;
+export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**
  * Cuts the connection of `raw` once data has waited for `stallMs`, or up to a quarter longer, and the client took
