@@ -177,7 +177,7 @@ export interface RunStore {
   /**
    * Accepts a run in one step: creates the thread if there is none, and claims the run if the thread is free.
    * A busy thread throws `thread_busy`, or keeps the run waiting when `queue` (full: `queue_full`); `front`
-   * puts it before the others.
+   * puts it before the others, and has a place of its own beyond the queue's length.
    */
   start(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult>;
   get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;

@@ -1,5 +1,7 @@
 // What every store can be told, and what it does when it is told nothing. Times are in milliseconds.
 
+import type { WhenBusy } from "../core/stores.ts";
+
 export interface StoreOptions {
   /** The clock: milliseconds since 1970. */
   readonly now?: () => number;
@@ -7,7 +9,7 @@ export interface StoreOptions {
   readonly leaseMs?: number;
   /** A run whose process dies once more after this many attempts has failed. */
   readonly maxAttempts?: number;
-  /** Runs that may wait for a thread; one more is refused with `queue_full`. */
+  /** Runs that may wait for a thread, and one that goes before them all; one more is refused with `queue_full`. */
   readonly queueLength?: number;
   /**
    * Threads of one tenant on which runs may be active or wait, counted when a run must wait for room; one more is
@@ -29,6 +31,10 @@ export interface StoreOptions {
 }
 
 export type Limits = Required<StoreOptions>;
+
+/** How many runs may wait for a thread, for a run that comes so. An interrupt must be possible however many wait. */
+export const queueRoom = (queueLength: number, whenBusy: WhenBusy): number =>
+  whenBusy === "front" ? queueLength + 1 : queueLength;
 
 const HOUR = 3_600_000;
 

@@ -88,6 +88,28 @@ export function waitingRunsContract(open: Open): void {
         { queueLength: 2 },
       ));
 
+    test("leave room for one that goes before them all, however many wait", () =>
+      inWorld(
+        open,
+        async ({ stores }) => {
+          const { lease } = await claimed(stores, "t");
+          const [a, b, first] = [newRun("t"), newRun("t"), newRun("t")];
+          for (const run of [a, b]) await stores.runs.start(ADA, run, "queue");
+          expect(await stores.runs.start(ADA, first, "front")).toMatchObject({ outcome: "queued" });
+          for (const how of ["queue", "front"] as const)
+            for (const start of [stores.runs.start, stores.runs.enqueue])
+              await expect(start(ADA, newRun("t"), how)).rejects.toMatchObject({ code: "queue_full" });
+          let held = lease;
+          for (const { id } of [first, a, b]) {
+            await stores.events.append(held, [done()]);
+            const claim = await stores.runs.claimNext(ADA, "t");
+            expect(claim?.run.id).toBe(id);
+            held = claim?.lease ?? held;
+          }
+        },
+        { queueLength: 2 },
+      ));
+
     test("are accepted once for each idempotency key of a thread, and have an id of their own", () =>
       inWorld(
         open,

@@ -176,6 +176,22 @@ describe("a busy thread", () => {
     expect(dataOf(await first.ended(), "done")[0]?.status).toBe("cancelled");
     expect(textSeen(await second.ended())).toBe("As you wish.");
   });
+
+  test("gives way to a run that interrupts, also when no more may wait", async () => {
+    const { tool, entered } = gate();
+    const script = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "First." }, { say: "Second." }];
+    const config = { limits: { queued_runs: 1 } };
+    const { url } = await startServer({ script, tools: [tool], agents: WITH_GATE, config });
+    const running = await post(`${url}/threads/t1/runs`, { input: "1" });
+    await entered;
+    const waiting = await post(`${url}/threads/t1/runs`, { input: "2", on_busy: "enqueue" });
+    const refused = await post(`${url}/threads/t1/runs`, { input: "3", on_busy: "enqueue" });
+    expect(refused.status).toBe(429);
+    const urgent = await post(`${url}/threads/t1/runs`, { input: "4", on_busy: "interrupt" });
+    expect(dataOf(await running.ended(), "done")[0]?.status).toBe("cancelled");
+    expect(textSeen(await urgent.ended())).toBe("First.");
+    expect(textSeen(await waiting.ended())).toBe("Second.");
+  });
 });
 
 describe("stopping and steering", () => {

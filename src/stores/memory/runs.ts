@@ -6,6 +6,7 @@ import type { NewRun, RunStore, StartResult, WhenBusy } from "../../core/stores.
 import { jsonCopy } from "../../lib/json-copy.ts";
 import { neverStarted } from "../endings.ts";
 import { Log } from "../log.ts";
+import { queueRoom } from "../options.ts";
 import { badCursor, pageOf } from "../page.ts";
 import { inboxFull, queueFull, runExists, tenantFull, threadBusy } from "../refusals.ts";
 import type { Book } from "./book.ts";
@@ -160,7 +161,8 @@ export function memoryRuns(book: Book): RunStore {
   function mayWait(thread: ThreadEntry, whenBusy: WhenBusy): void {
     const ahead = thread.active ?? thread.queue[0];
     if (whenBusy === "reject" && ahead) throw threadBusy(thread.id, ahead.id);
-    if (thread.queue.length >= queueLength) throw queueFull(thread.id, queueLength);
+    const room = queueRoom(queueLength, whenBusy);
+    if (thread.queue.length >= room) throw queueFull(thread.id, queueLength);
   }
 
   function append(thread: ThreadEntry, news: NewRun, front: boolean): RunEntry {

@@ -13,6 +13,7 @@ import {
 } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { draftOf, neverStarted, stamp } from "../endings.ts";
+import { queueRoom } from "../options.ts";
 import { badCursor, pageOf } from "../page.ts";
 import {
   cannotRewind,
@@ -196,7 +197,7 @@ export function redisRuns(engine: Engine): RunStore {
     whenBusy: WhenBusy,
   ): Promise<StartReply> {
     quietly(lifetime.list(owner, run.thread_id));
-    const when = { when_free: whenFree, when_busy: whenBusy, length: queueLength };
+    const when = { when_free: whenFree, when_busy: whenBusy, length: queueRoom(queueLength, whenBusy) };
     const args = { ...argsOf(owner, run), ...when, lease_ms, by: randomId() };
     const rewound = run.rewind_to === undefined ? [] : [run.rewind_to];
     const reply = await redis.run(startRun, keysOf(owner, run.thread_id), args, rewound);

@@ -3,6 +3,7 @@
 import { NO_USAGE } from "../../core/message.ts";
 import type { Claim, NewRun, RunStore, StartResult, StopMode, WhenBusy } from "../../core/stores.ts";
 import { draftOf, neverStarted, stamp } from "../endings.ts";
+import { queueRoom } from "../options.ts";
 import { badCursor, pageOf } from "../page.ts";
 import { inboxFull, queueFull, runExists, tenantFull, threadBusy } from "../refusals.ts";
 import { createClaims, keyOf } from "./claims.ts";
@@ -237,7 +238,7 @@ export function sqliteRuns(engine: Engine): RunStore {
     if (ahead === undefined) return true;
     if (whenBusy === "reject" || rewind_to !== undefined) throw threadBusy(thread[1], ahead);
     const { count } = countWaiting.get(...thread) ?? { count: 0 };
-    if (count >= queueLength) throw queueFull(thread[1], queueLength);
+    if (count >= queueRoom(queueLength, whenBusy)) throw queueFull(thread[1], queueLength);
     return false;
   }
 
