@@ -5,6 +5,7 @@ import type { Catalogue } from "../../src/agents/catalogue.ts";
 import { createRegistry } from "../../src/agents/registry.ts";
 import type { ModelSpec } from "../../src/core/agent.ts";
 import { defineHook } from "../../src/core/hook.ts";
+import { defineTool } from "../../src/core/tool.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { agentsFile, catalogue, made } from "./kit.ts";
 
@@ -76,6 +77,20 @@ test("builds an agent: tools by name and glob, hooks in their own order with the
     { hook: "outer", options: { wait: 5000 } },
     { hook: "middle", options: { limit: 7 } },
   ]);
+});
+
+test("a tenant's tool takes no name that the server's own tools and those of hooks have", async () => {
+  const planning = defineHook({
+    ...{ name: "planning", options: z.strictObject({}), activeByDefault: () => false, tools: ["plan"] },
+    create: () => ({ name: "planning" }),
+  });
+  const { agents } = await registry("agents: { helper: { tools: ['*'] } }", { hooks: [planning] });
+  const tool = (name: string) =>
+    defineTool({ name, description: "A tenant's.", parameters: z.object({}), execute: () => "theirs" });
+  const offered = ["calculate", "plan", "freight"].map(tool);
+  const { tools } = agents.build(agents.find("helper"), { tools: offered }, {});
+  const theirs = tools.filter(({ description }) => description === "A tenant's.");
+  expect(theirs.map(({ name }) => name)).toEqual(["freight"]);
 });
 
 test("makes the hooks anew for each run, and the model once", async () => {

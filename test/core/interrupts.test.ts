@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../../src/core/interrupt.ts";
-import { openInterrupts, passOn } from "../../src/core/interrupts.ts";
+import { askFor, openInterrupts, passOn } from "../../src/core/interrupts.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
 import { type Play, type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
@@ -34,6 +34,30 @@ const begin = (tool: Play["tools"], more: Play = {}) =>
 const given = (tools: Play["tools"]) => (tools ? { tools } : {});
 const goOn = ({ messages, state }: Played, tool: Play["tools"], answers: Answer[] = [], more: Play = {}) =>
   play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
+
+test("nobody is asked where nobody is there, but what a front end carries out still waits for it", async () => {
+  const asking = (kind: Interrupt["kind"]) =>
+    defineTool({
+      ...{ name: kind, description: "", parameters: z.object({}) },
+      async *execute(_args, call, run) {
+        const answer = yield* askFor({ call, kind, prompt: "?" }, run);
+        return answer ? done(answer.decision) : interrupted();
+      },
+    });
+  const kinds = ["approval", "question", "tool"] as const;
+  const { events, outcome } = await play({
+    script: [{ call: kinds.map((kind) => ({ tool: kind, id: kind })) }],
+    tools: kinds.map(asking),
+    interrupts: { onExpiry: "approve", unattended: true },
+  });
+  expect(dataOf(events, "on_tool_end").map(({ call_id, output }) => [call_id, output])).toEqual([
+    ["approval", "deny"],
+    ["question", "deny"],
+    ["tool", undefined],
+  ]);
+  expect(dataOf(events, "on_interrupt")).toMatchObject([{ id: "tool_tool" }]);
+  expect(outcome.status).toBe("interrupted");
+});
 
 describe("what a subagent asks", () => {
   test("is shown as the parent's own, and answered with the child's ids", async () => {

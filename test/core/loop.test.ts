@@ -91,6 +91,31 @@ describe("a run", () => {
     expect(unanswered(messages)).toEqual([]);
   });
 
+  test("asks its model 25 times at most, unless its agent says otherwise", async () => {
+    let calls = 0;
+    const { outcome } = await play({
+      tools: [echo],
+      script: () => {
+        calls++;
+        return { call: [{ tool: "echo", args: { text: "more" } }] };
+      },
+    });
+    expect(calls).toBe(25);
+    expect(outcome).toMatchObject({ status: "error", stop_reason: "max_iterations" });
+  });
+
+  test("offers its model the tools in the order of their names", async () => {
+    const offered: string[] = [];
+    await play({
+      tools: ["write", "echo", "read"].map((name) => ({ ...echo, name })),
+      script: ({ tools }) => {
+        offered.push(...tools.map(({ name }) => name));
+        return { say: "ok" };
+      },
+    });
+    expect(offered).toEqual(["echo", "read", "write"]);
+  });
+
   test("has no iteration limit at 0", async () => {
     const { outcome } = await play({
       tools: [echo],

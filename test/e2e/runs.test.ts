@@ -1,8 +1,12 @@
+import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
+import { defineTool } from "../../src/core/tool.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
@@ -209,6 +213,26 @@ describe("stopping and steering", () => {
     expect(dataOf(events, "done")[0]?.status).toBe("cancelled");
     const next = await (await post(`${url}/threads/t1/runs`, { input: "again" })).ended();
     expect(textSeen(next)).toBe("Through.");
+  });
+
+  test("a cancel waits for a run whose tool takes a moment to end, and answers with what became of it", async () => {
+    const entered = Promise.withResolvers<void>();
+    const slow = defineTool({
+      ...{ name: "gate", description: "", parameters: z.object({}) },
+      async execute(_args, _call, { signal }) {
+        entered.resolve();
+        await once(signal, "abort");
+        await sleep(300);
+        throw signal.reason;
+      },
+    });
+    const { url } = await startServer({ script: gated, tools: [slow], agents: WITH_GATE });
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await entered.promise;
+    const cancel = viewer.headers.get("location")?.replace("/events", "/cancel");
+    const response = await fetch(url + cancel, { method: "POST" });
+    expect(response.status).toBe(200);
+    expect((await json(response)).status).toBe("cancelled");
   });
 
   test("a run that has ended cannot be cancelled, and says so", async () => {

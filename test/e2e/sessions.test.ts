@@ -81,7 +81,14 @@ describe.each(["memory", "sqlite"])("a fork, on %s", (store) => {
     await send("POST", "/threads/t/fork", { id: "f" });
     const { body } = await send("GET", "/threads/f/state");
     expect(body).toMatchObject({ todos, files: { "/workspace/a.txt": { bytes: 1 } }, status: "idle" });
-    expect(Object.keys(body).toSorted()).toEqual(["files", "messages", "status", "todos", "version"]);
+    expect(Object.keys(body).toSorted()).toEqual([
+      "files",
+      "messages",
+      "status",
+      "thread_id",
+      "todos",
+      "version",
+    ]);
     expect((await send("GET", "/threads/f/interrupts")).body.items).toEqual([]);
     // The call in whose middle it was made is answered by the next message.
     expect((await run("f", { input: "Never mind." })).body.status).toBe("success");
@@ -89,6 +96,16 @@ describe.each(["memory", "sqlite"])("a fork, on %s", (store) => {
     expect(result?.error).toMatch(/Interrupted/);
     expect((await send("GET", "/threads/t/interrupts")).body.items).toHaveLength(1);
   });
+});
+
+test("a fork has no summary: what it was made of may not have been said yet where it begins", async () => {
+  const script: Script = ({ system }) => ({ say: system[0]?.id === "summarization" ? "SUMMARY" : "ok" });
+  const agents = "agents: { assistant: { model: 'scripted:test', context_window: 1000 } }";
+  const { send, run } = await serve({ script, agents });
+  for (let nth = 0; nth < 4; nth++) await run("t", { input: "word ".repeat(200) });
+  expect((await send("GET", "/threads/t/state")).body).toHaveProperty("summary");
+  await send("POST", "/threads/t/fork", { id: "f" });
+  expect((await send("GET", "/threads/f/state")).body).not.toHaveProperty("summary");
 });
 
 describe("a fork", () => {

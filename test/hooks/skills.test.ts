@@ -206,6 +206,18 @@ describe("which skills an agent has", () => {
     expect(text).not.toContain("second");
   });
 
+  test("no more than two hundred, a hundred of each folder, and the run's viewer hears of the others", async () => {
+    const folders = { one: 101, two: 100, three: 1 };
+    const many = Object.entries(folders).flatMap(([folder, count]) =>
+      Array.from({ length: count }, (_, n) => [`${folder}/${n}/SKILL.md`, skill(`${folder}-${n}`, "x")]),
+    );
+    const { text, warnings } = await offered(Object.fromEntries(many), { paths: Object.keys(folders) });
+    expect(named(text)).toHaveLength(200);
+    expect(warnings).toMatchObject([
+      { message: expect.stringMatching(/`one` holds too many files.*Only 200 of 201 skills are used/) },
+    ]);
+  });
+
   test("none, where there is no such folder", async () => {
     const { blocks, warnings, outcome } = await offered({}, { paths: ["/workspace/skills", "nowhere"] });
     expect(outcome.status).toBe("success");

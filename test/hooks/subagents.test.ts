@@ -156,6 +156,24 @@ describe("a task that is given to another agent", () => {
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
   });
 
+  test("takes 16,000 characters of context along, and 2,000 of its report come back", async () => {
+    let context = "";
+    const { events } = await played({
+      script: cast({
+        lead: [
+          delegating({ agent: "coder", task: "Do", context: `${"c".repeat(16_000)}${"x".repeat(7)}` }),
+          { say: "ok" },
+        ],
+        coder: ({ messages }) => {
+          context = textOf(messages[0]?.content ?? "");
+          return { say: `${"r".repeat(2_000)}${"x".repeat(9)}` };
+        },
+      }),
+    });
+    expect(context).toContain(`${"c".repeat(16_000)}\n[7 more characters are left out.]\n`);
+    expect(results(events)[0]).toMatch(/completed\nr{2000}\n\[9 more characters are left out\.\]$/);
+  });
+
   test("is refused to the agent itself and to one that there is not, with who there is", async () => {
     const { events } = await played({
       script: cast({

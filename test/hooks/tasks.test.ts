@@ -189,7 +189,8 @@ describe("what became of a task", () => {
     expect(
       await told(items, [
         ...[update("nope", "failed"), update("a", "completed"), update("a", "canceled")],
-        ...[update("a", "failed"), update("a", "pending"), claim("a"), update("a", "completed")],
+        ...[update("a", "failed"), update("a", "pending"), claim("a"), update("a", "canceled")],
+        ...[update("a", "pending"), claim("a"), update("a", "completed")],
         ...[update("a", "completed"), update("a", "pending"), update("a", "in_progress")],
       ]),
     ).toEqual([
@@ -197,6 +198,9 @@ describe("what became of a task", () => {
       "Error: Task `a` is pending. Claim it first.",
       "Task `a` is canceled.",
       "Error: Task `a` is canceled. It may become pending.",
+      "Task `a` is pending.",
+      "Task `a` is yours. Say with update_task what became of it.",
+      "Task `a` is canceled.",
       "Task `a` is pending.",
       "Task `a` is yours. Say with update_task what became of it.",
       "Task `a` is completed.",

@@ -7,6 +7,7 @@ import type { Run } from "../../src/core/run.ts";
 import type { Eventually } from "../../src/core/stream.ts";
 import { defineTool, interrupted, type ToolResult } from "../../src/core/tool.ts";
 import { retry } from "../../src/hooks/retry.ts";
+import { DELEGATES } from "../../src/hooks/subagents/delegate.ts";
 import { timeout } from "../../src/hooks/timeout.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
@@ -75,6 +76,19 @@ describe("a tool call", () => {
       throw abortRun("Enough.");
     });
     expect(outcome).toMatchObject({ status: "error", error: { code: "run_aborted" } });
+  });
+
+  test("that waits for other agents may take as long as those do", async () => {
+    const delegate = defineTool({
+      ...{ name: "slow", description: "", parameters: z.object({}), annotations: DELEGATES },
+      execute: async (_args, _call, run) => {
+        await sleep(60, undefined, { signal: run.signal });
+        return "They are done.";
+      },
+    });
+    const { messages } = await calling(() => "", { tools: [delegate] });
+    expect(toolMessages(messages)).toMatchObject([{ content: "They are done." }]);
+    expect(toolMessages(messages)[0]).not.toHaveProperty("error");
   });
 
   test("that is quick is left alone, and no timer stays behind", async () => {

@@ -72,6 +72,14 @@ describe("every refusal is a problem with the right status and a sentence that h
       "invalid_request",
       /messages\[0\]\.content.*empty/,
     ],
+    [
+      "more than a hundred messages",
+      run,
+      body({ messages: Array(101).fill({ role: "user", content: "x" }) }),
+      400,
+      "invalid_request",
+      /messages.*100/,
+    ],
     ["an empty list of messages", run, body({ messages: [] }), 400, "invalid_request", /messages/],
     ["an unknown agent", run, body({ input: "x", agent: "nobody" }), 400, "invalid_request", /nobody/],
     [

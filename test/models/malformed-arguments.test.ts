@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { assistantMessage, toolMessage, userMessage } from "../../src/core/message.ts";
+import { z } from "zod";
+import { lastContent, toolMessages } from "../../src/core/messages.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { play } from "../support/agent.ts";
 import { rawCall } from "../support/fake-provider/script.ts";
 import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
 
@@ -20,15 +23,23 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args: {}, malformed: json }]);
   });
 
-  test("goes on after such a call", async () => {
-    const bad = { id: "call_1", name: "read", args: {}, malformed: '{"path": ' };
-    const messages = [
-      userMessage("read it"),
-      assistantMessage("", bad),
-      toolMessage(bad, "", "The arguments are not a JSON object. Send them again."),
-    ];
-    const { reply } = await ask(model(fake.current), { messages });
-    expect(reply.content).toBe("ok");
+  test("does not run the tool, tells the model what is wrong, and goes on", async () => {
+    const ran: unknown[] = [];
+    const read = defineTool({
+      ...{ name: "read", description: "", parameters: z.object({ path: z.string().optional() }) },
+      execute: (args) => {
+        ran.push(args);
+        return "read";
+      },
+    });
+    fake.current.enqueue({ blocks: [rawCall("read", '{"path": ', "call_1")] });
+    const { messages, outcome } = await play({ model: model(fake.current), tools: [read] });
+    expect(ran).toEqual([]);
+    expect(toolMessages(messages)).toMatchObject([
+      { error: "The arguments are not a JSON object. Send them again." },
+    ]);
+    expect(outcome.status).toBe("success");
+    expect(lastContent(messages)).toBe("ok");
   });
 
   test("reads an argument named __proto__ as any other", async () => {

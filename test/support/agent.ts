@@ -1,6 +1,6 @@
 // An agent with a scripted model, driven without a server: the loop, hooks and tools as they are.
 
-import type { Agent, Outcome } from "../../src/core/agent.ts";
+import { type Agent, AgentFields, type Outcome } from "../../src/core/agent.ts";
 import type { Backend } from "../../src/core/backend.ts";
 import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
@@ -48,7 +48,7 @@ export async function play(play: Play): Promise<Played> {
     system: play.system ?? [],
     tools: play.tools ?? [],
     hooks: play.hooks ?? [],
-    maxIterations: play.maxIterations ?? 25,
+    maxIterations: play.maxIterations ?? AgentFields.shape.max_iterations.parse(undefined),
     ...given({ interrupts: play.interrupts }),
   };
   const record = async (event: StreamEvent) => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Backend } from "../../../src/core/backend.ts";
 import { toolMessages } from "../../../src/core/messages.ts";
 import { dataOf } from "../../support/drain.ts";
 import { workspace } from "../workspace.ts";
@@ -49,6 +50,21 @@ describe("execute", () => {
     expect(output).toBe("begun\n[killed by SIGTERM]");
     expect(error).toContain("ended after 0.3 s");
     expect((await resultOf(backend, "execute", { command: "x", timeout: 601 })).error).toContain("timeout");
+  });
+
+  test("a command may take two minutes unless the agent or the model says otherwise", async () => {
+    const backend = await workspace({});
+    const limits: number[] = [];
+    const watched: Backend = {
+      ...backend,
+      exec(command, options) {
+        limits.push(options.timeoutMs);
+        return backend.exec(command, options);
+      },
+    };
+    await resultOf(watched, "execute", { command: "true" });
+    await resultOf(watched, "execute", { command: "true", timeout: 7 });
+    expect(limits).toEqual([120_000, 7_000]);
   });
 
   test("cancelling the run ends the command, and keeps what was printed", async () => {

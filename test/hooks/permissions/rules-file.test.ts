@@ -9,6 +9,18 @@ import { loadRules, saveRules } from "../../../src/hooks/permissions/rules-file.
 const folder = mkdtempSync(join(tmpdir(), "skein-rules-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** Root may read every file. */
+async function asAnyUser<T>(work: () => Promise<T>): Promise<T> {
+  if (process.getuid?.() !== 0) return work();
+  chmodSync(folder, 0o755);
+  process.seteuid?.("nobody");
+  try {
+    return await work();
+  } finally {
+    process.seteuid?.("root");
+  }
+}
+
 function fileOf(text: string): string {
   const path = join(folder, "rules.json");
   writeFileSync(path, text);
@@ -126,7 +138,7 @@ describe("a file is refused, with its name and the place", () => {
     await expect(loadRules(folder)).rejects.toThrow("the file is not a file");
     const file = fileOf("[]");
     chmodSync(file, 0);
-    if (process.getuid?.() !== 0) await expect(loadRules(file)).rejects.toThrow("may not be read");
+    await expect(asAnyUser(() => loadRules(file))).rejects.toThrow("may not be read");
     chmodSync(file, 0o600);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
-import { conversation, estimateTokens } from "../../../src/core/messages.ts";
+import { conversation, estimateTokens, systemMessages } from "../../../src/core/messages.ts";
 import { defineTool } from "../../../src/core/tool.ts";
 import { summarization } from "../../../src/hooks/summarization/index.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
@@ -159,6 +159,14 @@ describe("a conversation that has grown too long", () => {
     const { asked } = await compacted({ input: { messages } });
     expect(asked[0]?.messages[0]).toMatchObject({ role: "system", content: "Answer in French." });
     expect(textOf(asked[0]?.messages[1]?.content ?? "")).toContain("SUMMARY");
+  });
+
+  test("keeps the newest 16,000 characters of its system messages", async () => {
+    const orders = ["old", "middle", "new"].map((name) => name.padEnd(8_000, "."));
+    const talk = orders.reduce((before, order) => before.system(order), conversation());
+    const { asked } = await compacted({ input: { messages: [...talk.messages, ...full()] } });
+    const kept = systemMessages(asked[0]?.messages ?? []).map(({ content }) => content);
+    expect(kept).toEqual(orders.slice(1));
   });
 
   test("is not parted between a call and its result in a long run of tools", async () => {

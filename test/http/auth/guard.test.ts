@@ -1,7 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import fastify from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
 import { AuthConfig } from "../../../src/core/auth-config.ts";
 import { type Principal, Scope } from "../../../src/core/principal.ts";
 import { unauthorized } from "../../../src/http/auth/credentials.ts";
@@ -108,10 +110,27 @@ describe("scopes", () => {
       }
   });
 
-  test("are asked for by what changes something: nothing but reading takes `read` alone", () => {
-    for (const route of ["/threads/:thread_id", "/threads/:thread_id/messages", "/backend/files/*"])
-      for (const method of ["PUT", "PATCH", "DELETE", "POST"])
-        expect([undefined, "run"]).toContain(accessOf(method, route));
+  test("are asked for by what changes something: nothing but reading takes `read` alone", async () => {
+    const { paths } = parse(await readFile("openapi.yaml", "utf8")) as { paths: Record<string, object> };
+    const changing = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).flatMap((method) => (method === "get" ? [] : { method, path })),
+    );
+    expect(changing.length).toBeGreaterThan(15);
+    const others = changing.flatMap(({ method, path }) => {
+      const access = accessOf(
+        method.toUpperCase(),
+        path.replace("files/{path}", "files/*").replace(/\{(\w+)\}/g, ":$1"),
+      );
+      return access === "run" ? [] : [`${method} ${path}: ${access}`];
+    });
+    expect(others).toEqual([
+      "post /tools: tools",
+      "delete /tools/{name}: tools",
+      // Its address is the credential.
+      "post /tool-results/{token}: public",
+      // For who may read, to read.
+      "post /tickets: read",
+    ]);
   });
 
   test("of streams are those for which there are tickets", () => {
