@@ -12,7 +12,7 @@ import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import { forgetInterrupts, lateAnswers, OPEN_ENDED, settleInterrupts } from "./interrupts.ts";
 import { type AssistantMessage, type ToolCall, toolMessage } from "./message.ts";
-import { unanswered, unknownTo } from "./messages.ts";
+import { hasCalledTools, unanswered, unknownTo } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { registerHookTools, shownTools } from "./offer.ts";
 import { type LoopParts, runOwnLoop } from "./own-loop.ts";
@@ -132,6 +132,7 @@ async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
     messages: [...run.messages],
     tools,
     settings: run.settings,
+    toolCalled: hasCalledTools(run.messages),
     signal: run.signal,
   };
   for (const hook of agent.hooks)

@@ -166,3 +166,11 @@ function printed(message: Message): string {
   if (!isBlank(message.content)) lines.push(textOf(message.content));
   return lines.join("\n");
 }
+
+/** Since the user's last message. */
+export function hasCalledTools(messages: readonly Message[]): boolean {
+  const since = messages.findLastIndex(({ role }) => role === "user") + 1;
+  return messages
+    .slice(since)
+    .some((message) => message.role === "assistant" && message.tool_calls !== undefined);
+}

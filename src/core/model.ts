@@ -26,10 +26,18 @@ export interface ToolSchema {
   readonly parameters: JsonSchema;
 }
 
+export const ToolChoice = z
+  .union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string().min(1).max(128) })])
+  .describe(
+    "Whether the model calls tools: as it likes, not at all, at least one, or the one of this name. What forces a call holds until one was made since the user's last message.",
+  );
+export type ToolChoice = z.infer<typeof ToolChoice>;
+
 export const ModelSettings = z.object({
   temperature: z.number().min(0).max(2).optional(),
   max_tokens: z.int().positive().optional(),
   thinking: z.int().min(1024).optional().describe("Tokens the model may spend on thinking."),
+  tool_choice: ToolChoice.optional(),
 });
 export type ModelSettings = z.infer<typeof ModelSettings>;
 
@@ -41,6 +49,8 @@ export interface ModelRequest {
   /** Sorted by name, so that the request's beginning is the same from turn to turn. */
   readonly tools: readonly ToolSchema[];
   readonly settings: ModelSettings;
+  /** Whether a tool was called since the user's last message: a `tool_choice` that forces a call is then fulfilled. */
+  readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
 }
 

@@ -88,7 +88,7 @@ function configOf(single: Single): ModelConfig {
 }
 
 function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model | undefined): Model {
-  const { provider: providerName, model, temperature, max_tokens, thinking } = config;
+  const { provider: providerName, model, temperature, max_tokens, thinking, tool_choice } = config;
   const name = `${providerName}:${model}`;
   if (providerName === SCRIPTED) return { ...scriptedFile(scriptPath(model), name), ...given({ fallback }) };
   const provider = providerOf(providerName);
@@ -102,7 +102,7 @@ function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model 
   return provider.create({
     ...{ name, model, baseUrl },
     key: keyOf(config, provider, env),
-    settings: given({ temperature, max_tokens, thinking }),
+    settings: given({ temperature, max_tokens, thinking, tool_choice }),
     ...given({ fallback }),
   });
 }

@@ -62,6 +62,16 @@ test("a built-in tool that an agent's list leaves out cannot be called either", 
   });
 });
 
+test("a run may say whether its model calls tools, and what is no choice is refused", async () => {
+  const { url, asked } = await serve(agentWith("tools: [read_file]"));
+  const run = (tool_choice: unknown) => send(`${url}/threads/t1/runs`, "POST", { input: "go", tool_choice });
+  await (await run({ name: "read_file" })).text();
+  expect(asked[0]?.settings).toEqual({ tool_choice: { name: "read_file" } });
+  const refused = await run("sometimes");
+  expect(refused.status).toBe(400);
+  expect(await refused.text()).toContain("tool_choice: must be `auto`, or `none`, or `required`, or a map");
+});
+
 const team = (lead: string, coder: string) => `
 defaults: { model: "scripted:test", backend: { type: local } }
 agents:

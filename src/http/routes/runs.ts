@@ -197,13 +197,13 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
 const FROM_THE_START = "0";
 
 function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody }>): StartRun {
-  const { agent, model, temperature, max_tokens, thinking, metadata, on_busy, tools, replaces } =
+  const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools, replaces } =
     request.body;
   const key = request.headers["idempotency-key"];
   return {
     thread_id: threadId,
     messages: inputOf(request.body),
-    settings: given({ temperature, max_tokens, thinking }),
+    settings: given({ temperature, max_tokens, thinking, tool_choice }),
     metadata,
     on_busy,
     ...given({ agent, model, tools, replaces, idempotency_key: typeof key === "string" ? key : undefined }),

@@ -3,10 +3,11 @@
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { Part, Reasoning } from "../../core/message.ts";
-import type { ModelRequest, ModelSettings, SystemBlock, ToolSchema } from "../../core/model.ts";
+import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { type AnsweredCall, CALL_ID, repair, type Step } from "../repair.ts";
+import { forces, toolChoiceOf } from "../tool-choice.ts";
 import { generationOf, maxTokens } from "./generation.ts";
 
 type Block = Anthropic.ContentBlockParam;
@@ -26,7 +27,11 @@ export interface Wire {
 
 export function toWire(request: ModelRequest, model: string, settings: ModelSettings): Wire {
   const steps = repair(request.messages, { model: request.model.name, callId: CALL_ID });
-  const thinking = thinkingOf(model, settings, steps);
+  const wanted = toolChoiceOf(request, settings);
+  const thinks = generationOf(model).thinking === "always";
+  // A call cannot be forced while the model thinks: where it can, it does without thinking.
+  const choice = thinks && forces(wanted) ? "auto" : wanted;
+  const thinking = forces(choice) ? NO_THINKING : thinkingOf(model, settings, steps);
   const heats = generationOf(model).temperature && !thinking.params.thinking;
   const temperature = heats ? settings.temperature : undefined;
   const system = systemBlocks(request.system);
@@ -36,6 +41,7 @@ export function toWire(request: ModelRequest, model: string, settings: ModelSett
       stream: true,
       max_tokens: maxTokens(settings),
       ...(request.tools.length > 0 ? { tools: tools(request.tools) } : {}),
+      ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
       ...(system.length > 0 ? { system } : {}),
       messages: messages(steps),
       ...thinking.params,
@@ -49,6 +55,15 @@ export function toWire(request: ModelRequest, model: string, settings: ModelSett
   };
 }
 
+function toolChoice(choice: ToolChoice): Anthropic.ToolChoice {
+  if (typeof choice === "object") return { type: "tool", name: choice.name };
+  return { type: choice === "required" ? "any" : choice };
+}
+
+const NO_THINKING: { params: Pick<Params, "thinking">; headers: Wire["headers"] } = {
+  params: {},
+  headers: {},
+};
 const BINDING = "thinking-binding-controls-2026-08-01";
 
 function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: readonly Step[]) {
@@ -63,7 +78,7 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
       headers: { "anthropic-beta": BINDING },
     };
   }
-  if (budget === undefined) return { params: {}, headers: {} };
+  if (budget === undefined) return NO_THINKING;
   if (thinking === "adaptive")
     return {
       params: { thinking: { type: "adaptive", display: "summarized" }, ...effort } as const,
@@ -71,7 +86,7 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
     };
   // A tool loop that began without thoughts (another model's, say) cannot go on with them.
   const last = steps.findLast((step) => step.role === "assistant");
-  if (last && last.calls.length > 0 && last.reasoning.length === 0) return { params: {}, headers: {} };
+  if (last && last.calls.length > 0 && last.reasoning.length === 0) return NO_THINKING;
   return { params: { thinking: { type: "enabled", budget_tokens: budget } } as const, headers: {} };
 }
 

@@ -3,10 +3,11 @@
 
 import type { OpenAI } from "openai";
 import type { Part, Reasoning } from "../../core/message.ts";
-import type { ModelRequest, ModelSettings, SystemBlock, ToolSchema } from "../../core/model.ts";
+import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { type AnsweredCall, repair, type Step } from "../repair.ts";
+import { toolChoiceOf } from "../tool-choice.ts";
 import type { Dialect } from "./dialect.ts";
 
 type Message = OpenAI.ChatCompletionMessageParam;
@@ -29,6 +30,7 @@ export interface Target {
 export function toWire(request: ModelRequest, { model, settings, dialect }: Target): Params {
   const steps = repair(request.messages, { model: request.model.name, callId: dialect.callId });
   const { max_tokens, temperature, thinking } = settings;
+  const choice = toolChoiceOf(request, settings);
   return {
     model,
     stream: true,
@@ -37,6 +39,7 @@ export function toWire(request: ModelRequest, { model, settings, dialect }: Targ
     ...(temperature === undefined || thinking !== undefined ? {} : { temperature }),
     ...reasoningEffort(request, { model, settings, dialect }),
     ...(request.tools.length > 0 ? { tools: request.tools.map(tool) } : {}),
+    ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
     messages: [...system(request.system), ...steps.flatMap((step) => messages(step, dialect))],
   };
 }
@@ -44,6 +47,10 @@ export function toWire(request: ModelRequest, { model, settings, dialect }: Targ
 function reasoningEffort({ tools }: ModelRequest, { model, settings: { thinking }, dialect }: Target) {
   if (tools.length > 0 && dialect.toolsOrReasoning(model)) return { reasoning_effort: "none" } as const;
   return thinking === undefined ? {} : { reasoning_effort: effortOf(thinking) };
+}
+
+function toolChoice(choice: ToolChoice): OpenAI.ChatCompletionToolChoiceOption {
+  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
 }
 
 function system(blocks: readonly SystemBlock[]): Message[] {

@@ -68,6 +68,12 @@ const Body = z.strictObject({
     ])
     .optional(),
   output_config: z.strictObject({ effort: z.enum(["low", "medium", "high", "xhigh", "max"]) }).optional(),
+  tool_choice: z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.enum(["auto", "none", "any"]) }),
+      z.strictObject({ type: z.literal("tool"), name: z.string() }),
+    ])
+    .optional(),
   tools: z
     .array(
       z.strictObject({
@@ -100,6 +106,7 @@ const CHECKS: readonly ((request: Request) => string | undefined)[] = [
   noEmptyContent,
   cacheMarks,
   toolNames,
+  toolChoice,
   uniqueIds,
   everyCallAnswered,
   everyResultAsked,
@@ -177,6 +184,16 @@ function toolNames({ body: { tools = [] } }: Request) {
   return new Set(tools.map(({ name }) => name)).size < tools.length
     ? "tools: Tool names must be unique."
     : undefined;
+}
+
+function toolChoice({ body: { tools = [], tool_choice: choice, thinking } }: Request) {
+  if (!choice) return undefined;
+  if (tools.length === 0) return "tool_choice: may only be specified while providing tools";
+  if (thinking && (choice.type === "any" || choice.type === "tool"))
+    return "Thinking may not be enabled when tool_choice forces tool use.";
+  return choice.type !== "tool" || tools.some(({ name }) => name === choice.name)
+    ? undefined
+    : `Tool '${choice.name}' not found in provided tools`;
 }
 
 const usesIn = (content: readonly Block[] = []) => content.filter((block) => block.type === "tool_use");

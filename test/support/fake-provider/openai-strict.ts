@@ -50,6 +50,12 @@ const Body = z.strictObject({
   max_completion_tokens: z.int().positive().optional(),
   temperature: z.number().min(0).max(2).optional(),
   reasoning_effort: z.enum(["none", "minimal", "low", "medium", "high"]).optional(),
+  tool_choice: z
+    .union([
+      z.enum(["auto", "none", "required"]),
+      z.strictObject({ type: z.literal("function"), function: z.strictObject({ name: z.string() }) }),
+    ])
+    .optional(),
   tools: z
     .array(
       z.strictObject({
@@ -80,6 +86,7 @@ const CHECKS: readonly ((body: Body) => string | undefined)[] = [
   noEmptyContent,
   argumentsAreObjects,
   uniqueIds,
+  toolChoice,
   reasoningEffort,
 ];
 
@@ -92,6 +99,14 @@ function ends({ messages }: Body) {
   return messages.at(-1)?.role === "assistant"
     ? "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
     : undefined;
+}
+
+function toolChoice({ tools = [], tool_choice: choice }: Body) {
+  if (choice === undefined) return undefined;
+  if (tools.length === 0) return "'tool_choice' is only allowed when 'tools' are specified.";
+  return typeof choice === "string" || tools.some((tool) => tool.function.name === choice.function.name)
+    ? undefined
+    : `Tool choice '${choice.function.name}' not found in 'tools' parameter.`;
 }
 
 function noEmptyContent({ messages }: Body) {
