@@ -158,7 +158,7 @@ async function serve(): Promise<number> {
   process.stdout.write(`
 Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}). Try it:
 
-  curl -N ${address}/threads/demo/runs${WHO[config.auth.scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
+${BEFORE[config.auth.scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[config.auth.scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
 
 `);
   const name = await stopped;
@@ -175,7 +175,12 @@ const WHO: Readonly<Record<AuthConfig["scheme"], string>> = {
   none: "",
   api_key: ' -H "authorization: Bearer $SKEIN_API_KEY"',
   jwt: ' -H "authorization: Bearer $TOKEN"',
-  header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada'",
+  header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada' -H 'x-skein-scopes: read,run'",
+};
+
+/** What has to be run before such a request. A token comes from the one who issues them. */
+const BEFORE: Partial<Record<AuthConfig["scheme"], string>> = {
+  api_key: "  export SKEIN_API_KEY=$(npm exec -- skein keys create --user ada)\n",
 };
 
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
@@ -6,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
+import { NODE_ENV } from "../support/node.ts";
 import { serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { goOn, numbers, post, type Seen, view } from "../support/sse.ts";
@@ -172,13 +174,15 @@ describe("the command line", () => {
     expect(run.output()).toMatch(/HOST.*127\.0\.0\.1.*authentication/s);
   });
 
-  test.each([
-    ["none", false],
-    ["api_key", true],
-  ])("shows a first request that the server takes, with AUTH %s", async (AUTH, needsKey) => {
-    const server = await serve(await temporaryFolder(), "- { say: ok }", { AUTH });
-    await expect.poll(() => server.output()).toMatch(/curl -N .* -d '.*'/);
-    expect(server.output().includes('-H "authorization: Bearer $SKEIN_API_KEY"')).toBe(needsKey);
+  test.each(["none", "api_key", "header"])("shows a first request that works, with AUTH %s", async (AUTH) => {
+    const dir = await temporaryFolder();
+    const env = { AUTH, TRUSTED_PROXIES: "127.0.0.1", ALLOW_LOCAL_BACKEND: "true" };
+    const server = await serve(dir, "- { say: ok }", env);
+    await expect.poll(() => server.output()).toMatch(/curl -N .* -d '.*'\n/);
+    const lines = server.output().match(/^ {2}(?:export|curl) .*/gm) ?? [];
+    const shell = { ...NODE_ENV, HOME: dir, DATA_DIR: join(dir, "data"), AUTH };
+    const reply = execFileSync("sh", ["-ec", lines.join("\n")], { stdio: "pipe", env: shell });
+    expect(reply.toString()).toContain('"status":"success"');
   });
 
   test("refuses a data folder that another server uses", async () => {
