@@ -1,5 +1,6 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { ownHosts } from "./test/support/own-host.ts";
+import { skipped } from "./test/support/skipped.ts";
 
 /** The tests that need a Docker engine: test/support/engine.ts has one for each of these files. */
 const docker = ["test/**/docker/**/*.test.ts", "test/**/*.docker.test.ts"];
@@ -52,5 +53,6 @@ export default defineConfig({
         },
       },
     ],
+    reporters: [...configDefaults.reporters, skipped],
   },
 });

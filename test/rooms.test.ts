@@ -1,5 +1,5 @@
 // Who may import whom, held against the import statements of src/. The files of src/ itself and the command
-// line put the rooms together and may import every one.
+// line put the rooms together and may import every one. And what no test file may have: a way of its own to be skipped.
 
 import { globSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -104,4 +104,32 @@ test("a trespass and a circle are seen", () => {
     "attic/y.ts: `attic` is no room",
   ]);
   expect(cycle(sources)).toEqual(["core/c.ts", "core/d.ts", "core/c.ts"]);
+});
+
+const SKIP = /\.(?:skip|skipIf|runIf|todo|only)\b|\(\{[\w, ]*\bskip\b[\w, ]*\}|\b(?:skip|todo|only): true/;
+
+test("no test is skipped but by test/support/needing.ts", () => {
+  const files = globSync("{test,bench,examples}/**/*.ts").filter(
+    (file) => !["test/rooms.test.ts", "test/support/needing.ts"].includes(file),
+  );
+  expect(files.length).toBeGreaterThan(200);
+  expect(files.filter((file) => SKIP.test(readFileSync(file, "utf8")))).toEqual([]);
+});
+
+test("a skip is seen", () => {
+  const skips = [
+    ...[
+      "test.skip('x')",
+      "describe.skipIf(!redis)('x')",
+      "test.runIf(y)('x')",
+      "test.todo('x')",
+      "it.only('x')",
+    ],
+    ...[
+      "test('x', async ({ skip }) => {})",
+      "test('x', (context) => context.skip())",
+      "test('x', { skip: true })",
+    ],
+  ];
+  expect(skips.filter((line) => !SKIP.test(line))).toEqual([]);
 });

@@ -1,6 +1,7 @@
 // The short form of `npm run chaos`.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { chaos } from "./chaos.ts";
 import { reportOf } from "./report.ts";
@@ -10,7 +11,7 @@ afterAll(() => redis?.close());
 
 const SEED = "1";
 
-describe.skipIf(!redis)("three servers on one Redis", () => {
+needing(redis, "redis-server").describe("three servers on one Redis", () => {
   test("keep their promises while they are killed, stopped and drained, and Redis is restarted", async () => {
     const outcome = await chaos({
       ...{ seconds: 12, replicas: 3, users: 12, seed: SEED, keep: false, redis },

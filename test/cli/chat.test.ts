@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
+import { needing } from "../support/needing.ts";
 import { NODE_ENV } from "../support/node.ts";
 import { startServer } from "../support/server.ts";
 
@@ -149,7 +150,7 @@ test("arguments are edited as JSON, and an answer is remembered with the agent",
   expect(rules.items).toHaveLength(1);
 });
 
-test.skipIf(process.platform !== "linux")(
+needing(process.platform === "linux", "the `script` of Linux").test(
   "at a real terminal it has colours; Ctrl-C ends a run after its step, a second one at once",
   async () => {
     let steps = 0;

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 
@@ -9,18 +10,11 @@ const redis = await startRedis("--databases", "10");
 afterAll(() => redis?.close());
 let databases = 0;
 
-const STORES: [name: string, config: () => object][] = [
-  ["memory", () => ({ store: "memory" })],
-  ["sqlite", () => ({ store: "sqlite" })],
-  ...(redis
-    ? [
-        ["redis", () => ({ store: "redis", redis: { url: `${redis.url}/${databases++}` } })] as [
-          string,
-          () => object,
-        ],
-      ]
-    : []),
-];
+function describeStores(tests: (config: () => object) => void): void {
+  for (const store of ["memory", "sqlite"]) describe(`on ${store}`, () => tests(() => ({ store })));
+  const onRedis = () => ({ store: "redis", redis: { url: `${redis?.url}/${databases++}` } });
+  needing(redis, "redis-server").describe("on redis", () => tests(onRedis));
+}
 
 const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
 const work = defineTool({
@@ -63,7 +57,7 @@ interface Ask {
   body?: object;
 }
 
-describe.each(STORES)("on %s", (_, store) => {
+describeStores((store) => {
   test("a budget that is used up ends the run, keeps its work, and refuses the next one", async () => {
     const { ask, run } = await serve({ user: { tokens_per_day: 250 } }, store(), { script: () => working });
     const first = await run("t1");

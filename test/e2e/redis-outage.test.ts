@@ -1,13 +1,14 @@
 // A Redis that goes away while runs are at work, at every call that a run makes.
 
 import { readdir } from "node:fs/promises";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { eventsOf, readAll, seqsOf, upTo } from "../stores/fixture.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { dataOf } from "../support/drain.ts";
 import { gate } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { startServer } from "../support/server.ts";
 import { cast, completing, delegating } from "../support/team.ts";
@@ -75,7 +76,7 @@ async function scriptNames(): Promise<ReadonlyMap<string, string>> {
   return new Map(scripts.flatMap(([name, value]) => (value?.sha ? [[value.sha, name]] : [])));
 }
 
-describe.skipIf(!redis)("a Redis that goes away", () => {
+needing(redis, "redis-server").describe("a Redis that goes away", () => {
   test("lets every run succeed when it is back within the lease, at whatever call it goes", async () => {
     const usual = await waiting();
     const asked = usual.proxy.watch();

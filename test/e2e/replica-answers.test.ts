@@ -4,10 +4,11 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import type { Interrupt } from "../../src/core/interrupt.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
 import { serve } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -35,7 +36,7 @@ async function twoProcesses(script: string, options: string, settings = "") {
   return { dir, one: await start(), other: await start() };
 }
 
-describe.skipIf(!redis)("an approval that one replica asks for", () => {
+needing(redis, "redis-server").describe("an approval that one replica asks for", () => {
   const script = (mark: string) => `
 - { call: [{ tool: execute, args: { command: "echo done | tee -a ${mark}" } }] }
 - { say: It is over. }`;
@@ -80,7 +81,7 @@ describe.skipIf(!redis)("an approval that one replica asks for", () => {
   });
 });
 
-describe.skipIf(!redis)("a result that a tool delivers later", () => {
+needing(redis, "redis-server").describe("a result that a tool delivers later", () => {
   const script = `
 - { call: [{ tool: freight, args: {} }] }
 - { say: There you are. }`;

@@ -1,9 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
 import { type ServerProcess, serve } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -40,7 +41,7 @@ const IN_A_COMMAND = `
 - { say: It is over. }`;
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
-describe.skipIf(!redis)("a replica that is killed", () => {
+needing(redis, "redis-server").describe("a replica that is killed", () => {
   test("in the middle of a command: another goes on, and the command is not run twice", async () => {
     const { one, other } = await twoProcesses(IN_A_COMMAND);
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
@@ -66,7 +67,7 @@ describe.skipIf(!redis)("a replica that is killed", () => {
   });
 });
 
-describe.skipIf(!redis)("a replica that is stopped for longer than its lease", () => {
+needing(redis, "redis-server").describe("a replica that is stopped for longer than its lease", () => {
   test("can write nothing any more when it wakes up, and gives the run up by itself", async () => {
     const { one, other } = await twoProcesses(IN_WORDS);
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
@@ -85,7 +86,7 @@ describe.skipIf(!redis)("a replica that is stopped for longer than its lease", (
   });
 });
 
-describe.skipIf(!redis)("a replica that is asked to end", () => {
+needing(redis, "redis-server").describe("a replica that is asked to end", () => {
   test("hands its run over at once, and its viewers go on elsewhere", async () => {
     const { one, other } = await twoProcesses(IN_WORDS, "shutdown: { grace: 0.1s }");
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
@@ -105,7 +106,7 @@ describe.skipIf(!redis)("a replica that is asked to end", () => {
   });
 });
 
-describe.skipIf(!redis)("while Redis is away", () => {
+needing(redis, "redis-server").describe("while Redis is away", () => {
   test("a run waits, and goes on when Redis is back in time", async () => {
     const own = await durableRedis();
     const { one } = await twoProcesses(IN_WORDS, "", own.url);

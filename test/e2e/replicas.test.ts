@@ -1,7 +1,8 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import type { ServerOptions } from "../support/server.ts";
 import { startServer } from "../support/server.ts";
@@ -25,7 +26,7 @@ async function twoReplicas(options: ServerOptions = {}, lease = "10s") {
   return [await start(), await start()] as const;
 }
 
-describe.skipIf(!redis)("replicas on one Redis", () => {
+needing(redis, "redis-server").describe("replicas on one Redis", () => {
   test("show each other's runs, while they run and afterwards", async () => {
     const [one, other] = await twoReplicas({ script: [{ say: "a b c d e f", delay_ms: 20 }] });
     const started = await post(`${one.url}/threads/t1/runs`, { input: "Hi" });

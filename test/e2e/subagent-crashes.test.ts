@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { dataOf } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
 import { type ServerProcess, serve } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -64,9 +65,12 @@ describe("kill -9 of a server with a parent and its child", () => {
     await expectOneChild(await start(), viewer);
   });
 
-  test.skipIf(!redis)("on Redis: another replica goes on with both, in room for one", async () => {
-    const start = await onOneFolder(`redis: { url: "${redis?.url}", lease: 2s }`, { STORE: "redis" });
-    const [one, other] = await Promise.all([start(), start()]);
-    await expectOneChild(other, await killedMeanwhile(one));
-  });
+  needing(redis, "redis-server").test(
+    "on Redis: another replica goes on with both, in room for one",
+    async () => {
+      const start = await onOneFolder(`redis: { url: "${redis?.url}", lease: 2s }`, { STORE: "redis" });
+      const [one, other] = await Promise.all([start(), start()]);
+      await expectOneChild(other, await killedMeanwhile(one));
+    },
+  );
 });

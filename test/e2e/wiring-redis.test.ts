@@ -1,7 +1,8 @@
 // The settings of a server on Redis reach its store, through the real process.
 
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { dataOf } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
 import { serveWith } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { post } from "../support/sse.ts";
@@ -11,7 +12,7 @@ afterAll(() => redis?.close());
 
 vi.setConfig({ testTimeout: 60_000 });
 
-describe.skipIf(!redis)("a server on Redis", () => {
+needing(redis, "redis-server").describe("a server on Redis", () => {
   const env = { STORE: "redis", REDIS_URL: `${redis?.url}/0` };
   const runOn = async (url: string, thread: string) =>
     (await post(`${url}/threads/${thread}/runs`, { input: "go" })).ended();

@@ -1,6 +1,7 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { ADA, newRun } from "../stores/fixture.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { managed } from "./managed.ts";
 
@@ -9,7 +10,7 @@ afterAll(() => redis?.close());
 let databases = 0;
 const open = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 2000 });
 
-describe.skipIf(!redis)("a run in a Redis that is full", () => {
+needing(redis, "redis-server").describe("a run in a Redis that is full", () => {
   test("ends as failed, also if it has said nothing yet", async () => {
     const stores = await open();
     const news = newRun("t");

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { askFor, openInterrupts } from "../../src/core/interrupts.ts";
@@ -9,7 +9,7 @@ import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { ADA } from "../stores/fixture.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { everyStore, managed, sqliteStores } from "./managed.ts";
+import { describeEveryStore, managed, sqliteStores } from "./managed.ts";
 
 /** A tool that launches what it is allowed to. */
 function launcher(kind: "approval" | "question" = "approval") {
@@ -58,7 +58,7 @@ const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>
     })
     .toBe("idle");
 
-describe.each(await everyStore())("what nobody answers in time, %s", (_, open) => {
+await describeEveryStore("what nobody answers in time", (open) => {
   test.each([
     ["is denied", {}, [], "Nobody answered in time. Go on without it."],
     ["is approved where the agent says so", { onExpiry: "approve" }, ["c1"], "launched"],

@@ -1,6 +1,6 @@
 // Runs without a server: a manager on stores that a test may bend where it needs to.
 
-import { afterAll, onTestFinished } from "vitest";
+import { afterAll, describe, onTestFinished } from "vitest";
 import type { Hook } from "../../src/core/hook.ts";
 import { newThreadId, type Owner } from "../../src/core/ids.ts";
 import type { InterruptPolicy } from "../../src/core/interrupt.ts";
@@ -14,6 +14,7 @@ import { RunManager } from "../../src/runs/manager.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { needing } from "../support/needing.ts";
 import { newPool } from "../support/pool.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -83,15 +84,16 @@ export async function sqliteStores(more: { now?: () => number; leaseMs?: number 
   return createSqliteStores({ dataDir: await temporaryFolder(), ...more });
 }
 
-/** What opens each kind of store, for a test file; Redis where there is one. */
-export async function everyStore(): Promise<(readonly [name: string, open: () => Promise<Stores>])[]> {
+/** Promises what `tests` do of each kind of store. */
+export async function describeEveryStore(
+  name: string,
+  tests: (open: () => Promise<Stores>) => void,
+): Promise<void> {
   const redis = await startRedis("--databases", "100");
   afterAll(() => redis?.close());
   let databases = 0;
   const openRedis = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 1000 });
-  return [
-    ["in memory", async () => createMemoryStores()],
-    ["in the database", () => sqliteStores()],
-    ...(redis ? [["in Redis", openRedis] as const] : []),
-  ];
+  describe(`${name}, in memory`, () => tests(async () => createMemoryStores()));
+  describe(`${name}, in the database`, () => tests(() => sqliteStores()));
+  needing(redis, "redis-server").describe(`${name}, in Redis`, () => tests(openRedis));
 }

@@ -10,7 +10,7 @@ import type { Script, Turn } from "../../src/models/scripted.ts";
 import type { StartRun } from "../../src/runs/manager.ts";
 import { ADA } from "../stores/fixture.ts";
 import { gate } from "../support/gate.ts";
-import { everyStore, managed } from "./managed.ts";
+import { describeEveryStore, managed } from "./managed.ts";
 
 const ask = defineTool({
   name: "ask",
@@ -35,7 +35,7 @@ async function modelOf({ events }: Stores, { id: run_id, thread_id }: RunRecord)
   return JSON.parse(first?.json ?? "{}").data?.model;
 }
 
-describe.each(await everyStore())("a run that waits, %s", (_, open) => {
+await describeEveryStore("a run that waits", (open) => {
   const waiting = async (script: readonly Turn[] | Script = [asking, { say: "Good." }], more = {}) => {
     const stores = await open();
     const { runs, start } = managed(stores, { script, tools: [ask], ...more });

@@ -1,7 +1,8 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { issueApiKey } from "../../src/core/api-keys.ts";
 import { openRedisApiKeys } from "../../src/stores/redis/api-keys.ts";
 import { apiKeysContract } from "../contracts/api-keys.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 
 const redis = await startRedis("--databases", "100");
@@ -10,7 +11,7 @@ afterAll(() => redis?.close());
 let databases = 0;
 const emptyDatabase = () => `${redis?.url}/${databases++}`;
 
-describe.skipIf(!redis)("in Redis", () => {
+needing(redis, "redis-server").describe("in Redis", () => {
   apiKeysContract((now) => openRedisApiKeys(emptyDatabase(), now));
 
   test("keys are made and revoked by one process while another one checks them", async () => {

@@ -1,7 +1,8 @@
 // What processes on one Redis ask of each other, and runs that wait for any of them.
 
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import type { RunCall, Stores } from "../../src/core/stores.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { ADA, claimed, done, message, newRun, upTo } from "./fixture.ts";
 import { processesOn } from "./redis-processes.ts";
@@ -11,7 +12,7 @@ afterAll(() => redis?.close());
 
 const WAITING: RunCall = { call: "waiting" };
 
-describe.skipIf(!redis)("two processes", () => {
+needing(redis, "redis-server").describe("two processes", () => {
   const open = processesOn(redis);
   let one: Stores;
   let two: Stores;

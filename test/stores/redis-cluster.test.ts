@@ -1,6 +1,6 @@
 // The same stores on several servers that share the work.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
@@ -11,6 +11,7 @@ import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
+import { needing } from "../support/needing.ts";
 import { startCluster } from "../support/redis.ts";
 import { ADA, claimed, done, keyOf, message, note, type Open, readAll, seqsOf, upTo } from "./fixture.ts";
 
@@ -24,7 +25,7 @@ const open: Open = async (options) => {
   return createRedisStores({ url: nodes?.[0]?.url ?? "", ...options });
 };
 
-describe.skipIf(!nodes)("redis stores on a cluster", () => {
+needing(nodes, "redis-server").describe("redis stores on a cluster", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);

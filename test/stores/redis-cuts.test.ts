@@ -9,6 +9,7 @@ import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -31,7 +32,7 @@ afterAll(async () => {
   await redis?.close();
 });
 
-describe.skipIf(!proxy)("connections that break", () => {
+needing(proxy, "redis-server").describe("connections that break", () => {
   test("again and again leave no gap, and nothing twice, in what viewers see", async () => {
     const stores = await createRedisStores({ url: `redis://127.0.0.1:${proxy?.port}` });
     const claim = await claimed(stores, `t${Math.random()}`);

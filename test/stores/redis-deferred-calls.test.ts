@@ -1,9 +1,10 @@
 // Calls whose results come later, among processes on one Redis.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { ADA } from "./fixture.ts";
 
@@ -18,7 +19,7 @@ const CALL = {
   ...{ token_hash: tokenHash("token"), expires_at: new Date(START + 30 * MINUTE).toISOString() },
 };
 
-describe.skipIf(!redis)("two processes", () => {
+needing(redis, "redis-server").describe("two processes", () => {
   let time = START;
   let one: Stores;
   let two: Stores;

@@ -1,9 +1,10 @@
 // A Redis with a replica that takes its place.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import type { Stores } from "../../src/core/stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { gate } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
 import { startCluster, startRedis, startReplica, untilReplica } from "../support/redis.ts";
 import { startServer } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
@@ -38,7 +39,7 @@ async function replicate(): Promise<void> {
   if (second) await untilReplica(second);
 }
 
-describe.skipIf(!second)("a Redis with a replica", () => {
+needing(second, "redis-server").describe("a Redis with a replica", () => {
   let stores: Stores;
   const leaseMs = 1000;
   beforeEach(async () => {
@@ -160,7 +161,7 @@ describe.skipIf(!second)("a Redis with a replica", () => {
   });
 });
 
-test.skipIf(!second)("a cluster cannot be waited for, and says so", async () => {
+needing(second, "redis-server").test("a cluster cannot be waited for, and says so", async () => {
   const nodes = (await startCluster()) ?? [];
   try {
     const wrong = createRedisStores({ url: nodes[0]?.url ?? "", waitReplicas: 1 });

@@ -1,7 +1,8 @@
 // Threads that are larger than one call of a function, or of Lua, can take.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { ADA, claimed, done, message, newRun, upTo } from "./fixture.ts";
 import { processesOn } from "./redis-processes.ts";
@@ -12,7 +13,7 @@ afterAll(() => redis?.close());
 const COUNT = 50_000;
 const SLOTS = 5_000;
 
-describe.skipIf(!redis)("a thread of many megabytes", () => {
+needing(redis, "redis-server").describe("a thread of many megabytes", () => {
   const open = processesOn(redis, { deadlineMs: 15_000 });
 
   test("begins with all of it, and goes back to any message", async () => {

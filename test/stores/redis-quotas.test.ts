@@ -1,8 +1,9 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { quotasContract } from "../contracts/quotas.ts";
+import { needing } from "../support/needing.ts";
 import { startCluster, startRedis } from "../support/redis.ts";
 import { ADA } from "./fixture.ts";
 
@@ -24,7 +25,7 @@ const useAll = async ({ quotas }: Stores) => {
   await quotas.settle(ADA, "2", SPENT);
 };
 
-describe.skipIf(!redis)("in Redis", () => {
+needing(redis, "redis-server").describe("in Redis", () => {
   quotasContract(async (now) => {
     const url = emptyDatabase();
     return { ...(await open(url, now)), elsewhere: await open(url, now) };
@@ -85,7 +86,7 @@ describe.skipIf(!redis)("in Redis", () => {
 const nodes = await startCluster();
 afterAll(() => Promise.all(nodes?.map((node) => node.close()) ?? []));
 
-test.skipIf(!nodes)("a cluster takes them, too", async () => {
+needing(nodes, "redis-server").test("a cluster takes them, too", async () => {
   const opened = await open(nodes?.[0]?.url);
   await useAll(opened);
   expect((await opened.quotas.accounts(ADA)).tenant).toMatchObject({

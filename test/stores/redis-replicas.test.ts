@@ -1,9 +1,10 @@
 // Several processes on one Redis, as stores that share nothing but it.
 
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import type { UserEvent } from "../../src/core/bus.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -29,7 +30,7 @@ afterAll(() => redis?.close());
 /** Short, so that a lease is over while a test looks. */
 const LEASE_MS = 300;
 
-describe.skipIf(!redis)("two processes", () => {
+needing(redis, "redis-server").describe("two processes", () => {
   const open = processesOn(redis, { leaseMs: LEASE_MS });
   let one: Stores;
   let two: Stores;

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Stores } from "../../src/core/stores.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -26,7 +27,7 @@ afterAll(() => redis?.close());
 /** Short, so that a lease is over while a test looks. */
 const LEASE_MS = 300;
 
-describe.skipIf(!redis)("two processes", () => {
+needing(redis, "redis-server").describe("two processes", () => {
   const open = processesOn(redis, { leaseMs: LEASE_MS });
   let one: Stores;
   let two: Stores;

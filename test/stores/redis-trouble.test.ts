@@ -1,10 +1,11 @@
 // A Redis that is restarted, killed, silent, full, or forgets.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
 import type { Claim, Stores } from "../../src/core/stores.ts";
 import { createRedisStores, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { everyCall } from "../contracts/every-call.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -50,7 +51,7 @@ async function follow(claim: Claim): Promise<() => Promise<number[]>> {
   };
 }
 
-describe.skipIf(!durable)("a Redis with a disk", () => {
+needing(durable, "redis-server").describe("a Redis with a disk", () => {
   beforeEach(() => void durable?.ask("FLUSHALL"));
 
   test("that is killed and started again has all that was said, and readers miss nothing", async () => {
@@ -194,7 +195,7 @@ describe.skipIf(!durable)("a Redis with a disk", () => {
   });
 });
 
-describe.skipIf(!forgetful)("a Redis without a disk", () => {
+needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
   beforeEach(async () => {
     forgetful?.ask("FLUSHALL");
     await open(forgetful?.url);

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect } from "vitest";
+import { afterAll, expect } from "vitest";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
@@ -9,6 +9,7 @@ import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
+import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import type { Open } from "./fixture.ts";
 import { audit } from "./redis-audit.ts";
@@ -32,7 +33,7 @@ const open: Open = async (options) => {
   };
 };
 
-describe.skipIf(!redis)("redis stores", () => {
+needing(redis, "redis-server").describe("redis stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);

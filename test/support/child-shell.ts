@@ -1,8 +1,13 @@
 // Channels to shells that are child processes of the test: what a container's shells are, without a container.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import type { OpenChannel } from "../../src/backends/shell/channel.ts";
+import { needing } from "./needing.ts";
+
+/** Where a command is; empty where there is none. */
+export const found = (command: string) =>
+  spawnSync("sh", ["-c", `command -v ${command}`], { encoding: "utf8" }).stdout.trim();
 
 /** A shell by the command that starts it; each is a `/bin/sh` somewhere. */
 export const SHELLS = {
@@ -10,6 +15,12 @@ export const SHELLS = {
   busybox: ["busybox", "sh"],
   bash: ["bash", "--posix"],
 } satisfies Record<string, readonly [string, ...string[]]>;
+
+/** Promises what `tests` do of each shell. */
+export function describeShells(name: string, tests: (shell: readonly [string, ...string[]]) => void): void {
+  for (const [shell, command] of Object.entries(SHELLS))
+    needing(found(shell), shell).describe(`${name} ${shell}`, () => tests(command));
+}
 
 export interface ChildShell {
   readonly shell: readonly [string, ...string[]];

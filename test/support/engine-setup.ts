@@ -1,6 +1,6 @@
 // Finds out, once for a run, which Docker engine its tests have: as root on Linux one of their own for each test
-// file; elsewhere the machine's, where one answers. Without any, the tests that need one are skipped, and that is
-// the last thing the run says; in CI they fail.
+// file; elsewhere the machine's, where one answers. Without any, the tests that need one are skipped; in CI the run
+// fails.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import type { TestProject } from "vitest/node";
 export type FoundEngine =
   | { readonly kind: "own"; readonly images: string }
   | { readonly kind: "machine"; readonly images: string; readonly host: string }
-  | { readonly kind: "none" };
+  | { readonly kind: "none"; readonly why: string };
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -21,19 +21,12 @@ declare module "vitest" {
   }
 }
 
-export async function setup(project: TestProject): Promise<() => void> {
-  let note = "";
+export async function setup(project: TestProject): Promise<void> {
   const found = await find().catch((error: Error): FoundEngine => {
     if (process.env.CI) throw new Error(`The tests have no Docker engine. ${error.message}`);
-    note = `SKIPPED, because the tests have no Docker engine. ${error.message}`;
-    return { kind: "none" };
+    return { kind: "none", why: error.message };
   });
-  if (found.kind === "machine") note = "run on this machine's engine, without the tests that stop it.";
   project.provide("engine", found);
-  return () => {
-    const files = project.vitest.state.getTestModules().filter((file) => file.project === project);
-    if (note) process.stderr.write(`\n*** Test files with sandboxes: ${files.length}, ${note}\n\n`);
-  };
 }
 
 async function find(): Promise<FoundEngine> {

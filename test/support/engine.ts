@@ -4,7 +4,8 @@
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import Docker from "dockerode";
-import { afterAll, describe, inject, test } from "vitest";
+import { afterAll, inject } from "vitest";
+import { needing } from "./needing.ts";
 import { type OwnEngine, startOwnEngine } from "./own-engine.ts";
 
 /** Made by script/test-images. `debian`: GNU tools, dash, perl, python3. `bare`: no uid 1000, no /workspace. */
@@ -24,17 +25,24 @@ if (own) afterAll(own.close);
 
 /** The tests get the engine; without one they are skipped. */
 export function describeWithEngine(name: string, tests: (engine: Engine) => void): void {
-  if (own) describeWithOwnEngine(name, tests);
-  else if (found.kind === "machine")
-    describe(name, () => tests(withImages({ host: found.host, docker: new Docker() })));
-  else test.skip(`${name} (needs a Docker engine)`, () => {});
+  const what = found.kind === "none" ? `a Docker engine. ${found.why}` : "";
+  needing(found.kind !== "none", what).describe(name, () => tests(withImages(own ?? notOwn)));
 }
 
 /** For tests that stop it, or see all that it has: they are skipped when it is not their own. */
 export function describeWithOwnEngine(name: string, tests: (engine: Engine & OwnEngine) => void): void {
-  if (own) describe(name, () => tests(withImages(own)));
-  else test.skip(`${name} (needs a Docker engine of its own)`, () => {});
+  const what = "a Docker engine of their own, for root on Linux";
+  needing(own, what).describe(name, () => tests(withImages(own ?? notOwn)));
 }
+
+/** The machine's, if it has one. It is not for tests to start or to end. */
+const refuse = async () => {
+  throw new Error("This engine is the machine's.");
+};
+const notOwn: OwnEngine = {
+  ...{ host: found.kind === "machine" ? found.host : "", docker: new Docker() },
+  ...{ start: refuse, stop: refuse, kill: refuse, close: refuse },
+};
 
 const loaded = new Map<TestImage, Promise<string>>();
 

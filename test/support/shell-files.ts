@@ -13,7 +13,8 @@ import { LaneLost, type Runner } from "../../src/backends/shell/runner.ts";
 import { Shell } from "../../src/backends/shell/shell.ts";
 import type { Backend } from "../../src/core/backend.ts";
 import { execute } from "./backend.ts";
-import { childShell } from "./child-shell.ts";
+import { childShell, found } from "./child-shell.ts";
+import { needing } from "./needing.ts";
 
 /** Root may do everything, so it is nobody to test with. */
 export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : undefined;
@@ -35,10 +36,6 @@ export async function newFolder(): Promise<string> {
   if (USER) await chown(folder, USER.uid, USER.gid);
   return folder;
 }
-
-/** Where a command is; empty where there is none. */
-export const found = (command: string) =>
-  spawnSync("sh", ["-c", `command -v ${command}`], { encoding: "utf8" }).stdout.trim();
 
 /** By name; each with its own tools, as far as it has any. */
 const SHELLS: Record<string, readonly [string, ...string[]]> = {
@@ -121,10 +118,10 @@ export async function openedWith(command: readonly [string, ...string[]], workdi
 /** Opens a workspace: a new folder, or the one that is given. */
 type OpenFiles = (workdir?: string) => ReturnType<typeof openedWith>;
 
-/** Promises what `tests` do of each shell that this machine has. */
+/** Promises what `tests` do of each shell. */
 export function describeFiles(tests: (opened: OpenFiles) => void): void {
   describe.each(Object.entries(SHELLS))("files by %s", (_, command) => {
-    describe.skipIf(found(command[0]) === "")("and its tools", () =>
+    needing(found(command[0]), command[0]).describe("and its tools", () =>
       tests((workdir) => openedWith(command, workdir)),
     );
   });

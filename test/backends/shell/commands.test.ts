@@ -1,15 +1,15 @@
 import { existsSync } from "node:fs";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
 import { AppError } from "../../../src/core/errors.ts";
 import { commandsContract } from "../../contracts/backend/index.ts";
 import { drained } from "../../support/backend.ts";
-import { childShell, SHELLS } from "../../support/child-shell.ts";
+import { childShell, describeShells } from "../../support/child-shell.ts";
 import { lives, newFolder, opened, readerOf, shellIn } from "../../support/shell-commands.ts";
 
-describe.each(Object.entries(SHELLS))("a sandbox with %s", (_, command) => {
+describeShells("a sandbox with", (command) => {
   commandsContract(async () => {
     const folder = await newFolder();
     const shell = shellIn(folder, childShell({ shell: command, cwd: folder }));

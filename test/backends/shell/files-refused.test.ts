@@ -1,11 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readAll, refuses } from "../../support/backend.ts";
+import { needing } from "../../support/needing.ts";
 import { backendOn, describeFiles, from, newFolder, USER } from "../../support/shell-files.ts";
 
 const { signal } = new AbortController();
+const mayMount = spawnSync("unshare", ["--mount", "true"]).status === 0;
 
 describeFiles((opened) => {
   test("says who may not", async () => {
@@ -48,21 +50,18 @@ describeFiles((opened) => {
       await refuses(attempt, "backend_failed", "workspace");
   });
 
-  describe("a small disk", () => {
+  needing(mayMount, "the right to mount a disk").describe("a small disk", () => {
     const mounted = async () => {
       const folder = await newFolder();
       const disk = join(folder, "small");
       await mkdir(disk);
       const options = `size=1m,nr_inodes=40,uid=${USER?.uid ?? 0},gid=${USER?.gid ?? 0}`;
-      return {
-        disk,
-        isMounted: spawnSync("mount", ["-t", "tmpfs", "-o", options, "none", disk]).status === 0,
-      };
+      expect(spawnSync("mount", ["-t", "tmpfs", "-o", options, "none", disk]).status).toBe(0);
+      return disk;
     };
 
-    test("that is full is said to be, and nothing is half written", async ({ skip }) => {
-      const { disk, isMounted } = await mounted();
-      if (!isMounted) skip("only root may mount a disk");
+    test("that is full is said to be, and nothing is half written", async () => {
+      const disk = await mounted();
       const { backend, sh, staged } = await opened(disk);
       await backend.write("f", Buffer.from("before"), signal);
       const full = (data: Uint8Array | AsyncIterable<Uint8Array>, path = "f") =>
@@ -90,9 +89,8 @@ describeFiles((opened) => {
       await backend.write("f", Buffer.from("after"), signal);
     });
 
-    test("that is read-only can be read and searched, and is said to be", async ({ skip }) => {
-      const { disk, isMounted } = await mounted();
-      if (!isMounted) skip("only root may mount a disk");
+    test("that is read-only can be read and searched, and is said to be", async () => {
+      const disk = await mounted();
       const { backend, sh } = await opened(disk);
       await sh("head -c 900000 /dev/zero > f; mkdir d; echo needle > d/f");
       spawnSync("mount", ["-o", "remount,ro", disk]);

@@ -5,7 +5,9 @@ import { shellFiles } from "../../../src/backends/shell/files.ts";
 import type { AppError } from "../../../src/core/errors.ts";
 import { filesContract } from "../../contracts/backend/index.ts";
 import { execute, readAll } from "../../support/backend.ts";
-import { describeFiles, found, openedWith } from "../../support/shell-files.ts";
+import { found } from "../../support/child-shell.ts";
+import { needing } from "../../support/needing.ts";
+import { describeFiles, openedWith } from "../../support/shell-files.ts";
 
 const { signal } = new AbortController();
 
@@ -130,7 +132,7 @@ describeFiles((opened) => {
   });
 });
 
-test.skipIf(found("dash") === "")("a listing ends at ten thousand, a search at fifty", async () => {
+needing(found("dash"), "dash").test("a listing ends at ten thousand, a search at fifty", async () => {
   const { backend, workdir } = await openedWith(["dash"]);
   writeFileSync(join(workdir, "f"), "");
   for (const [folder, count] of [

@@ -7,7 +7,7 @@ import type { Channel, OpenChannel } from "../../../src/backends/shell/channel.t
 import { runFragment } from "../../../src/backends/shell/fragment.ts";
 import { Lane } from "../../../src/backends/shell/lane.ts";
 import { LaneLost } from "../../../src/backends/shell/runner.ts";
-import { childShell, SHELLS } from "../../support/child-shell.ts";
+import { childShell, describeShells } from "../../support/child-shell.ts";
 import { folder, opened, run, started } from "../../support/lanes.ts";
 
 const { signal } = new AbortController();
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe.each(Object.entries(SHELLS))("a lane of %s", (_, shell) => {
+describeShells("a lane of", (shell) => {
   const open = childShell({ shell, cwd: folder });
   /** Hands on the shell's output byte by byte. */
   const dripping: OpenChannel = (events, limit) =>
@@ -74,9 +74,9 @@ describe.each(Object.entries(SHELLS))("a lane of %s", (_, shell) => {
     const lane = await opened(
       childShell({ shell: [`/bin/${file}`, ...shell.slice(1)], cwd: folder, path: "/nowhere" }),
     );
-    // Busybox brings its own.
+    // Some builds of busybox bring their own.
     const { fields } = await run(lane, { script: "head -c 9 >/dev/null || r=$?", input: hostile });
-    expect(fields[0]).toBe(file === "busybox" ? "0" : "127");
+    expect(file === "busybox" ? ["0", "127"] : ["127"]).toContain(fields[0]);
     expect(String((await run(lane, "echo next")).output)).toBe("next\n");
     expect(existsSync(join(folder, "harm"))).toBe(false);
   });

@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { openPerl } from "../../../src/backends/shell/perl/open.ts";
 import { LaneLost } from "../../../src/backends/shell/runner.ts";
 import { AppError } from "../../../src/core/errors.ts";
 import { readAll } from "../../support/backend.ts";
+import { needing } from "../../support/needing.ts";
 import { childShell, hasPerl, lost, newFolder, opened, puppet } from "../../support/perl.ts";
 
 const { signal } = new AbortController();
@@ -13,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe.skipIf(!hasPerl)("a start", () => {
+needing(hasPerl, "perl on Linux").describe("a start", () => {
   const openedWith = async (environment: Record<string, string>) => {
     const workdir = await newFolder();
     const perl = await openPerl(childShell(workdir, environment).open, workdir, signal);
@@ -67,7 +68,7 @@ describe.skipIf(!hasPerl)("a start", () => {
   });
 });
 
-describe.skipIf(!hasPerl)("a helper", () => {
+needing(hasPerl, "perl on Linux").describe("a helper", () => {
   test("hundreds of operations at once all get their own answer", async () => {
     const { perl, backend } = await opened();
     const bodies = Array.from({ length: 300 }, (_, index) => `${index}-`.repeat(100 + index * 10));

@@ -3,15 +3,16 @@ import { once } from "node:events";
 import { chmod, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AppError } from "../../../src/core/errors.ts";
 import { filesContract } from "../../contracts/backend/index.ts";
 import { execute, readAll, refuses } from "../../support/backend.ts";
+import { needing } from "../../support/needing.ts";
 import { collected, hasPerl, lost, opened, staged, USER } from "../../support/perl.ts";
 
 const { signal } = new AbortController();
 
-describe.skipIf(!hasPerl)("files by perl", () => {
+needing(hasPerl, "perl on Linux").describe("files by perl", () => {
   filesContract(async () => {
     const { backend } = await opened();
     return { backend, close: async () => {} };

@@ -1,4 +1,4 @@
-// The shells of this machine, each run in an empty folder where there are two programs: `ok` and `evil`. They
+// Three shells, each run in an empty folder where there are two programs: `ok` and `evil`. They
 // say how they were called; nothing else can be run but a few programs that run others.
 
 import { spawnSync } from "node:child_process";
@@ -18,7 +18,8 @@ const SHELLS = [
   ["/bin/dash", "-c"],
   ["/bin/bash", "-c"],
   ["/bin/busybox", "sh", "-c"],
-].filter(([path = ""]) => existsSync(path));
+];
+export const hasShells = SHELLS.every(([path = ""]) => existsSync(path));
 
 const STUB = `#!/bin/sh
 for word in "\${0##*/}" "$@"; do printf '%s\\0' "$word"; done >> "$CALLS"

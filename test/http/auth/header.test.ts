@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os";
 import { json } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { authenticateHeaders } from "../../../src/http/auth/header.ts";
+import { needing } from "../../support/needing.ts";
 import { guarded } from "./guarded.ts";
 
 const ADA = ["X-Skein-Tenant", "acme", "X-Skein-User", "ada", "X-Skein-Scopes", "read run"];
@@ -55,13 +56,16 @@ describe("a trusted gateway", () => {
     });
   });
 
-  test.skipIf(!HAS_IPV6)("is known by its IPv4 address also where the server listens on IPv6", async () => {
-    const { port } = await server(["127.0.0.1"], "::");
-    expect((await ask(port, ADA)).status).toBe(200);
-    expect((await ask(port, ADA, { to: "::1", from: "::1" })).status).toBe(401);
-  });
+  needing(HAS_IPV6, "IPv6").test(
+    "is known by its IPv4 address also where the server listens on IPv6",
+    async () => {
+      const { port } = await server(["127.0.0.1"], "::");
+      expect((await ask(port, ADA)).status).toBe(200);
+      expect((await ask(port, ADA, { to: "::1", from: "::1" })).status).toBe(401);
+    },
+  );
 
-  test.skipIf(!HAS_IPV6)("of an IPv6 network is known by it", async () => {
+  needing(HAS_IPV6, "IPv6").test("of an IPv6 network is known by it", async () => {
     const { port } = await server(["::/127"], "::1");
     expect((await ask(port, ADA, { to: "::1", from: "::1" })).status).toBe(200);
   });

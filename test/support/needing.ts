@@ -1,0 +1,26 @@
+// The one way to skip a test: it needs something that not every machine has. Skipped tests are counted at the end of
+// the run, by skipped.ts. In CI nothing is skipped: there, what is missing is an error.
+
+import { describe, type TestFunction, test } from "vitest";
+
+declare module "vitest" {
+  interface TaskMeta {
+    needs?: string;
+  }
+}
+
+interface Needing {
+  describe(name: string, tests: () => void): void;
+  test(name: string, body: TestFunction): void;
+}
+
+/** `describe` and `test` for what needs `what`, which the machine has when `has` is truthy. */
+export function needing(has: unknown, what: string): Needing {
+  if (!has && process.env.CI)
+    throw new Error(`The tests need ${what}. In CI no test is skipped: see script/test-tools.`);
+  const options = has ? {} : { skip: true, meta: { needs: what } };
+  return {
+    describe: (name, tests) => void describe(name, options, tests),
+    test: (name, body) => void test(name, options, body),
+  };
+}
