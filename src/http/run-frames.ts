@@ -5,7 +5,7 @@ import type { Owner } from "../core/ids.ts";
 import type { Cursor, LogEntry, RunRecord } from "../core/stores.ts";
 import type { Following } from "../runs/following.ts";
 import type { RunManager } from "../runs/manager.ts";
-import { type Frames, resetFrame } from "./sse.ts";
+import { type Frame, type Frames, resetFrame } from "./sse.ts";
 
 interface View {
   readonly owner: Owner;
@@ -26,7 +26,7 @@ export function runFrames(runs: RunManager, { owner, run, after }: View): Frames
         return;
       } catch (error) {
         if (!hasCode(error, "events_expired")) throw error;
-        yield resetFrame(error);
+        yield [resetFrame(error)];
         const { last } = await runs.bounds(owner, run);
         if (last === 0) return;
         cursor = { seq: await runs.seen(owner, run, cursor) };
@@ -43,13 +43,11 @@ export function threadFrames(runs: RunManager, thread: Following): Frames {
   };
 }
 
-function framesOf(runId: string, entries: readonly LogEntry[]): string {
-  let frames = "";
-  for (const entry of entries) frames += frame(runId, entry);
-  return frames;
-}
+const framesOf = (runId: string, entries: readonly LogEntry[]) => entries.map((entry) => frame(runId, entry));
 
 /** The id is the cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
-function frame(runId: string, { epoch, seq, event, json }: LogEntry): string {
-  return `id: ${runId}:${epoch}-${seq}\nevent: ${event}\ndata: ${json}\n\n`;
-}
+const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => ({
+  id: `${runId}:${epoch}-${seq}`,
+  event,
+  data: json,
+});

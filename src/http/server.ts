@@ -64,8 +64,8 @@ export async function createServer(
   guard(server, createAuthenticate(auth, apiKeys), tickets);
   limitRequests(server, services.quotas);
   boundAnswers(server, services.limits.stallMs);
-  // Heartbeats are ours: the plugin's would ignore back-pressure.
-  await server.register(fastifySSE, { heartbeatInterval: 0 });
+  // Heartbeats are ours: the plugin's would ignore back-pressure. The data of an event is JSON already.
+  await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);
   const streams = createStreams(services.limits, services.quotas);
   server.addHook("preClose", async () => streams.close());

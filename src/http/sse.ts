@@ -19,17 +19,24 @@ export interface StreamOptions {
   readonly closing: AbortSignal;
 }
 
-const HEARTBEAT = { comment: ": heartbeat\n\n", named: "event: heartbeat\ndata: {}\n\n" };
+/** One event of a stream. `data` is JSON, on one line. */
+export interface Frame {
+  readonly id?: string;
+  readonly event: string;
+  readonly data: string;
+}
 
 /** Whatever it was about goes on once the server is back: come back. */
-const SHUTDOWN = "event: server_shutdown\ndata: {}\n\n";
+const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
 
 /** What the viewer has not seen is gone: it reads anew what it follows, and goes on with what comes now. */
-export const resetFrame = (error: AppError) =>
-  `event: stream_reset\ndata: ${JSON.stringify({ event: "stream_reset", data: error.toInfo() })}\n\n`;
+export const resetFrame = (error: AppError): Frame => ({
+  event: "stream_reset",
+  data: JSON.stringify({ event: "stream_reset", data: error.toInfo() }),
+});
 
 /** What is to be sent, one frame or several at a time, until `signal` aborts. */
-export type Frames = (signal: AbortSignal) => AsyncIterable<string>;
+export type Frames = (signal: AbortSignal) => AsyncIterable<readonly Frame[]>;
 
 /**
  * Sends frames until they end or the viewer leaves; tells which. The caller has validated everything: from here on
@@ -50,7 +57,7 @@ export async function sendFrames(
   const flush = setImmediate(() => raw.flushHeaders());
   let isBetweenEvents = true;
   const heartbeat = setInterval(() => {
-    if (isBetweenEvents && !raw.writableNeedDrain) raw.write(HEARTBEAT[options.heartbeat]);
+    if (isBetweenEvents && !raw.writableNeedDrain) beat(reply, options.heartbeat);
   }, options.heartbeatMs);
   const stopLooking = cutWhenStalled(raw, options.stallMs);
 
@@ -58,14 +65,16 @@ export async function sendFrames(
     for await (const frames of read(stop)) {
       clearImmediate(flush);
       heartbeat.refresh();
-      if (isLong(frames)) {
+      for (const frame of frames) {
         isBetweenEvents = false;
-        await writeInPieces(raw, frames, left);
+        if (isLong(frame.data)) await writeInPieces(raw, frame, left);
+        else send(reply, frame);
         isBetweenEvents = true;
-      } else if (!raw.write(frames)) await drained(raw, left);
-      if (left.aborted) return "left";
+        if (raw.writableNeedDrain) await drained(raw, left);
+        if (left.aborted) return "left";
+      }
     }
-    if (options.closing.aborted && !left.aborted) raw.write(SHUTDOWN);
+    if (options.closing.aborted && !left.aborted) send(reply, SHUTDOWN);
     return left.aborted ? "left" : "ended";
   } finally {
     clearImmediate(flush);
@@ -75,8 +84,30 @@ export async function sendFrames(
   }
 }
 
-/** Each piece once the one before it is out: a viewer that takes one piece has made progress. */
-async function writeInPieces(raw: ServerResponse, text: string, left: AbortSignal): Promise<void> {
+/**
+ * The plugin's promise settles when the socket has drained, and never when the viewer leaves before that: so it is not
+ * waited for. It is rejected for a viewer that has left, which `gone` tells us.
+ */
+function send({ sse }: FastifyReply, frame: Frame): void {
+  sse.send(frame).catch(() => {});
+}
+
+/** The plugin sends no comments, and its own heartbeats come whether there is silence or not. */
+function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
+  if (kind === "named") send(reply, { event: "heartbeat", data: "{}" });
+  else reply.raw.write(": heartbeat\n\n");
+}
+
+/**
+ * Each piece once the one before it is out: a viewer that takes one piece has made progress. The plugin would write all
+ * of it at once.
+ */
+async function writeInPieces(
+  raw: ServerResponse,
+  { id, event, data }: Frame,
+  left: AbortSignal,
+): Promise<void> {
+  const text = `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${data}\n\n`;
   let proceed = () => {};
   const onLeft = () => proceed();
   left.addEventListener("abort", onLeft);

@@ -7,7 +7,7 @@ import type { Owner } from "../../core/ids.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { EventsQuery } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
-import { type Frames, resetFrame } from "../sse.ts";
+import { type Frame, type Frames, resetFrame } from "../sse.ts";
 import type { App } from "../validation.ts";
 
 const NAMES = UserEvent.options.map(({ shape }) => `\`${shape.event.value}\``).join(", ");
@@ -37,12 +37,12 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
 /** A viewer who fell behind is told so, and hears what comes after that. */
 function userFrames(bus: EventBus, owner: Owner): Frames {
   return async function* (signal) {
-    for (let gap = ""; ; ) {
+    for (let gap: Frame | undefined; ; ) {
       // It listens before the gap is told: whoever then reads how things are misses no change of them.
       const events = bus.subscribe(owner, signal);
-      if (gap) yield gap;
+      if (gap) yield [gap];
       try {
-        for await (const event of events) yield frame(event);
+        for await (const event of events) yield [frame(event)];
         return;
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== "events_expired") throw error;
@@ -52,4 +52,4 @@ function userFrames(bus: EventBus, owner: Owner): Frames {
   };
 }
 
-const frame = (event: UserEvent) => `event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`;
+const frame = (event: UserEvent): Frame => ({ event: event.event, data: JSON.stringify(event) });
