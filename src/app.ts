@@ -10,6 +10,7 @@ import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
 import { authProblems } from "./core/auth-config.ts";
 import { AppError } from "./core/errors.ts";
+import type { HookDefinition } from "./core/hook.ts";
 import { isForAgent } from "./core/http-tools.ts";
 import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
@@ -42,6 +43,8 @@ export interface AppOptions {
   /** Instead of the providers; tests bring scripts. */
   readonly createModel?: (spec: ModelSpec) => Model;
   readonly tools?: readonly Tool[];
+  /** Besides those that Skein has, and outside of them. */
+  readonly hooks?: readonly HookDefinition[];
 }
 
 export interface App {
@@ -170,11 +173,15 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
 /** What agents are made of here. `listed` are tools of other programs, as they are at the moment. */
 export function catalogueOf(
   env: NodeJS.ProcessEnv,
-  { tools = [], createModel: create }: Pick<AppOptions, "tools" | "createModel"> = {},
+  {
+    tools = [],
+    hooks: own = [],
+    createModel: create,
+  }: Pick<AppOptions, "tools" | "hooks" | "createModel"> = {},
   listed: () => readonly Tool[] = () => [],
 ): Catalogue {
   return {
-    hooks,
+    hooks: [...own, ...hooks],
     tools: () => [...nativeTools, ...tools, ...listed()],
     mcpServers: McpServerDefinitions,
     backends: BackendOptions,

@@ -77,10 +77,11 @@ export class AppError extends Error {
     };
   }
 
-  /** The only normaliser: an unexpected throw becomes `internal`, its text stays in `cause`. */
+  /** The only normaliser: an unexpected throw becomes `internal`, its text stays in `cause`, which is an `Error`. */
   static from(error: unknown): AppError {
     if (error instanceof AppError) return error;
-    return new AppError("internal", "Something went wrong on the server.", { cause: error });
+    const cause = error instanceof Error ? error : new Error(String(error));
+    return new AppError("internal", "Something went wrong on the server.", { cause });
   }
 }
 

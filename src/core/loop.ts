@@ -5,9 +5,10 @@
 // Nothing is saved in here: whoever drains the events writes each one down before taking the next.
 
 import type { Agent, Outcome } from "./agent.ts";
+import { blaming } from "./blame.ts";
 import { compose } from "./compose.ts";
 import { dispatch, executeTool } from "./dispatch.ts";
-import { AppError, hasCode, hookFailed, messageOf, RunLimit } from "./errors.ts";
+import { AppError, endsTheRun, hasCode, hookFailed, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import { forgetInterrupts, lateAnswers, OPEN_ENDED, settleInterrupts } from "./interrupts.ts";
@@ -16,7 +17,7 @@ import { hasCalledTools, unanswered, unknownTo } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { registerHookTools, shownTools } from "./offer.ts";
 import { type LoopParts, runOwnLoop } from "./own-loop.ts";
-import { append, type LiveRun, liveRun, type RunInput, registerTool } from "./run.ts";
+import { append, type LiveRun, liveRun, type RunInput, registerTool, reportFailure } from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
 import { type Eventually, type Stream, toStream } from "./stream.ts";
 import { inOrder, instanceBlock } from "./system-order.ts";
@@ -39,8 +40,8 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     yield* receive(run, input);
     run.signal.throwIfAborted();
     for (const tool of agent.tools) registerTool(run, tool);
-    for (const hook of agent.hooks) yield* blaming(hook, () => registerHookTools(hook, run));
-    for (const hook of agent.hooks) yield* blaming(hook, () => hook.beforeAgent?.(run));
+    for (const hook of agent.hooks) yield* inNameOf(hook, () => registerHookTools(hook, run));
+    for (const hook of agent.hooks) yield* inNameOf(hook, () => hook.beforeAgent?.(run));
     outcome = yield* agent.loop
       ? runOwnLoop(agent.loop, partsOf(agent, run, input))
       : iterate(agent, run, input);
@@ -49,6 +50,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
     outcome = outcomeOf(error, run.signal);
   }
+  if ("error" in outcome) run.onFailure({ what: "run", error: outcome.error });
   if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome), input);
   yield* afterAgent(agent, run, outcome);
   yield closing(run, outcome);
@@ -112,7 +114,7 @@ async function* takeInbox(run: LiveRun, { inbox }: RunInput): Stream<boolean> {
 
 async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun): Stream<boolean> {
   for (const hook of agent.hooks) {
-    const nudge = yield* blaming(hook, () => hook.onStop?.(message, run));
+    const nudge = yield* inNameOf(hook, () => hook.onStop?.(message, run));
     if (!nudge) continue;
     yield* append(run, nudge);
     return true;
@@ -136,22 +138,35 @@ async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
     signal: run.signal,
   };
   for (const hook of agent.hooks)
-    request = (yield* blaming(hook, () => hook.modifyRequest?.(request, run))) ?? request;
+    request = (yield* inNameOf(hook, () => hook.modifyRequest?.(request, run))) ?? request;
   return { ...request, system: inOrder(request.system) };
 }
 
 function modelOnion(agent: Agent, run: LiveRun): CallModel {
-  const layers = agent.hooks.map((hook) => hook.wrapModelCall?.bind(hook));
-  return compose<ModelRequest, Stream<Completion>, LiveRun>(layers, (request) => speak(request, run), run);
+  const { core, layer } = blaming<ModelRequest, Completion, LiveRun>((hook, error, { signal }) =>
+    signal.aborted ? error : hookFailed(hook, error),
+  );
+  const layers = agent.hooks.map(
+    (hook) => hook.wrapModelCall && layer(hook.name, hook.wrapModelCall.bind(hook)),
+  );
+  const ask = core((request) => speak(request, run));
+  return compose<ModelRequest, Stream<Completion>, LiveRun>(layers, ask, run);
 }
 
 function toolOnion(agent: Agent, run: LiveRun, begun: ReadonlySet<string>): CallTool {
-  const layers = agent.hooks.map((hook) => hook.wrapToolCall?.bind(hook));
-  return compose<ToolRequest, Stream<ToolResult>, LiveRun>(
-    layers,
-    (request) => (mayRepeat(request, begun) ? executeTool(request, run) : toStream(OUTCOME_UNKNOWN)),
-    run,
+  const { core, layer } = blaming<ToolRequest, ToolResult, LiveRun>((hook, error, { call, signal }) => {
+    // It becomes the call's result: nobody else is told whose it was.
+    if (!signal.aborted && !endsTheRun(error))
+      reportFailure(run, { what: "hook", error, hook, tool: call.name, call_id: call.id });
+    return error;
+  });
+  const layers = agent.hooks.map(
+    (hook) => hook.wrapToolCall && layer(hook.name, hook.wrapToolCall.bind(hook)),
   );
+  const execute = core((request) =>
+    mayRepeat(request, begun) ? executeTool(request, run) : toStream(OUTCOME_UNKNOWN),
+  );
+  return compose<ToolRequest, Stream<ToolResult>, LiveRun>(layers, execute, run);
 }
 
 const UNKNOWN =
@@ -185,13 +200,14 @@ async function* afterAgent(agent: Agent, run: LiveRun, outcome: Outcome): Stream
     try {
       await hook.afterAgent?.(outcome, run);
     } catch (error) {
+      reportFailure(run, { what: "hook", error, hook: hook.name });
       yield warning("hook_failed", `Hook \`${hook.name}\` failed after the run: ${messageOf(error)}`);
     }
   }
 }
 
 /** What a hook throws of its own is reported under its name. */
-async function* blaming<T>(hook: Hook, work: () => Eventually<T>): Stream<T> {
+async function* inNameOf<T>(hook: Hook, work: () => Eventually<T>): Stream<T> {
   try {
     return yield* toStream(work());
   } catch (error) {

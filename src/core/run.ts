@@ -10,6 +10,7 @@ import type { ModelSettings } from "./model.ts";
 import type { Stream } from "./stream.ts";
 import type { Lineage } from "./subagents.ts";
 import type { Tool } from "./tool.ts";
+import type { RunTrace } from "./trace.ts";
 import { createValues, type Values } from "./values.ts";
 
 interface RunIdentity {
@@ -24,8 +25,27 @@ interface RunIdentity {
   readonly backend?: Backend;
   /** Of a run that works for another one. */
   readonly lineage?: Lineage;
+  /** Where hooks and tools record what they do. Absent when nobody keeps traces. */
+  readonly trace?: RunTrace;
   /** True once the run was asked to stop after the current step. */
   interruptRequested(): boolean;
+}
+
+/** A failure for the log of the run's owner. What clients learn of it is told by events. */
+export interface Failure {
+  /**
+   * `run`: the run fails with it. `model`: the model is given up, and another one is asked. `hook`: a hook failed, and
+   * the run goes on. `tool`: the endpoint that carries out a call failed.
+   */
+  readonly what: "run" | "model" | "hook" | "tool";
+  readonly error: unknown;
+  /** Default: the error's own. */
+  readonly code?: string;
+  readonly hook?: string;
+  readonly model?: string;
+  readonly fallback?: string;
+  readonly tool?: string;
+  readonly call_id?: string;
 }
 
 export interface Run extends RunIdentity {
@@ -60,6 +80,8 @@ export interface RunInput extends RunIdentity {
   readonly begun: ReadonlySet<string>;
   /** Messages sent to the run while it works. May return the same ones again. */
   inbox(): Promise<readonly UserMessage[]>;
+  /** Called once for each failure, before the event that tells of it. Must not throw. */
+  onFailure?(failure: Failure): void;
 }
 
 /** The loop's own copy of a run: the same object that hooks see, with the parts that grow. */
@@ -72,6 +94,7 @@ export interface LiveRun extends Run {
   /** The names of the tools that the model was shown last. */
   offered: readonly string[];
   usage: Usage;
+  onFailure(failure: Failure): void;
 }
 
 export interface RunningAgent {
@@ -81,10 +104,11 @@ export interface RunningAgent {
 }
 
 export function liveRun(input: RunInput, { name, interrupts, without }: RunningAgent): LiveRun {
-  const { id, threadId, owner, attempt, signal, settings, backend, lineage } = input;
+  const { id, threadId, owner, attempt, signal, settings, backend, lineage, trace } = input;
   return {
     ...{ id, threadId, owner, attempt, signal, settings, agent: name, interrupts },
     interruptRequested: () => input.interruptRequested(),
+    onFailure: (failure) => input.onFailure?.(failure),
     messages: [...input.messages],
     state: new Map(input.state),
     tools: new Map(),
@@ -93,7 +117,7 @@ export function liveRun(input: RunInput, { name, interrupts, without }: RunningA
     offered: [],
     answers: input.answers ?? [],
     usage: input.usage,
-    ...given({ backend, lineage }),
+    ...given({ backend, lineage, trace }),
   };
 }
 
@@ -126,6 +150,11 @@ export function registerTool(run: Run, tool: Tool): void {
 /** Counts what others used for this run as its own. For hooks: what a tool is given is a copy. */
 export function countUsage(run: Run, usage: Usage): void {
   live(run).usage = addUsage(run.usage, usage);
+}
+
+/** For a failure that the run survives: to be called where it is turned into something else, and only there. */
+export function reportFailure(run: Run, failure: Failure): void {
+  live(run).onFailure(failure);
 }
 
 /** Adds messages to the thread. The event is the change: whoever drains the run writes both down as one. */

@@ -7,6 +7,7 @@ import { AppError, isTransient } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { type CallModel, defineHook } from "../core/hook.ts";
 import type { Completion, Model, ModelRequest } from "../core/model.ts";
+import { type Run, reportFailure } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
 
 const Options = z.strictObject({
@@ -27,14 +28,14 @@ export const retry = defineHook({
     const givenUp = new Set<Model>();
     return {
       name: "retry",
-      wrapModelCall(request, next) {
+      wrapModelCall(request, next, run) {
         const model = firstOf(request.model, givenUp);
         const first = { ...request, model };
-        return model.fallback ? withFallbacks(first, next) : persist(first, next, options);
+        return model.fallback ? withFallbacks(first, next, run) : persist(first, next, options);
       },
     };
 
-    async function* withFallbacks(first: ModelRequest, next: CallModel): Stream<Completion> {
+    async function* withFallbacks(first: ModelRequest, next: CallModel, run: Run): Stream<Completion> {
       for (let request = first; ; ) {
         const { model, signal } = request;
         try {
@@ -43,6 +44,7 @@ export const retry = defineHook({
           const { fallback } = model;
           if (!fallback || signal.aborted || !isUnavailable(error)) throw error;
           givenUp.add(model);
+          reportFailure(run, { what: "model", error, model: model.name, fallback: fallback.name });
           yield warning(
             "model_fallback",
             `Model \`${model.name}\` is not available (${error.code}); asking \`${fallback.name}\` instead.`,

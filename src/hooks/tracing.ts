@@ -36,7 +36,7 @@ export const tracing = defineHook({
           return completion;
         } catch (error) {
           const { code, message } = AppError.from(request.signal.aborted ? CANCELLED : error);
-          span.set("error", `${code}: ${message}`);
+          span.set("error", preview(`${code}: ${message}`)).set("cause", causeOf(error));
           throw error;
         } finally {
           span.end();
@@ -65,6 +65,12 @@ export const tracing = defineHook({
     };
   },
 });
+
+/** Of an error whose message does not say what happened. */
+const causeOf = (error: unknown) => {
+  const { cause } = AppError.from(error);
+  return cause === undefined ? undefined : preview(messageOf(cause));
+};
 
 const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
 

@@ -23,7 +23,8 @@ export interface RunResult {
   /** All that the run added to the thread, what it was started with included. */
   readonly messages: readonly Message[];
   readonly usage: Usage;
-  readonly error?: ErrorInfo;
+  /** `cause` is what was thrown, where the run failed in this process and not long ago. */
+  readonly error?: ErrorInfo & { readonly cause?: unknown };
   /** What it waits for when it is `interrupted`. */
   readonly interrupts: readonly Interrupt[];
 }
@@ -31,9 +32,16 @@ export interface RunResult {
 /** The log holds events as they were checked when they were made. */
 export const eventOf = ({ json }: LogEntry) => JSON.parse(json) as StreamEvent;
 
+export interface ResultServices {
+  readonly runs: RunManager;
+  readonly stores: Stores;
+  /** What runs have failed with, by their ids. */
+  readonly causes: ReadonlyMap<string, unknown>;
+}
+
 /** Resolves once the run has ended. Throws `shutting_down` when `signal` aborts before, as the run may go on elsewhere. */
 export async function resultOf(
-  { runs, stores }: { runs: RunManager; stores: Stores },
+  { runs, stores, causes }: ResultServices,
   { owner, run }: { owner: Owner; run: RunRecord },
   signal: AbortSignal,
 ): Promise<RunResult> {
@@ -46,10 +54,15 @@ export async function resultOf(
   if (status === "pending" || status === "running")
     throw new AppError("shutting_down", `The runtime was closed before run \`${run.id}\` had ended.`);
   const interrupts = status === "interrupted" ? await openOn(stores.threads, owner, run.thread_id) : [];
+  const cause = causes.get(run.id);
   const message = messages.findLast((each) => each.role === "assistant");
   return {
     ...{ run: ended, status, text: message?.content ?? "", messages, usage, interrupts },
-    ...given({ stop_reason, message, error: error as ErrorInfo | undefined }),
+    ...given({
+      stop_reason,
+      message,
+      error: error && ({ ...error, ...given({ cause }) } as RunResult["error"]),
+    }),
   };
 }
 

@@ -6,7 +6,7 @@ import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { ModelSettings } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { Stores, Thread } from "../core/stores.ts";
+import type { RunRecord, Stores, Thread } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { given } from "../lib/given.ts";
 import { RunManager, type StartRun } from "../runs/manager.ts";
@@ -31,7 +31,7 @@ export interface RuntimeOptions {
   readonly data_dir?: string;
   readonly quotas?: Quotas;
   readonly recorder?: TraceRecorder;
-  /** Default: errors and warnings go to the console. */
+  /** Told of runs that fail and of what fails within them. Default: errors and warnings go to the console. */
   readonly logger?: LibraryLogger;
   /** Runs at work at once; past it they wait. Default 256. */
   readonly max_runs?: number;
@@ -86,14 +86,22 @@ export interface Runtime extends AsyncDisposable {
 }
 
 const RUNS_OF_A_THREAD = 100;
+/** Failed runs whose cause is kept for who asks for their result. */
+const MAX_CAUSES = 1000;
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { stores = createMemoryStores(), logger = TO_CONSOLE, max_runs = 256, grace_ms = 10_000 } = options;
   const agents = localAgents();
   for (const agent of options.agents ?? []) agents.add(agent);
   const pool = options.backends ?? openPool({ dir: options.data_dir ?? "./data", stores, logger });
+  const causes = new Map<string, unknown>();
+  const onFailed = (run: RunRecord, { cause }: AppError) => {
+    if (cause !== undefined) causes.set(run.id, cause);
+    const [oldest] = causes.keys();
+    if (oldest !== undefined && causes.size > MAX_CAUSES) causes.delete(oldest);
+  };
   const runs = new RunManager({
-    ...{ stores, agents, logger, maxActive: max_runs },
+    ...{ stores, agents, logger, onFailed, maxActive: max_runs },
     backends: withOwnBackends((name) => agents.get(name)?.backend, pool),
     ...given({ quotas: options.quotas, recorder: options.recorder }),
   });
@@ -112,7 +120,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     const [run] = (await stores.runs.list(owner, id, { limit: 1 })).items;
     return createHandle(services, { id, agent, owner, prepared: opened, ...given({ run }) }).handle;
   };
-  const services = { runs, stores, logger, closing: closing.signal, onBegin, attach };
+  const services = { runs, stores, causes, logger, closing: closing.signal, onBegin, attach };
 
   /** Every run of a thread that has not ended. */
   const shutdown = async (owner: Owner, id: string): Promise<void> => {

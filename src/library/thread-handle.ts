@@ -5,19 +5,17 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Answer } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
-import type { RunRecord, Stores, Thread } from "../core/stores.ts";
+import type { RunRecord, Thread } from "../core/stores.ts";
 import { serially } from "../lib/serially.ts";
 import type { Logger } from "../runs/executor.ts";
-import type { RunManager, StartRun } from "../runs/manager.ts";
+import type { StartRun } from "../runs/manager.ts";
 import { currentPhase } from "../runs/phase.ts";
 import { openOn } from "../runs/resume.ts";
 import type { AgentHandle } from "./handle.ts";
 import { messagesOf, userMessagesOf } from "./input.ts";
-import { eventOf, type RunResult, resultOf } from "./result.ts";
+import { eventOf, type ResultServices, type RunResult, resultOf } from "./result.ts";
 
-export interface HandleServices {
-  readonly runs: RunManager;
-  readonly stores: Stores;
+export interface HandleServices extends ResultServices {
   readonly logger: Logger;
   /** Aborted when the runtime is closed. */
   readonly closing: AbortSignal;
@@ -61,7 +59,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Begu
   /** What comes of a run that is accepted, or will be. */
   const follow = (started: Promise<RunRecord>) => {
     newest = started;
-    result = started.then((run) => resultOf({ runs, stores }, { owner, run }, closing));
+    result = started.then((run) => resultOf(services, { owner, run }, closing));
     // Whoever does not ask for it is not told.
     result.catch(() => {});
     services.onBegin(handle, result);
@@ -90,7 +88,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Begu
     inTurn(id, async () => {
       const run = await newest;
       if (!run) throw new AppError("run_not_active", `Nothing on thread \`${id}\` waits for an answer.`);
-      await resultOf({ runs, stores }, { owner, run }, closing);
+      await resultOf(services, { owner, run }, closing);
       const resumed = runs.resume(owner, { thread_id: id, run_id: run.id, answers: [...answers] });
       await resumed;
       follow(resumed);
@@ -99,7 +97,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Begu
   const handle: AgentHandle = {
     ...{ id, agent, owner },
     get result() {
-      result ??= newest?.then((run) => resultOf({ runs, stores }, { owner, run }, closing));
+      result ??= newest?.then((run) => resultOf(services, { owner, run }, closing));
       return (
         result ?? Promise.reject(new AppError("run_not_active", `Nothing was asked on thread \`${id}\` yet.`))
       );

@@ -21,6 +21,7 @@ import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { announceEnd, announceStart } from "./announce.ts";
 import { followAsked } from "./asked.ts";
+import { type FailureLogger, failureLog } from "./failures.ts";
 import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
 import { load } from "./load.ts";
 import { keptOptions } from "./options.ts";
@@ -53,10 +54,13 @@ export interface DriveServices {
   readonly stores: Stores;
   readonly agents: AgentSource;
   readonly backends: BackendPool;
+  readonly logger: FailureLogger;
   readonly recorder?: TraceRecorder;
   readonly subagents?: Subagents;
   /** Without them nothing is limited and nothing counted. */
   readonly quotas?: Quotas;
+  /** Told of each run that fails here, before its end is written; returns at once, and throws nothing. */
+  onFailed?(run: RunRecord, error: AppError): void;
   /** Told of each run that ends and waits for answers; returns at once, and throws nothing. */
   onInterrupted?(interrupted: InterruptedRun): void;
   /** The tools that an agent has of its user's tenant, besides the server's own. */
@@ -81,6 +85,7 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
   const writer = createWriter(events, lease);
   announceStart(bus, lease.owner, run);
   const kept = services.quotas && keep(services.quotas, { owner: lease.owner, thing: "runs", id: run.id });
+  const failures = failureLog(services.logger, claim);
   let last: StreamEvent | undefined;
   try {
     const before = run.attempt > 1 ? await leftovers(events, lease) : NOTHING;
@@ -89,7 +94,7 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
       for (const event of await missingStart(claim, services, agent.model.name)) await writer.write(event);
     const asked = followAsked(services.stores, input);
     const atWork = new Set<string>();
-    for await (const event of runAgent(agent, input)) {
+    for await (const event of runAgent(agent, { ...input, onFailure: failures.hear })) {
       // What a subagent says is the making of its own run.
       const isOwn = !event.path;
       if (isOwn && event.event === "on_tool_start") atWork.add(event.data.call_id);
@@ -100,12 +105,14 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
       if (isOwn && (event.event === "on_interrupt" || event.event === "on_resume")) await asked.before(event);
       // Who reads the end may start the next run at once.
       if (isTerminal(event.event)) await kept?.release();
+      if (isOwn && event.event === "error" && failures.cause) services.onFailed?.(run, failures.cause);
       const waits = isOwn && event.event === "done" && event.data.status === "interrupted";
       await writer.write(...(waits ? keptOptions(options, input.state) : []), event);
       if (isOwn && event.event === "on_message") await forgetDelivered(event.data.message);
       if (isOwn && event.event === "run_resumed") await closeLeftovers(before, writer);
       last = event;
     }
+    failures.ended(last);
     announceEnd(bus, lease.owner, run, last?.event === "done" ? last.data.status : "error");
     // What a subagent asks that somebody waits for is asked by whoever waits.
     const interrupts = input.lineage?.parent.background === false ? [] : asked.open();
@@ -115,7 +122,9 @@ export async function drive(claim: Claim, services: DriveServices, control: Cont
     control.left.throwIfAborted();
     if (hasCode(error, "lease_lost")) throw error;
     await kept?.release();
-    await settleAsFailed(claim, services, AppError.from(error).toInfo(), control.left);
+    const failure = AppError.from(error);
+    services.onFailed?.(run, failure);
+    await settleAsFailed(claim, services, failure.toInfo(), control.left);
     throw error;
   } finally {
     kept?.leave();

@@ -6,6 +6,7 @@ import { AppError, hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import { type DriveServices, drive } from "./drive.ts";
+import { type FailureLogger, logFailedRun } from "./failures.ts";
 import { type Slot, Slots } from "./slots.ts";
 
 /** Runs that are taken up in one go, so that newcomers find room meanwhile. */
@@ -19,9 +20,8 @@ export interface ExecutorOptions extends DriveServices {
   readonly logger: Logger;
 }
 
-export interface Logger {
+export interface Logger extends FailureLogger {
   info(details: object, message: string): void;
-  error(details: object, message: string): void;
 }
 
 interface ActiveRun {
@@ -157,8 +157,7 @@ export class Executor {
       await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {
       abort.abort(err);
-      const ids = { run_id: run.id, thread_id: run.thread_id, attempt: run.attempt };
-      if (!leave.signal.aborted) this.#options.logger.error({ err, ...ids }, "run failed");
+      if (!leave.signal.aborted) logFailedRun(this.#options.logger, claim, err);
     }
     if (this.#active.get(run.id) !== active) return;
     this.#active.delete(run.id);

@@ -11,6 +11,7 @@ import type { RunInput } from "../core/run.ts";
 import type { Claim, Lease, RunRequest, Stores } from "../core/stores.ts";
 import { Lineage } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
+import { runTrace } from "../core/trace.ts";
 import { fitted } from "../lib/fitted.ts";
 import { given } from "../lib/given.ts";
 import { EXPIRY } from "./asked.ts";
@@ -74,7 +75,7 @@ export async function load(
     begun: new Set(open.filter((id) => !isToCome(id) && (!isWhole || begun.includes(id)))),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
-    ...given({ backend, lineage }),
+    ...given({ backend, lineage, trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }) }),
   };
   return {
     agent,

@@ -2,6 +2,9 @@
 
 import type { Span, TraceRecorder } from "../core/trace.ts";
 
+/** Of one span; those that come after them are left out. */
+const MAX_EVENTS = 100;
+
 export interface SpanLogger {
   debug(details: object, message: string): void;
 }
@@ -11,14 +14,25 @@ export function logRecorder(logger: SpanLogger): TraceRecorder {
     startSpan(name, attributes) {
       const started = performance.now();
       const known: Record<string, unknown> = { ...attributes };
+      const events: object[] = [];
+      const sinceStart = () => Math.round(performance.now() - started);
       const span: Span = {
         set(key, value) {
           known[key] = value;
           return span;
         },
-        end: () => logger.debug({ ...known, duration_ms: Math.round(performance.now() - started) }, name),
+        recordEvent(event, attributes) {
+          if (events.length < MAX_EVENTS) events.push({ ...attributes, event, after_ms: sinceStart() });
+          return span;
+        },
+        end: () =>
+          logger.debug(
+            { ...known, ...(events.length > 0 ? { events } : {}), duration_ms: sinceStart() },
+            name,
+          ),
       };
       return span;
     },
+    recordEvent: (name, attributes) => logger.debug(attributes, name),
   };
 }

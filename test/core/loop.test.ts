@@ -4,6 +4,7 @@ import { AppError, abortRun } from "../../src/core/errors.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { userMessage } from "../../src/core/message.ts";
 import { conversation, lastContent, toolMessages, unanswered } from "../../src/core/messages.ts";
+import type { Model } from "../../src/core/model.ts";
 import { setState } from "../../src/core/run.ts";
 import { defineTool, failed, interrupted, type Tool } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
@@ -142,13 +143,13 @@ describe("a run", () => {
   });
 
   test("hides what it does not understand from the client", async () => {
-    const leaky: Hook = {
+    const leaky: Model = {
       name: "leaky",
-      wrapModelCall: () => {
+      stream() {
         throw new Error("password=hunter2");
       },
     };
-    const { events } = await play({ hooks: [leaky] });
+    const { events } = await play({ model: leaky });
     expect(JSON.stringify(events)).not.toContain("hunter2");
     expect(dataOf(events, "error")[0]?.code).toBe("internal");
   });

@@ -2,6 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
+import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { Turn } from "../../src/models/scripted.ts";
 import { describeWithOwnEngine, type Engine } from "../support/engine.ts";
@@ -73,7 +74,9 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
   });
 
   test("says what is wrong with its image, and the run goes on", async () => {
+    const log: string[] = [];
     const { url } = await start(engine, {
+      logger: pino({ level: "warn" }, { write: (line: string) => log.push(line) }),
       agents:
         "agents: { coder: { model: 'scripted:test', backend: { type: docker, image: '127.0.0.1:1/none' } } }",
       script: [call("execute", { command: "true" }), { say: "I cannot." }],
@@ -81,6 +84,10 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
     expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
     expect((await resultsOf(url, "t"))[0]?.error).toContain("`127.0.0.1:1/none`");
+    const about = { tenant: "default", user: "default", backend: "coder", image: "127.0.0.1:1/none" };
+    expect(log.map((line) => JSON.parse(line)).filter(({ image }) => image)).toEqual([
+      expect.objectContaining({ ...about, level: 40, code: "backend_failed", err: expect.any(Object) }),
+    ]);
     expect(await (await fetch(`${url}/backend`)).json()).toMatchObject({
       status: expect.stringMatching(/error|stopped/),
     });

@@ -26,10 +26,12 @@ function recorder(): TraceRecorder & { readonly spans: Kept[] } {
           kept.values[key] = value;
           return span;
         },
+        recordEvent: () => span,
         end: () => void kept.ended++,
       };
       return span;
     },
+    recordEvent() {},
   };
 }
 

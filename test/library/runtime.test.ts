@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { StreamEvent } from "../../src/core/event.ts";
+import type { Model } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
-import { createRuntime } from "../../src/library/index.ts";
+import { createAgent, createRuntime } from "../../src/library/index.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { workspace } from "../hooks/workspace.ts";
@@ -12,6 +13,14 @@ import { temporaryFolder } from "../support/server.ts";
 import { agentWith, collect, runtimeWith } from "./local.ts";
 
 const echo = agentWith(({ messages }) => ({ say: `heard ${messages.length}` }), { name: "echo" });
+
+const thrown = new TypeError("cannot read the weights");
+const broken: Model = {
+  name: "own:m",
+  stream() {
+    throw thrown;
+  },
+};
 
 /** An agent that stays at work until the test lets it go. */
 function atGate() {
@@ -35,6 +44,35 @@ describe("a runtime", () => {
     open();
     expect((await one.result).text).toBe("Through.");
     expect(runtime.list()).toEqual([]);
+  });
+
+  test("gives the author of a model what it threw, in the result and in the log", async () => {
+    const lines: [object, string][] = [];
+    const error = (details: object, message: string) => void lines.push([details, message]);
+    const agent = createAgent({ name: "broken", model: broken });
+    const runtime = runtimeWith({ logger: { info() {}, warn() {}, error } });
+    const handle = runtime.spawn(agent, { input: "hello", tenant: "acme", user: "ada" });
+    const result = await handle.result;
+    expect(result).toMatchObject({ status: "error", error: { code: "internal" } });
+    expect(result.error?.cause).toBe(thrown);
+    expect((await (await runtime.get(handle.id, handle.owner))?.result)?.error?.cause).toBe(thrown);
+    const ids = { tenant: "acme", user: "ada", thread_id: handle.id, run_id: result.run.id, agent: "broken" };
+    const details = { ...ids, code: "internal", err: expect.objectContaining({ cause: thrown }) };
+    expect(lines).toEqual([[expect.objectContaining(details), "run failed"]]);
+  });
+
+  test("gives the author of a hook what it threw, under the hook's name", async () => {
+    const hook = () => ({
+      name: "mine",
+      wrapModelCall(): never {
+        throw thrown;
+      },
+    });
+    const agent = agentWith([{ say: "hi" }], { name: "hooked", hooks: [hook] });
+    const runtime = runtimeWith({ logger: { info() {}, warn() {}, error() {} } });
+    const { error } = await runtime.spawn(agent, { input: "hello" }).result;
+    expect(error).toMatchObject({ code: "hook_failed", message: expect.stringContaining("`mine`") });
+    expect(error?.cause).toBe(thrown);
   });
 
   test("finds a thread again by its id, and only for its owner", async () => {

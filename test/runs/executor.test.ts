@@ -290,7 +290,7 @@ describe("runs that wait for room", () => {
         return stores.runs.claimAbandoned(limit);
       },
     });
-    const logger = { info() {}, error() {} };
+    const logger = { info() {}, warn() {}, error() {} };
     const agents = {
       find: () => {
         throw new Error("no");

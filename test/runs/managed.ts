@@ -60,7 +60,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
   const runs = new RunManager({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
     agents: { find: () => definition, checkModel() {}, isReserved: () => false, build, ...options.agents },
-    logger: { info() {}, error: (_details, message) => void errors.push(message) },
+    logger: { info() {}, warn() {}, error: (_details, message) => void errors.push(message) },
   });
   onTestFinished(async () => {
     await runs.close(0);

@@ -54,7 +54,7 @@ async function fullHouse(stores: Stores, quotas?: object) {
         return agent;
       },
     },
-    logger: { info() {}, error() {} },
+    logger: { info() {}, warn() {}, error() {} },
     ...(quotas
       ? { quotas: createQuotas(memoryQuotas(), QuotaConfig.parse(quotas), { threadMs: 60_000 }) }
       : {}),

@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import { type App, createApp } from "../../src/app.ts";
 import { ServerConfig } from "../../src/config/server.ts";
+import type { HookDefinition } from "../../src/core/hook.ts";
 import type { Model } from "../../src/core/model.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
@@ -25,6 +26,7 @@ export interface ServerOptions {
   /** The models that the agents' file names, instead of a script. */
   realModels?: boolean;
   tools?: readonly Tool[];
+  hooks?: readonly HookDefinition[];
   agents?: string;
   config?: object;
   env?: NodeJS.ProcessEnv;
@@ -58,6 +60,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     logger: options.logger ?? pino({ level: "silent" }),
     ...(options.realModels ? {} : { createModel: () => model }),
     tools: options.tools ?? [],
+    hooks: options.hooks ?? [],
   });
   onTestFinished(() => app.close());
   return { url: await app.listen(), app, dir };

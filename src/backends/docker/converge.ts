@@ -60,7 +60,7 @@ export async function converge(host: Host, wanted: Wanted, signal: AbortSignal):
       if (!(error instanceof EngineError)) throw error;
       if (isMissingImage(error) && !wasPulled) {
         wasPulled = true;
-        await pull(host, options.image, signal);
+        await pull(host, wanted, signal);
         deadline = performance.now() + PATIENCE_MS;
         continue;
       }
@@ -90,17 +90,21 @@ async function raise(
   }
 }
 
-async function pull({ engine, logger }: Host, image: string, signal: AbortSignal): Promise<void> {
+async function pull({ engine, logger }: Host, { sandbox, options }: Wanted, signal: AbortSignal) {
+  const { image } = options;
   logger.info({ image }, "pulling an image");
   try {
     await engine.pull(image, signal);
   } catch (cause) {
     signal.throwIfAborted();
-    throw new AppError(
+    const err = new AppError(
       "backend_failed",
       `The image \`${image}\` is not on the Docker engine, and cannot be pulled: ${messageOf(cause)}`,
       { cause },
     );
+    const { id, owner, name: backend } = sandbox;
+    logger.warn({ sandbox: id, ...owner, backend, image, code: err.code, err }, "an image cannot be pulled");
+    throw err;
   }
 }
 

@@ -8,7 +8,7 @@ import { warning } from "../../core/event.ts";
 import { type CallModel, defineHook } from "../../core/hook.ts";
 import { estimateTokens } from "../../core/messages.ts";
 import type { ModelRequest } from "../../core/model.ts";
-import { type Run, setState } from "../../core/run.ts";
+import { type Run, reportFailure, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { cutPoint } from "./cut.ts";
 import { fitted } from "./shorten.ts";
@@ -111,6 +111,7 @@ async function* compact({ request, next, run, tokens }: Call, sizes: Sizes): Str
     return false;
   } catch (error) {
     if (request.signal.aborted || endsTheRun(error)) throw error;
+    reportFailure(run, { what: "hook", hook: "summarization", error, model: request.model.name });
     yield warning(
       "summarization_failed",
       `The conversation could not be summarised: ${AppError.from(error).message}`,

@@ -5,7 +5,7 @@ import { warning } from "../../core/event.ts";
 import type { ToolRequest } from "../../core/hook.ts";
 import { askFor } from "../../core/interrupts.ts";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import { type Run, reportFailure } from "../../core/run.ts";
 import { done, failed, interrupted, type Tool, type ToolResult } from "../../core/tool.ts";
 import type { HookFactory } from "../own-hooks.ts";
 
@@ -78,6 +78,9 @@ export function fromPostToolUse(...hooks: readonly PostToolUse[]): HookFactory {
           result = (await hook({ call, tool, signal, run, result })) ?? result;
         } catch (error) {
           if (endsTheRun(error)) throw error;
+          reportFailure(run, {
+            ...{ what: "hook", error, hook: "post-tool-use", tool: call.name, call_id: call.id },
+          });
           yield warning("hook_failed", `A hook after \`${call.name}\` failed: ${messageOf(error)}`);
         }
       }

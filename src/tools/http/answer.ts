@@ -20,9 +20,22 @@ const MAX_PROGRESS = 1000;
 
 /** `deferred`: the result comes later. `refused`: with a status; another try may have another answer. */
 export type Answer =
-  | { readonly kind: "result"; readonly result: ToolResult }
+  | { readonly kind: "result"; readonly result: ToolResult; readonly failure?: EndpointFailure }
   | { readonly kind: "deferred" }
-  | { readonly kind: "refused"; readonly result: ToolResult; readonly retryAfterMs: number | undefined };
+  | {
+      readonly kind: "refused";
+      readonly result: ToolResult;
+      readonly failure: EndpointFailure;
+      readonly retryAfterMs: number | undefined;
+    };
+
+/** Why the endpoint did not carry out a call, for the log: nothing that it said is in it. */
+export interface EndpointFailure {
+  /** `http_` and the status, `timeout`, or how the request failed. */
+  readonly code: string;
+  readonly message: string;
+  readonly cause?: unknown;
+}
 
 /** Yields the progress that the server tells. Throws a `FetchError`. */
 export async function* answerOf(response: PublicResponse, call: ToolCall): Stream<Answer> {
@@ -31,8 +44,9 @@ export async function* answerOf(response: PublicResponse, call: ToolCall): Strea
   if (status === 204) return settled(done("The tool is done. It had nothing to say."));
   if (status >= 200 && status < 300) return settled(yield* readResult(response, call));
   const result = failed(await refusal(response));
-  if (!MAY_PASS.has(status)) return settled(result);
-  return { kind: "refused", result, retryAfterMs: retryAfter(response.headers["retry-after"]) };
+  const failure = { code: `http_${status}`, message: `It answered with HTTP ${status}.` };
+  if (!MAY_PASS.has(status)) return { kind: "result", result, failure };
+  return { kind: "refused", result, failure, retryAfterMs: retryAfter(response.headers["retry-after"]) };
 }
 
 const settled = (result: ToolResult): Answer => ({ kind: "result", result });

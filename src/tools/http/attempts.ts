@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Stream } from "../../core/stream.ts";
-import { failed, type ToolResult } from "../../core/tool.ts";
+import { failed } from "../../core/tool.ts";
 import { FetchError } from "../../lib/fetch-error.ts";
 import type { Answer } from "./answer.ts";
 
@@ -30,7 +30,8 @@ export async function* persist(
     const { answer, isSafe } = yield* tried(attempt, isRepeatable);
     if (answer.kind !== "refused") return answer;
     const wait = answer.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (tries - 1) * (1 + Math.random());
-    if (!isSafe || tries === MAX_TRIES || wait >= left()) return settled(answer.result);
+    const { result, failure } = answer;
+    if (!isSafe || tries === MAX_TRIES || wait >= left()) return { kind: "result", result, failure };
     await sleep(wait, undefined, { signal });
   }
 }
@@ -42,12 +43,13 @@ async function* tried(attempt: () => Stream<Answer>, isRepeatable: boolean) {
     if (!(error instanceof FetchError)) throw error;
     const result = failed(sentenceOf(error, isRepeatable));
     const mayPass = error.failure === "unreachable" || error.failure === "broken";
-    const answer: Answer = mayPass ? { kind: "refused", result, retryAfterMs: undefined } : settled(result);
+    const failure = { code: error.failure, message: `${error.message}.`, cause: error.cause };
+    const answer: Answer = mayPass
+      ? { kind: "refused", result, failure, retryAfterMs: undefined }
+      : { kind: "result", result, failure };
     return { answer, isSafe: isRepeatable || error.failure === "unreachable" };
   }
 }
-
-const settled = (result: ToolResult) => ({ kind: "result", result }) as const;
 
 function sentenceOf({ failure, message }: FetchError, isRepeatable: boolean): string {
   const doubt = failure === "broken" && !isRepeatable ? " What the call did is not known." : "";

@@ -1,16 +1,16 @@
 // Tools that other teams' servers carry out. A call is a signed POST; the answer is the result, progress and then the
 // result, or "later".
 //
-// What the model gets to read never names an address or a header. Nothing of a call is logged here.
+// What the model gets to read never names an address or a header; what the log gets holds nothing that was sent or said.
 
 import { annotationsOf, type HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import { type Run, reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Tool, type ToolResult } from "../../core/tool.ts";
 import { loadSchemaCompiler } from "../../lib/json-schema.ts";
 import type { PublicFetch } from "../../lib/public-fetch.ts";
-import { type Answer, answerOf } from "./answer.ts";
+import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
 import { type CallRequest, callRequest } from "./request.ts";
@@ -65,13 +65,24 @@ async function* execute(
       services.fetch,
       execution,
     );
-    if (answer.kind === "result") return answer.result;
+    if (answer.kind === "result") {
+      if (answer.failure) report(tool, answer.failure, execution);
+      return answer.result;
+    }
     isLater = deferred !== undefined;
-    return deferred ? await deferred.accept() : failed(NO_LATER);
+    if (deferred) return await deferred.accept();
+    report(tool, { code: "http_202", message: NO_LATER }, execution);
+    return failed(NO_LATER);
   } finally {
     // What is not forgotten here can still be delivered, and is read by nobody.
     if (!isLater) await deferred?.forget().catch(() => {});
   }
+}
+
+function report({ name }: HttpTool, failure: EndpointFailure, { call, run }: Execution): void {
+  const { code, message, cause } = failure;
+  const error = new Error(message, { cause });
+  reportFailure(run, { what: "tool", error, code, tool: name, call_id: call.id });
 }
 
 const NO_LATER = "The tool's server promised a result for later, and this server takes none.";
@@ -96,7 +107,8 @@ async function* send(
   } catch (error) {
     if (!deadline.aborted || run.signal.aborted) throw error;
     const doubt = isRepeatable ? "" : " What the call did is not known.";
-    return { kind: "result", result: failed(`${NO_ANSWER} within ${timeout_ms / 1000} s.${doubt}`) };
+    const message = `${NO_ANSWER} within ${timeout_ms / 1000} s.`;
+    return { kind: "result", result: failed(message + doubt), failure: { code: "timeout", message } };
   }
 }
 

@@ -8,6 +8,16 @@ const MIN_LENGTH = 6;
 
 export type Mask = (text: string) => string;
 
+/** The error as the log may have it: its message and its stack, and those of its causes. */
+export function maskedError(error: unknown, mask: Mask): Error {
+  if (!(error instanceof Error)) return new Error(mask(String(error)));
+  const cause = error.cause === undefined ? undefined : maskedError(error.cause, mask);
+  const masked = new Error(mask(error.message), { cause });
+  masked.name = error.name;
+  masked.stack = mask(error.stack ?? error.message);
+  return masked;
+}
+
 /** Blots out the values of those headers, variables and parameters of the URL whose names sound like a secret. */
 export function maskOf(definition: McpServerDefinition): Mask {
   const named =

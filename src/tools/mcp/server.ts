@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import { type Run, reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Tool, type ToolResult } from "../../core/tool.ts";
 import { orAborted } from "../../lib/abortable.ts";
@@ -15,7 +15,7 @@ import { Link } from "./link.ts";
 import { type ListedTool, readListing } from "./listing.ts";
 import { type Log, logOf } from "./log.ts";
 import type { McpLogger, McpServerDefinition } from "./options.ts";
-import { type Mask, maskOf } from "./secrets.ts";
+import { type Mask, maskedError, maskOf } from "./secrets.ts";
 import { createTurns } from "./turns.ts";
 
 /** Between two listings, however often a server says that its tools are others. */
@@ -122,7 +122,12 @@ export class McpServer {
       return yield* showing(call, this.#mask, (show) => this.#ask({ tool, args, limits, show }, run));
     } catch (error) {
       run.signal.throwIfAborted();
-      return failed(this.#inWords(error, limits));
+      const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
+      reportFailure(run, {
+        ...{ what: "tool", error: maskedError(known, this.#mask), tool: call.name, call_id: call.id },
+        code: limits.passed() ? "timeout" : known instanceof McpFailure ? known.kind : "internal",
+      });
+      return failed(this.#inWords(known, limits));
     } finally {
       limits.end();
     }
@@ -167,9 +172,7 @@ export class McpServer {
   #inWords(error: unknown, limits: Limits): string {
     const passed = limits.passed();
     if (passed) return `MCP server \`${this.#name}\` ${passed}. The call was given up; ${UNKNOWN}.`;
-    const known: unknown = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
-    if (known instanceof McpFailure) return `MCP server \`${this.#name}\` ${this.#mask(known.message)}.`;
-    this.#log("warn", "could not be asked", causeOf(error));
+    if (error instanceof McpFailure) return `MCP server \`${this.#name}\` ${this.#mask(error.message)}.`;
     return `MCP server \`${this.#name}\` could not be asked.`;
   }
 }

@@ -221,11 +221,19 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await pool.start(bob, config);
   });
 
-  test("of an image that is not to be had says so, and leaves nothing", async () => {
+  test("of an image that is not to be had says so, in the log as well, and leaves nothing", async () => {
     const world = await newWorld();
-    const { pool } = newServer(engine, world);
+    const { pool, warnings } = newServer(engine, world);
     const config = { type: "docker", name: "code", image: "127.0.0.1:1/no/such:image" };
     await refuses(() => pool.start(ada, config), "backend_failed", "`127.0.0.1:1/no/such:image`");
+    const image = { code: "backend_failed", image: config.image, err: expect.any(Error) };
+    const oneLine = expect.objectContaining({
+      ...ada,
+      backend: "code",
+      sandbox: expect.any(String),
+      ...image,
+    });
+    expect(warnings.filter((details) => "image" in details)).toEqual([oneLine]);
     const backend = await pool.get(ada, config);
     await refuses(() => readAll(backend, "f"), "backend_failed", "cannot be pulled");
     await refuses(

@@ -39,6 +39,8 @@ export interface Server {
   readonly pool: ReturnType<typeof newPool>;
   /** What was told of each backend, in order. */
   readonly states: BackendStatus[];
+  /** The details of what was logged as a warning. */
+  readonly warnings: object[];
 }
 
 /** Closed at the end of the file at the latest. */
@@ -48,8 +50,10 @@ export function newServer(
   docker: Partial<PoolOptions["docker"]> = {},
 ): Server {
   const states: BackendStatus[] = [];
+  const warnings: object[] = [];
+  const warn = (details: object) => void warnings.push(details);
   const pool = newPool({
-    ...{ dataDir, sandboxes },
+    ...{ dataDir, sandboxes, logger: { info() {}, warn, error() {} } },
     docker: {
       ...{
         host,
@@ -64,7 +68,7 @@ export function newServer(
     onStatus: (_, status) => states.push(status),
   });
   closers.push(() => pool.close());
-  return { pool, states };
+  return { pool, states, warnings };
 }
 
 export async function configOf(engine: Engine, image: TestImage, more: object = {}): Promise<BackendConfig> {

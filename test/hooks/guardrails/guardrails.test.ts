@@ -153,9 +153,10 @@ test("why something was refused is in the trace, and told to nobody else", async
   const recorder = {
     startSpan(name: string, attributes: object) {
       spans.push({ name, ...attributes });
-      const span = { set: () => span, end: () => {} };
+      const span = { set: () => span, recordEvent: () => span, end: () => {} };
       return span;
     },
+    recordEvent() {},
   };
   const hook = made(guardrails, { options: { input: bomb }, recorder });
   const { events } = await play({ say: "a bomb", hooks: [hook] });

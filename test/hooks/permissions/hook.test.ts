@@ -125,9 +125,10 @@ test("every decision is a span of the trace", async () => {
     startSpan(name, attributes) {
       const kept = { name, attributes, ended: 0 };
       spans.push(kept);
-      const span = { set: () => span, end: () => void kept.ended++ };
+      const span = { set: () => span, recordEvent: () => span, end: () => void kept.ended++ };
       return span;
     },
+    recordEvent() {},
   };
   const options = { rules: [{ deny: "execute", command_prefix: ["rm"], id: "no-rm" }] };
   await running(["rm x", "ls"], {}, { hooks: [made(permissions, { options, recorder })] });

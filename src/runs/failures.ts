@@ -1,0 +1,71 @@
+// What the log says of failures: one line each, where the failure ends or is turned into something else, with whose it
+// was and its cause. No line holds what was said or a secret.
+
+import { AppError } from "../core/errors.ts";
+import type { StreamEvent } from "../core/event.ts";
+import type { Failure } from "../core/run.ts";
+import type { Claim } from "../core/stores.ts";
+import { given } from "../lib/given.ts";
+
+export interface FailureLogger {
+  warn(details: object, message: string): void;
+  error(details: object, message: string): void;
+}
+
+export interface FailureLog {
+  /** What the run has failed with so far, if it has. */
+  readonly cause: AppError | undefined;
+  hear(failure: Failure): void;
+  /** To be called once the run's last event is written. */
+  ended(last: StreamEvent | undefined): void;
+}
+
+const SAYINGS = {
+  hook: "hook failed",
+  model: "model given up",
+  tool: "tool endpoint failed",
+} as const satisfies Record<Exclude<Failure["what"], "run">, string>;
+
+export function failureLog(logger: FailureLogger, claim: Claim): FailureLog {
+  let cause: AppError | undefined;
+  return {
+    get cause() {
+      return cause;
+    },
+    hear({ what, error, code, ...about }) {
+      if (what === "run") {
+        cause = AppError.from(error);
+        return;
+      }
+      const err = withoutFields(error);
+      const own = err instanceof AppError ? err.code : what === "hook" ? "hook_failed" : "internal";
+      logger.warn({ ...idsOf(claim), ...given(about), code: code ?? own, err }, SAYINGS[what]);
+    },
+    ended(last) {
+      if (last?.event === "error") logFailedRun(logger, claim, cause);
+      if (last?.event !== "done" || last.data.status !== "error") return;
+      logger.warn({ ...idsOf(claim), code: last.data.stop_reason }, "run ended at a limit");
+    },
+  };
+}
+
+export function logFailedRun(logger: FailureLogger, claim: Claim, error: unknown): void {
+  const err = AppError.from(error);
+  // The next process, or the client, tries again: nothing is broken.
+  const level = err.code === "shutting_down" ? "warn" : "error";
+  logger[level]({ ...idsOf(claim), code: err.code, err }, "run failed");
+}
+
+function idsOf({ lease, run }: Claim) {
+  const { tenant, user } = lease.owner;
+  const { id: run_id, thread_id, agent, attempt } = run;
+  return { run_id, thread_id, tenant, user, agent, attempt };
+}
+
+/** A logger writes all fields of an error, and those of another library's may hold keys. Of causes it writes the stack. */
+function withoutFields(error: unknown): Error {
+  if (error instanceof AppError) return error;
+  if (!(error instanceof Error)) return new Error(String(error));
+  const { name, message, stack = message, cause } = error;
+  return Object.assign(new Error(message, { cause }), { name, stack });
+}
