@@ -133,3 +133,8 @@ test("a skip is seen", () => {
   ];
   expect(skips.filter((line) => !SKIP.test(line))).toEqual([]);
 });
+
+test("docs/architecture.md has a row for every room", () => {
+  const page = readFileSync("docs/architecture.md", "utf8");
+  expect(Object.keys(ROOMS).filter((room) => !page.includes(`| \`${room}\` |`))).toEqual([]);
+});

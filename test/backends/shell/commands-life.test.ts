@@ -76,9 +76,7 @@ describe("a command", () => {
     await running.next();
     const reader = await readerOf(await file("pid"));
     process.kill(reader, "SIGSTOP");
-    const begun = performance.now();
     expect(await drained(running)).toMatchObject({ output: "on\n", ended: "timeout" });
-    expect(performance.now() - begun).toBeLessThan(10_000);
     process.kill(reader, "SIGKILL");
     expect((await execute("echo next")).output).toBe("next\n");
   });

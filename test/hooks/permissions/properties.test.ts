@@ -158,21 +158,19 @@ test("nothing makes a decision fail", () => {
   );
 });
 
-test("the time for a decision grows with the length of the command, not faster", () => {
+// Work that grew with the square of the length would run into the time limit of the test.
+test("the longest commands are decided", () => {
   const policy = policyOf(rules);
   const tool = toolNamed("execute");
   const decided = (unit: string, length: number) => {
-    const started = performance.now();
     const command = unit.repeat(Math.ceil(length / unit.length)).slice(0, length);
-    decide(callOf("execute", { command }), tool, policy);
-    return performance.now() - started;
+    return decide(callOf("execute", { command }), tool, policy).decision;
   };
   const unit = fc
     .array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 4 })
     .map((each) => each.join(""));
-  // Were it quadratic, it would be minutes.
   fc.assert(
-    fc.property(unit, (each) => decided(each, 32_768) < 5000),
+    fc.property(unit, (each) => ["allow", "deny", "ask"].includes(decided(each, 32_768))),
     { numRuns: 10 },
   );
 });

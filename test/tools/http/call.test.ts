@@ -112,12 +112,12 @@ describe("the end of a call", () => {
   ])("comes with the run's, at once, if its server %s", async (_, answered) => {
     const server = await httpServer(answered);
     const stop = new AbortController();
-    const calling = call(server.url, { tool: { idempotent: true }, input: { signal: stop.signal } });
+    // Nothing but the abort ends it within the time of a test.
+    const tool = { idempotent: true, timeout_ms: 300_000 };
+    const calling = call(server.url, { tool, input: { signal: stop.signal } });
     await expect.poll(() => server.heard).toHaveLength(1);
-    const aborted = performance.now();
     stop.abort();
     const { outcome, answer } = await calling;
-    expect(performance.now() - aborted).toBeLessThan(900); // a tool that does not answer is given up after 1000
     expect(outcome).toMatchObject({ status: "cancelled" });
     expect(answer?.error).toBe("Cancelled before it finished.");
     await expect.poll(() => server.open()).toBe(0);
