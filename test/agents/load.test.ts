@@ -277,17 +277,17 @@ test("reads no system prompt from outside the folder, from no file, and none tha
   const files = { "empty.md": " \n", "big.md": "x".repeat(256 * 1024 + 1), "folder/x.md": "x" };
   const problemOf = async (path: string) => {
     const file = await agentsFile(`agents: { a: { system_prompt: { file: ${path} } } }`, files);
-    await symlink("/etc/hostname", join(dirname(file), "link.md"));
+    await symlink("/etc/passwd", join(dirname(file), "link.md"));
     await symlink("/etc", join(dirname(file), "etc"));
     execFileSync("sh", ["-c", "mkfifo pipe.md"], { cwd: dirname(file) });
     const [problem = ""] = await problemsOf(loadAgents({ file, catalogue, env: {} }));
     return problem.replace("agents.yaml:1:16: agents.a.system_prompt: ", "");
   };
   const outside = (path: string) => `must lie below the folder of this file: \`${path}\` does not`;
-  expect(await problemOf("/etc/hostname")).toBe(outside("/etc/hostname"));
-  expect(await problemOf("../../../../../../etc/hostname")).toBe(outside("../../../../../../etc/hostname"));
+  expect(await problemOf("/etc/passwd")).toBe(outside("/etc/passwd"));
+  expect(await problemOf("../../../../../../etc/passwd")).toBe(outside("../../../../../../etc/passwd"));
   expect(await problemOf("link.md")).toBe(outside("link.md"));
-  expect(await problemOf("etc/hostname")).toBe(outside("etc/hostname"));
+  expect(await problemOf("etc/passwd")).toBe(outside("etc/passwd"));
   expect(await problemOf("..")).toBe(outside(".."));
   expect(await problemOf("folder")).toBe("must name a text file: `folder` is not a file");
   expect(await problemOf("pipe.md")).toBe("must name a text file: `pipe.md` is not a file");

@@ -127,10 +127,10 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
   test("removes a tree of any depth and of any modes, and staging itself", async () => {
     const { workdir, perl, backend } = await opened();
     const digger = `
-      for (let depth = 0; depth < 60; depth++) { fs.mkdirSync("d".repeat(200)); process.chdir("d".repeat(200)); }
-      fs.writeFileSync(Buffer.from([0x66, 0xff]), "x");
-      fs.chmodSync(".", 0o500);`;
-    const dug = await execute(backend, `mkdir deep && cd deep && '${process.execPath}' -e '${digger}'`);
+      for (1 .. 60) { mkdir "d" x 200 or die $!; chdir "d" x 200 or die $!; }
+      open my $file, ">", "f\\xff" or die $!;
+      chmod 0500, "." or die $!;`;
+    const dug = await execute(backend, `mkdir deep && cd deep && perl -e '${digger}'`);
     expect(dug).toMatchObject({ output: "", exitCode: 0 });
     await perl.remove("deep", signal);
     expect(await staged(workdir)).toEqual([]);
