@@ -11,7 +11,7 @@ const long = [
   "test/chaos/chaos.test.ts",
   "test/e2e/{redis-outage,replica-crashes,subagent-crashes}.test.ts",
   "test/http/fuzz.test.ts",
-  "test/stores/redis-{cluster,cuts,failover,large,trouble}.test.ts",
+  "test/stores/redis-{cluster,cuts,failover,large,replays,trouble}.test.ts",
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/hostile.test.ts",
 ];

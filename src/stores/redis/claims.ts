@@ -105,9 +105,9 @@ export function createClaims({ redis, due, writer, pages, limits }: Engine): Cla
     const { last } = (await pages.look(run)) ?? { last: 0 };
     let after: Cursor = { seq: Math.max(0, last - limits.eventsPerRun) };
     while (after.seq < last) {
-      const page = await pages.after(run, after);
-      entries.push(...page);
-      after = page.at(-1) ?? { seq: last };
+      const page = await pages.read(run, after);
+      entries.push(...(page?.entries ?? []));
+      after = page?.entries.at(-1) ?? { seq: last };
     }
     return entries;
   }

@@ -20,6 +20,8 @@ export interface Engine {
   readonly due: Due;
   readonly calls: RedisCalls;
   readonly pages: Pages;
+  /** The pages that viewers read. */
+  readonly replays: Pick<Pages, "read">;
   readonly feeds: Feeds;
   readonly writer: Writer;
   /** What scripts need to know to deliver what a run says. */

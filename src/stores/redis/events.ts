@@ -9,7 +9,7 @@ import type { Engine } from "./engine.ts";
 
 type Batches = AsyncGenerator<readonly LogEntry[], void, void>;
 
-export function redisEvents({ pages, feeds, writer }: Engine): EventLog {
+export function redisEvents({ pages, replays, feeds, writer }: Engine): EventLog {
   return {
     async append(lease, events) {
       return writer.append(lease, events);
@@ -28,7 +28,7 @@ export function redisEvents({ pages, feeds, writer }: Engine): EventLog {
     async *read(run, after, signal) {
       let cursor = cursorOf(after);
       for (let isFirst = true; !signal.aborted; isFirst = false) {
-        const page = await pages.read(run, cursor);
+        const page = await replays.read(run, cursor);
         if (!page) throw isFirst ? noSuchRun(run.run_id) : eventsExpired(cursor.seq);
         const { last, state, entries } = page;
         if (entries.length > 0 && !signal.aborted) yield entries;
@@ -52,7 +52,11 @@ export function redisEvents({ pages, feeds, writer }: Engine): EventLog {
   };
 
   function olderOf(run: RunKey) {
-    return (after: Cursor) => pages.after(run, after);
+    return async (after: Cursor) => {
+      const { entries = [] } = (await replays.read(run, after)) ?? {};
+      if (entries[0]?.seq !== after.seq + 1) throw eventsExpired(after.seq);
+      return entries;
+    };
   }
 }
 

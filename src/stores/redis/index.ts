@@ -25,6 +25,7 @@ import { createLifetime, quietly } from "./lifetime.ts";
 import { createPages } from "./pages.ts";
 import { redisQuotas } from "./quotas.ts";
 import { createRecorder } from "./record.ts";
+import { createReplays } from "./replays.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
 import { redisRuns } from "./runs.ts";
 import { redisSandboxes } from "./sandboxes.ts";
@@ -103,6 +104,7 @@ function assemble(
   const calls = createCalls(redis, hub, delivery);
   const due = createDue(redis, calls, limits.leaseMs);
   const pages = createPages(redis, limits, lifetime);
+  const replays = createReplays(pages, redis);
   const feeds = new Feeds(pages, hub, delivery);
   const recorder = createRecorder({ redis, replicas, limits, lifetime, due, delivery, feeds });
   const writer = new Writer(redis, recorder);
@@ -113,7 +115,19 @@ function assemble(
     quietly(nameOf(redis, SECRET, shared.secret));
   });
   let closed: Promise<void> | undefined;
-  const engine: Engine = { limits, redis, replicas, lifetime, due, calls, pages, feeds, writer, delivery };
+  const engine: Engine = {
+    limits,
+    redis,
+    replicas,
+    lifetime,
+    due,
+    calls,
+    pages,
+    replays,
+    feeds,
+    writer,
+    delivery,
+  };
   return {
     threads: redisThreads(engine),
     runs: redisRuns(engine),

@@ -3,7 +3,6 @@
 import type { Cursor, LogEntry, RunKey } from "../../core/stores.ts";
 import { firstBatch } from "../log.ts";
 import type { Limits } from "../options.ts";
-import { eventsExpired } from "../refusals.ts";
 import { assertSeen, type Held } from "../seen.ts";
 import type { Connection } from "./connection.ts";
 import { eventsKey, threadKeys, threadTag } from "./keys.ts";
@@ -38,28 +37,20 @@ export interface Pages {
   read(run: RunKey, after: Cursor): Promise<Page | undefined>;
   /** Where it stands. */
   look(run: RunKey): Promise<Stand | undefined>;
-  /** A batch of the entries after `after`, of which there are some. Throws `events_expired`. */
-  after(run: RunKey, after: Cursor): Promise<readonly LogEntry[]>;
 }
 
 export function createPages(redis: Connection, limits: Limits, lifetime: Lifetime): Pages {
   const { eventsPerRun: kept, eventRetentionMs } = limits;
   const retention = timeText(eventRetentionMs);
 
-  const pages: Pages = {
+  return {
     async read(run, after) {
       const found = await page(run, after.seq, ENTRIES);
       if (found) assertSeen(found.held, after);
       return found;
     },
     look: (run) => page(run, 0, 0),
-    async after(run, after) {
-      const { entries = [] } = (await pages.read(run, after)) ?? {};
-      if (entries.length === 0) throw eventsExpired(after.seq);
-      return entries;
-    },
   };
-  return pages;
 
   async function page(run: RunKey, after: number, count: number): Promise<Page | undefined> {
     const { owner, thread_id, run_id } = run;

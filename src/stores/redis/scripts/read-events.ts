@@ -1,5 +1,5 @@
 // Where a run's log stands, and a batch of what comes after an entry, at one moment. A batch ends once it has `count`
-// entries or so many bytes; its first row may begin before what was asked for.
+// entries or so many bytes, with the row that brings it there; its first row may begin before what was asked for.
 
 import { script } from "../script.ts";
 import { LIFE } from "./parts.ts";
@@ -58,12 +58,13 @@ if state ~= 'gone' and tonumber(count) > 0 and wanted <= last and wanted > last 
     local found = redis.call('XRANGE', events, from, '+', 'COUNT', step)
     from = found[step] and '(' .. found[step][1]
     for _, row in ipairs(found) do
+      if entries >= tonumber(count) or size >= tonumber(bytes) then break end
       entries, size = entries + row[2][2], size + #row[2][4]
       rows[#rows + 1], rows[#rows + 2] = row[1], row[2][4]
     end
-    -- As many more as are needed, if they are like those before.
+    -- As many more as are needed, if they are like those before; few, as they may be larger.
     local share = math.min((count - entries) / math.max(entries, 1), (bytes - size) / math.max(size, 1))
-    step = math.max(1, math.ceil(share * #rows / 2))
+    step = math.max(1, math.min(16, math.ceil(share * #rows / 2)))
   end
 end
 return { last, state, rows, life(), epoch, epochs }`,
