@@ -18,10 +18,19 @@ export type { AgentInternals, AgentLoop } from "./core/own-loop.ts";
 export { type Phase, phaseOf, trackPhase } from "./core/phase.ts";
 export { QuotaConfig } from "./core/quota-config.ts";
 export { createQuotas } from "./core/quotas.ts";
-export { append, patchState, type Run, type RunInput, registerTool, setState } from "./core/run.ts";
+export {
+  append,
+  type Failure,
+  patchState,
+  type Run,
+  type RunInput,
+  registerTool,
+  setState,
+} from "./core/run.ts";
 export type { Stores } from "./core/stores.ts";
 export { drain, type Stream } from "./core/stream.ts";
 export { defineTool, done, failed, interrupted, type Tool, type ToolResult } from "./core/tool.ts";
+export type { RunTrace, Span, TraceRecorder } from "./core/trace.ts";
 export { type ValueKey, valueKey } from "./core/values.ts";
 export type { Rule } from "./hooks/permissions/rule.ts";
 export { loadRules, saveRules } from "./hooks/permissions/rules-file.ts";

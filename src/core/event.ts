@@ -36,7 +36,14 @@ const RunStart = event(
 );
 const RunResumed = event("run_resumed", z.object({ attempt: z.int().positive() }));
 const MessageDiscard = event("message_discard", z.object({ message_id: z.string() }));
-const ModelStart = named("on_chat_model_start", z.object({ message_id: z.string(), model: z.string() }));
+const ModelStart = named(
+  "on_chat_model_start",
+  z.object({
+    message_id: z.string(),
+    model: z.string(),
+    message_count: z.int().optional().describe("How many messages the model is shown."),
+  }),
+);
 const ModelStream = z.object({
   event: z.literal("on_chat_model_stream"),
   path: stamp.path,

@@ -13,7 +13,8 @@ export async function* speak(request: ModelRequest, run: LiveRun): Stream<Comple
   const { model } = request;
   const id = newMessageId();
   run.offered = request.tools.map(({ name }) => name);
-  yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, model: model.name } };
+  const shown = { model: model.name, message_count: request.messages.length };
+  yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, ...shown } };
   try {
     const reply = yield* model.stream(request);
     const { stop_reason, usage } = reply;

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { ErrorShape, type EventName, type StreamEvent } from "../core/event.ts";
-import { Usage } from "../core/message.ts";
+import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
 import { firstChars } from "../lib/cut.ts";
 import { given } from "../lib/given.ts";
@@ -25,6 +25,10 @@ export const Span = z
     agent: z.string().optional(),
     tool: z.string().optional(),
     call_id: z.string().optional(),
+    message_count: z.int().optional().describe("How many messages the model was shown."),
+    content_length: z.int().optional().describe("Characters of the model's text."),
+    tool_calls_count: z.int().optional(),
+    tool_names: z.array(z.string()).optional().describe("The tools that the model called."),
     args: Preview,
     output: Preview,
     status: z.string().optional(),
@@ -46,7 +50,7 @@ export type Trace = z.infer<typeof Trace>;
 /** What a run that goes on has done so far. Throws `events_expired`. */
 export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
   const { last } = await log.bounds(run);
-  const trace: Mutable = { spans: [], is_whole: true, open: new Map() };
+  const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map() };
   // The log holds events as they were checked when they were made.
   for await (const { event, json } of logPart(log, run, { after: 0, last }))
     if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
@@ -56,11 +60,14 @@ export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
 const TOLD: ReadonlySet<EventName> = new Set([
   ...(["run_start", "on_chat_model_start", "on_chat_model_end", "message_discard", "done"] as const),
   ...(["on_tool_start", "on_tool_end", "on_subagent_start", "on_subagent_end", "error"] as const),
+  "on_message",
 ]);
 
 interface Mutable extends Trace {
   /** Those that go on, by place and kind. */
   readonly open: Map<string, Span>;
+  /** The model calls whose message has not been seen, by its id. */
+  readonly answers: Map<string, Span>;
 }
 
 function see(event: StreamEvent, trace: Mutable): void {
@@ -68,10 +75,25 @@ function see(event: StreamEvent, trace: Mutable): void {
   if (begun) begin(event, begun, trace);
   const ended = ending(event);
   if (ended) end(event, ended, trace);
+  if (event.event === "on_message") answer(event.data.message, trace);
+}
+
+/** What the model said is in its message: how much, and which tools it called. */
+function answer(message: Message, { answers }: Mutable): void {
+  const span = answers.get(message.id);
+  if (!span || message.role !== "assistant") return;
+  answers.delete(message.id);
+  const { content, tool_calls = [] } = message;
+  Object.assign(span, {
+    content_length: content.length,
+    tool_calls_count: tool_calls.length,
+    ...(tool_calls.length > 0 ? { tool_names: tool_calls.map(({ name }) => name) } : {}),
+    ...(content === "" ? {} : { output: preview(content) }),
+  });
 }
 
 function begin(event: StreamEvent, { kind, about }: Beginning, trace: Mutable): void {
-  const { spans, open } = trace;
+  const { spans, open, answers } = trace;
   trace.is_whole &&= spans.length < MAX_SPANS;
   if (!trace.is_whole) return;
   const parent = open.get(placeAround(event));
@@ -79,6 +101,7 @@ function begin(event: StreamEvent, { kind, about }: Beginning, trace: Mutable): 
   const span = { id, ...(parent ? { parent_id: parent.id } : {}), ...about, started_at: timeOf(event) };
   spans.push(span);
   open.set(keyOf(event.path, kind), span);
+  if (event.event === "on_chat_model_start") answers.set(event.data.message_id, span);
 }
 
 function end(event: StreamEvent, { kind, about }: Ending, { open }: Mutable): void {
@@ -109,7 +132,7 @@ function beginning(event: StreamEvent): Beginning | undefined {
       return { kind: "run", about: { name: "run", agent, model } };
     }
     case "on_chat_model_start":
-      return { kind: "llm", about: { name: "llm.call", model: event.data.model } };
+      return { kind: "llm", about: { name: "llm.call", ...modelCall(event.data) } };
     case "on_tool_start": {
       const { call_id, args } = event.data;
       const about = { tool: event.name, call_id, args: preview(JSON.stringify(args)) };
@@ -123,6 +146,11 @@ function beginning(event: StreamEvent): Beginning | undefined {
       return undefined;
   }
 }
+
+const modelCall = ({ model, message_count }: { model: string; message_count?: number | undefined }) => ({
+  model,
+  ...given({ message_count }),
+});
 
 interface Ending {
   readonly kind: string;

@@ -1,4 +1,7 @@
+import { pino } from "pino";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../src/core/tool.ts";
 import type { Span } from "../../src/runs/trace.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
@@ -17,6 +20,29 @@ async function traced(options: ServerOptions) {
 }
 
 const usage = { input_tokens: 7, output_tokens: 2, cache_read_tokens: 0, cache_write_tokens: 0 };
+
+test("hooks and tools record spans and events of their own in the trace of their run", async () => {
+  const lines: { msg: string; run_id?: string; [key: string]: unknown }[] = [];
+  const logger = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
+  const tool = defineTool({
+    ...{ name: "look_up", description: "", parameters: z.object({}) },
+    execute(_args, _call, run) {
+      run.trace?.recordEvent("cache.miss", { key: "a" });
+      run.trace?.startSpan("lookup").recordEvent("asked").end();
+      return "found";
+    },
+  });
+  const agents = `agents: { assistant: { model: "scripted:test", tools: [look_up] } }`;
+  const script = [{ call: [{ tool: "look_up" }] }, { say: "Done." }];
+  const { viewer } = await traced({ logger, tools: [tool], agents, script });
+  await viewer.ended();
+  const run_id = viewer.headers.get("location")?.split("/")[4];
+  const own = lines.filter(({ msg }) => msg === "cache.miss" || msg === "lookup");
+  expect(own).toEqual([
+    expect.objectContaining({ msg: "cache.miss", run_id, key: "a" }),
+    expect.objectContaining({ msg: "lookup", run_id, events: [expect.objectContaining({ event: "asked" })] }),
+  ]);
+});
 
 describe.each(["memory", "sqlite"])("the trace of a run, on %s", (store) => {
   const config = { store };
@@ -50,6 +76,25 @@ describe.each(["memory", "sqlite"])("the trace of a run, on %s", (store) => {
       expect(span.duration_ms).toBeGreaterThanOrEqual(0);
       if (span !== run) expect(span.parent_id).toBe(run?.id);
     }
+  });
+
+  test("has of a model call what it was shown, how much it said and which tools it called", async () => {
+    const { viewer, trace } = await traced({
+      config,
+      script: [
+        { say: "Let me see.", call: [{ tool: "ls", args: { path: "." } }, { tool: "nope" }] },
+        { say: "x".repeat(700) },
+      ],
+    });
+    await viewer.ended();
+    const [first, second] = (await trace()).filter(({ name }) => name === "llm.call");
+    expect(first).toMatchObject({
+      ...{ message_count: 1, content_length: 11, output: "Let me see." },
+      ...{ tool_calls_count: 2, tool_names: ["ls", "nope"] },
+    });
+    expect(second).toMatchObject({ message_count: 4, content_length: 700, tool_calls_count: 0 });
+    expect(second?.output).toBe("x".repeat(500));
+    expect(second).not.toHaveProperty("tool_names");
   });
 
   test("of a run that goes on tells what it did so far", async () => {

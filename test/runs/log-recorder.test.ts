@@ -1,5 +1,23 @@
 import { expect, test } from "vitest";
+import { runTrace } from "../../src/core/trace.ts";
 import { logRecorder } from "../../src/runs/log-recorder.ts";
+
+test("an event is in the line of its span, or a line of its own", () => {
+  const lines: unknown[] = [];
+  const recorder = logRecorder({ debug: (details, message) => void lines.push({ message, ...details }) });
+  const trace = runTrace(recorder, { run_id: "run_1", thread_id: "th_1" });
+  const span = trace.startSpan("cache", { key: "a" }).recordEvent("hit", { size: 3 });
+  trace.recordEvent("cleared", { keys: 2 });
+  span.end();
+  const ids = { run_id: "run_1", thread_id: "th_1" };
+  expect(lines).toEqual([
+    { message: "cleared", ...ids, keys: 2 },
+    {
+      ...{ message: "cache", ...ids, key: "a", duration_ms: expect.any(Number) },
+      events: [{ event: "hit", size: 3, after_ms: expect.any(Number) }],
+    },
+  ]);
+});
 
 test("a span is one line of the log, with all that it knows and how long it took", () => {
   const lines: unknown[] = [];
