@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import type { Thread } from "../../src/core/stores.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { needing } from "../support/needing.ts";
 import { NODE_ENV } from "../support/node.ts";
-import { startServer } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const AGENTS = `
@@ -112,6 +113,22 @@ test("several options are chosen with commas, yes and no with a letter", async (
   await say("All answered.", "");
   expect(await ended).toEqual([0, null]);
   expect(await resultsOn(url)).toEqual(["17", "no", "red, blue"]);
+});
+
+test("a server that goes away in the middle of a run is said to be away, and followed on when it is back", async () => {
+  const dir = await temporaryFolder();
+  const script = [{ say: "slow words", delay_ms: 600_000 }];
+  const first = await startServer({ script, dir, config: { store: "sqlite" } });
+  const { say, hear, ended } = chatting(first.url);
+  await say("> ", "go");
+  const status = async () => ((await (await fetch(`${first.url}/threads/t1`)).json()) as Thread).status;
+  await expect.poll(status, { timeout: 20_000 }).toBe("busy");
+  await first.app.close();
+  await hear("Trying again; Ctrl-C ends that.");
+  const config = { store: "sqlite", listen: { port: Number(new URL(first.url).port) } };
+  await startServer({ script: [{ say: "Back again." }], dir, config });
+  await say("Back again.", "");
+  expect(await ended).toEqual([0, null]);
 });
 
 test("what a model asks cannot hide what it is about", async () => {
