@@ -97,7 +97,14 @@ const OnState = event(
   }),
 );
 const OnInterrupt = event("on_interrupt", Interrupt);
-const OnResume = event("on_resume", z.object({ id: z.string(), decision: Answer.shape.decision }));
+const OnResume = event(
+  "on_resume",
+  z.object({
+    id: z.string(),
+    name: z.string().optional().describe("Of the tool."),
+    decision: Answer.shape.decision,
+  }),
+);
 const SubagentStart = event(
   "on_subagent_start",
   z.object({

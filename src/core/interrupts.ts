@@ -102,7 +102,8 @@ async function* answerTo(
   const isKnown = kept(run.state).has(id);
   const answer = isKnown ? (broughtTo(asked, run) ?? otherwise()) : undefined;
   if (answer) {
-    yield { event: "on_resume", data: { id, decision: answer.decision } } satisfies StreamEvent;
+    const data = { id, name: asked.name, decision: answer.decision };
+    yield { event: "on_resume", data } satisfies StreamEvent;
     yield* patchState(run, STATE_KEY, { [id]: { ...asked, answer } });
     return answer;
   }

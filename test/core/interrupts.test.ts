@@ -77,7 +77,9 @@ describe("what a subagent asks", () => {
 
     const second = await goOn(first, [tool], [{ id: "th_child:approval_a", decision: "approve" }]);
     expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
-    expect(dataOf(second.events, "on_resume")).toEqual([{ id: "th_child:approval_a", decision: "approve" }]);
+    expect(dataOf(second.events, "on_resume")).toEqual([
+      { id: "th_child:approval_a", name: "execute", decision: "approve" },
+    ]);
     expect(dataOf(second.events, "on_interrupt")).toEqual([other]);
 
     const third = await goOn(

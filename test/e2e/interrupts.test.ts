@@ -57,7 +57,7 @@ describe("a call that must be asked about", () => {
     const viewer = await resume({ id: asked?.id, decision: "approve" });
     const after = await viewer.ended();
     expect(checkGrammar(after)).toEqual([]);
-    expect(dataOf(after, "on_resume")).toEqual([{ id: asked?.id, decision: "approve" }]);
+    expect(dataOf(after, "on_resume")).toEqual([{ id: asked?.id, name: "execute", decision: "approve" }]);
     expect(dataOf(after, "on_tool_end").map(({ output }) => output)).toEqual(["asked\n[exit_code: 0]"]);
     expect(dataOf(after, "done")[0]?.status).toBe("success");
     expect(await open()).toEqual([]);
