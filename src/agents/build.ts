@@ -40,6 +40,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
   return {
     name: definition.name,
+    ...given({ description: definition.description }),
     model: catalogue.createModel(spec),
     system: definition.system,
     tools: chosenTools(definition.tools, [

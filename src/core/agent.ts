@@ -137,6 +137,7 @@ export interface BackendConfig {
 /** An agent ready to run, made for one run. */
 export interface Agent {
   readonly name: string;
+  readonly description?: string;
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly tools: readonly Tool[];

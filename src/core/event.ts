@@ -113,6 +113,7 @@ const SubagentStart = event(
     agent: z.string(),
     name: z.string(),
     prefix: z.string().optional().describe("The agent's mark, for display."),
+    parent: z.string().optional().describe("What the agent is called that gave it the task."),
     thread_id: z.string(),
     run_id: z.string(),
   }),

@@ -123,6 +123,7 @@ async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun)
 }
 
 async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
+  run.step++;
   const tools = shownTools(agent, run).map(({ name, description, parameters }) => ({
     name,
     description,

@@ -22,6 +22,8 @@ interface RunIdentity {
   /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
   readonly signal: AbortSignal;
   readonly settings: ModelSettings;
+  /** What clients have written on the thread, as it was when the run began. */
+  readonly threadMetadata?: Readonly<Record<string, string | number | boolean>>;
   readonly backend?: Backend;
   /** Of a run that works for another one. */
   readonly lineage?: Lineage;
@@ -51,6 +53,10 @@ export interface Failure {
 export interface Run extends RunIdentity {
   /** The name of the agent at work. */
   readonly agent: string;
+  /** Of the agent at work. */
+  readonly description?: string;
+  /** Which model call of this attempt the run is at, from 1; 0 before the first. */
+  readonly step: number;
   /** The thread, whole, as it is now. Grows by `append` only. */
   readonly messages: readonly Message[];
   /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
@@ -93,18 +99,20 @@ export interface LiveRun extends Run {
   readonly without: ReadonlySet<string>;
   /** The names of the tools that the model was shown last. */
   offered: readonly string[];
+  step: number;
   usage: Usage;
   onFailure(failure: Failure): void;
 }
 
 export interface RunningAgent {
   readonly name: string;
+  readonly description?: string;
   readonly interrupts: InterruptPolicy;
   readonly without?: ReadonlySet<string>;
 }
 
-export function liveRun(input: RunInput, { name, interrupts, without }: RunningAgent): LiveRun {
-  const { id, threadId, owner, attempt, signal, settings, backend, lineage, trace } = input;
+export function liveRun(input: RunInput, { name, description, interrupts, without }: RunningAgent): LiveRun {
+  const { id, threadId, owner, attempt, signal, settings, threadMetadata, backend, lineage, trace } = input;
   return {
     ...{ id, threadId, owner, attempt, signal, settings, agent: name, interrupts },
     interruptRequested: () => input.interruptRequested(),
@@ -117,7 +125,8 @@ export function liveRun(input: RunInput, { name, interrupts, without }: RunningA
     offered: [],
     answers: input.answers ?? [],
     usage: input.usage,
-    ...given({ backend, lineage, trace }),
+    step: 0,
+    ...given({ description, threadMetadata, backend, lineage, trace }),
   };
 }
 

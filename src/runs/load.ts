@@ -46,8 +46,9 @@ export async function load(
     const backend = definition.backend && (await backends.get(owner, definition.backend));
     return { lineage, definition, backend };
   });
-  const [stored, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
+  const [stored, thread, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
     stores.threads.messages(owner, thread_id),
+    stores.threads.get(owner, thread_id),
     known,
     placed,
     services.tenantTools?.(owner, run.agent),
@@ -75,7 +76,8 @@ export async function load(
     begun: new Set(open.filter((id) => !isToCome(id) && (!isWhole || begun.includes(id)))),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
-    ...given({ backend, lineage, trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }) }),
+    ...given({ backend, lineage, threadMetadata: thread?.metadata }),
+    ...given({ trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }) }),
   };
   return {
     agent,

@@ -20,14 +20,18 @@ test("a tool is told whose run it works for, which the model is not shown", asyn
   });
   await play({
     tools: [look],
-    input: { threadId: "t1", lineage: lineage("coder-1") },
+    description: "Looks around",
+    input: { threadId: "t1", lineage: lineage("coder-1"), threadMetadata: { ticket: 7 } },
     script(request, turn) {
       requests.push(request);
       return turn === 0 ? { call: [{ tool: "look", id: "c1", args: { at: "x" } }] } : { say: "ok" };
     },
   });
   expect(runs).toMatchObject([
-    { agent: "test", threadId: "t1", owner: { tenant: "acme", user: "ada" }, lineage: { name: "coder-1" } },
+    {
+      ...{ agent: "test", description: "Looks around", step: 1, threadMetadata: { ticket: 7 } },
+      ...{ threadId: "t1", owner: { tenant: "acme", user: "ada" }, lineage: { name: "coder-1" } },
+    },
   ]);
   expect(requests[0]?.tools).toMatchObject([{ parameters: { properties: { at: {} }, required: ["at"] } }]);
   expect(JSON.stringify(requests[0]?.tools)).not.toMatch(/acme|ada|t1/);

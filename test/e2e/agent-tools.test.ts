@@ -3,7 +3,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import type { ModelRequest } from "../../src/core/model.ts";
+import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
@@ -70,6 +72,29 @@ test("a run may say whether its model calls tools, and what is no choice is refu
   const refused = await run("sometimes");
   expect(refused.status).toBe(400);
   expect(await refused.text()).toContain("tool_choice: must be `auto`, or `none`, or `required`, or a map");
+});
+
+test("a tool knows its agent, its step and what clients have written on the thread", async () => {
+  const known: unknown[] = [];
+  const look = defineTool({
+    ...{ name: "look", description: "Looks.", parameters: z.object({}) },
+    execute(_args, _call, { agent, description, step, threadMetadata }) {
+      known.push({ agent, description, step, threadMetadata });
+      return "seen";
+    },
+  });
+  const { url } = await startServer({
+    agents: "agents: { helper: { model: 'scripted:test', description: Helps, tools: [look] } }",
+    tools: [look],
+    script: [{ call: [{ tool: "look" }] }, { call: [{ tool: "look" }] }, { say: "ok" }],
+  });
+  await send(`${url}/threads`, "POST", { id: "t1", metadata: { ticket: 7 } });
+  await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
+  const seen = { agent: "helper", description: "Helps", threadMetadata: { ticket: 7 } };
+  expect(known).toEqual([
+    { ...seen, step: 1 },
+    { ...seen, step: 2 },
+  ]);
 });
 
 const team = (lead: string, coder: string) => `

@@ -47,7 +47,7 @@ describe("a task that is given to another agent", () => {
       }),
     });
     const [started] = dataOf(events, "on_subagent_start");
-    expect(started).toMatchObject({ agent: "coder", name: "coder-refactor-1" });
+    expect(started).toMatchObject({ agent: "coder", name: "coder-refactor-1", parent: "lead" });
     expect(dataOf(events, "on_subagent_end")).toMatchObject([
       { status: "completed", summary: "Cut in two." },
     ]);

@@ -20,6 +20,7 @@ export interface Play {
   model?: Model;
   tools?: readonly Tool[];
   hooks?: readonly Hook[];
+  description?: string;
   system?: Agent["system"];
   maxIterations?: number;
   /** The text of the user's message, or nothing for a resume. */
@@ -49,7 +50,7 @@ export async function play(play: Play): Promise<Played> {
     tools: play.tools ?? [],
     hooks: play.hooks ?? [],
     maxIterations: play.maxIterations ?? AgentFields.shape.max_iterations.parse(undefined),
-    ...given({ interrupts: play.interrupts }),
+    ...given({ description: play.description, interrupts: play.interrupts }),
   };
   const record = async (event: StreamEvent) => {
     if (event.event === "on_message") messages.push(event.data.message);

@@ -48,7 +48,7 @@ export async function* attend(team: Team, attended: Attended, run: Run): Stream<
       if (child.status === "running" || child.run_id !== record.id) {
         child = { ...child, run_id: record.id, status: "running" };
         yield* keepChildren(run, [child]);
-        yield started(team, attended, record);
+        yield started(team, attended, record, run);
         open = record;
         const heard = yield* follow({ ...attended, ...team, record, background: child.background }, run);
         const ending = heard.ending ?? (await endingOf(team, record, run));
@@ -129,12 +129,14 @@ function started(
   { subagents }: Team,
   { call, id, child }: Attended,
   { id: run_id, thread_id }: RunRecord,
+  run: Run,
 ): StreamEvent {
+  const parent = run.lineage?.name ?? run.agent;
   const { agent, name } = child;
   const prefix = subagents.describe([agent])[0]?.prefix;
   return {
     event: "on_subagent_start",
-    data: { id, call_id: call.id, agent, name, ...given({ prefix }), thread_id, run_id },
+    data: { id, call_id: call.id, agent, name, ...given({ prefix }), parent, thread_id, run_id },
   };
 }
 
