@@ -4,7 +4,7 @@
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { messageOf } from "../core/errors.ts";
-import type { HookDefinition } from "../core/hook.ts";
+import type { HookDefinition, UserMay } from "../core/hook.ts";
 import { check, type Fault } from "../lib/check.ts";
 import { given } from "../lib/given.ts";
 import { globMatcher } from "../lib/glob.ts";
@@ -101,7 +101,7 @@ export const told = (misfits: readonly Misfit[]): string =>
   misfits.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 
 /** The hooks that users may change, and how far. */
-export function changeable(hooks: readonly HookDefinition[]): Record<string, "switch" | "configure"> {
+export function changeable(hooks: readonly HookDefinition[]): Record<string, UserMay> {
   return Object.fromEntries(hooks.flatMap(({ name, userMay }) => (userMay ? [[name, userMay]] : [])));
 }
 
@@ -123,6 +123,8 @@ function hookSetting(
   if (!hook) return fault(path, `there is no hook \`${name}\`${didYouMean(name, open)}`);
   if (!hook.userMay) return fault(path, `is not for users to change; use one of ${open.join(", ")}`);
   if (setting === false) return { value: false };
+  if (hook.userMay === "disable")
+    return fault(path, "may only be switched off by users: write false, or null to take that back");
   if (typeof setting === "object" && hook.userMay === "switch")
     return fault(path, "may be switched by users and no more: write true or false");
   const options = { ...asOptions(own[name]), ...asOptions(setting) };

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
+import type { UserMay } from "../core/hook.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";
 import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";
@@ -44,8 +45,8 @@ export interface AgentRegistry {
   list(): readonly AgentInfo[];
   /** An agent as a user sees it who has changed this of it, and what of that does not fit. Throws `not_found`. */
   seenWith(name: string, user: unknown): { readonly agent: AgentInfo; readonly ignored: readonly Misfit[] };
-  /** The hooks that users may change: whether they are on, or their options as well. */
-  changeable(): Readonly<Record<string, "switch" | "configure">>;
+  /** The hooks that users may change, and how far. */
+  changeable(): Readonly<Record<string, UserMay>>;
   /** Throws `invalid_request` for a model that a run may not ask for. */
   checkModel(definition: AgentDefinition, model: string): void;
   /** An agent for one run of `definition`, which may be older than the last `reload`. */

@@ -1,6 +1,6 @@
 // Hooks: everything added around an agent. One list, composed as an onion, the first outermost.
 
-import type { z } from "zod";
+import { z } from "zod";
 import type { AgentDefinition, ModelSpec, Outcome } from "./agent.ts";
 import type { Backend } from "./backend.ts";
 import type { ItemStore } from "./items.ts";
@@ -66,6 +66,10 @@ export interface HookServices {
   createModel(spec: ModelSpec): Model;
 }
 
+/** Switch it off; switch it off and on; give it options, too. */
+export const UserMay = z.enum(["disable", "switch", "configure"]);
+export type UserMay = z.infer<typeof UserMay>;
+
 /** How a hook is known to the configuration. */
 export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** Its key under `hooks:` in agents.yaml. */
@@ -76,10 +80,10 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** The same for those that it cannot do without: `tools:` does not leave them out. */
   readonly fixedTools?: readonly string[];
   /**
-   * What users may change of it for runs of their own: whether it is on, or its options as well. Without it nothing, as
+   * What users may change of it for runs of their own: that it is on, whether it is on, or its options as well. Without it nothing, as
    * befits what protects the operator, the tenant or other users, or gives an agent tools.
    */
-  readonly userMay?: "switch" | "configure";
+  readonly userMay?: UserMay;
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;
   create(options: z.output<S>, services: HookServices): Hook;

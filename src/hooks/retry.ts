@@ -22,6 +22,7 @@ const LONGEST_WAIT_MS = 60_000;
 
 export const retry = defineHook({
   name: "retry",
+  userMay: "disable",
   options: Options,
   activeByDefault: () => true,
   create(options) {

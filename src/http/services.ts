@@ -7,6 +7,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import type { ApiKeyStore } from "../core/api-keys.ts";
 import type { AuthConfig } from "../core/auth-config.ts";
 import type { BackendPool } from "../core/backend.ts";
+import type { UserMay } from "../core/hook.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Stores } from "../core/stores.ts";
 import type { AgentSource } from "../runs/drive.ts";
@@ -25,7 +26,7 @@ export interface HttpServices {
     /** An agent as a user sees it who has changed this of it, and what of that does not fit. Throws `not_found`. */
     seenWith(name: string, user: unknown): { readonly agent: AgentInfo; readonly ignored: readonly Misfit[] };
     /** The hooks that users may change. */
-    changeable(): Readonly<Record<string, "switch" | "configure">>;
+    changeable(): Readonly<Record<string, UserMay>>;
     /** Whether the server itself has a tool of that name. */
     isReserved(name: string): boolean;
     readonly build: AgentSource["build"];

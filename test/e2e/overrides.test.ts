@@ -142,8 +142,8 @@ describe("a change", () => {
   });
 
   test.each([
-    ...["permissions", "guardrails", "budgets", "metering", "tracing", "timeout", "retry", "loop_detection"],
-    ...["filesystem", "eviction"],
+    ...["permissions", "guardrails", "budgets", "metering", "tracing", "timeout", "loop_detection"],
+    ...["eviction", "subagents"],
   ])("never reaches %s, which protects others than the user", async (name) => {
     const { change, hooksOf, send } = await serve();
     const before = await hooksOf();
@@ -155,6 +155,20 @@ describe("a change", () => {
     const { body } = await send("GET", "/agents/helper/overrides");
     expect(body.changeable).not.toHaveProperty(name);
     expect(body.changeable).toMatchObject({ todos: "switch", summarization: "configure" });
+  });
+
+  test.each(["filesystem", "retry"])("may switch %s off, and only off", async (name) => {
+    const { change, hooksOf, run, offered } = await serve();
+    for (const setting of [true, {}]) {
+      const { status, body } = await change({ hooks: { [name]: setting } });
+      expect([status, body.detail]).toEqual([400, expect.stringContaining("may only be switched off")]);
+    }
+    expect((await change({ hooks: { [name]: false } })).status).toBe(200);
+    expect(await hooksOf()).not.toContain(name);
+    await run();
+    expect(offered()?.includes("read_file")).toBe(name !== "filesystem");
+    await change({ hooks: { [name]: null } });
+    expect(await hooksOf()).toContain(name);
   });
 
   test("of an agent without a backend brings no skills", async () => {

@@ -10,6 +10,7 @@ import { fileSchemas } from "../../src/agents/schema.ts";
 import { BackendOptions, backends } from "../../src/backends/index.ts";
 import { ServerConfig } from "../../src/config/server.ts";
 import { ModelConfig } from "../../src/core/agent.ts";
+import type { UserMay } from "../../src/core/hook.ts";
 import { hooks } from "../../src/hooks/index.ts";
 import { parseDuration } from "../../src/lib/duration.ts";
 import { Turn } from "../../src/models/scripted.ts";
@@ -40,11 +41,11 @@ function defaultsOf(options: z.ZodType): [string, unknown][] {
 }
 
 test("the hooks that users may change are those that say so", () => {
-  const [switched, configured] = rows("docs/configuration.md", "## What users may change")
+  const [disabled, switched, configured] = rows("docs/configuration.md", "## What users may change")
     .slice(2)
     .map(([, cell = ""]) => firstNames([[cell]]).toSorted());
-  const named = (how: "switch" | "configure") =>
-    hooks.filter(({ userMay }) => userMay === how).map(({ name }) => name);
+  const named = (how: UserMay) => hooks.filter(({ userMay }) => userMay === how).map(({ name }) => name);
+  expect(disabled).toEqual(named("disable").toSorted());
   expect(switched).toEqual(named("switch").toSorted());
   expect(configured).toEqual(named("configure").toSorted());
 });

@@ -9,6 +9,7 @@ import { glob, grep, ls } from "./search.ts";
 
 export const filesystem = defineHook({
   name: "filesystem",
+  userMay: "disable",
   tools: ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "execute"],
   options: z.strictObject({}),
   activeByDefault: (agent) => agent.backend !== undefined,

@@ -5,6 +5,7 @@ import { changeOverrides, forgetOverrides, keptOverrides } from "../../agents/ke
 import { Misfit, Overrides, OverridesPatch, told } from "../../agents/overrides.ts";
 import { AgentInfo } from "../../agents/registry.ts";
 import { AppError } from "../../core/errors.ts";
+import { UserMay } from "../../core/hook.ts";
 import type { Owner } from "../../core/ids.ts";
 import { mergePatch } from "../../lib/merge-patch.ts";
 import { ownerOf } from "../auth/guard.ts";
@@ -14,8 +15,8 @@ import type { App } from "../validation.ts";
 const OwnChanges = Overrides.extend({
   ignored: z.array(Misfit).describe("What does not fit the agent any more, with what would."),
   changeable: z
-    .record(z.string(), z.enum(["switch", "configure"]))
-    .describe("The hooks that may be changed: whether they are on, or their options as well."),
+    .record(z.string(), UserMay)
+    .describe("The hooks that may be changed: switched off, switched off and on, or given options as well."),
 }).meta({ id: "AgentOverrides" });
 
 export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpServices): void {
