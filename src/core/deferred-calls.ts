@@ -5,6 +5,45 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Owner } from "./ids.ts";
 
+/**
+ * `sent`: no answer yet, the result may be the answer. `accepted`: it comes later. `delivered`: it came. `left`: the
+ * thread has a stand-in for the result and goes on; the result may still come. `late`: it came then.
+ */
+export const CallState = z.enum(["sent", "accepted", "delivered", "left", "late"]);
+export type CallState = z.infer<typeof CallState>;
+/** `gone`: nothing is kept of it. */
+type NextState = CallState | "gone";
+
+type Changes = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
+
+/** What happens to calls, and the state that follows. It changes nothing in a state that is not named. */
+const CHANGES = {
+  accept: { sent: "accepted" },
+  deliver: { sent: "delivered", accepted: "delivered", left: "late" },
+  leave: { sent: "left", accepted: "left" },
+  close: { sent: "gone", accepted: "gone", left: "gone" },
+  // Of calls whose stand-in is in the thread the result is a message of its own, wherever the thread begins again.
+  rewind: { sent: "gone", accepted: "gone", delivered: "gone" },
+} as const satisfies Changes;
+export type CallChange = keyof typeof CHANGES;
+
+/** The state after a change; undefined when it changes nothing. A `deliver` after `expires_at` is refused before this. */
+export function stateAfter(change: CallChange, state: CallState): NextState | undefined {
+  return (CHANGES as Changes)[change]?.[state];
+}
+
+/** All that a change does, for stores that carry it out elsewhere. */
+export const movesOf = (change: CallChange): [from: CallState, to: NextState][] =>
+  CallState.options.flatMap((from) => {
+    const to = stateAfter(change, from);
+    return to ? [[from, to] as [CallState, NextState]] : [];
+  });
+
+/** Its thread can go on because of it: the result is there. */
+export const hasResult = (state: CallState) => state === "delivered" || state === "late";
+/** Its thread must be looked after when its time is up. */
+export const isAwaited = (state: CallState) => state === "accepted" || state === "left";
+
 /** Of one thread. */
 export const MAX_DEFERRED_CALLS = 100;
 
@@ -15,13 +54,12 @@ export const DeferredCall = z.object({
   call_id: z.string(),
   /** The tool's name. */
   tool: z.string(),
-  /** The SHA-256 of the token in the address, in hex. The token itself is kept nowhere. */
+  /** The SHA-256 of the token in the address, in hex. The token itself is not kept. */
   token_hash: z.string(),
   /** When nothing has come by then, nothing will. */
   expires_at: z.iso.datetime(),
-  /** `sent`: no answer yet, the result may be the answer. `accepted`: it comes later. `delivered`: it came. */
-  state: z.enum(["sent", "accepted", "delivered"]),
-  /** Once delivered: `{result}` or `{error}`, as it came. */
+  state: CallState,
+  /** Once `delivered` or `late`: `{result}` or `{error}`, as it came. */
   reply: z.record(z.string(), z.unknown()).optional(),
 });
 export type DeferredCall = z.infer<typeof DeferredCall>;
@@ -34,7 +72,7 @@ export const tokenHash = (token: string) => createHash("sha256").update(token).d
 /** Names a call. */
 export type CallKey = Pick<DeferredCall, "owner" | "thread_id" | "call_id">;
 
-/** A thread that can go on: each of these calls was delivered, or was accepted and its time is up. */
+/** A thread that can go on: each of these calls has its result, or is awaited and its time is up. */
 export interface DueCalls {
   readonly owner: Owner;
   readonly thread_id: string;
@@ -55,11 +93,21 @@ export interface DeferredCallStore {
   /** `sent` becomes `accepted`. Returns it as it is then: `delivered`, when the result was faster. */
   accept(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * Keeps the result, once. Nothing for a token that there is not, that has expired, or that was used: one answer
-   * for all three.
+   * To be called before the thread gets a stand-in for the result. Returns it as it is then: `delivered`, when the result
+   * was faster and belongs into the thread; else `left`, and a result that comes from then on is `late`.
+   */
+  leave(key: CallKey): Promise<DeferredCall | undefined>;
+  /**
+   * To be called before the thread gets an answer after which no result is taken. Returns the call when its result was
+   * faster; else it is forgotten.
+   */
+  close(key: CallKey): Promise<DeferredCall | undefined>;
+  /**
+   * Keeps the result, once. Returns the call, `delivered` or `late`. Nothing for a token that there is not, that has
+   * expired, or that was used: one answer for all three.
    */
   deliver(tokenHash: string, reply: Record<string, unknown>): Promise<DeferredCall | undefined>;
-  /** The call has its answer in the thread, or will never have one. */
+  /** The call has its result in the thread, or will never have one. */
   forget(key: CallKey): Promise<void>;
   /**
    * Threads that can go on and on which no run is active or waits: `limit` at most, one of each tenant in turn, those

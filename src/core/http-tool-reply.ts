@@ -1,9 +1,9 @@
 // What a tool's server says of a call: at once, at the end of a stream, or later. `{result}` or `{error}`, any JSON.
 
-import { done, failed, type ToolResult } from "./tool.ts";
+import { type DoneResult, done, failed } from "./tool.ts";
 
 /** Nothing when it is neither. Text stays as it is, everything else becomes JSON. */
-export function replyResult(reply: unknown): ToolResult | undefined {
+export function replyResult(reply: unknown): DoneResult | undefined {
   if (typeof reply !== "object" || reply === null || Array.isArray(reply)) return undefined;
   const result: unknown = Object.hasOwn(reply, "result") ? Reflect.get(reply, "result") : undefined;
   const error: unknown = Object.hasOwn(reply, "error") ? Reflect.get(reply, "error") : undefined;

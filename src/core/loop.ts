@@ -17,7 +17,15 @@ import { hasCalledTools, unanswered, unknownTo } from "./messages.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { registerHookTools, shownTools } from "./offer.ts";
 import { type LoopParts, runOwnLoop } from "./own-loop.ts";
-import { append, type LiveRun, liveRun, type RunInput, registerTool, reportFailure } from "./run.ts";
+import {
+  append,
+  type LiveRun,
+  liveRun,
+  type RunInput,
+  registerTool,
+  reportFailure,
+  type StandIn,
+} from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
 import { type Eventually, type Stream, toStream } from "./stream.ts";
 import { inOrder, instanceBlock } from "./system-order.ts";
@@ -51,7 +59,11 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     outcome = outcomeOf(error, run.signal);
   }
   if ("error" in outcome) run.onFailure({ what: "run", error: outcome.error });
-  if (outcome.status !== "interrupted") yield* answerOpenCalls(run, whyNotRun(outcome), input);
+  if (outcome.status !== "interrupted")
+    yield* answerOpenCalls(run, input, {
+      reason: whyNotRun(outcome),
+      isGivenUp: outcome.status === "cancelled",
+    });
   yield* afterAgent(agent, run, outcome);
   yield closing(run, outcome);
   return outcome;
@@ -59,7 +71,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
 
 async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Outcome> {
   const callModel = modelOnion(agent, run);
-  const callTool = toolOnion(agent, run, input.begun);
+  const callTool = toolOnion(agent, run, input);
   const limit = agent.maxIterations || Number.POSITIVE_INFINITY;
 
   for (let iteration = 0; ; iteration++) {
@@ -89,9 +101,9 @@ function partsOf(agent: Agent, run: LiveRun, input: RunInput): LoopParts {
   return {
     ...{ agent, run, input },
     callModel: modelOnion(agent, run),
-    callTool: toolOnion(agent, run, input.begun),
+    callTool: toolOnion(agent, run, input),
     prepare: () => prepare(agent, run),
-    answer: (calls, reason) => answerCalls(calls, () => reason, run),
+    answer: (calls, reason) => answerCalls(calls, run, { reasonFor: () => reason, input, isGivenUp: false }),
   };
 }
 
@@ -99,7 +111,8 @@ function partsOf(agent: Agent, run: LiveRun, input: RunInput): LoopParts {
 async function* receive(run: LiveRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   if (news.length > 0) {
-    yield* answerOpenCalls(run, "Interrupted: a new message came before this call was run.", begin);
+    const reason = "Interrupted: a new message came before this call was run.";
+    yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
     yield* forgetInterrupts(run);
   }
   yield* append(run, ...news);
@@ -154,7 +167,7 @@ function modelOnion(agent: Agent, run: LiveRun): CallModel {
   return compose<ModelRequest, Stream<Completion>, LiveRun>(layers, ask, run);
 }
 
-function toolOnion(agent: Agent, run: LiveRun, begun: ReadonlySet<string>): CallTool {
+function toolOnion(agent: Agent, run: LiveRun, { begun, standIn }: RunInput): CallTool {
   const { core, layer } = blaming<ToolRequest, ToolResult, LiveRun>((hook, error, { call, signal }) => {
     // It becomes the call's result: nobody else is told whose it was.
     if (!signal.aborted && !endsTheRun(error))
@@ -165,14 +178,17 @@ function toolOnion(agent: Agent, run: LiveRun, begun: ReadonlySet<string>): Call
     (hook) => hook.wrapToolCall && layer(hook.name, hook.wrapToolCall.bind(hook)),
   );
   const execute = core((request) =>
-    mayRepeat(request, begun) ? executeTool(request, run) : toStream(OUTCOME_UNKNOWN),
+    mayRepeat(request, begun) ? executeTool(request, run) : toStream(unknownOutcome(request, standIn)),
   );
   return compose<ToolRequest, Stream<ToolResult>, LiveRun>(layers, execute, run);
 }
 
-const UNKNOWN =
+export const OUTCOME_UNKNOWN =
   "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
-const OUTCOME_UNKNOWN = failed(UNKNOWN);
+
+async function unknownOutcome({ call }: ToolRequest, standIn: StandIn | undefined): Promise<ToolResult> {
+  return (await standIn?.(call, { isGivenUp: false })) ?? failed(OUTCOME_UNKNOWN);
+}
 
 /** After a crash a call that had begun is run again only if a second time does no harm. */
 function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boolean {
@@ -180,16 +196,31 @@ function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boo
 }
 
 /** Whatever ends a run, no call is left without a result. Of one that an earlier attempt has begun nobody can tell. */
-async function* answerOpenCalls(run: LiveRun, reason: string, { begun }: RunInput): Stream<void> {
-  yield* answerCalls(unanswered(run.messages), ({ id }) => (begun.has(id) ? UNKNOWN : reason), run);
+async function* answerOpenCalls(
+  run: LiveRun,
+  input: RunInput,
+  { reason, isGivenUp }: { reason: string; isGivenUp: boolean },
+): Stream<void> {
+  const reasonFor = ({ id }: ToolCall) => (input.begun.has(id) ? OUTCOME_UNKNOWN : reason);
+  yield* answerCalls(unanswered(run.messages), run, { reasonFor, input, isGivenUp });
+}
+
+interface Answering {
+  reasonFor(call: ToolCall): string;
+  readonly input: RunInput;
+  /** No result of theirs is taken from then on. */
+  readonly isGivenUp: boolean;
 }
 
 async function* answerCalls(
   calls: readonly ToolCall[],
-  reasonFor: (call: ToolCall) => string,
   run: LiveRun,
+  { reasonFor, input, isGivenUp }: Answering,
 ): Stream<void> {
-  yield* append(run, ...calls.map((call) => toolMessage(call, "", reasonFor(call))));
+  for (const call of calls) {
+    const { output, error } = (await input.standIn?.(call, { isGivenUp })) ?? failed(reasonFor(call));
+    yield* append(run, toolMessage(call, output, error));
+  }
   yield* settleInterrupts(
     run,
     calls.map(({ id }) => id),

@@ -5,11 +5,11 @@ import type { Backend } from "./backend.ts";
 import type { StreamEvent } from "./event.ts";
 import { newRunId, type Owner } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
-import { addUsage, type Message, NO_USAGE, type Usage, type UserMessage } from "./message.ts";
+import { addUsage, type Message, NO_USAGE, type ToolCall, type Usage, type UserMessage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Stream } from "./stream.ts";
 import type { Lineage } from "./subagents.ts";
-import type { Tool } from "./tool.ts";
+import type { DoneResult, Tool } from "./tool.ts";
 import type { RunTrace } from "./trace.ts";
 import { createValues, type Values } from "./values.ts";
 
@@ -84,11 +84,22 @@ export interface RunInput extends RunIdentity {
   readonly usage: Usage;
   /** Calls that an earlier attempt had begun and not finished. */
   readonly begun: ReadonlySet<string>;
+  /** Absent: no call's result comes from outside. */
+  readonly standIn?: StandIn;
   /** Messages sent to the run while it works. May return the same ones again. */
   inbox(): Promise<readonly UserMessage[]>;
   /** Called once for each failure, before the event that tells of it. Must not throw. */
   onFailure?(failure: Failure): void;
 }
+
+/**
+ * What the thread gets in place of a result that comes from outside, when it does not wait for it; undefined for any other
+ * call. `isGivenUp`: from then on no result is taken; otherwise one that comes is a message of its own.
+ */
+export type StandIn = (
+  call: ToolCall,
+  how: { readonly isGivenUp: boolean },
+) => Promise<DoneResult | undefined>;
 
 /** The loop's own copy of a run: the same object that hooks see, with the parts that grow. */
 export interface LiveRun extends Run {

@@ -105,7 +105,7 @@ export interface NewRun {
   readonly resumes?: string;
   /**
    * The id of a message: this one and all after it are forgotten as the run is accepted, and so are the thread's calls
-   * whose results come later. Only on a thread that is free (else `thread_busy`, whatever `whenBusy`) and that has it
+   * that wait for results, but not those that it has left. Only on a thread that is free (else `thread_busy`, whatever `whenBusy`) and that has it
    * (else `invalid_request`).
    */
   readonly rewind_to?: string;

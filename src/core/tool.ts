@@ -30,8 +30,10 @@ export type ToolResult =
   | { readonly status: "done"; readonly output: Content; readonly error?: string; readonly endsRun?: true }
   | { readonly status: "interrupted" };
 
-export const done = (output: Content): ToolResult => ({ status: "done", output });
-export const failed = (error: string, output: Content = ""): ToolResult => ({
+export type DoneResult = Extract<ToolResult, { status: "done" }>;
+
+export const done = (output: Content): DoneResult => ({ status: "done", output });
+export const failed = (error: string, output: Content = ""): DoneResult => ({
   status: "done",
   output,
   error,

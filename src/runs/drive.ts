@@ -12,12 +12,12 @@ import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { keep } from "../core/kept.ts";
 import { runAgent } from "../core/loop.ts";
-import { toolMessage, type Usage } from "../core/message.ts";
+import { type Message, type ToolCall, toolMessage, type Usage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Claim, RunRecord, RunRequest, Stores } from "../core/stores.ts";
 import type { Subagents } from "../core/subagents.ts";
-import type { Tool } from "../core/tool.ts";
+import { failed, type Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { announceEnd, announceStart } from "./announce.ts";
 import { followAsked } from "./asked.ts";
@@ -25,6 +25,7 @@ import { type FailureLogger, failureLog } from "./failures.ts";
 import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
 import { load } from "./load.ts";
 import { keptOptions } from "./options.ts";
+import { standIns } from "./stand-ins.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
 /** Where runs find their agents. */
@@ -170,7 +171,7 @@ async function writeFailure(claim: Claim, services: DriveServices, error: ErrorI
   const { openings, usage } = await leftovers(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
   const { status, outcome, end } = lastWords(request, error, usage);
-  const results = unanswered(messages).map((call) => toolMessage(call, "", outcome));
+  const results = await answersTo(unanswered(messages), claim, services.stores, outcome);
   await createWriter(events, lease).write(
     ...start,
     ...openings.toReversed().map((opening) => failedEnd(opening, error)),
@@ -180,6 +181,23 @@ async function writeFailure(claim: Claim, services: DriveServices, error: ErrorI
     end,
   );
   announceEnd(services.stores.bus, lease.owner, run, status);
+}
+
+/** To calls that the run leaves open as it fails. */
+async function answersTo(
+  calls: readonly ToolCall[],
+  { lease: { owner, thread_id }, request }: Claim,
+  { deferredCalls: store }: Stores,
+  outcome: string,
+): Promise<Message[]> {
+  const standIn = standIns({ store, thread: { owner, thread_id } });
+  const answers: Message[] = [];
+  for (const call of calls) {
+    const found = await standIn(call, { isGivenUp: request.cancel ?? false });
+    const { output, error } = found ?? failed(outcome);
+    answers.push(toolMessage(call, output, error));
+  }
+  return answers;
 }
 
 /** One that only cancels what waits needs nothing that could have failed. */

@@ -3,6 +3,7 @@
 import { keptOverrides } from "../agents/kept-overrides.ts";
 import type { Agent, AgentDefinition } from "../core/agent.ts";
 import { clientTool, createClientTools } from "../core/client-tools.ts";
+import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { openInterrupts } from "../core/interrupts.ts";
 import { Message } from "../core/message.ts";
@@ -18,6 +19,7 @@ import { EXPIRY } from "./asked.ts";
 import type { AgentSource, Control, DriveServices } from "./drive.ts";
 import type { Leftovers } from "./leftovers.ts";
 import { optionsOf, type RunOptions } from "./options.ts";
+import { standIns } from "./stand-ins.ts";
 
 export interface Loaded {
   readonly agent: Agent;
@@ -58,6 +60,8 @@ export async function load(
   const state = new Map(Object.entries(slots));
   const open = unanswered(messages).map(({ id }) => id);
   const later = await deferredOf(stores, lease, open);
+  // What is kept of these goes once their answers are in the thread.
+  const settled = new Set(later.keys());
   const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
   // One that was only noted for its expiry has begun once there was an answer.
   const isToCome = (id: string) => later.has(id) && (later.get(id) !== EXPIRY || asked.has(id));
@@ -74,6 +78,14 @@ export async function load(
     answers: request.answers ?? [],
     // Where the log does not tell, every call that has no result may have begun. A finished one's id may come again.
     begun: new Set(open.filter((id) => !isToCome(id) && (!isWhole || begun.includes(id)))),
+    standIn: standIns({
+      store: stores.deferredCalls,
+      thread: { owner, thread_id },
+      onAnswer({ call_id, state }) {
+        if (state === "delivered") settled.add(call_id);
+        else settled.delete(call_id);
+      },
+    }),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
     ...given({ backend, lineage, threadMetadata: thread?.metadata }),
@@ -84,7 +96,7 @@ export async function load(
     input,
     options,
     async forgetDelivered(message) {
-      if (message.role !== "tool" || !later.has(message.tool_call_id)) return;
+      if (message.role !== "tool" || !settled.has(message.tool_call_id)) return;
       // The result is in the thread: where this fails, whoever looks after deferred calls finds it over.
       await stores.deferredCalls.forget({ owner, thread_id, call_id: message.tool_call_id }).catch(() => {});
     },
@@ -122,6 +134,8 @@ function isThere(agents: AgentSource, definition: AgentDefinition, model: string
   }
 }
 
+const isWaitedFor = ({ state }: DeferredCall) => state === "accepted" || state === "delivered";
+
 /** The calls whose result comes later, or has come, with their tools: they are not begun again, whatever the log says. */
 async function deferredOf(
   { deferredCalls }: Stores,
@@ -129,7 +143,7 @@ async function deferredOf(
   calls: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const found = await Promise.all(calls.map((call_id) => deferredCalls.get({ owner, thread_id, call_id })));
-  return new Map(found.flatMap((call) => (call && call.state !== "sent" ? [[call.call_id, call.tool]] : [])));
+  return new Map(found.flatMap((call) => (call && isWaitedFor(call) ? [[call.call_id, call.tool]] : [])));
 }
 
 /** Those that came with the run, and those whose result is waited for: a page may bring it without defining them again. */

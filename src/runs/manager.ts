@@ -23,7 +23,7 @@ import { offeredTools } from "./offered.ts";
 import { openOn } from "./resume.ts";
 import { createStarts, type ResumeRun, type StartRun, type Starts } from "./starts.ts";
 import { createSubagents } from "./subagents.ts";
-import { wakeThreads } from "./waking.ts";
+import { tellRunning, wakeThreads } from "./waking.ts";
 
 export type { StartRun } from "./starts.ts";
 
@@ -179,16 +179,30 @@ export class RunManager {
     );
   }
 
+  /**
+   * Takes the result of a call, under the hash of its token, and goes on with its thread. False when no call takes it;
+   * otherwise the result reaches the thread, in this process or another.
+   */
+  async deliver(tokenHash: string, reply: Record<string, unknown>): Promise<boolean> {
+    const call = await this.#stores.deferredCalls.deliver(tokenHash, reply);
+    if (!call) return false;
+    await tellRunning(this.#stores, [call]);
+    void this.wake();
+    return true;
+  }
+
   /** Goes on with threads for which results have come, or will not come any more. Never throws. */
   async wake(): Promise<void> {
     if (!this.isOpen) return;
-    const start = { messages: [], settings: {}, metadata: {}, on_busy: "reject" } as const;
-    const resume = async (owner: Owner, thread_id: string) => {
-      const [last] = (await this.#stores.runs.list(owner, thread_id, { limit: 1 })).items;
-      const resumes = last?.status === "interrupted" ? last.id : undefined;
-      return this.start(owner, { thread_id, ...start, ...given({ resumes }) });
-    };
-    await wakeThreads({ stores: this.#stores, logger: this.#logger, resume });
+    const start = { settings: {}, metadata: {}, on_busy: "reject" } as const;
+    await wakeThreads({
+      ...{ stores: this.#stores, logger: this.#logger },
+      start: async (owner, thread_id, messages) => {
+        const [last] = (await this.#stores.runs.list(owner, thread_id, { limit: 1 })).items;
+        const resumes = messages.length === 0 && last?.status === "interrupted" ? last.id : undefined;
+        return this.start(owner, { ...start, thread_id, messages, ...given({ resumes }) });
+      },
+    });
   }
 
   /** As the executor does. */

@@ -28,6 +28,21 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
+    test("are found once a call that was left has its result, or its time is up", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
+        const [left, late] = [newCall("left"), newCall("late")];
+        for (const call of [left, late]) {
+          await calls.open(call);
+          await calls.leave(keyOf(call));
+        }
+        expect(await calls.due(10)).toEqual([]);
+        await calls.deliver(late.token_hash, reply(1));
+        expect(await calls.due(10)).toEqual([due("late")]);
+        await calls.forget(keyOf(late));
+        advance(30 * MINUTE);
+        expect(await calls.due(10)).toEqual([due("left")]);
+      }));
+
     test("are given to one who asks, and to somebody again after a lease until the calls are forgotten", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const call = newCall("a");

@@ -104,6 +104,64 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
+    test("that is left takes its result late, once, however often it is left", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        for (const isAccepted of [false, true]) {
+          const call = newCall(`c${isAccepted}`);
+          await calls.open(call);
+          if (isAccepted) await calls.accept(keyOf(call));
+          for (const _ of upTo(2)) expect(await calls.leave(keyOf(call))).toEqual({ ...call, state: "left" });
+          expect(await calls.accept(keyOf(call))).toEqual({ ...call, state: "left" });
+          const late = { ...call, state: "late", reply: reply(1) };
+          expect(await calls.deliver(call.token_hash, reply(1))).toEqual(late);
+          expect(await calls.deliver(call.token_hash, reply(2))).toBeUndefined();
+          expect(await calls.leave(keyOf(call))).toEqual(late);
+          expect(await calls.close(keyOf(call))).toEqual(late);
+          expect(await calls.get(keyOf(call))).toEqual(late);
+        }
+        expect(await calls.leave(keyOf(newCall("unknown")))).toBeUndefined();
+      }));
+
+    test("that is closed takes no result; one that came before is the caller's", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const [sent, accepted, left, delivered] = ["sent", "accepted", "left", "delivered"].map((id) =>
+          newCall(id),
+        );
+        if (!sent || !accepted || !left || !delivered) return;
+        for (const call of [sent, accepted, left, delivered]) await calls.open(call);
+        await calls.accept(keyOf(accepted));
+        await calls.leave(keyOf(left));
+        await calls.deliver(delivered.token_hash, reply(1));
+        for (const call of [sent, accepted, left]) {
+          for (const _ of upTo(2)) expect(await calls.close(keyOf(call))).toBeUndefined();
+          expect(await calls.get(keyOf(call))).toBeUndefined();
+          expect(await calls.deliver(call.token_hash, reply(2))).toBeUndefined();
+        }
+        expect(await calls.close(keyOf(delivered))).toEqual({
+          ...delivered,
+          state: "delivered",
+          reply: reply(1),
+        });
+      }));
+
+    test.each(["leave", "close"] as const)("loses no result that is taken while it comes to: %s", (how) =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        for (const n of upTo(20)) {
+          const call = newCall(`c${n}`);
+          await calls.open(call);
+          await calls.accept(keyOf(call));
+          const settled = () => calls[how](keyOf(call));
+          const delivered = () => calls.deliver(call.token_hash, reply(n));
+          const [a, b] = await Promise.all(n % 2 ? [settled(), delivered()] : [delivered(), settled()]);
+          const [seen, taken] = n % 2 ? [a, b] : [b, a];
+          // The thread has it in the call's place, or it is still to come, or its sender knows that it came too late.
+          if (taken?.state === "delivered") expect(seen).toEqual(taken);
+          else if (taken) expect([seen?.state, taken.state]).toEqual(["left", "late"]);
+          else expect([how, seen]).toEqual(["close", undefined]);
+        }
+      }),
+    );
+
     test("has nothing to do with a token that nobody gave out", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         await calls.open(newCall("a"));

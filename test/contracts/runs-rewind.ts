@@ -104,6 +104,19 @@ export function rewindContract(open: Open): void {
         expect(await stores.deferredCalls.deliver(call.token_hash, reply("late"))).toBeUndefined();
       }));
 
+    test("keep the calls that the thread has left, with results that have come", () =>
+      inWorld(open, async ({ stores: { deferredCalls: calls, ...stores } }) => {
+        const [, second = ""] = await told({ ...stores, deferredCalls: calls }, 2);
+        const [left, late, delivered] = [newCall("left"), newCall("late"), newCall("delivered")];
+        for (const call of [left, late, delivered]) await calls.open(call);
+        for (const call of [left, late]) await calls.leave(keyOf(call));
+        for (const call of [late, delivered]) await calls.deliver(call.token_hash, reply(call.call_id));
+        await begin({ ...stores, deferredCalls: calls }, { rewind_to: second });
+        expect(await calls.get(keyOf(late))).toEqual({ ...late, state: "late", reply: reply("late") });
+        expect(await calls.deliver(left.token_hash, reply(1))).toMatchObject({ state: "late" });
+        expect(await calls.get(keyOf(delivered))).toBeUndefined();
+      }));
+
     test("may forget everything, or the last message only", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await told(stores, 3);

@@ -22,10 +22,7 @@ const Delivered = z
   .describe("`{result}` or `{error}`, as in the answer to a call.")
   .meta({ id: "ToolResult" });
 
-export function toolRoutes(
-  app: App,
-  { stores: { httpTools, deferredCalls }, agents, runs }: RouteServices,
-): void {
+export function toolRoutes(app: App, { stores: { httpTools }, agents, runs }: RouteServices): void {
   const tags = ["tools"];
 
   app.get(
@@ -79,7 +76,7 @@ export function toolRoutes(
       schema: {
         summary: "Deliver the result of a call that was answered with 202",
         description:
-          "Once, at the address that came with the call. Takes no credentials: the address is secret.",
+          "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, when the conversation has gone on without it, as a message of its own. 404: no call takes it.",
         tags,
         params: TokenParams,
         body: Delivered,
@@ -89,9 +86,11 @@ export function toolRoutes(
     async (request, reply) => {
       if (!replyResult(request.body))
         throw new AppError("invalid_request", "Invalid body: give `result`, or `error`.");
-      const call = await deferredCalls.deliver(tokenHash(request.params.token), request.body);
-      if (!call) throw new AppError("not_found", "There is no call that waits for a result at this address.");
-      void runs.wake();
+      if (!(await runs.deliver(tokenHash(request.params.token), request.body)))
+        throw new AppError(
+          "not_found",
+          "No call takes a result at this address: it was used, has expired, or the call has its answer.",
+        );
       return reply.code(204).send(null);
     },
   );

@@ -1,5 +1,6 @@
 // What a thread in memory holds: its messages and its state, weighed with every change.
 
+import { stateAfter } from "../../core/deferred-calls.ts";
 import type { Message } from "../../core/message.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
@@ -57,7 +58,8 @@ export function placeOf(thread: ThreadEntry | undefined, messageId: string): num
 export function rewind(book: Book, thread: ThreadEntry, place: number): void {
   const gone = thread.messages.splice(place);
   thread.messageCount = thread.messages.length;
-  book.forgetCalls(thread);
+  for (const entry of [...(thread.deferred?.values() ?? [])])
+    if (stateAfter("rewind", entry.call.state) === "gone") book.forgetCall(entry);
   weighContent(book, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
 }
 

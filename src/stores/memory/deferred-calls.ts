@@ -1,11 +1,15 @@
 // Calls whose results come later, in memory.
 
 import {
+  type CallChange,
   type CallKey,
   type DeferredCall,
   type DeferredCallStore,
   type DueCalls,
+  hasResult,
+  isAwaited,
   MAX_DEFERRED_CALLS,
+  stateAfter,
 } from "../../core/deferred-calls.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
 import { noSuchThread, tooManyDeferredCalls } from "../refusals.ts";
@@ -18,7 +22,7 @@ export function memoryDeferredCalls(book: Book): DeferredCallStore {
     book.find(owner, thread_id)?.deferred?.get(call_id);
   const isOver = ({ expires_at }: DeferredCall) => Date.parse(expires_at) <= now();
   const canGoOn = ({ call }: DeferredEntry) =>
-    call.state === "delivered" || (call.state === "accepted" && isOver(call));
+    hasResult(call.state) || (isAwaited(call.state) && isOver(call));
 
   return {
     async open(call) {
@@ -37,18 +41,24 @@ export function memoryDeferredCalls(book: Book): DeferredCallStore {
     },
 
     async accept(key) {
-      const found = find(key);
-      if (found?.call.state !== "sent") return copyOf(found);
-      const { thread, call } = found;
-      return keep(thread, { ...call, state: "accepted" }, Date.parse(call.expires_at));
+      return change(find(key), "accept");
+    },
+
+    async leave(key) {
+      return change(find(key), "leave");
+    },
+
+    async close(key) {
+      return change(find(key), "close");
     },
 
     async deliver(tokenHash, reply) {
       const found = book.findCall(tokenHash);
-      if (!found || found.call.state === "delivered" || isOver(found.call)) return undefined;
+      const state = found && stateAfter("deliver", found.call.state);
+      if (!state || state === "gone" || isOver(found.call)) return undefined;
       const { thread, call } = found;
       book.makeRoom(thread);
-      return keep(thread, { ...call, state: "delivered", reply: jsonCopy(reply) }, now());
+      return keep(thread, { ...call, state, reply: jsonCopy(reply) }, now());
     },
 
     async forget(key) {
@@ -62,6 +72,16 @@ export function memoryDeferredCalls(book: Book): DeferredCallStore {
       return inTurn(dueThreads()).slice(0, limit).map(give);
     },
   };
+
+  /** Returns the call as it is then. */
+  function change(found: DeferredEntry | undefined, by: CallChange): DeferredCall | undefined {
+    const state = found && stateAfter(by, found.call.state);
+    if (!state) return copyOf(found);
+    const { thread, call } = found;
+    if (state !== "gone") return keep(thread, { ...call, state }, Date.parse(call.expires_at));
+    book.forgetCall(found);
+    return undefined;
+  }
 
   function keep(thread: ThreadEntry, call: DeferredCall, dueAt: number | undefined): DeferredCall {
     book.keepCall({ thread, call, bytes: Buffer.byteLength(JSON.stringify(call)), dueAt });

@@ -6,12 +6,17 @@
 // and again for at once when it was delivered.
 
 import {
+  type CallChange,
   type CallKey,
+  CallState,
   type DeferredCall,
   type DeferredCallStore,
   type DueCalls,
+  hasResult,
+  isAwaited,
   MAX_DEFERRED_CALLS,
   type NewDeferredCall,
+  stateAfter,
 } from "../../core/deferred-calls.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { noSuchThread, tooManyDeferredCalls } from "../refusals.ts";
@@ -20,8 +25,8 @@ import { DEFERRED, tenantTag, threadIdOf, threadKeys, threadTag, tokenKey } from
 import { quietly } from "./lifetime.ts";
 import { createNotes, type Note } from "./notes.ts";
 import { ownerOf } from "./records.ts";
-import { acceptCall } from "./scripts/accept-call.ts";
-import type { CallReply } from "./scripts/call-parts.ts";
+import { type CallReply, movesText } from "./scripts/call-parts.ts";
+import { changeCall } from "./scripts/change-call.ts";
 import { deliverCall } from "./scripts/deliver-call.ts";
 import { dropToken } from "./scripts/drop-token.ts";
 import { dueCalls } from "./scripts/due-calls.ts";
@@ -33,6 +38,9 @@ import { readToken } from "./scripts/read-token.ts";
 
 /** Clocks differ, and whoever delivered may ask again. */
 const TOKEN_RESERVE_MS = 60_000;
+/** Between blanks. */
+const statesThat = (fits: (state: CallState) => boolean) => ` ${CallState.options.filter(fits).join(" ")} `;
+const DUE = { with_result: statesThat(hasResult), awaited: statesThat(isAwaited) };
 /** Threads that are looked at at once. */
 const AT_ONCE = 32;
 
@@ -58,22 +66,19 @@ export function redisDeferredCalls({ redis, lifetime, limits }: Engine): Deferre
 
     get,
 
-    async accept(key) {
-      const found = await get(key);
-      if (found?.state !== "sent") return found;
-      const wait = Math.max(Date.parse(found.expires_at) - now(), leaseMs);
-      await notes.note(tenantTag(key.owner), threadTag(key.owner, key.thread_id), wait);
-      return callOf(await redis.run(acceptCall, keysOf(key), { call: key.call_id }));
-    },
+    accept: (key) => awaited(key, "accept"),
+    leave: (key) => awaited(key, "leave"),
+    close: (key) => change(key, "close"),
 
     async deliver(tokenHash, reply) {
-      const text = await redis.run(readToken, { token: tokenKey(tokenHash) }, {});
-      if (text === null) return undefined;
+      const place = await redis.run(readToken, { token: tokenKey(tokenHash) }, {});
+      if (place === null) return undefined;
       // Only `open` writes these.
-      const [tenant, thread, call] = JSON.parse(text) as Place;
+      const [tenant, thread, call] = JSON.parse(place) as Place;
       await notes.note(tenant, thread, leaseMs);
-      const args = { call, token: tokenHash, by: randomId(), reply: JSON.stringify(reply) };
-      const delivered = callOf(await redis.run(deliverCall, threadKeys(thread), args));
+      const args = { call, token: tokenHash, by: randomId(), moves: movesText("deliver") };
+      const text = JSON.stringify(reply);
+      const delivered = callOf(await redis.run(deliverCall, threadKeys(thread), { ...args, reply: text }));
       if (!delivered) return undefined;
       lifetime.renew(delivered.owner, delivered.thread_id);
       // When that cannot be said, it is found a lease later.
@@ -83,7 +88,7 @@ export function redisDeferredCalls({ redis, lifetime, limits }: Engine): Deferre
 
     async forget(key) {
       const token = await redis.run(forgetCall, keysOf(key), { call: key.call_id });
-      if (token !== null) quietly(redis.run(dropToken, { token: tokenKey(token) }, {}));
+      if (token !== null) forgetToken(token);
     },
 
     async due(limit) {
@@ -106,9 +111,30 @@ export function redisDeferredCalls({ redis, lifetime, limits }: Engine): Deferre
     return callOf(await redis.run(readCall, keysOf(key), { call: key.call_id }));
   }
 
+  /** The thread is to be looked after when the call's time is up, whatever becomes of this process. */
+  async function awaited(key: CallKey, by: "accept" | "leave"): Promise<DeferredCall | undefined> {
+    const found = await get(key);
+    if (!found || !stateAfter(by, found.state)) return found;
+    const wait = Math.max(Date.parse(found.expires_at) - now(), leaseMs);
+    await notes.note(tenantTag(key.owner), threadTag(key.owner, key.thread_id), wait);
+    return change(key, by);
+  }
+
+  /** Returns the call as it is then. */
+  async function change(key: CallKey, by: CallChange): Promise<DeferredCall | undefined> {
+    const changed = await redis.run(changeCall, keysOf(key), { call: key.call_id, moves: movesText(by) });
+    if (typeof changed !== "string") return callOf(changed);
+    forgetToken(changed);
+    return undefined;
+  }
+
+  function forgetToken(token: string): void {
+    quietly(redis.run(dropToken, { token: tokenKey(token) }, {}));
+  }
+
   /** One that is busy, or can go on, is picked again after a lease. */
   async function look(picked: Note): Promise<DueCalls | undefined> {
-    const found = await redis.run(dueCalls, threadKeys(picked.thread), {});
+    const found = await redis.run(dueCalls, threadKeys(picked.thread), DUE);
     if (!found) return undefined;
     const [owner, call_ids, next] = found;
     if (owner !== null && call_ids.length > 0)

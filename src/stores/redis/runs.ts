@@ -32,6 +32,7 @@ import { quietly, timeText } from "./lifetime.ts";
 import { inboxOf, type Made, ownerText, runOf } from "./records.ts";
 import { rowsOf } from "./rows.ts";
 import { begunRun } from "./scripts/begun-run.ts";
+import { movesText } from "./scripts/call-parts.ts";
 import { findRun } from "./scripts/find-run.ts";
 import { inspectLease } from "./scripts/inspect-lease.ts";
 import { knownRun } from "./scripts/known-run.ts";
@@ -198,7 +199,7 @@ export function redisRuns(engine: Engine): RunStore {
   ): Promise<StartReply> {
     quietly(lifetime.list(owner, run.thread_id));
     const when = { when_free: whenFree, when_busy: whenBusy, length: queueRoom(queueLength, whenBusy) };
-    const args = { ...argsOf(owner, run), ...when, lease_ms, by: randomId() };
+    const args = { ...argsOf(owner, run), ...when, lease_ms, by: randomId(), moves: movesText("rewind") };
     const rewound = run.rewind_to === undefined ? [] : [run.rewind_to];
     const reply = await redis.run(startRun, keysOf(owner, run.thread_id), args, rewound);
     if (reply[0] === "claimed" || reply[0] === "queued") await replicas.confirm();

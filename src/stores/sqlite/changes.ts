@@ -1,5 +1,6 @@
 // What events mean, as changes of the tables.
 
+import { movesOf } from "../../core/deferred-calls.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread, RunStatus } from "../../core/stores.ts";
@@ -11,6 +12,11 @@ import type { RowKey, ThreadKey } from "./keys.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
+
+/** The states of calls that go with what a thread forgets. */
+const REWOUND = movesOf("rewind")
+  .map(([from]) => `'${from}'`)
+  .join(", ");
 
 /** Busy while a run is active or waits, else what the last one left behind. */
 const STATUS = `CASE WHEN
@@ -46,7 +52,7 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   const forgetFrom = database.query(`
     DELETE FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
       SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`);
-  const forgetCalls = database.query(`DELETE FROM deferred_calls WHERE ${THREAD}`);
+  const forgetCalls = database.query(`DELETE FROM deferred_calls WHERE ${THREAD} AND state IN (${REWOUND})`);
   const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
   const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
   const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);

@@ -1,10 +1,15 @@
 // Calls whose results come later, in the file.
 
 import {
+  type CallChange,
   type CallKey,
+  CallState,
   type DeferredCall,
   type DeferredCallStore,
+  hasResult,
+  isAwaited,
   MAX_DEFERRED_CALLS,
+  stateAfter,
 } from "../../core/deferred-calls.ts";
 import { noSuchThread, tooManyDeferredCalls } from "../refusals.ts";
 import type { Engine } from "./engine.ts";
@@ -27,7 +32,7 @@ const COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, rep
 const IN_THREAD = "owner = ? AND thread_id = ?";
 const CALL = `${IN_THREAD} AND call_id = ?`;
 /** Takes the time. */
-const IS_DUE = "(state = 'delivered' OR state = 'accepted' AND expires_at <= ?)";
+const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): DeferredCallStore {
   const { now, leaseMs } = limits;
@@ -43,13 +48,12 @@ export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): Def
   const insert = database.query(
     `INSERT INTO deferred_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 'sent', NULL, ?)`,
   );
-  const accept = database.query(
-    `UPDATE deferred_calls SET state = 'accepted', due_at = expires_at WHERE ${CALL} AND state = 'sent'`,
+  const setState = database.query(`UPDATE deferred_calls SET state = ?, due_at = expires_at WHERE ${CALL}`);
+  const setReply = database.query<CallRow>(`
+    UPDATE deferred_calls SET state = ?, reply = ?, due_at = ? WHERE token_hash = ? RETURNING ${COLUMNS}`);
+  const selectByToken = database.query<CallRow>(
+    `SELECT ${COLUMNS} FROM deferred_calls WHERE token_hash = ? AND expires_at > ?`,
   );
-  const deliver = database.query(`
-    UPDATE deferred_calls SET state = 'delivered', reply = ?, due_at = ?
-    WHERE token_hash = ? AND state <> 'delivered' AND expires_at > ?`);
-  const selectByToken = database.query<CallRow>(`SELECT ${COLUMNS} FROM deferred_calls WHERE token_hash = ?`);
   const selectDue = database.query<Pick<CallRow, "owner" | "thread_id">>(`
     SELECT owner, thread_id FROM (
       SELECT owner, thread_id, min(due_at) AS due,
@@ -85,23 +89,18 @@ export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): Def
       return callOf(database.read(() => select.get(...names)));
     },
 
-    async accept(key) {
-      const names = keyOf(key);
-      lifetime.visit(names[0], names[1]);
-      const row = database.write("durable", () => {
-        accept.run(...names);
-        return select.get(...names);
-      });
-      return callOf(row);
-    },
+    accept: (key) => change(key, "accept"),
+    leave: (key) => change(key, "leave"),
+    close: (key) => change(key, "close"),
 
     async deliver(tokenHash, reply) {
-      const call = database.read(() => selectByToken.get(tokenHash));
+      const call = database.read(() => selectByToken.get(tokenHash, now()));
       if (!call) return undefined;
       lifetime.visit(call.owner, call.thread_id);
       const row = database.write("durable", () => {
-        const delivered = deliver.run(JSON.stringify(reply), now(), tokenHash, now());
-        return delivered > 0 ? selectByToken.get(tokenHash) : undefined;
+        const found = selectByToken.get(tokenHash, now());
+        const state = found && stateAfter("deliver", found.state);
+        return state && setReply.get(state, JSON.stringify(reply), now(), tokenHash);
       });
       return callOf(row);
     },
@@ -120,6 +119,29 @@ export function sqliteDeferredCalls({ database, lifetime, limits }: Engine): Def
       );
     },
   };
+
+  /** Returns the call as it is then. */
+  async function change(key: CallKey, by: CallChange): Promise<DeferredCall | undefined> {
+    const names = keyOf(key);
+    lifetime.visit(names[0], names[1]);
+    const row = database.write("durable", () => {
+      const found = select.get(...names);
+      const state = found && stateAfter(by, found.state);
+      if (!state) return found;
+      if (state === "gone") remove.run(...names);
+      else setState.run(state, ...names);
+      return state === "gone" ? undefined : { ...found, state };
+    });
+    return callOf(row);
+  }
+}
+
+/** As SQL has them. */
+function statesThat(fits: (state: CallState) => boolean): string {
+  return CallState.options
+    .filter(fits)
+    .map((state) => `'${state}'`)
+    .join(", ");
 }
 
 const keyOf = ({ owner, thread_id, call_id }: CallKey) => [ownerText(owner), thread_id, call_id] as const;

@@ -1,22 +1,29 @@
 // Results that come later: what a call's server needs to deliver one, and what is known of one that was asked for
 // before.
 //
-// An address is good for one result of one call. Its token is random, and only its hash is kept, so that whoever
-// reads the store can deliver nothing.
+// An address is good for one result of one call. Its token is made from the tool's secret, and only its hash is kept with
+// the call, so that whoever reads what is kept of calls can deliver nothing, and a call that is sent again after a crash
+// has the address that it had before.
 
-import { type CallKey, type DeferredCallStore, tokenHash } from "../../core/deferred-calls.ts";
-import { replyResult } from "../../core/http-tool-reply.ts";
+import { createHmac } from "node:crypto";
+import {
+  type CallKey,
+  type DeferredCall,
+  type DeferredCallStore,
+  tokenHash,
+} from "../../core/deferred-calls.ts";
+import { deliveredResult } from "../../core/delivered-result.ts";
+import type { HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/run.ts";
 import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
-import { randomId } from "../../lib/random-id.ts";
 import type { Delivery } from "./request.ts";
 
 /** How long a result may be on its way. */
 const PATIENCE_MS = 24 * 3_600_000;
 
 export interface Deferral {
-  readonly store: Pick<DeferredCallStore, "open" | "get" | "accept" | "forget">;
+  readonly store: Pick<DeferredCallStore, "open" | "get" | "accept" | "close">;
   /** The address of one token: what the outside reaches this server by. */
   urlOf(token: string): string;
 }
@@ -29,36 +36,50 @@ export interface DeferredResult {
   open(): Promise<Delivery>;
   /** The server said "later". */
   accept(): Promise<ToolResult>;
-  /** The call has its result. */
-  forget(): Promise<void>;
+  /** The call has another answer: no result is taken from then on. Returns the one that was delivered before. */
+  close(): Promise<ToolResult | undefined>;
 }
 
-export function deferredResult({ store, urlOf }: Deferral, call: ToolCall, run: Run): DeferredResult {
+export function deferredResult(
+  { store, urlOf }: Deferral,
+  { tool, call, run }: { tool: HttpTool; call: ToolCall; run: Run },
+): DeferredResult {
   const key: CallKey = { owner: run.owner, thread_id: run.threadId, call_id: call.id };
+  /** What an attempt before a crash has kept. */
+  let sent: DeferredCall | undefined;
   return {
     async known() {
       const found = await store.get(key);
-      if (found?.tool !== call.name || found.state === "sent") return undefined;
-      if (found.state === "delivered") return resultOf(found.reply);
+      if (found?.tool !== call.name) return undefined;
+      if (found.state === "sent") sent = found;
+      if (found.state === "delivered") return deliveredResult(found.reply);
+      if (found.state !== "accepted") return undefined;
       return Date.parse(found.expires_at) > Date.now() ? interrupted() : failed(NEVER_CAME);
     },
     async open() {
-      const token = `tr_${randomId()}${randomId()}`;
-      const expires_at = new Date(Date.now() + PATIENCE_MS).toISOString();
-      await store.open({
-        ...{ ...key, run_id: run.id, tool: call.name, expires_at },
-        token_hash: tokenHash(token),
-      });
-      return { result_url: urlOf(token), result_expires_at: expires_at };
+      const before = sent && deliveryFor(sent.expires_at);
+      if (before?.token_hash === sent?.token_hash && before) return before.delivery;
+      const { delivery, token_hash } = deliveryFor(new Date(Date.now() + PATIENCE_MS).toISOString());
+      const expires_at = delivery.result_expires_at;
+      await store.open({ ...key, run_id: run.id, tool: call.name, expires_at, token_hash });
+      return delivery;
     },
     async accept() {
       const found = await store.accept(key);
-      return found?.state === "delivered" ? resultOf(found.reply) : interrupted();
+      return found?.state === "delivered" ? deliveredResult(found.reply) : interrupted();
     },
-    forget: () => store.forget(key),
+    async close() {
+      const found = await store.close(key);
+      return found?.state === "delivered" ? deliveredResult(found.reply) : undefined;
+    },
   };
+
+  function deliveryFor(result_expires_at: string): { delivery: Delivery; token_hash: string } {
+    const names = [key.owner.tenant, key.owner.user, key.thread_id, run.id, call.id, result_expires_at];
+    const mac = createHmac("sha256", tool.secret).update(JSON.stringify(names)).digest("base64url");
+    const token = `tr_${mac}`;
+    return { delivery: { result_url: urlOf(token), result_expires_at }, token_hash: tokenHash(token) };
+  }
 }
 
 const NEVER_CAME = "The tool's server promised to deliver a result, and did not within a day.";
-
-const resultOf = (reply: unknown) => replyResult(reply) ?? failed("The tool's server delivered nothing.");

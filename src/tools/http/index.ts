@@ -3,6 +3,7 @@
 //
 // What the model gets to read never names an address or a header; what the log gets holds nothing that was sent or said.
 
+import { hasCode } from "../../core/errors.ts";
 import { annotationsOf, type HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { type Run, reportFailure } from "../../core/run.ts";
@@ -53,11 +54,11 @@ async function* execute(
   execution: Execution,
 ): Stream<ToolResult> {
   const { call, run } = execution;
-  const deferred = services.deferral && deferredResult(services.deferral, call, run);
+  const deferred = services.deferral && deferredResult(services.deferral, { tool, call, run });
   const known = await deferred?.known();
   if (known) return known;
   const delivery = await deferred?.open();
-  let isLater = false;
+  let isSettled = false;
   try {
     const answer = yield* send(
       tool,
@@ -65,17 +66,23 @@ async function* execute(
       services.fetch,
       execution,
     );
+    isSettled = true;
     if (answer.kind === "result") {
       if (answer.failure) report(tool, answer.failure, execution);
-      return answer.result;
+      // A result that was delivered before this answer was taken, and counts.
+      return (await deferred?.close()) ?? answer.result;
     }
-    isLater = deferred !== undefined;
     if (deferred) return await deferred.accept();
     report(tool, { code: "http_202", message: NO_LATER }, execution);
     return failed(NO_LATER);
+  } catch (error) {
+    if (isSettled || goesOnElsewhere(run)) throw error;
+    isSettled = true;
+    const delivered = await deferred?.close().catch(() => undefined);
+    if (delivered) return delivered;
+    throw error;
   } finally {
-    // What is not forgotten here can still be delivered, and is read by nobody.
-    if (!isLater) await deferred?.forget().catch(() => {});
+    if (!isSettled && !goesOnElsewhere(run)) await deferred?.close().catch(() => {});
   }
 }
 
@@ -84,6 +91,10 @@ function report({ name }: HttpTool, failure: EndpointFailure, { call, run }: Exe
   const error = new Error(message, { cause });
   reportFailure(run, { what: "tool", error, code, tool: name, call_id: call.id });
 }
+
+/** Another process takes the run over, and the call's result with it. */
+const goesOnElsewhere = ({ signal: { reason } }: Run) =>
+  hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 
 const NO_LATER = "The tool's server promised a result for later, and this server takes none.";
 

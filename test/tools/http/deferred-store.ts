@@ -1,6 +1,12 @@
 // The port to deferred calls, in a map.
 
-import type { CallKey, DeferredCall, DeferredCallStore } from "../../../src/core/deferred-calls.ts";
+import {
+  type CallChange,
+  type CallKey,
+  type DeferredCall,
+  type DeferredCallStore,
+  stateAfter,
+} from "../../../src/core/deferred-calls.ts";
 
 export function deferredStore(): Omit<DeferredCallStore, "due"> & {
   readonly calls: Map<string, DeferredCall>;
@@ -12,6 +18,14 @@ export function deferredStore(): Omit<DeferredCallStore, "due"> & {
     calls.set(id, call);
     return structuredClone(call);
   };
+  const changed = (key: CallKey, by: CallChange) => {
+    const call = calls.get(idOf(key));
+    const state = call && stateAfter(by, call.state);
+    if (!state) return structuredClone(call);
+    if (state !== "gone") return change(idOf(key), { ...call, state });
+    calls.delete(idOf(key));
+    return undefined;
+  };
   return {
     calls,
     async open(call) {
@@ -21,16 +35,19 @@ export function deferredStore(): Omit<DeferredCallStore, "due"> & {
       return structuredClone(calls.get(idOf(key)));
     },
     async accept(key) {
-      const call = calls.get(idOf(key));
-      return call?.state === "sent"
-        ? change(idOf(key), { ...call, state: "accepted" })
-        : structuredClone(call);
+      return changed(key, "accept");
+    },
+    async leave(key) {
+      return changed(key, "leave");
+    },
+    async close(key) {
+      return changed(key, "close");
     },
     async deliver(tokenHash, reply) {
       const [id, call] = [...calls].find(([, { token_hash }]) => token_hash === tokenHash) ?? [];
-      if (!id || !call || call.state === "delivered" || Date.parse(call.expires_at) <= Date.now())
-        return undefined;
-      return change(id, { ...call, state: "delivered", reply });
+      const state = call && stateAfter("deliver", call.state);
+      if (!id || !state || state === "gone" || Date.parse(call.expires_at) <= Date.now()) return undefined;
+      return change(id, { ...call, state, reply });
     },
     async forget(key) {
       calls.delete(idOf(key));

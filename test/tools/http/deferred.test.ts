@@ -41,7 +41,7 @@ test("a result that comes later lets the run wait, and is what the next run goes
   expect(first.outcome).toMatchObject({ status: "interrupted", stop_reason: "tool_use" });
   expect(first.answer).toBeUndefined();
   expect(JSON.parse(server.heard[0]?.body ?? "")).toMatchObject({
-    result_url: expect.stringMatching(/^https:\/\/skein\.example\/tool-results\/tr_\w{44}$/),
+    result_url: expect.stringMatching(/^https:\/\/skein\.example\/tool-results\/tr_[\w-]{43}$/),
     result_expires_at: expect.any(String),
   });
 

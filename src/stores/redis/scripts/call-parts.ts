@@ -1,18 +1,31 @@
 // What the scripts of calls whose results come later do alike.
 
+import { type CallChange, movesOf } from "../../../core/deferred-calls.ts";
 import { STAY } from "./parts.ts";
 
-/**
- * `find(call)`: what is kept of it, but its result. `put(call, found)`: that from now on. `view(call, found)`: all of it.
- * And `stay`. Uses meta, deferred, replies.
- */
-export const CALLS = `${STAY}
+/** A change of calls as the scripts are told it: what becomes of each state. */
+export const movesText = (change: CallChange) =>
+  movesOf(change)
+    .map(([from, to]) => `${from}>${to};`)
+    .join("");
+
+/** `next_of(moves, state)`: the state that follows, or nothing when the change leaves it as it is. */
+export const MOVES = `
+local function next_of(moves, state)
+  return string.match(';' .. moves, ';' .. state .. '>(%a+);')
+end`;
+
+/** `find(call)`: what is kept of it, but its result. Uses deferred. */
+export const FIND = `
 local function find(call)
   local text = redis.call('HGET', deferred, call)
   if not text then return nil end
   local state, expires, token, by, about = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (.*)$')
   return { state = state, expires = tonumber(expires), token = token, by = by, about = about }
-end
+end`;
+
+/** And `put(call, found)`: that from now on. `view(call, found)`: all of it. And `stay`. Uses meta, deferred, replies. */
+export const CALLS = `${STAY}${FIND}
 local function put(call, found)
   local expires = string.format('%.0f', found.expires)
   local words = { found.state, expires, found.token, found.by, found.about }

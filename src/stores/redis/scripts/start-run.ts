@@ -1,10 +1,11 @@
 // Accepts a run, all of it or nothing, and makes its thread if there is none. On a free thread it is claimed with
 // that, or waits all the same; on a busy one it waits, or is refused. A free thread may be rewound with that: a message
-// and all after it are gone, and the calls that wait. An idempotency key of a thread names one run for ever. Whoever made the run may ask again,
+// and all after it are gone, and the calls that wait, as `moves` has it. An idempotency key of a thread names one run for ever. Whoever made the run may ask again,
 // and gets the same answer.
 
 import { THREAD } from "../keys.ts";
 import { script } from "../script.ts";
+import { FIND, MOVES } from "./call-parts.ts";
 import { AHEAD, CLAIM, IN_PARTS, LIFETIME } from "./parts.ts";
 import type { ClaimReply, ViewReply } from "./replies.ts";
 
@@ -33,8 +34,9 @@ export const startRun = script<StartReply>()({
     "length",
     "lease_ms",
     "by",
+    "moves",
   ],
-  lua: `${AHEAD}${LIFETIME}${CLAIM}${IN_PARTS}
+  lua: `${AHEAD}${LIFETIME}${CLAIM}${IN_PARTS}${FIND}${MOVES}
 local function rewind(place)
   local all, gone = redis.call('HGETALL', ids), {}
   for at = 1, #all, 2 do
@@ -42,7 +44,12 @@ local function rewind(place)
   end
   in_parts('HDEL', ids, gone, 1, #gone)
   if place == 0 then redis.call('UNLINK', messages) else redis.call('LTRIM', messages, 0, place - 1) end
-  redis.call('UNLINK', deferred, replies)
+  for _, call in ipairs(redis.call('HKEYS', deferred)) do
+    if next_of(moves, find(call).state) == 'gone' then
+      redis.call('HDEL', deferred, call)
+      redis.call('HDEL', replies, call)
+    end
+  end
 end
 local first = key ~= '' and redis.call('HGET', known, key)
 if first and first ~= run then return { 'known', view(first) } end

@@ -1,0 +1,51 @@
+// A result that was delivered from outside, as the thread gets it: in the call's place, or in a message of its own when the
+// thread has gone on without it.
+
+import { firstChars, lastChars } from "../lib/cut.ts";
+import type { DeferredCall } from "./deferred-calls.ts";
+import { replyResult } from "./http-tool-reply.ts";
+import { type Message, textOf, type UserMessage, userMessage } from "./message.ts";
+import { unanswered } from "./messages.ts";
+import { type DoneResult, failed } from "./tool.ts";
+
+/** Of a text. No hook sees these results, so they are bounded here. */
+const MAX_CHARS = 80_000;
+
+export const deliveredResult = (reply: unknown): DoneResult =>
+  replyResult(reply) ?? failed("The tool's server delivered nothing.");
+
+/** The same for a thread that takes it as it is, without a tool call of its run. */
+export function boundedResult(reply: unknown): DoneResult {
+  const { output, error } = deliveredResult(reply);
+  const text = bounded(textOf(output));
+  return error === undefined ? { status: "done", output: text } : failed(bounded(error), text);
+}
+
+function bounded(text: string): string {
+  if (text.length <= MAX_CHARS) return text;
+  const [start, end] = [firstChars(text, MAX_CHARS / 2), lastChars(text, MAX_CHARS / 2)];
+  return `${start}\n\n... (truncated ${text.length - start.length - end.length} characters) ...\n\n${end}`;
+}
+
+/** A late result, for the thread. The same call gives a message of the same id, so that the thread holds it once. */
+export function lateMessage(call: DeferredCall): UserMessage {
+  const { output, error } = boundedResult(call.reply);
+  const about = `the call \`${call.call_id}\` of \`${call.tool}\``;
+  const text = [
+    `[Not written by the user: the result of ${about}, which was pending, has been delivered.]`,
+    ...(error === undefined ? [] : [`The call failed: ${error}`]),
+    textOf(output),
+  ];
+  return { ...userMessage(text.filter(Boolean).join("\n\n")), id: lateMessageId(call) };
+}
+
+const lateMessageId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
+
+/**
+ * What a thread that has these messages needs of a call that is due: `resume`, the call waits; `tell`, the thread lacks
+ * the late result; `forget`, nothing any more.
+ */
+export function nextStep(call: DeferredCall, messages: readonly Message[]): "resume" | "tell" | "forget" {
+  if (call.state === "late") return messages.some(({ id }) => id === lateMessageId(call)) ? "forget" : "tell";
+  return unanswered(messages).some(({ id }) => id === call.call_id) ? "resume" : "forget";
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { type CallState, movesOf, stateAfter } from "../../src/core/deferred-calls.ts";
+import { lateMessage, nextStep } from "../../src/core/delivered-result.ts";
+import { conversation } from "../../src/core/messages.ts";
+import { newCall } from "../stores/fixture-calls.ts";
+
+const CALL = { id: "call_1", name: "weather", args: {} };
+const asked = conversation().user("Will it rain?").assistant("", CALL);
+const answered = asked.tool("call_1", "weather", "Pending").user("Something else.");
+const callThatIs = (state: CallState) => ({ ...newCall("call_1"), state, reply: { result: "Rain." } });
+
+test("a call that waits lets its thread go on, and is over once it has its answer", () => {
+  for (const state of ["accepted", "delivered"] as const) {
+    expect(nextStep(callThatIs(state), asked.messages)).toBe("resume");
+    expect(nextStep(callThatIs(state), answered.messages)).toBe("forget");
+  }
+});
+
+test("a late result is told once", () => {
+  const call = callThatIs("late");
+  expect(nextStep(call, answered.messages)).toBe("tell");
+  expect(nextStep(call, [...answered.messages, lateMessage(call)])).toBe("forget");
+  expect(lateMessage(call).id).toBe(lateMessage(call).id);
+  expect(lateMessage(call).id).not.toBe(lateMessage(callThatIs("late")).id);
+});
+
+test("a call that was left and whose time is up is over", () => {
+  expect(nextStep(callThatIs("left"), answered.messages)).toBe("forget");
+});
+
+test("a late result reads as the tool's words, with its error", () => {
+  const text = lateMessage({ ...callThatIs("late"), reply: { error: "No such city.", result: "near Oslo" } });
+  expect(text).toMatchObject({
+    role: "user",
+    content: `[Not written by the user: the result of the call \`call_1\` of \`weather\`, which was pending, has been delivered.]
+
+The call failed: No such city.
+
+near Oslo`,
+  });
+});
+
+test("no change takes away a result that was taken, but a thread that begins again", () => {
+  for (const change of ["accept", "deliver", "leave", "close"] as const)
+    for (const state of ["delivered", "late"] as const) expect(stateAfter(change, state)).toBeUndefined();
+  expect(movesOf("rewind").map(([from]) => from)).toEqual(["sent", "accepted", "delivered"]);
+});

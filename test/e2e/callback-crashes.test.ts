@@ -1,0 +1,128 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import {
+  accept,
+  answer,
+  type Call,
+  callbackTool,
+  freePort,
+  messagesOf,
+  send,
+  textIn,
+} from "../support/callback-tool.ts";
+import { needing } from "../support/needing.ts";
+import { serve } from "../support/process.ts";
+import { startRedis } from "../support/redis.ts";
+import { temporaryFolder } from "../support/server.ts";
+
+const redis = await startRedis("--databases", "100");
+afterAll(() => redis?.close());
+
+/** Turns begin again with each user message, and a late result is one. */
+const SCRIPT = `
+- { say: "I read: {{user}}", call: [{ tool: freight }] }
+- { say: "I go on." }`;
+
+/** How to start servers that share `dir`, and know where a tool is. */
+async function servers(allow: string, env: Record<string, string> = {}) {
+  const dir = await temporaryFolder();
+  await writeFile(
+    join(dir, "agents-with-tools.yaml"),
+    `agents: { assistant: { model: "scripted:${join(dir, "script.yaml")}", tools: [freight] } }`,
+  );
+  return async (port?: number) => {
+    const PORT = String(port ?? (await freePort()));
+    const settings = { PORT, PUBLIC_URL: `http://127.0.0.1:${PORT}`, HTTP_TOOLS_ALLOW: allow };
+    return serve(dir, SCRIPT, { AGENTS_FILE: join(dir, "agents-with-tools.yaml"), ...settings, ...env });
+  };
+}
+
+/** Leaves the first call open; answers those that a late result leads to. */
+const hangingTool = () => {
+  let count = 0;
+  return callbackTool((call) => {
+    if (count++ > 0) answer(call, "at once");
+  });
+};
+
+describe("a server that is killed before a callback tool has answered", () => {
+  test("takes the result that the tool delivers when the next one has called the outcome unknown", async () => {
+    const tool = await hangingTool();
+    const start = await servers(tool.allow);
+    const first = await start();
+    expect((await tool.register(first.url)).status).toBe(201);
+    await send(`${first.url}/threads/t/runs`, { input: "go", background: true });
+    await vi.waitUntil(() => tool.calls[0], { timeout: 10_000 });
+    first.child.kill("SIGKILL");
+    await first.exited;
+
+    const { url } = await start(Number(new URL(first.url).port));
+    const said = async () => textIn(await messagesOf(url, "t"), "assistant");
+    await expect.poll(said, { timeout: 30_000 }).toEqual(["I read: go", "I go on."]);
+    expect(textIn(await messagesOf(url, "t"), "tool")).toEqual([
+      expect.stringMatching(/^Outcome unknown: .* comes as a message of its own\.$/),
+    ]);
+    expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
+    await expect.poll(async () => (await said())[2], { timeout: 30_000 }).toContain("it is done");
+    expect((await send(tool.calls[0]?.result_url ?? "", { result: "again" })).status).toBe(404);
+  }, 90_000);
+
+  test("sends a call that may be repeated to the same end: one address, and one result", async () => {
+    const tool = await callbackTool(() => {});
+    const start = await servers(tool.allow);
+    const first = await start();
+    await tool.register(first.url, "freight", { idempotent: true });
+    await send(`${first.url}/threads/t/runs`, { input: "go", background: true });
+    await vi.waitUntil(() => tool.calls[0], { timeout: 10_000 });
+    first.child.kill("SIGKILL");
+    await first.exited;
+
+    const { url } = await start(Number(new URL(first.url).port));
+    await vi.waitUntil(() => tool.calls[1], { timeout: 30_000 });
+    const [before, again] = tool.calls;
+    expect(again?.result_url).toBe(before?.result_url);
+    expect((await send(before?.result_url ?? "", { result: "once" })).status).toBe(204);
+    if (again) accept(again);
+    await expect
+      .poll(async () => textIn(await messagesOf(url, "t"), "tool"), { timeout: 30_000 })
+      .toEqual(["once"]);
+  }, 90_000);
+});
+
+needing(redis, "redis-server").describe("two servers on one Redis", () => {
+  test("lose no result that one takes in the moment in which the other takes a new message", async () => {
+    const tool = await callbackTool((call: Call) => {
+      if (tool.calls.filter(({ thread_id }) => thread_id === call.thread_id).length > 1)
+        answer(call, "at once");
+      else accept(call);
+    });
+    const start = await servers(tool.allow, { STORE: "redis", REDIS_URL: `${redis?.url}/1` });
+    const [one, other] = [await start(), await start()];
+    await tool.register(one.url);
+    const threads = Array.from({ length: 12 }, (_, n) => `t${n}`);
+    for (const thread of threads)
+      await send(`${one.url}/threads/${thread}/runs`, { input: "go" }).then((response) => response.text());
+    expect(tool.calls).toHaveLength(threads.length);
+
+    const outcomes = await Promise.all(
+      threads.map(async (thread, n) => {
+        const { result_url = "" } = tool.calls.find(({ thread_id }) => thread_id === thread) ?? {};
+        const deliver = () => send(result_url.replace(one.url, other.url), { result: `result of ${thread}` });
+        const write = () => send(`${one.url}/threads/${thread}/runs`, { input: "new", background: true });
+        const [a, b] = await Promise.all(n % 2 ? [deliver(), write()] : [write(), deliver()]);
+        return { thread, delivered: (n % 2 ? a : b).status };
+      }),
+    );
+    for (const { thread, delivered } of outcomes) {
+      const results = async () => {
+        const all = await messagesOf(other.url, thread);
+        const texts = [...textIn(all, "tool"), ...textIn(all, "user")];
+        return texts.filter((text) => text.includes(`result of ${thread}`)).length;
+      };
+      // A new message does not close the call: whichever came first, the result counts.
+      expect(delivered, thread).toBe(204);
+      await expect.poll(results, { timeout: 40_000 }).toBe(1);
+    }
+  }, 120_000);
+});

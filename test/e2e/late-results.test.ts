@@ -1,0 +1,140 @@
+import { expect, test, vi } from "vitest";
+import { textOf } from "../../src/core/message.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import {
+  accept,
+  answer,
+  type Call,
+  callbackTool,
+  freePort,
+  messagesOf,
+  send,
+  textIn,
+} from "../support/callback-tool.ts";
+import { startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
+
+const AGENTS = `agents: { assistant: { model: "scripted:test", tools: ["freight", "slow"] } }`;
+const FREIGHT: Turn = { call: [{ tool: "freight", id: "call_1" }] };
+
+/** A server whose thread `t` waits for the result of `call`, which the tool has accepted. */
+async function waiting(script: Turn[], onCall: (call: Call) => void = accept) {
+  const tool = await callbackTool(onCall);
+  const port = await freePort();
+  const config = {
+    ...{ listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow: tool.allow } },
+  };
+  const { url, app } = await startServer({ script: [FREIGHT, ...script], agents: AGENTS, config });
+  for (const name of ["freight", "slow"]) expect((await tool.register(url, name)).status).toBe(201);
+  await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();
+  const [call] = tool.calls;
+  if (!call) throw new Error("The tool was not called.");
+  return { url, app, call, tool, messages: () => messagesOf(url, "t") };
+}
+
+test("a call that was accepted is pending for whoever writes something else, and its result comes as a message", async () => {
+  const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }]);
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  const [stand] = textIn(await messages(), "tool");
+  expect(stand).toMatch(/^Pending: the server of `freight` has accepted this call/);
+  expect((await messages()).at(-1)).toMatchObject({ content: "Meanwhile." });
+
+  expect((await send(call.result_url, { result: { price: 42 } })).status).toBe(204);
+  await expect.poll(async () => (await messages()).at(-1)?.content).toBe("Now I know.");
+  expect(textIn(await messages(), "user").at(-1)).toContain('{"price":42}');
+  expect((await send(call.result_url, { result: 43 })).status).toBe(404);
+  expect(textIn(await messages(), "user")).toHaveLength(3);
+});
+
+test("a call that failed in the end says so in its message", async () => {
+  const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "A pity." }]);
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  await send(call.result_url, { error: "No ship goes there." });
+  await expect.poll(async () => (await messages()).at(-1)?.content).toBe("A pity.");
+  expect(textIn(await messages(), "user").at(-1)).toContain("The call failed: No ship goes there.");
+});
+
+test("a result that comes while the thread is busy with something else is read in that run", async () => {
+  let slow: Call | undefined;
+  const onCall = (call: Call) => {
+    if (call.name === "freight") accept(call);
+    else slow = call;
+  };
+  const { url, call, messages } = await waiting(
+    [{ call: [{ tool: "slow" }] }, { say: "All there." }],
+    onCall,
+  );
+  const run = await post(`${url}/threads/t/runs`, { input: "another thing" });
+  await vi.waitUntil(() => slow);
+  expect((await send(call.result_url, { result: "forty-two" })).status).toBe(204);
+  await vi.waitUntil(() => run.seen.some(({ event }) => event.event === "on_tool_start"));
+  if (slow) answer(slow, "done");
+  await run.ended();
+  const [late, last] = (await messages()).slice(-2);
+  expect(late).toMatchObject({ role: "user", content: expect.stringContaining("forty-two") });
+  expect(last).toMatchObject({ role: "assistant", content: "All there." });
+});
+
+test("a result does not end what the thread waits for: it comes after that", async () => {
+  let accepted = 0;
+  const script = [{ call: [{ tool: "slow", id: "call_2" }] }, { say: "The second." }, { say: "The first." }];
+  const { url, call, tool, messages } = await waiting(script, (each) => {
+    accepted++;
+    accept(each);
+  });
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  expect(accepted).toBe(2);
+  expect((await send(call.result_url, { result: "first result" })).status).toBe(204);
+  expect((await send(tool.calls[1]?.result_url ?? "", { result: "second result" })).status).toBe(204);
+  await expect.poll(async () => textIn(await messages(), "user").at(-1)).toContain("first result");
+  expect(textIn(await messages(), "tool").at(-1)).toBe("second result");
+});
+
+test("a thread that goes back to a message after the call still gets its result", async () => {
+  const { url, call, messages } = await waiting([
+    { say: "Meanwhile." },
+    { say: "Again." },
+    { say: "Now I know." },
+  ]);
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  const replaces = (await messages()).findLast(({ role }) => role === "user")?.id;
+  await (await post(`${url}/threads/t/runs`, { input: "something better", replaces })).ended();
+  expect((await send(call.result_url, { result: "forty-two" })).status).toBe(204);
+  await expect.poll(async () => (await messages()).at(-1)?.content).toBe("Now I know.");
+  expect(textIn(await messages(), "user")).toEqual([
+    "go",
+    "something better",
+    expect.stringContaining("forty-two"),
+  ]);
+});
+
+test("a call that was cancelled takes no result, and says that the tool may carry it out", async () => {
+  const { url, call, messages } = await waiting([]);
+  const { items } = (await (await fetch(`${url}/threads/t/runs`)).json()) as { items: { id: string }[] };
+  expect((await send(`${url}/threads/t/runs/${items[0]?.id}/cancel`, {})).status).toBe(200);
+  expect(textIn(await messages(), "tool")[0]).toMatch(/^Cancelled: the tool's server had accepted this call/);
+  const refused = await send(call.result_url, { result: 1 });
+  expect(refused.status).toBe(404);
+  expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("the call has its answer") });
+});
+
+test("a tool that delivers before it answers has delivered the result", async () => {
+  const delivered: Promise<Response>[] = [];
+  const { messages } = await waiting([{ say: "Good." }], (call) => {
+    const delivery = send(call.result_url, { result: "first" });
+    delivered.push(delivery);
+    void delivery.then(() => call.response.destroy());
+  });
+  expect((await delivered[0])?.status).toBe(204);
+  expect(textIn(await messages(), "tool")).toEqual(["first"]);
+});
+
+test("a result that is very long is cut in its middle", async () => {
+  const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Long." }]);
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  await send(call.result_url, { result: `begin ${"x".repeat(100_000)} end` });
+  await expect.poll(async () => (await messages()).at(-1)?.content).toBe("Long.");
+  const text = textOf((await messages()).findLast(({ role }) => role === "user")?.content ?? "");
+  expect(text.length).toBeLessThan(81_000);
+  expect(text).toMatch(/begin x+\s+\.\.\. \(truncated \d+ characters\) \.\.\.\s+x+ end$/);
+});
