@@ -21,7 +21,7 @@ import { hooks } from "./hooks/index.ts";
 import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { hostList } from "./lib/host-list.ts";
-import { createPublicFetch } from "./lib/public-fetch.ts";
+import { createPublicFetch, isRefused } from "./lib/public-fetch.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createModel, missingKey } from "./models/index.ts";
 import { logRecorder } from "./runs/log-recorder.ts";
@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       {
         ...{ stores, runs, backends, agents, quotas, version: packageJson.version },
         permissionRule: OwnRuleSpec,
+        isRefusedTool: refusedTools(config),
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
           apiKeys: apiKeys?.keys,
@@ -188,6 +189,14 @@ export function catalogueOf(
     createModel: create ?? ((spec) => createModel(spec, env)),
     missingKey: (spec) => missingKey(spec, env),
   };
+}
+
+/** How long a name may take to be looked up. One that takes longer is checked when it is called. */
+const LOOKUP_MS = 2_000;
+
+function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boolean> {
+  const options = { allow: hostList(http_tools.allow) };
+  return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
 }
 
 /** The tools that tenants have registered, as they are when a run begins. */

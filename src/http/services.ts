@@ -31,6 +31,8 @@ export interface HttpServices {
     isReserved(name: string): boolean;
     readonly build: AgentSource["build"];
   };
+  /** Whether no callback tool at this URL is called, because of the addresses that its host has now. */
+  readonly isRefusedTool: (url: URL) => Promise<boolean>;
   readonly access: {
     readonly auth: AuthConfig;
     readonly apiKeys?: ApiKeyStore | undefined;

@@ -50,20 +50,55 @@ export interface PublicFetchOptions {
 }
 
 export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch {
-  const { allow = () => false } = options;
   return async (address, request) => {
     const url = httpUrl(address);
-    const isOpen = allow(url);
-    const resolve = options.resolve ?? (isOpen ? systemNames : publicNames);
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    const addresses = isIP(host) ? [host] : await orAborted(resolve(host, request.signal), request.signal);
-    // One sentence for all, so that nobody learns which private names there are.
-    const isGood = addresses.length > 0 && addresses.length <= MAX_ADDRESSES;
-    if (!isGood || !(isOpen || addresses.every(isPublicAddress)))
+    const { addresses, isAllowed } = await lookUp(url, options, request.signal);
+    // One sentence for all, so that nobody who calls learns which private names there are.
+    if (addresses.length === 0 || !isAllowed)
       throw new FetchError("forbidden", "its host has no public address");
     request.signal.throwIfAborted();
     return send(url, addresses.slice(0, MAX_TRIED), request);
   };
+}
+
+/**
+ * Whether every request to this URL is refused because of the addresses that its host has now. A name that has none, or
+ * that nobody knows in time, may have one later: it is not refused.
+ */
+export async function isRefused(
+  url: URL,
+  options: PublicFetchOptions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const { addresses, isAllowed } = await lookUp(url, options, signal);
+    return addresses.length > 0 && !isAllowed;
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
+  }
+}
+
+/** `isAllowed`: all of the addresses may be called. Throws the reason of `signal`. */
+async function lookUp(
+  url: URL,
+  { allow = () => false, resolve }: PublicFetchOptions,
+  signal: AbortSignal,
+): Promise<{ readonly addresses: readonly string[]; readonly isAllowed: boolean }> {
+  const isOpen = allow(url);
+  const names = resolve ?? (isOpen ? systemNames : publicNames);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const addresses = isIP(host) ? [host] : await orAborted(namesOf(host), signal);
+  return {
+    addresses,
+    isAllowed: addresses.length <= MAX_ADDRESSES && (isOpen || addresses.every(isPublicAddress)),
+  };
+
+  /** This machine has the name, whatever DNS says (RFC 6761). */
+  async function namesOf(name: string): Promise<readonly string[]> {
+    const isThisMachine = !isOpen && /(^|\.)localhost\.?$/.test(name);
+    return isThisMachine ? ["127.0.0.1"] : names(name, signal);
+  }
 }
 
 /** Throws a `FetchError` for what no request is sent to. */

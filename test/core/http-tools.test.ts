@@ -13,7 +13,10 @@ const WEATHER = {
   callback_url: "https://tools.example.com/weather",
 };
 const made = (more: object = {}, isTaken = (_: string) => false) =>
-  newHttpTool(HttpToolRegistration.parse({ ...WEATHER, ...more }), isTaken);
+  newHttpTool(HttpToolRegistration.parse({ ...WEATHER, ...more }), {
+    isTaken,
+    isRefused: async ({ hostname }) => hostname === "10.0.0.5",
+  });
 
 test("a registration needs four things, and has sensible defaults for the rest", () => {
   expect(HttpToolRegistration.parse(WEATHER)).toEqual({

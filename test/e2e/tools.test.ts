@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { callbackServer } from "../../examples/callback-tool/server.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
-import { startServer } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
 
 const json = { accept: "application/json", "content-type": "application/json" };
@@ -101,9 +101,32 @@ describe("a tool that a tenant registers", () => {
     const { url } = await startServer({ script: quote(1), agents: agentWith('"*"') });
     const taken = await send(`${url}/tools`, { ...freight("https://example.com/"), name: "read_file" });
     expect(await taken.json()).toMatchObject({ code: "already_exists" });
-    await send(`${url}/tools`, freight("http://127.0.0.1:1/"));
+    for (const host of ["127.0.0.1:9100", "[::1]:9100", "localhost", "10.0.0.5"]) {
+      const refused = await send(`${url}/tools`, freight(`http://${host}/?key=hunter2`));
+      expect(refused.status).toBe(400);
+      const { code, detail } = (await refused.json()) as { code: string; detail: string };
+      expect([code, detail]).toEqual([
+        "invalid_request",
+        expect.stringContaining(`\`${host}\` has no public`),
+      ]);
+      expect(detail).toMatch(/HTTP_TOOLS_ALLOW.*http_tools\.allow/);
+      expect(detail).not.toContain("hunter2");
+    }
+    expect(await (await fetch(`${url}/tools`)).json()).toEqual({ items: [] });
+  });
+
+  test("is checked again at each call: what was allowed when it was registered may be no more", async () => {
+    const dir = await temporaryFolder();
+    const options = { dir, script: quote(1), agents: agentWith('"*"') };
+    const allowing = await startServer({
+      ...options,
+      config: { store: "sqlite", http_tools: { allow: "127.0.0.1:1" } },
+    });
+    expect((await send(`${allowing.url}/tools`, freight("http://127.0.0.1:1/"))).status).toBe(201);
+    await allowing.app.close();
+    const { url } = await startServer({ ...options, config: { store: "sqlite" } });
     const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
-    expect(dataOf(events, "on_tool_end")[0]?.error).toBeTruthy();
+    expect(dataOf(events, "on_tool_end")[0]?.error).toContain("no public address");
     expect(dataOf(events, "done")[0]?.status).toBe("success");
   });
 

@@ -184,7 +184,11 @@ async function bareServer() {
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const quotas = createQuotas(memoryQuotas(), QuotaConfig.parse({}), { threadMs: 1000 });
   const server = await createServer(
-    { stores, runs, backends, agents, access, limits, quotas, permissionRule: OwnRuleSpec, version: "0" },
+    {
+      ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
+      permissionRule: OwnRuleSpec,
+      isRefusedTool: async () => false,
+    },
     logger,
   );
   onTestFinished(async () => {

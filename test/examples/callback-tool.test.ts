@@ -23,7 +23,7 @@ async function priced(args: Record<string, unknown>, secret = SECRET) {
       ...{ name: "delivery_price", description: "The price of a delivery.", parameters: { type: "object" } },
       ...{ callback_url: `http://127.0.0.1:${port}/`, idempotent: true },
     }),
-    () => false,
+    { isTaken: () => false, isRefused: async () => false },
   );
   const fetch = createPublicFetch({ allow: hostList(`127.0.0.1:${port}`) });
   const tools = await createHttpTools([{ ...tool, secret }], { fetch });

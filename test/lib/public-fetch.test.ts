@@ -1,9 +1,42 @@
 import { describe, expect, test, vi } from "vitest";
 import { hostList } from "../../src/lib/host-list.ts";
+import { isRefused } from "../../src/lib/public-fetch.ts";
 import { httpServer, json } from "../support/hostile.ts";
-import { allowing, get } from "../support/public-fetch.ts";
+import { allowing, get, NEVER } from "../support/public-fetch.ts";
 
 const REFUSED = { failure: "forbidden", message: "its host has no public address" };
+
+describe("a URL is refused before it is called", () => {
+  const refused = (host: string, addresses: readonly string[] = [], allow = "") =>
+    isRefused(new URL(`http://${host}/`), { allow: hostList(allow), resolve: async () => addresses }, NEVER);
+
+  test.each([
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "[::1]",
+    "[fd00::1]",
+    "169.254.169.254",
+    "localhost",
+    "a.localhost.",
+  ])("%s, unless it is allowed", async (host) => {
+    expect(await refused(host)).toBe(true);
+    expect(await refused(host, [], new URL(`http://${host}`).hostname)).toBe(false);
+  });
+
+  test("when its name has an address that is not public now, not when it has none yet", async () => {
+    expect(await refused("tool.example", ["10.0.0.5"])).toBe(true);
+    expect(await refused("tool.example", ["93.184.216.34", "10.0.0.5"])).toBe(true);
+    expect(await refused("tool.example", ["93.184.216.34"])).toBe(false);
+    expect(await refused("93.184.216.34")).toBe(false);
+    expect(await refused("tool.example", [])).toBe(false);
+  });
+
+  test("not when its name cannot be looked up in time", async () => {
+    const resolve = () => new Promise<never>(() => {});
+    expect(await isRefused(new URL("http://tool.example/"), { resolve }, AbortSignal.abort())).toBe(false);
+  });
+});
 
 describe("what leads inside is never called", () => {
   test.each([

@@ -22,7 +22,10 @@ const Delivered = z
   .describe("`{result}` or `{error}`, as in the answer to a call.")
   .meta({ id: "ToolResult" });
 
-export function toolRoutes(app: App, { stores: { httpTools }, agents, runs }: RouteServices): void {
+export function toolRoutes(
+  app: App,
+  { stores: { httpTools }, agents, runs, isRefusedTool }: RouteServices,
+): void {
   const tags = ["tools"];
 
   app.get(
@@ -43,14 +46,17 @@ export function toolRoutes(app: App, { stores: { httpTools }, agents, runs }: Ro
       schema: {
         summary: "Register a tool that an endpoint of the tenant carries out",
         description:
-          "Agents whose `tools` name it have it from their next run on. One of the same name is replaced, and gets a new secret.",
+          "Agents whose `tools` name it have it from their next run on. One of the same name is replaced, and gets a new secret. A `callback_url` whose host has addresses that are not public is refused, unless the operator allows it; a name that has no address yet is taken.",
         tags,
         body: HttpToolRegistration,
         response: { 201: RegisteredHttpTool },
       },
     },
     async (request, reply) => {
-      const tool = await newHttpTool(request.body, (name) => agents.isReserved(name));
+      const tool = await newHttpTool(request.body, {
+        isTaken: (name) => agents.isReserved(name),
+        isRefused: isRefusedTool,
+      });
       await httpTools.put(ownerOf(request).tenant, tool);
       return reply
         .code(201)

@@ -25,7 +25,7 @@ export const registered = (callback_url: string, more: object = {}) =>
       },
       ...more,
     }),
-    () => false,
+    { isTaken: () => false, isRefused: async () => false },
   );
 
 export interface Called extends Played {
