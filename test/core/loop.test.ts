@@ -6,7 +6,7 @@ import { userMessage } from "../../src/core/message.ts";
 import { conversation, lastContent, toolMessages, unanswered } from "../../src/core/messages.ts";
 import type { Model } from "../../src/core/model.ts";
 import { setState } from "../../src/core/run.ts";
-import { defineTool, failed, interrupted, type Tool } from "../../src/core/tool.ts";
+import { defineTool, failed, interrupted, type Tool, type ToolAnnotations } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 
@@ -152,6 +152,18 @@ describe("a run", () => {
     const { events } = await play({ model: leaky });
     expect(JSON.stringify(events)).not.toContain("hunter2");
     expect(dataOf(events, "error")[0]?.code).toBe("internal");
+  });
+
+  test("that fails before its open calls are run says of them that they were not run", async () => {
+    const hook: Hook = {
+      name: "failing",
+      beforeAgent() {
+        throw abortRun("The disk is on fire.");
+      },
+    };
+    const open = conversation().user("go").assistant("", { id: "c1", name: "echo", args: {} });
+    const { messages } = await play({ hooks: [hook], say: null, input: { messages: open.messages } });
+    expect(toolMessages(messages)).toMatchObject([{ error: "Not run: the run ended before it." }]);
   });
 });
 
@@ -352,12 +364,9 @@ describe("going on", () => {
 
   test("after a crash a call that had begun is repeated only when that does no harm", async () => {
     const ran: string[] = [];
-    const tool = (name: string, idempotent: boolean) =>
+    const tool = (name: string, annotations: ToolAnnotations) =>
       defineTool({
-        name,
-        description: "",
-        parameters: z.object({}),
-        annotations: { idempotent },
+        ...{ name, description: "", parameters: z.object({}), annotations },
         execute: () => {
           ran.push(name);
           return "done";
@@ -370,13 +379,14 @@ describe("going on", () => {
         { id: "c1", name: "safe", args: {} },
         { id: "c2", name: "pay", args: {} },
         { id: "c3", name: "pay", args: {} },
+        { id: "c4", name: "look", args: {} },
       ).messages;
     const { messages } = await play({
-      tools: [tool("safe", true), tool("pay", false)],
+      tools: [tool("safe", { idempotent: true }), tool("look", { readOnly: true }), tool("pay", {})],
       say: null,
-      input: { messages: crashed, begun: new Set(["c1", "c2"]) },
+      input: { messages: crashed, begun: new Set(["c1", "c2", "c4"]) },
     });
-    expect(ran).toEqual(["safe", "pay"]);
+    expect(ran).toEqual(["safe", "pay", "look"]);
     expect(toolMessages(messages).find((m) => m.tool_call_id === "c2")?.error).toMatch(/Outcome unknown/);
     expect(toolMessages(messages).find((m) => m.tool_call_id === "c3")?.content).toBe("done");
   });

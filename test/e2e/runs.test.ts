@@ -29,6 +29,9 @@ describe("POST /threads/:id/runs", () => {
     const events = await viewer.ended();
     expectWellFormed(events);
     expect(textSeen(events)).toBe("Hello, I am here.");
+    const run_id = viewer.headers.get("location")?.split("/").at(-2);
+    for (const event of events.filter(({ event }) => event !== "on_chat_model_stream"))
+      expect(event).toMatchObject({ thread_id: "t1", run_id });
     expect(numbers(viewer.seen)).toEqual(viewer.seen.map((_, index) => index + 1));
     const { items } = (await getJson(`${url}/threads/t1/messages`)) as {
       items: { role: string; content: string }[];

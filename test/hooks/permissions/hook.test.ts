@@ -310,6 +310,11 @@ describe("what a user has answered for all threads", () => {
     expect(await runs(await remembered("allow"), { mode: "bypass", rules })).toBe(false);
   });
 
+  test("never allows what the mode refuses", async () => {
+    for (const mode of ["plan", "dont_ask"])
+      expect(await runs(await remembered("allow"), { mode }), mode).toBe(false);
+  });
+
   test("means the very same call only", async () => {
     expect(await runs(await remembered("allow", "rm y"), {})).toBe(false);
   });

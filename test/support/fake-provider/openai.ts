@@ -52,7 +52,7 @@ export const openai: Vendor = {
     const [status, type, code, message] = FAILURES[failure];
     return data({ error: { message, type, param: null, code: code ?? status } });
   },
-  frames(answer) {
+  frames(answer, { body }) {
     const { input, output, cacheRead, cacheWrite } = countsOf(answer);
     const usage = {
       prompt_tokens: input,
@@ -64,7 +64,7 @@ export const openai: Vendor = {
       chunk([choice({ role: "assistant", content: "", refusal: null })]),
       ...timeline(answer).flatMap((moment) => frame(moment, answer)),
       chunk([choice({}, FINISH[stopOf(answer)])]),
-      chunk([], usage),
+      ...(Object(body).stream_options?.include_usage ? [chunk([], usage)] : []),
       "data: [DONE]\n\n",
     ];
   },
