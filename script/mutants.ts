@@ -17,7 +17,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
 const WORKERS = 2;
-/** For all tests of an edit together. One that blocks its process is no edit to learn from. */
+/** For all tests of an edit together, in ms. One that blocks its process is no edit to learn from. */
 const LIMIT_MS = 300_000;
 /** What hangs with an edit fails, and is to do so soon. */
 const PATIENCE = ["--testTimeout", "30000", "--hookTimeout", "30000", "--expect.poll.timeout", "10000"];
@@ -143,7 +143,7 @@ async function copyTree(): Promise<string> {
 /** Throws when a test fails without any edit: nothing could be said about those with one. */
 async function checkBaseline(tree: string, mutants: readonly Mutant[]): Promise<void> {
   const files = [...new Set(mutants.flatMap(({ tests }) => tests))];
-  const { testResults } = await runTests(tree, files, ["--maxWorkers", String(WORKERS)]);
+  const { testResults } = await runTests(tree, files, { options: ["--maxWorkers", String(WORKERS)] });
   const faults = testResults.flatMap(faultsOf);
   if (faults.length > 0) throw new Error(`The tests fail without any edit:\n${faults.join("\n")}`);
 }
@@ -161,11 +161,8 @@ async function tryOne(tree: string, mutant: Mutant): Promise<"killed" | "survive
   const original = await readFile(join(tree, file), "utf8");
   await writeFile(join(tree, file), text);
   try {
-    const report = await runTests(tree, tests, [
-      "--bail",
-      "1",
-      ...(title ? ["--testNamePattern", title] : []),
-    ]);
+    const options = ["--bail", "1", ...(title ? ["--testNamePattern", title] : [])];
+    const report = await runTests(tree, tests, { options, timeout: LIMIT_MS });
     if (report.numFailedTests > 0) return "killed";
     if (report.numPassedTests > 0 && report.testResults.every(({ status }) => status === "passed"))
       return "survived";
@@ -176,14 +173,18 @@ async function tryOne(tree: string, mutant: Mutant): Promise<"killed" | "survive
   }
 }
 
-async function runTests(tree: string, files: readonly string[], options: readonly string[]): Promise<Report> {
+async function runTests(
+  tree: string,
+  files: readonly string[],
+  { options, timeout = 0 }: { options: readonly string[]; timeout?: number },
+): Promise<Report> {
   const output = join(tree, ".report.json");
   await rm(output, { force: true });
   const reporting = ["--reporter", "json", "--outputFile", output];
   const args = ["run", "--project", "plain", ...reporting, ...PATIENCE, ...options, ...files];
   const env = { ...process.env, NODE_COMPILE_CACHE: join(tree, ".compiled") };
   const said = await new Promise<string>((resolve) => {
-    const limits = { maxBuffer: Number.POSITIVE_INFINITY, timeout: LIMIT_MS, killSignal: "SIGKILL" } as const;
+    const limits = { maxBuffer: Number.POSITIVE_INFINITY, timeout, killSignal: "SIGKILL" } as const;
     const settings = { cwd: tree, env, ...limits };
     execFile(join(ROOT, "node_modules/.bin/vitest"), args, settings, (_, stdout, stderr) =>
       resolve(stdout + stderr),

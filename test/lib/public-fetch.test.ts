@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { hostList } from "../../src/lib/host-list.ts";
-import { isRefused } from "../../src/lib/public-fetch.ts";
+import { httpUrl, isRefused } from "../../src/lib/public-fetch.ts";
 import { httpServer, json } from "../support/hostile.ts";
 import { allowing, get, NEVER } from "../support/public-fetch.ts";
 
@@ -94,6 +94,7 @@ describe("what leads inside is never called", () => {
     "https://user@example.com/",
   ])("%s", async (url) => {
     expect(await get(url)).toMatchObject({ failure: "forbidden" });
+    expect(() => httpUrl(url)).toThrow(/does not begin with http|a user or a password/);
   });
 
   test("a redirect, wherever it leads", async () => {
