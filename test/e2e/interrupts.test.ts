@@ -279,20 +279,20 @@ describe("a rule that a user makes over the API", () => {
     expect(await status("t2")).toBe("Not here.");
   });
 
-  test("never allows what the agent's own rules or mode refuse", async () => {
+  test("never allows, nor has approved, what the agent's own rules or mode refuse", async () => {
     const agent = (permissions: string) =>
       `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: ${permissions} } }`;
     for (const [permissions, words] of [
       ['{ rules: [{ deny: execute, command_prefix: ["rm"], message: "Never." }] }', /^Never/],
       ["{ mode: plan }", /^Plan mode/],
       ["{ mode: dont_ask }", /Permission denied/],
-    ] as const) {
-      const { status, rules } = await started(agent(permissions));
-      expect((await send(rules, { decision: "allow", matcher: { all: true }, priority: 9 })).status).toBe(
-        201,
-      );
-      expect(await status("t1"), permissions).toMatch(words);
-    }
+      ["{ rules: [{ deny: execute, scope: session, message: Never. }] }", /^Never/],
+    ] as const)
+      for (const decision of ["allow", "ask"]) {
+        const { status, rules } = await started(agent(permissions));
+        expect((await send(rules, { decision, matcher: { all: true }, priority: 9 })).status).toBe(201);
+        expect(await status("t1"), `${permissions} ${decision}`).toMatch(words);
+      }
   });
 
   test("is refused with what is wrong, and is bounded in number and size", async () => {

@@ -65,12 +65,11 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return known;
       }
 
-      /** What people allow is not asked about. What is refused without their rules stays refused. */
+      /** Rules of users decide among what is not refused without them: to ask about it would be to let it be approved. */
       function judge({ call, tool }: ToolRequest, run: Run): Verdict {
         const { policy, base } = policiesFor(run);
         const verdict = decide(call, tool, policy);
-        if (verdict.decision !== "allow" || !verdict.rule || configured.includes(verdict.rule))
-          return verdict;
+        if (verdict.decision === "deny" || !verdict.rule || configured.includes(verdict.rule)) return verdict;
         const without = decide(call, tool, base);
         return without.decision === "deny" ? without : verdict;
       }
