@@ -27,7 +27,8 @@ export const isLong = (text: string) => text.length > LONG_BYTES;
  */
 export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void {
   const { socket } = raw;
-  if (!socket) return () => {};
+  // A response whose connection has ended already does not close once more.
+  if (!socket || raw.destroyed) return () => {};
   let still = 0;
   let [written, waiting] = [0, 0];
   const look = setInterval(() => {
@@ -42,7 +43,7 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void
   return stop;
 }
 
-/** The same for all long answers that are no event streams. */
+/** The same for all long answers except event streams. */
 export function boundAnswers(server: FastifyInstance, stallMs: number): void {
   server.addHook("onSend", async (_request, reply, payload: unknown) => {
     const isWhole = typeof payload === "string" || Buffer.isBuffer(payload);

@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
-import { describe, expect, test } from "vitest";
+import fastify from "fastify";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
+import { boundAnswers } from "../../src/http/slow-readers.ts";
 import { textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 
@@ -78,4 +80,26 @@ describe("a reader that takes nothing", () => {
     await expect.poll(() => server.connections(), { timeout: 20_000 }).toBe(0);
     socket.destroy();
   });
+});
+
+test("a reader that has left before its long answer is made leaves no timer behind", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const server = fastify();
+  onTestFinished(() => server.close());
+  boundAnswers(server, STALL_S * 1000);
+  const asking = Promise.withResolvers<void>();
+  const timers = new Promise<number>((resolve) => {
+    server.addHook("onSend", async () => resolve(vi.getTimerCount()));
+  });
+  server.get("/", async (_request, reply) => {
+    const left = once(reply.raw, "close");
+    asking.resolve();
+    await left;
+    return WORD;
+  });
+  const socket = await asked(await server.listen({ port: 0 }), "/");
+  await asking.promise;
+  socket.destroy();
+  expect(await timers).toBe(0);
 });
