@@ -2,6 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { AppError } from "../../src/core/errors.ts";
 import type { Cursor, RunKey } from "../../src/core/stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import type { Page } from "../../src/stores/redis/pages.ts";
@@ -88,6 +89,24 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     }
     await Promise.all(reading);
     expect(asked).toHaveLength(21);
+  });
+
+  test("get `unavailable` together when Redis is away, not one after another", async () => {
+    const away = new AppError("unavailable", "Redis does not answer.");
+    const open: ((error: Error) => void)[] = [];
+    const read = () => new Promise<undefined>((_resolve, reject) => open.push(reject));
+    const replays = createReplays({ read }, { isInRun: false });
+    const reading = upTo(200).map((seq) => replays.read(run, { seq }));
+    const outcomes = Promise.allSettled(reading);
+    await turn();
+    for (const reject of open) reject(away);
+    expect(new Set((await outcomes).map((each) => "reason" in each && each.reason))).toEqual(new Set([away]));
+    expect(open).toHaveLength(4);
+    const next = upTo(5).map((seq) => replays.read(run, { seq }));
+    await turn();
+    expect(open).toHaveLength(8);
+    open.forEach((reject) => void reject(away));
+    await Promise.allSettled(next);
   });
 
   test("do not keep a run from its end", async () => {

@@ -1,7 +1,9 @@
 // Pages of logs for the viewers of this process. However many replay at once, a bounded number of pages is on its way from
 // Redis, so that what runs ask of it never waits behind more; and viewers who want the same page at the same time share it.
-// A viewer asks for the next page when it has taken the one before.
+// A viewer asks for the next page when it has taken the one before. When Redis is away, all who wait get `unavailable` as
+// soon as one of them does.
 
+import { hasCode } from "../../core/errors.ts";
 import type { Cursor, RunKey } from "../../core/stores.ts";
 import type { Connection } from "./connection.ts";
 import type { Page, Pages } from "./pages.ts";
@@ -14,7 +16,7 @@ export function createReplays(
   redis: Pick<Connection, "isInRun">,
 ): Pick<Pages, "read"> {
   const wanted = new Map<string, Promise<Page | undefined>>();
-  const waiting: (() => void)[] = [];
+  const waiting: PromiseWithResolvers<void>[] = [];
   let reading = 0;
 
   return {
@@ -33,15 +35,25 @@ export function createReplays(
   };
 
   async function inTurn<T>(read: () => Promise<T>): Promise<T> {
-    if (reading >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
-    else reading++;
+    if (reading < AT_ONCE) reading++;
+    else await queued();
     try {
       return await read();
+    } catch (error) {
+      // Reading each of them in its turn would take as long as this again, every time.
+      if (hasCode(error, "unavailable")) for (const { reject } of waiting.splice(0)) reject(error);
+      throw error;
     } finally {
       const next = waiting.shift();
-      if (next) next();
+      if (next) next.resolve();
       else reading--;
     }
+  }
+
+  function queued(): Promise<void> {
+    const turn = Promise.withResolvers<void>();
+    waiting.push(turn);
+    return turn.promise;
   }
 }
 
