@@ -3,7 +3,7 @@
 import type { StreamEvent } from "../core/event.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
 import type { RunRecord } from "../core/stores.ts";
-import { ConnectionLost, connect, ProblemError } from "./connection.ts";
+import { type Connection, ConnectionLost, connect, ProblemError } from "./connection.ts";
 import { frames } from "./frames.ts";
 
 export type { StreamEvent } from "../core/event.ts";
@@ -70,7 +70,7 @@ export function createClient(options: ClientOptions) {
           : request(events, { headers: { "last-event-id": cursor } }, signal));
         if (connection.status === 204) return;
         events = connection.headers.get("location") ?? events;
-        assertEvents(connection.headers);
+        assertEvents(connection);
         for await (const { id, data } of frames(connection.chunks())) {
           if (id === undefined) continue;
           const event = JSON.parse(data) as StreamEvent;
@@ -156,9 +156,10 @@ function assertUsable(base: string, { headers = {}, silenceMs, longestPauseMs }:
   }
 }
 
-function assertEvents(headers: Headers): void {
-  const type = headers.get("content-type") ?? "nothing";
+function assertEvents(connection: Connection): void {
+  const type = connection.headers.get("content-type") ?? "nothing";
   if (type.startsWith("text/event-stream")) return;
+  connection.close();
   throw new Error(
     `The answer is \`${type}\`, not an event stream. Is \`baseUrl\` the address of a Skein server?`,
   );

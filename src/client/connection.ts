@@ -32,6 +32,8 @@ export interface Connection {
   /** The body as it comes. Throws `ConnectionLost`. Ending the iteration closes the connection. */
   chunks(): AsyncGenerator<Uint8Array, void, void>;
   json(): Promise<unknown>;
+  /** Ends it without reading the body. */
+  close(): void;
 }
 
 /** Throws `ProblemError`, `ConnectionLost`, or the reason of `signal` once that has aborted. */
@@ -44,7 +46,7 @@ export async function connect(
   const closing = new AbortController();
   const { fetch: send, silenceMs } = options;
 
-  /** The clock runs only while something is waited for: a slow reader of the events is no silence of the server. */
+  /** The clock runs only while something is waited for: a slow reader of the events does not make the server silent. */
   async function heard<T>(work: Promise<T>): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence = new Promise<never>((_, reject) => {
@@ -67,6 +69,7 @@ export async function connect(
   const response = await heard(send(url, { ...init, signal: ended }));
   if (!response.ok) {
     const problem = (await heard(response.json()).catch(() => ({}))) as { code?: string; detail?: string };
+    signal?.throwIfAborted();
     throw new ProblemError(response.status, problem, retryAfter(response.headers));
   }
   return {
@@ -85,6 +88,7 @@ export async function connect(
       }
     },
     json: () => heard(response.json()),
+    close: () => closing.abort(),
   };
 }
 

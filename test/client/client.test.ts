@@ -200,6 +200,31 @@ describe("an answer that is none", () => {
     );
     await expect(followed(url)).rejects.toThrow("The answer is `text/html`, not an event stream.");
   });
+
+  test("a refusal that breaks off when the caller's signal aborts throws the reason of the signal", async () => {
+    const stop = new AbortController();
+    const { url } = await answering((response) => response.writeHead(400).write("{"));
+    const abortsLater: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      setImmediate(() => stop.abort(new Error("enough")));
+      return response;
+    };
+    const client = createClient({ baseUrl: url, fetch: abortsLater });
+    await expect(client.run("t1", { input: "go" }, stop.signal).next()).rejects.toThrow("enough");
+  });
+
+  test("a page in place of a stream is closed without being read", async () => {
+    const { url } = await answering((response) =>
+      response.writeHead(200, { "content-type": "text/html" }).end("<p>"),
+    );
+    let signal: AbortSignal | null | undefined;
+    const watched: typeof fetch = (input, init) => {
+      signal = init?.signal;
+      return fetch(input, init);
+    };
+    await expect(followed(url, { fetch: watched })).rejects.toThrow("not an event stream");
+    expect(signal?.aborted).toBe(true);
+  });
 });
 
 test("pauses grow, at random, to the longest one, and begin again after an event", async () => {
