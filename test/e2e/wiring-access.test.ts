@@ -133,6 +133,23 @@ describe("tools that tenants register", () => {
     expect(result_url).toMatch(/^https:\/\/skein\.example\.com\/tool-results\/tr_/);
   });
 
+  test("are not called at an address that was allowed when they were registered and is not any more", async () => {
+    const server = await httpServer(json({ result: "reached" }));
+    const calling = {
+      agent: { tools: ["weather"] },
+      script: "- { call: [{ tool: weather }] }\n- { say: ok }",
+    };
+    const env = { HTTP_TOOLS_ALLOW: `127.0.0.1:${server.port}` };
+    const first = await serveWith({}, { ...calling, env });
+    expect(await register(first.url, { name: "weather", callback_url: server.url })).toBe(201);
+    first.child.kill("SIGTERM");
+    await first.exited;
+    const second = await serveWith({}, { ...calling, dir: first.dir });
+    const { ends } = await results(second.url);
+    expect(ends[0]?.error).toContain("no public address");
+    expect(server.heard).toEqual([]);
+  });
+
   test("are for the agents that they name, and cannot answer later without PUBLIC_URL", async () => {
     const server = await httpServer((_, response) => response.writeHead(202).end());
     const { url } = await serveWith(
