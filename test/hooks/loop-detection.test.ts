@@ -121,8 +121,10 @@ describe("counting begins", () => {
   };
 
   test("with the user's newest message", async () => {
-    const { told } = await calling([[look()]], { input: { messages: asked(4) } });
+    const { told, ran, outcome } = await calling([[look()]], { input: { messages: asked(4) } });
     expect(told).toEqual(times(5, 0));
+    expect(ran).toBe(1);
+    expect(outcome.status).toBe("success");
   });
 
   test("and goes on in a run that is resumed", async () => {
