@@ -18,7 +18,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   http: ["runs", "agents", "core", "lib"],
   library: ["runs", "agents", "hooks", "tools", "models", "backends", "stores", "config", "core", "lib"],
   client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/phase.ts", "core/stores.ts"],
-  playground: ["client", "core/event.ts", "core/interrupt.ts", "core/message.ts", "core/stores.ts"],
 };
 const HOMES: Readonly<Record<string, string>> = {
   ...{ fastify: "http", "@fastify": "http", ioredis: "stores/redis", "node:sqlite": "stores/sqlite" },
