@@ -115,7 +115,7 @@ test("several options are chosen with commas, yes and no with a letter", async (
   expect(await resultsOn(url)).toEqual(["17", "no", "red, blue"]);
 });
 
-test("a server that goes away in the middle of a run is said to be away, and followed on when it is back", async () => {
+test("a server that goes away in the middle of a run is reported, and its run is followed when it is back", async () => {
   const dir = await temporaryFolder();
   const script = [{ say: "slow words", delay_ms: 600_000 }];
   const first = await startServer({ script, dir, config: { store: "sqlite" } });

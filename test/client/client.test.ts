@@ -37,7 +37,7 @@ async function eventsAt(url: string): Promise<StreamEvent[]> {
   return (await view(`${url}/threads/t1/runs/${runs[0]?.id}/events`)).ended();
 }
 
-describe("a connection that says nothing any more", () => {
+describe("a connection that falls silent", () => {
   test("is given up, and the run is followed from the event where it broke", async () => {
     const { tool, open, entered } = gate();
     const server = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config: HEARTBEAT });
@@ -88,7 +88,7 @@ describe("a connection that says nothing any more", () => {
 });
 
 describe("a server that is away", () => {
-  test("is tried until it is back, and the run goes on", async () => {
+  test("is retried until it is back, and the run continues", async () => {
     const dir = await temporaryFolder();
     const words = { script: [{ say: "one two three", delay_ms: 600_000 }] };
     const first = await startServer({ ...words, dir, config: { store: "sqlite" } });
@@ -154,7 +154,7 @@ const DONE = 'id: r:1-2\nevent: done\ndata: {"event":"done"}\n\n';
 const followed = (url: string, options: Partial<ClientOptions> = {}) =>
   all(createClient({ baseUrl: url, longestPauseMs: 5, ...options }).run("t1", { input: "go" }));
 
-describe("an answer that is none", () => {
+describe("an answer that is not an event stream", () => {
   test.each([429, 502, 503, 504])("%i is waited out, with the same key and the same cursor", async (code) => {
     const { url, requests } = await answering(status(code), events(START), status(code), events(DONE));
     expect(await followed(url)).toEqual([{ event: "run_start" }, { event: "done" }]);

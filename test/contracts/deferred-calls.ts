@@ -122,7 +122,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.leave(keyOf(newCall("unknown")))).toBeUndefined();
       }));
 
-    test("that is closed takes no result; one that came before is the caller's", () =>
+    test("that is closed takes no result; a result that came before is returned", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const [sent, accepted, left, delivered] = ["sent", "accepted", "left", "delivered"].map((id) =>
           newCall(id),

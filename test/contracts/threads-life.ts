@@ -20,7 +20,7 @@ const TTL = { threadTtlMs: 1500, interruptedTtlMs: 3_600_000 };
 
 export function lifeContract(open: Open): void {
   describe("threads with a time to live", () => {
-    test("go with all that is theirs once nobody has used them for so long", () =>
+    test("are deleted with all their data once they have not been used for that time", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {

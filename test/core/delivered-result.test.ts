@@ -9,14 +9,14 @@ const asked = conversation().user("Will it rain?").assistant("", CALL);
 const answered = asked.tool("call_1", "weather", "Pending").user("Something else.");
 const callThatIs = (state: CallState) => ({ ...newCall("call_1"), state, reply: { result: "Rain." } });
 
-test("a call that waits lets its thread go on, and is over once it has its answer", () => {
+test("a call that waits lets its thread continue, and is settled once it has its answer", () => {
   for (const state of ["accepted", "delivered"] as const) {
     expect(nextStep(callThatIs(state), asked.messages)).toBe("resume");
     expect(nextStep(callThatIs(state), answered.messages)).toBe("forget");
   }
 });
 
-test("a late result is told once", () => {
+test("a late result joins the thread once", () => {
   const call = callThatIs("late");
   expect(nextStep(call, answered.messages)).toBe("tell");
   expect(nextStep(call, [...answered.messages, lateMessage(call)])).toBe("forget");
@@ -24,7 +24,7 @@ test("a late result is told once", () => {
   expect(lateMessage(call).id).not.toBe(lateMessage(callThatIs("late")).id);
 });
 
-test("a call that was left and whose time is up is over", () => {
+test("a call that was left and has expired is settled", () => {
   expect(nextStep(callThatIs("left"), answered.messages)).toBe("forget");
 });
 
@@ -40,7 +40,7 @@ near Oslo`,
   });
 });
 
-test("no change takes away a result that was taken, but a thread that begins again", () => {
+test("only a rewind of the thread discards a result that was accepted", () => {
   for (const change of ["accept", "deliver", "leave", "close"] as const)
     for (const state of ["delivered", "late"] as const) expect(stateAfter(change, state)).toBeUndefined();
   expect(movesOf("rewind").map(([from]) => from)).toEqual(["sent", "accepted", "delivered"]);

@@ -35,7 +35,7 @@ const given = (tools: Play["tools"]) => (tools ? { tools } : {});
 const goOn = ({ messages, state }: Played, tool: Play["tools"], answers: Answer[] = [], more: Play = {}) =>
   play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
 
-test("nobody is asked where nobody is there, but what a front end carries out still waits for it", async () => {
+test("an unattended run asks no one, and still waits for calls that a front end carries out", async () => {
   const asking = (kind: Interrupt["kind"]) =>
     defineTool({
       ...{ name: kind, description: "", parameters: z.object({}) },

@@ -110,7 +110,7 @@ test("a subagent has exactly the built-in tools of its own list, and task_comple
   expect(offered(1)).toEqual(["read_file", "task_complete"]);
 });
 
-test("an agent that is left one way to give tasks is told of no other", async () => {
+test("an agent whose list leaves one way to give tasks reads of no other", async () => {
   const { run, offered, asked } = await serve(team("tools: [task, read_file]", "tools: []"));
   await run();
   expect(offered()).toEqual(["read_file", "task"]);
@@ -119,7 +119,7 @@ test("an agent that is left one way to give tasks is told of no other", async ()
   expect(told).not.toMatch(/delegate|start_task/);
 });
 
-test("an agent whose list leaves no way to give tasks is not told of other agents", async () => {
+test("an agent whose list leaves no way to give tasks reads nothing of other agents", async () => {
   const { run, offered, asked } = await serve(team("tools: [read_file]", "tools: []"));
   await run();
   expect(offered()).toEqual(["read_file"]);

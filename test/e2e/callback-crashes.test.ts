@@ -68,7 +68,7 @@ describe("a server that is killed before a callback tool has answered", () => {
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "again" })).status).toBe(404);
   }, 90_000);
 
-  test("sends a call that may be repeated to the same end: one address, and one result", async () => {
+  test("repeats a call that may be repeated with the same address, which takes one result", async () => {
     const tool = await callbackTool(() => {});
     const start = await servers(tool.allow);
     const first = await start();

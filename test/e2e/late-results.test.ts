@@ -32,7 +32,7 @@ async function waiting(script: Turn[], onCall: (call: Call) => void = accept) {
   return { url, app, call, tool, messages: () => messagesOf(url, "t") };
 }
 
-test("a call that was accepted is pending for whoever writes something else, and its result comes as a message", async () => {
+test("a call that was accepted is pending when the user writes something else, and its result comes as a message", async () => {
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }]);
   await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
   const [stand] = textIn(await messages(), "tool");

@@ -137,7 +137,7 @@ describe.each(WIRES)("a provider on the wire of $name", (wire) => {
     });
   });
 
-  test("leaves a thread that is readable whatever JSON it sends for counts and calls", async () => {
+  test("leaves a readable thread for any JSON that it sends as counts and calls", async () => {
     const { provider, talk, readAll } = await serve(wire);
     await closing(provider, async () => {
       for (const odd of fc.sample(oddities, { seed: SEED, numRuns: RUNS })) {

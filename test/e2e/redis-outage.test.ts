@@ -77,7 +77,7 @@ async function scriptNames(): Promise<ReadonlyMap<string, string>> {
 }
 
 needing(redis, "redis-server").describe("a Redis that goes away", () => {
-  test("lets every run succeed when it is back within the lease, at whatever call it goes", async () => {
+  test("lets every run succeed when it is back within the lease, at any call", async () => {
     const usual = await waiting();
     const asked = usual.proxy.watch();
     usual.open();

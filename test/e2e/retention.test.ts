@@ -15,7 +15,7 @@ describe.each(["sqlite", "memory"])("threads of a server with the store %s", (st
     return { url, ids: () => idsAt(url) };
   };
 
-  test("go when nobody used them for `retention.threads`", async () => {
+  test("are deleted when they were not used for `retention.threads`", async () => {
     const { url, ids } = await start(KEPT);
     await expect.poll(ids).toEqual([]);
     expect((await fetch(`${url}/threads/t`)).status).toBe(404);

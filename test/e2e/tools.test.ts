@@ -115,7 +115,7 @@ describe("a tool that a tenant registers", () => {
     expect(await (await fetch(`${url}/tools`)).json()).toEqual({ items: [] });
   });
 
-  test("is checked again at each call: what was allowed when it was registered may be no more", async () => {
+  test("is checked again at each call, as the operator may allow less than when it was registered", async () => {
     const dir = await temporaryFolder();
     const options = { dir, script: quote(1), agents: agentWith('"*"') };
     const allowing = await startServer({

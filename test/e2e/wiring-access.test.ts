@@ -9,7 +9,7 @@ import { type ServerProcess, serveWith, skein } from "../support/process.ts";
 import { startServer } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
 
-// Each starts the program, beside whatever else the machine is doing.
+// Each test starts the program, on a machine that may be busy.
 vi.setConfig({ testTimeout: 60_000 });
 const SOON = { timeout: 20_000 };
 
@@ -171,7 +171,7 @@ describe("tools that tenants register", () => {
   });
 });
 
-test("interrupts.webhook is told of a run that waits, signed with its secret", async () => {
+test("interrupts.webhook gets a call for a run that waits, signed with its secret", async () => {
   const inbox = await httpServer(json({}));
   const secret = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;
   const { url } = await serveWith(

@@ -34,7 +34,7 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     const events = await runOn(url, "t1");
     expect(dataOf(events, "done")[0]?.status).toBe("interrupted");
     expect((await post(`${url}/threads`, { id: "t2" })).status).toBe(201);
-    // What nobody can reach any more stays for a tenth longer.
+    // Keys that can no longer be reached stay for a tenth longer.
     expect(livesOf("*:t1}:meta")).toEqual([expect.closeTo(2200, -2)]);
     expect(livesOf("*:t2}:meta")).toEqual([expect.closeTo(1100, -2)]);
     expect(livesOf("*:t1}:events:*")).toEqual([expect.closeTo(500, -2)]);

@@ -13,7 +13,7 @@ import { temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
 import { hostile, processesWith } from "../tools/mcp/opened.ts";
 
-// Each starts the program, beside whatever else the machine is doing.
+// Each test starts the program, on a machine that may be busy.
 vi.setConfig({ testTimeout: 60_000 });
 const SOON = { timeout: 20_000 };
 
@@ -78,7 +78,7 @@ test("streams.stall: a viewer that takes nothing for so long gives its place up"
 });
 
 describe("retention", () => {
-  test("threads and interrupted_threads: in memory both are forgotten when nobody uses them", async () => {
+  test("threads and interrupted_threads: in memory both are deleted when they are not used", async () => {
     const { url } = await serveWith(
       { store: "memory", retention: { threads: "0.01s", interrupted_threads: "0.01s" } },
       {

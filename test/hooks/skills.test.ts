@@ -206,7 +206,7 @@ describe("which skills an agent has", () => {
     expect(text).not.toContain("second");
   });
 
-  test("no more than two hundred, a hundred of each folder, and the run's viewer hears of the others", async () => {
+  test("at most two hundred, a hundred of each folder, and a warning names the others", async () => {
     const folders = { one: 101, two: 100, three: 1 };
     const many = Object.entries(folders).flatMap(([folder, count]) =>
       Array.from({ length: count }, (_, n) => [`${folder}/${n}/SKILL.md`, skill(`${folder}-${n}`, "x")]),

@@ -82,7 +82,7 @@ describe("a task that is given to another agent", () => {
     expect(results(events)).toEqual([`[coder-refactor-1] agent coder: completed\nCut in two.${told}`]);
   });
 
-  test("is not reported without a word of what came of it: the model is told so, and reports again", async () => {
+  test("needs a summary: without one the model reads what is missing, and reports again", async () => {
     const empty = { call: [{ tool: "task_complete", args: { status: "perhaps" } }] };
     const { events } = await refactoring([empty, completing("Cut in two.")]);
     expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/^Invalid arguments\. status: .* summary: /);

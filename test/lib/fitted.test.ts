@@ -60,7 +60,7 @@ describe("data that does not fit its schema", () => {
     expect(odd.usage.input_tokens).toBe(1.5);
   });
 
-  test("is never refused, whatever stands in a page in the place of one of its values", () => {
+  test("is never refused, for any JSON in the place of one value of a page", () => {
     const page = { items: [assistant, { ...stamp, id: "m2", role: "user", content: "hi" }], runs: [run] };
     const places = pathsIn(page);
     const anything = fc.oneof(fc.jsonValue(), fc.anything({ withBigInt: false }).map(asStored));

@@ -23,7 +23,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args: {}, malformed: json }]);
   });
 
-  test("does not run the tool, tells the model what is wrong, and goes on", async () => {
+  test("does not run the tool, tells the model what is wrong, and continues", async () => {
     const ran: unknown[] = [];
     const read = defineTool({
       ...{ name: "read", description: "", parameters: z.object({ path: z.string().optional() }) },

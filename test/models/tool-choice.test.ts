@@ -30,7 +30,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
     ["required", "required"],
     ["named", { name: "write" }],
   ] as const)(
-    "is told the choice %s, of the model's settings and of the request's",
+    "gets the choice %s, of the model's settings and of the request's",
     async (word, tool_choice) => {
       await ask(model(fake.current, { tool_choice }), { tools });
       expect(chosen()).toEqual(WIRE[name][word]);
@@ -39,7 +39,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
     },
   );
 
-  test("is told nothing of it without a choice, and without tools", async () => {
+  test("gets none without a choice, and none without tools", async () => {
     await ask(model(fake.current), { tools });
     expect(chosen()).toBeUndefined();
     await ask(model(fake.current, { tool_choice: "required" }));
@@ -59,7 +59,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
     expect(chosen()).toEqual(WIRE[name].auto);
   });
 
-  test("is not asked for a tool that it does not have: the choice is refused, with those there are", async () => {
+  test("refuses a choice of a tool that is not offered, and names those that are", async () => {
     const asking = ask(model(fake.current, { tool_choice: { name: "delete" } }), { tools });
     await expect(asking).rejects.toMatchObject({
       code: "model_rejected",

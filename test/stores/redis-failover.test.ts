@@ -117,7 +117,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     expect(seqsOf(await readAll(stores, lease, 2))).toEqual(upTo(23, 3));
   });
 
-  test("that has lost what a viewer saw: it gets a reset, and goes on with the first event that it has not seen", async () => {
+  test("that has lost what a viewer saw sends a reset, and continues with the first event that the viewer has not seen", async () => {
     const gates = [gate(), gate()];
     let calls = 0;
     const script = () =>

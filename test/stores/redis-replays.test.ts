@@ -34,7 +34,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     return { stores, key: keyOf(claim) };
   }
 
-  test("that read nothing cost one page for all of them, whatever its length", async () => {
+  test("that read nothing cost one page for all of them, for a log of any length", async () => {
     const { stores, key } = await longLog(upTo(80).map(() => 100 * KIB));
     const before = sent();
     const viewers = upTo(200).map(() => stores.events.read(key, 0, NEVER));

@@ -335,7 +335,7 @@ describe("a database", () => {
     await stores.close();
     const again = createSqliteStores({ path: path(), now: () => HOUR, threadTtlMs: HOUR });
     expect((await again.threads.list(ADA, { limit: 10 })).items).toEqual([]);
-    // The sweep goes on in steps; each lets others work.
+    // The sweep works in steps and yields after each.
     for (let n = 0; n < 5; n++) await new Promise(setImmediate);
     await again.close();
     expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);

@@ -42,7 +42,7 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   let isClosed = false;
   let watched = new Set<string>();
   let trap: { readonly sha: string; readonly caught: () => void } | undefined;
-  /** Whether what is asked for may go on to Redis. */
+  /** Whether commands may pass on to Redis. */
   const passes = (chunk: Buffer) => {
     for (const [, sha = ""] of chunk.toString("latin1").matchAll(/evalsha\r\n\$40\r\n(\w{40})/g)) {
       watched.add(sha);

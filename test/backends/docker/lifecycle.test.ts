@@ -221,7 +221,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await pool.start(bob, config);
   });
 
-  test("of an image that is not to be had says so, in the log as well, and leaves nothing", async () => {
+  test("of an image that cannot be pulled says so, in the log as well, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool, warnings } = newServer(engine, world);
     const config = { type: "docker", name: "code", image: "127.0.0.1:1/no/such:image" };

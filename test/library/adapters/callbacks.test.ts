@@ -51,7 +51,7 @@ test("callbacks are told a run, kind by kind, and its end last", async () => {
   ]);
 });
 
-test("callbacks and hubs are told nothing of what subagents say and do", async () => {
+test("callbacks and hubs get no events of subagents", async () => {
   const helper = agentWith([{ call: [{ tool: "add", id: "h1", args: { a: 1 } }] }, { say: "Helped." }], {
     ...{ name: "helper", description: "Helps.", tools: [add] },
   });
