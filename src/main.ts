@@ -109,7 +109,7 @@ async function keys(command: (store: ApiKeyStore) => Promise<Answer>): Promise<n
   }
 }
 
-/** Reads from a server while it runs, whatever its store. */
+/** Reads from a running server, with any store. */
 async function exportFrom(url: string, whose: Whose, dir: string): Promise<number> {
   if (whose.user !== undefined || whose.tenant !== undefined)
     throw new AppError("invalid_request", "With --url the key in SKEIN_API_KEY says whose threads they are.");
@@ -178,7 +178,7 @@ const WHO: Readonly<Record<AuthConfig["scheme"], string>> = {
   header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada' -H 'x-skein-scopes: read,run'",
 };
 
-/** What has to be run before such a request. A token comes from the one who issues them. */
+/** Commands to run before such a request. Tokens come from the identity provider. */
 const BEFORE: Partial<Record<AuthConfig["scheme"], string>> = {
   api_key: "  export SKEIN_API_KEY=$(npm exec -- skein keys create --user ada)\n",
 };

@@ -22,8 +22,8 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
 }
 
 /**
- * The tools of hooks that an agent is not given: none, unless its list names one of them, by itself or by a glob. Then
- * all that the list does not name.
+ * The tools of hooks that an agent does not get. When its list names one of them, by name or by a glob: all that the list
+ * does not name. Otherwise none.
  */
 export function leftOut(choice: readonly string[], hooks: readonly HookDefinition[]): ReadonlySet<string> {
   const matchers = choice.map(toolMatcher);

@@ -1,4 +1,4 @@
-// Whose an error is that comes out of an onion of hooks: the innermost's, which hooks pass on, or a hook's own.
+// Finds which layer of an onion threw an error: the innermost call, whose errors hooks pass on, or a hook itself.
 
 import type { Stream } from "./stream.ts";
 
@@ -6,13 +6,13 @@ type Call<Request, T> = (request: Request) => Stream<T>;
 type Layer<Request, T, Context> = (request: Request, next: Call<Request, T>, context: Context) => Stream<T>;
 
 interface Blaming<Request, T, Context> {
-  /** The innermost: what it throws is nobody's fault further out. */
+  /** The innermost call. No hook is blamed for its errors. */
   core(call: Call<Request, T>): Call<Request, T>;
-  /** What the layer throws of its own becomes what `blame` returns. */
+  /** An error that the layer itself throws becomes what `blame` returns. */
   layer(hook: string, layer: Layer<Request, T, Context>): Layer<Request, T, Context>;
 }
 
-/** For one onion. `blame` is called once for each error of a hook's own. */
+/** For one onion. `blame` is called once for each error that a hook itself throws. */
 export function blaming<Request, T, Context>(
   blame: (hook: string, error: unknown, request: Request) => unknown,
 ): Blaming<Request, T, Context> {

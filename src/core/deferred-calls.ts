@@ -6,8 +6,8 @@ import { z } from "zod";
 import type { Owner } from "./ids.ts";
 
 /**
- * `sent`: no answer yet, the result may be the answer. `accepted`: it comes later. `delivered`: it came. `left`: the
- * thread has a stand-in for the result and goes on; the result may still come. `late`: it came then.
+ * `sent`: no answer yet, the result may be the answer. `accepted`: the result comes later. `delivered`: it has come.
+ * `left`: the thread has a stand-in for the result and continues; the result may still come. `late`: it came after that.
  */
 export const CallState = z.enum(["sent", "accepted", "delivered", "left", "late"]);
 export type CallState = z.infer<typeof CallState>;
@@ -39,9 +39,9 @@ export const movesOf = (change: CallChange): [from: CallState, to: NextState][] 
     return to ? [[from, to] as [CallState, NextState]] : [];
   });
 
-/** Its thread can go on because of it: the result is there. */
+/** The result is there, so the thread can continue. */
 export const hasResult = (state: CallState) => state === "delivered" || state === "late";
-/** Its thread must be looked after when its time is up. */
+/** The thread must be checked when the call expires. */
 export const isAwaited = (state: CallState) => state === "accepted" || state === "left";
 
 /** Of one thread. */
@@ -72,7 +72,7 @@ export const tokenHash = (token: string) => createHash("sha256").update(token).d
 /** Names a call. */
 export type CallKey = Pick<DeferredCall, "owner" | "thread_id" | "call_id">;
 
-/** A thread that can go on: each of these calls has its result, or is awaited and its time is up. */
+/** A thread that can continue: each of these calls has its result, or is awaited and has expired. */
 export interface DueCalls {
   readonly owner: Owner;
   readonly thread_id: string;

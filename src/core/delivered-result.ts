@@ -1,5 +1,5 @@
 // A result that was delivered from outside, as the thread gets it: in the call's place, or in a message of its own when the
-// thread has gone on without it.
+// thread has continued without it.
 
 import { firstChars, lastChars } from "../lib/cut.ts";
 import type { DeferredCall } from "./deferred-calls.ts";
@@ -14,7 +14,7 @@ const MAX_CHARS = 80_000;
 export const deliveredResult = (reply: unknown): DoneResult =>
   replyResult(reply) ?? failed("The tool's server delivered nothing.");
 
-/** The same for a thread that takes it as it is, without a tool call of its run. */
+/** The same, bounded, for a thread that takes it outside of a tool call. */
 export function boundedResult(reply: unknown): DoneResult {
   const { output, error } = deliveredResult(reply);
   const text = bounded(textOf(output));
@@ -42,8 +42,8 @@ export function lateMessage(call: DeferredCall): UserMessage {
 const lateMessageId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
 
 /**
- * What a thread that has these messages needs of a call that is due: `resume`, the call waits; `tell`, the thread lacks
- * the late result; `forget`, nothing any more.
+ * What to do about a call that is due, on a thread with these messages: `resume`, the call waits; `tell`, the thread lacks
+ * the late result; `forget`, the call is settled.
  */
 export function nextStep(call: DeferredCall, messages: readonly Message[]): "resume" | "tell" | "forget" {
   if (call.state === "late") return messages.some(({ id }) => id === lateMessageId(call)) ? "forget" : "tell";

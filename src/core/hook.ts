@@ -39,9 +39,9 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  */
 export interface Hook {
   readonly name: string;
-  /** Tools that it gives the agent. They are listed without a run, too, so nothing is read for them. */
+  /** Tools that it gives the agent. Also called to list them outside of a run, so it must not do I/O. */
   tools?(run: Run): readonly Tool[];
-  /** Whether the model is not shown a tool, no matter who brings it. */
+  /** Whether to hide a tool from the model, wherever the tool comes from. */
   hides?(tool: Pick<Tool, "name">, run: Run): boolean;
   beforeAgent?(run: Run): Eventually<void>;
   /** Returns a new request; never edits the one it was given. */
@@ -66,7 +66,7 @@ export interface HookServices {
   createModel(spec: ModelSpec): Model;
 }
 
-/** Switch it off; switch it off and on; give it options, too. */
+/** `disable`: switch it off. `switch`: off and on. `configure`: also set its options. */
 export const UserMay = z.enum(["disable", "switch", "configure"]);
 export type UserMay = z.infer<typeof UserMay>;
 
@@ -80,8 +80,8 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** The same for those that it cannot do without: `tools:` does not leave them out. */
   readonly fixedTools?: readonly string[];
   /**
-   * What users may change of it for runs of their own: that it is on, whether it is on, or its options as well. Without it nothing, as
-   * befits what protects the operator, the tenant or other users, or gives an agent tools.
+   * What users may change for their own runs. Absent: nothing, which is right for hooks that protect the operator, the
+   * tenant or other users, or that give an agent more tools.
    */
   readonly userMay?: UserMay;
   /** Whether an agent has it when its YAML says nothing. */

@@ -15,8 +15,8 @@ export interface RegistrationChecks {
 }
 
 /**
- * Throws `already_exists` for a name that is taken, `invalid_request` for parameters that are no JSON Schema of an object
- * and for an address that is refused.
+ * Throws `already_exists` for a name that is taken, `invalid_request` for parameters that are not the JSON Schema of an
+ * object and for an address that is refused.
  */
 export async function newHttpTool(
   registration: HttpToolRegistration,

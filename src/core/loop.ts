@@ -169,7 +169,7 @@ function modelOnion(agent: Agent, run: LiveRun): CallModel {
 
 function toolOnion(agent: Agent, run: LiveRun, { begun, standIn }: RunInput): CallTool {
   const { core, layer } = blaming<ToolRequest, ToolResult, LiveRun>((hook, error, { call, signal }) => {
-    // It becomes the call's result: nobody else is told whose it was.
+    // The error becomes the call's result; this is the only place that knows which hook threw it.
     if (!signal.aborted && !endsTheRun(error))
       reportFailure(run, { what: "hook", error, hook, tool: call.name, call_id: call.id });
     return error;
@@ -208,7 +208,7 @@ async function* answerOpenCalls(
 interface Answering {
   reasonFor(call: ToolCall): string;
   readonly input: RunInput;
-  /** No result of theirs is taken from then on. */
+  /** Results that are delivered later are refused. */
   readonly isGivenUp: boolean;
 }
 

@@ -10,7 +10,7 @@ export function registerHookTools(hook: Hook, run: LiveRun): void {
   for (const tool of hook.tools?.(run) ?? []) registerTool(run, tool);
 }
 
-/** By name, as the beginning of a request is to be the same from call to call. */
+/** Sorted by name, so that requests begin alike and providers can cache them. */
 export function shownTools({ hooks }: Agent, run: LiveRun): Tool[] {
   return [...run.tools.values()]
     .filter((tool) => !hooks.some((hook) => hides(hook, tool, run)))

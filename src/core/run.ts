@@ -27,17 +27,17 @@ interface RunIdentity {
   readonly backend?: Backend;
   /** Of a run that works for another one. */
   readonly lineage?: Lineage;
-  /** Where hooks and tools record what they do. Absent when nobody keeps traces. */
+  /** Where hooks and tools record what they do. Absent when no traces are kept. */
   readonly trace?: RunTrace;
   /** True once the run was asked to stop after the current step. */
   interruptRequested(): boolean;
 }
 
-/** A failure for the log of the run's owner. What clients learn of it is told by events. */
+/** A failure, for the server's log. Clients learn of it by events. */
 export interface Failure {
   /**
-   * `run`: the run fails with it. `model`: the model is given up, and another one is asked. `hook`: a hook failed, and
-   * the run goes on. `tool`: the endpoint that carries out a call failed.
+   * `run`: the run fails with it. `model`: the model is given up, and its fallback is asked. `hook`: a hook failed, and
+   * the run continues. `tool`: the endpoint that carries out a call failed.
    */
   readonly what: "run" | "model" | "hook" | "tool";
   readonly error: unknown;
@@ -94,7 +94,7 @@ export interface RunInput extends RunIdentity {
 
 /**
  * What the thread gets in place of a result that comes from outside, when it does not wait for it; undefined for any other
- * call. `isGivenUp`: from then on no result is taken; otherwise one that comes is a message of its own.
+ * call. `isGivenUp`: results that are delivered later are refused; otherwise such a result is a message of its own.
  */
 export type StandIn = (
   call: ToolCall,
@@ -141,7 +141,7 @@ export function liveRun(input: RunInput, { name, description, interrupts, withou
   };
 }
 
-/** A run on an empty thread that nothing is written down of: for what asks hooks outside of a run. */
+/** A run on an empty thread, of which nothing is stored: for calling hooks outside of a run. */
 export function unrecordedRun(
   place: Pick<RunIdentity, "owner" | "threadId" | "signal">,
   agent: RunningAgent,

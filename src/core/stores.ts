@@ -105,8 +105,8 @@ export interface NewRun {
   readonly resumes?: string;
   /**
    * The id of a message: this one and all after it are forgotten as the run is accepted, and so are the thread's calls
-   * that wait for results, but not those that it has left. Only on a thread that is free (else `thread_busy`, whatever `whenBusy`) and that has it
-   * (else `invalid_request`).
+   * that wait for results, but not those that it has left. Only on a thread that is free (else `thread_busy`, for every
+   * `whenBusy`) and that has the message (else `invalid_request`).
    */
   readonly rewind_to?: string;
 }
@@ -250,7 +250,7 @@ export interface LogEntry {
   readonly json: string;
 }
 
-/** Where a reader stands in a log: at the entry `seq`, as `epoch` wrote it; without one, whoever wrote it. */
+/** Where a reader stands in a log: at the entry `seq` that `epoch` wrote; without an epoch, that any epoch wrote. */
 export interface Cursor {
   readonly seq: number;
   readonly epoch?: number;
@@ -304,9 +304,9 @@ export interface Stores {
     readonly secret: string;
   };
   /**
-   * For all that is done inside a run: every call to the stores that `work` makes, however deep, waits for a store that is
-   * away as long as a run waits for it (`runs.leaseMs`). Any other call has its answer, or throws `unavailable`, within a
-   * short deadline.
+   * Runs `work` on behalf of a run: every call to the stores that it makes, directly or not, waits for an unreachable store
+   * as long as the run's lease lasts (`runs.leaseMs`). Any other call returns, or throws `unavailable`, within a short
+   * deadline.
    */
   inRun<T>(work: () => Promise<T>): Promise<T>;
   /** Throws `unavailable` when it cannot be reached. */

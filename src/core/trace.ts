@@ -2,7 +2,7 @@
 
 export interface Span {
   set(key: string, value: unknown): Span;
-  /** Something that happened within the span, now. */
+  /** Records that something happened now, within the span. */
   recordEvent(name: string, attributes?: Readonly<Record<string, unknown>>): Span;
   /** Ends the span and records its duration. Called exactly once. */
   end(): void;
@@ -11,7 +11,7 @@ export interface Span {
 export interface TraceRecorder {
   /** A span of the run `attributes.run_id`, begun now. */
   startSpan(name: string, attributes: Readonly<Record<string, unknown>>): Span;
-  /** Something that happened in the run `attributes.run_id`, now, in no span. */
+  /** Records that something happened now in the run `attributes.run_id`, outside of any span. */
   recordEvent(name: string, attributes: Readonly<Record<string, unknown>>): void;
 }
 

@@ -23,7 +23,7 @@ export function placeOf(cursor: string): { runId: string; after: Cursor } {
 }
 
 /**
- * Where to go on; undefined when the run has ended and was read to its end. A viewer without a cursor gets what is still
+ * Where to continue; undefined when the run has ended and was read to its end. A viewer without a cursor gets what is still
  * kept. Throws `invalid_request` for a cursor of another run, and `events_expired` when what comes after it is no longer
  * kept, or the log has lost what the viewer has seen.
  */

@@ -14,7 +14,7 @@ interface View {
   readonly after: Cursor;
 }
 
-/** The entries after `after`. Where some are no longer kept, or were lost, it says so, and goes on with what is there. */
+/** The entries after `after`. Where entries were dropped or lost, a reset frame comes first, then what is still there. */
 export function runFrames(runs: RunManager, { owner, run, after }: View): Frames {
   return async function* (signal) {
     for (let cursor = after; ; ) {

@@ -1,5 +1,5 @@
-// Clients that take an answer slowly, and those that take nothing of it any more. A long answer goes to the socket in
-// pieces, so that a slow client is seen to make progress within it.
+// Clients that read an answer slowly, and clients that stop reading it. A long answer is written in pieces, so that the
+// progress of a slow client can be seen.
 
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -9,7 +9,7 @@ import type { FastifyInstance } from "fastify";
 const PIECE_BYTES = 16 * 1024;
 /** Up to this length a text is one write, as it would fit into a socket's buffer. */
 const LONG_BYTES = 4 * PIECE_BYTES;
-/** How often in the stall time the progress is looked at. */
+/** How often progress is checked within the stall time. */
 const LOOKS = 4;
 
 export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> {
@@ -22,8 +22,8 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
 export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**
- * Cuts the connection of `raw` once data has waited for `stallMs`, or up to a quarter longer, and the client took
- * nothing of it. Ends with the connection, or when the returned function is called.
+ * Destroys the connection of `raw` once data has waited for `stallMs`, or up to a quarter longer, and the client has read
+ * none of it. Stops when the connection closes, or when the returned function is called.
  */
 export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void {
   const { socket } = raw;

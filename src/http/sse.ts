@@ -85,8 +85,8 @@ export async function sendFrames(
 }
 
 /**
- * The plugin's promise settles when the socket has drained, and never when the viewer leaves before that: so it is not
- * waited for. It is rejected for a viewer that has left, which `gone` tells us.
+ * The plugin's promise settles when the socket has drained, and never if the viewer leaves before that, so it is not
+ * awaited. It rejects for a viewer that has left, which `gone` reports.
  */
 function send({ sse }: FastifyReply, frame: Frame): void {
   sse.send(frame).catch(() => {});
@@ -99,8 +99,8 @@ function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
 }
 
 /**
- * Each piece once the one before it is out: a viewer that takes one piece has made progress. The plugin would write all
- * of it at once.
+ * Writes each piece after the one before it has been sent, so that every piece counts as progress. The plugin would write
+ * the whole event at once.
  */
 async function writeInPieces(
   raw: ServerResponse,

@@ -53,7 +53,7 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
   return async (address, request) => {
     const url = httpUrl(address);
     const { addresses, isAllowed } = await lookUp(url, options, request.signal);
-    // One sentence for all, so that nobody who calls learns which private names there are.
+    // One message for all cases, so that no caller learns which private names exist.
     if (addresses.length === 0 || !isAllowed)
       throw new FetchError("forbidden", "its host has no public address");
     request.signal.throwIfAborted();
@@ -62,8 +62,8 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
 }
 
 /**
- * Whether every request to this URL is refused because of the addresses that its host has now. A name that has none, or
- * that nobody knows in time, may have one later: it is not refused.
+ * Whether every request to this URL is refused because of the addresses that its host has now. A name that has no
+ * address, or that does not resolve before `signal` aborts, may have one later: it is not refused.
  */
 export async function isRefused(
   url: URL,
@@ -94,7 +94,7 @@ async function lookUp(
     isAllowed: addresses.length <= MAX_ADDRESSES && (isOpen || addresses.every(isPublicAddress)),
   };
 
-  /** This machine has the name, whatever DNS says (RFC 6761). */
+  /** `localhost` is this machine; DNS is not asked (RFC 6761). */
   async function namesOf(name: string): Promise<readonly string[]> {
     const isThisMachine = !isOpen && /(^|\.)localhost\.?$/.test(name);
     return isThisMachine ? ["127.0.0.1"] : names(name, signal);

@@ -31,7 +31,7 @@ export interface RuntimeOptions {
   readonly data_dir?: string;
   readonly quotas?: Quotas;
   readonly recorder?: TraceRecorder;
-  /** Told of runs that fail and of what fails within them. Default: errors and warnings go to the console. */
+  /** Logs runs that fail and failures within runs. Default: errors and warnings go to the console. */
   readonly logger?: LibraryLogger;
   /** Runs at work at once; past it they wait. Default 256. */
   readonly max_runs?: number;
@@ -86,7 +86,7 @@ export interface Runtime extends AsyncDisposable {
 }
 
 const RUNS_OF_A_THREAD = 100;
-/** Failed runs whose cause is kept for who asks for their result. */
+/** Failed runs whose cause is kept for their `result`. */
 const MAX_CAUSES = 1000;
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {

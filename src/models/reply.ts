@@ -26,7 +26,7 @@ export interface OpenCall {
 /** More tokens than any provider counts in one call. */
 const MAX_COUNT = 1e9;
 const MAX_NAME_LENGTH = 256;
-/** Deeper arguments are malformed: whatever reads the thread later walks through them. */
+/** Deeper arguments are malformed, as every reader of the thread has to walk through them. */
 const MAX_DEPTH = 64;
 
 /** A text of the provider's. Compatible servers send numbers for texts; anything else is no text. */

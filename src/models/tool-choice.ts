@@ -1,11 +1,11 @@
-// Which tools a model is told to call: what the settings say, as far as it fits this request.
+// The `tool_choice` that is sent with a request: the configured one, as far as it fits the request.
 
 import { AppError } from "../core/errors.ts";
 import type { ModelRequest, ModelSettings, ToolChoice } from "../core/model.ts";
 
 /**
- * Nothing where there is nothing to choose. A choice that forces a call would keep the model calling for ever, so it
- * counts until a tool was called. Throws `model_rejected` for a tool that the model is not offered.
+ * Undefined when the request has no tools. A choice that forces a call would never let the run end, so it becomes `auto`
+ * once a tool was called. Throws `model_rejected` for a tool that the model is not offered.
  */
 export function toolChoiceOf(
   { tools, toolCalled }: ModelRequest,

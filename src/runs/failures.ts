@@ -1,5 +1,5 @@
-// What the log says of failures: one line each, where the failure ends or is turned into something else, with whose it
-// was and its cause. No line holds what was said or a secret.
+// Logs each failure once, where it ends or is turned into something else, with its owner and its cause. No line contains
+// messages of the conversation or secrets.
 
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
@@ -13,7 +13,7 @@ export interface FailureLogger {
 }
 
 export interface FailureLog {
-  /** What the run has failed with so far, if it has. */
+  /** What the run has failed with. Undefined while it has not failed. */
   readonly cause: AppError | undefined;
   hear(failure: Failure): void;
   /** To be called once the run's last event is written. */

@@ -180,8 +180,8 @@ export class RunManager {
   }
 
   /**
-   * Takes the result of a call, under the hash of its token, and goes on with its thread. False when no call takes it;
-   * otherwise the result reaches the thread, in this process or another.
+   * Accepts the result of a call, by the hash of its token, and continues its thread. False when no call takes the result;
+   * otherwise it reaches the thread, in this process or another.
    */
   async deliver(tokenHash: string, reply: Record<string, unknown>): Promise<boolean> {
     const call = await this.#stores.deferredCalls.deliver(tokenHash, reply);

@@ -1,5 +1,5 @@
 // What a thread gets in place of a result that comes from outside, when it does not wait for it: the result itself, if it
-// was delivered before, else a stand-in. Which of the two came first is the store's to decide.
+// was delivered before, else a stand-in. The store decides which of the two came first.
 
 import {
   type CallKey,
@@ -38,7 +38,7 @@ function pending({ state, tool, expires_at }: DeferredCall): DoneResult {
     return failed(`${OUTCOME_UNKNOWN} If its result is still delivered, it comes as a message of its own.`);
   return done(
     `Pending: the server of \`${tool}\` has accepted this call and delivers its result later, by ${expires_at}. \
-The result comes as a message of its own; the conversation goes on without it. Do not repeat the call.`,
+The result comes as a message of its own; the conversation continues without it. Do not repeat the call.`,
   );
 }
 

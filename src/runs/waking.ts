@@ -15,7 +15,7 @@ const AT_ONCE = 32;
 export interface WakeServices {
   readonly stores: Stores;
   readonly logger: Logger;
-  /** Starts a run with these messages, or one that goes on with what waits, with the thread's agent. Throws what a start throws. */
+  /** Starts a run of the thread's agent: with these messages, or, without any, one that resumes the calls that wait. */
   start(owner: Owner, threadId: string, messages: readonly UserMessage[]): Promise<unknown>;
 }
 
@@ -45,7 +45,7 @@ export async function wakeThreads({ stores, logger, start }: WakeServices): Prom
       else if (that("tell").length > 0 && unanswered(messages).length === 0)
         await start(owner, thread_id, that("tell").map(lateMessage));
     } catch (err) {
-      // A run was faster: it goes on with the thread.
+      // Another run has started: it continues the thread.
       if (hasCode(err, "thread_busy")) return tellRunning(stores, calls);
       logger.error({ err, thread_id }, "could not go on with a thread");
       // Its agent is gone, or its model: that is no better the next time.

@@ -32,7 +32,7 @@ export interface StoreOptions {
 
 export type Limits = Required<StoreOptions>;
 
-/** How many runs may wait for a thread, for a run that comes so. An interrupt must be possible however many wait. */
+/** How many runs may wait for a thread. A run that interrupts has one place more, so that it is always possible. */
 export const queueRoom = (queueLength: number, whenBusy: WhenBusy): number =>
   whenBusy === "front" ? queueLength + 1 : queueLength;
 

@@ -1,5 +1,5 @@
-// What a reader that comes back has seen of a log as it is now. A store that was set back (a failover, a power cut) goes on
-// under another epoch, and gives the numbers of what it has lost to other entries.
+// What a returning reader has seen of a log as it is now. A store that was set back (a failover, a power cut) continues
+// under another epoch, and reuses the numbers of the entries that it has lost.
 
 import type { Cursor } from "../core/stores.ts";
 import { eventsExpired } from "./refusals.ts";

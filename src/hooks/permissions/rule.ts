@@ -127,12 +127,12 @@ export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent") })
   .superRefine(checkForm)
   .transform(({ scope, ...fields }) => toRule(fields, scope));
 
-/** A rule is read at every call; so many characters of JSON it may have. */
+/** Characters of JSON in one rule. Rules are read at every call. */
 export const MAX_RULE_CHARS = 16_384;
 
 /**
- * A rule that a person makes over the API. The place where it is kept says for whom it speaks. Without an `id`, rules
- * with the same conditions have the same one.
+ * A rule that a person adds over the API. Where it is kept decides to whom it applies. Without an `id`, rules with the same
+ * conditions get the same one.
  */
 export const OwnRuleSpec = RuleFields.extend({
   id: z

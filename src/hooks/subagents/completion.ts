@@ -1,4 +1,4 @@
-// What a child reports with `task_complete`: the shape that the model is asked for, and all shapes that are taken.
+// What a child reports with `task_complete`: the shape that the model is asked for, and other shapes that are accepted.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/cut.ts";
@@ -13,7 +13,7 @@ export const CompletionFields = z.object({
   summary: z.string().min(1).describe("What was done, found or decided; or why it could not be."),
   files_modified: texts.optional().describe("Their paths."),
   tests_run: texts.optional().describe("Which tests were run, and how each ended."),
-  caveats: z.string().optional().describe("What the agent that goes on with it must know."),
+  caveats: z.string().optional().describe("What the agent that continues the work must know."),
 });
 export type CompletionFields = z.infer<typeof CompletionFields>;
 
@@ -23,8 +23,8 @@ const STATUS: Readonly<Record<string, CompletionFields["status"]>> = {
 };
 
 /**
- * A report is not lost because a model has written a text where a list is wanted, or the reverse. What it says stays;
- * what is too much is cut off.
+ * Accepts a text where a list is expected and the reverse, so that no report is lost because of its shape. Long lists are
+ * cut.
  */
 export function asCompletion(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { status, summary, files_modified, tests_run, caveats, ...others } = args;

@@ -15,7 +15,7 @@ const MAX_LIST_CHARS = 1000;
 
 const Completion = CompletionFields.extend({ run_id: z.string() });
 
-/** What the child of this state has reported, in whatever shape an earlier version kept it. */
+/** What the child of this state has reported, also in the shape that earlier versions stored. */
 export function completionIn(state: Readonly<Record<string, unknown>>) {
   const kept = z.record(z.string(), z.unknown()).safeParse(state[COMPLETION]).data;
   return kept && Completion.safeParse(asCompletion(kept)).data;

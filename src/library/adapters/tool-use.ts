@@ -49,7 +49,7 @@ export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
       if (!answer) return interrupted();
       if (answer.decision === "deny") return failed(answer.message ?? "The user does not allow this call.");
       if (answer.decision === "respond") return done(answer.message ?? "");
-      // A call that a person has changed comes here as changed: it was judged so above.
+      // If a person has changed the call, `request` is the changed call, which was judged above.
       return yield* next(request);
     },
   });

@@ -66,7 +66,7 @@ export class Connection {
     return this.#run.getStore() === true;
   }
 
-  /** Whatever `work` asks, however deep, has the deadline of a run. */
+  /** Every call that `work` makes, directly or not, has the deadline of a run. */
   inRun<T>(work: () => Promise<T>): Promise<T> {
     return this.#run.run(true, work);
   }

@@ -111,7 +111,7 @@ export function redisDeferredCalls({ redis, lifetime, limits }: Engine): Deferre
     return callOf(await redis.run(readCall, keysOf(key), { call: key.call_id }));
   }
 
-  /** The thread is to be looked after when the call's time is up, whatever becomes of this process. */
+  /** First notes that the thread must be checked when the call expires, in case this process ends. */
   async function awaited(key: CallKey, by: "accept" | "leave"): Promise<DeferredCall | undefined> {
     const found = await get(key);
     if (!found || !stateAfter(by, found.state)) return found;

@@ -25,7 +25,7 @@ export interface Feed {
   readonly epoch: number;
   readonly channel: string;
   readonly log: Log;
-  /** Whether the run goes on under another epoch, or was set back: its readers are to look at the stream again. */
+  /** Whether the run continues under another epoch, or the store was set back: readers must read the stream again. */
   isStale: boolean;
   readers: number;
   heardAt: number;

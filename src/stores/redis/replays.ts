@@ -1,5 +1,5 @@
 // Pages of logs for the viewers of this process. However many replay at once, a bounded number of pages is on its way from
-// Redis, so that what runs ask of it never waits behind more; and viewers who want the same page at the same time share it.
+// Redis, so that runs never wait behind more than these; viewers who want the same page at the same time share it.
 // A viewer asks for the next page when it has taken the one before. When Redis is away, all who wait get `unavailable` as
 // soon as one of them does.
 

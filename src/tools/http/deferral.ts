@@ -2,8 +2,8 @@
 // before.
 //
 // An address is good for one result of one call. Its token is made from the tool's secret, and only its hash is kept with
-// the call, so that whoever reads what is kept of calls can deliver nothing, and a call that is sent again after a crash
-// has the address that it had before.
+// the call: reading stored calls is not enough to deliver a result, and a call that is sent again after a crash has the
+// address that it had before.
 
 import { createHmac } from "node:crypto";
 import {
@@ -36,7 +36,7 @@ export interface DeferredResult {
   open(): Promise<Delivery>;
   /** The server said "later". */
   accept(): Promise<ToolResult>;
-  /** The call has another answer: no result is taken from then on. Returns the one that was delivered before. */
+  /** The call has another answer: later results are refused. Returns a result that was delivered before. */
   close(): Promise<ToolResult | undefined>;
 }
 

@@ -1,7 +1,7 @@
 // Tools that other teams' servers carry out. A call is a signed POST; the answer is the result, progress and then the
 // result, or "later".
 //
-// What the model gets to read never names an address or a header; what the log gets holds nothing that was sent or said.
+// What the model gets to read never names an address or a header; the log never contains what was sent or answered.
 
 import { hasCode } from "../../core/errors.ts";
 import { annotationsOf, type HttpTool } from "../../core/http-tools.ts";

@@ -3,7 +3,7 @@
 import { type CallChange, movesOf } from "../../../core/deferred-calls.ts";
 import { STAY } from "./parts.ts";
 
-/** A change of calls as the scripts are told it: what becomes of each state. */
+/** A change of calls as an argument of the scripts: which state follows each state. */
 export const movesText = (change: CallChange) =>
   movesOf(change)
     .map(([from, to]) => `${from}>${to};`)

@@ -1,4 +1,4 @@
-// With which calls a thread can go on, at one moment: those that have their results, or are awaited and whose time is up.
+// Which calls let a thread continue, at one moment: those that have their results, or are awaited and have expired.
 
 import { script } from "../script.ts";
 import { CALLS } from "./call-parts.ts";

@@ -1,7 +1,7 @@
 // Accepts a run, all of it or nothing, and makes its thread if there is none. On a free thread it is claimed with
 // that, or waits all the same; on a busy one it waits, or is refused. A free thread may be rewound with that: a message
-// and all after it are gone, and the calls that wait, as `moves` has it. An idempotency key of a thread names one run for ever. Whoever made the run may ask again,
-// and gets the same answer.
+// and all after it are deleted, and so are the calls that `moves` names. An idempotency key of a thread always names the
+// same run. The caller may repeat the script, and gets the same answer.
 
 import { THREAD } from "../keys.ts";
 import { script } from "../script.ts";
