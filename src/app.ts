@@ -28,6 +28,7 @@ import { logRecorder } from "./runs/log-recorder.ts";
 import { RunManager } from "./runs/manager.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
+import { DEFAULTS } from "./stores/options.ts";
 import { createRedisStores, openRedisApiKeys } from "./stores/redis/on-demand.ts";
 import { openSqliteApiKeys } from "./stores/sqlite/api-keys.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
@@ -229,10 +230,8 @@ function openBackends(config: ServerConfig, { sandboxes, bus, shared }: Stores, 
 
 /** How long an unused thread is kept, in ms. Without a setting the database keeps threads until they are deleted. */
 function threadTtl({ store, retention }: ServerConfig): number {
-  return retention.threads ?? (store === "sqlite" ? Number.POSITIVE_INFINITY : HOUR);
+  return retention.threads ?? (store === "sqlite" ? Number.POSITIVE_INFINITY : DEFAULTS.threadTtlMs);
 }
-
-const HOUR = 3_600_000;
 
 /** The caller closes them. */
 export async function openStores(config: ServerConfig): Promise<Stores> {

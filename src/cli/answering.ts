@@ -39,7 +39,7 @@ const ASKING: Record<Interrupt["kind"], Asking> = {
     for (
       let before = `${asked(interrupt)}\n${choices}  ${hint}`;
       ;
-      before = "  that is none of them; again: "
+      before = "  Not one of the options. Try again: "
     ) {
       const text = await ask(before);
       if (text === undefined) return undefined;

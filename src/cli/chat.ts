@@ -56,7 +56,7 @@ export async function chat({ url, agent, thread = newThreadId(), key }: ChatOpti
 
 /** A connection that is back at once is not worth a line. */
 function onRetry(reason: Error, attempt: number): void {
-  if (attempt === 3) process.stdout.write(`\n(${visible(reason.message)} Trying again; Ctrl-C ends that.)\n`);
+  if (attempt === 3) process.stdout.write(`\n(${visible(reason.message)} Retrying; press Ctrl-C to stop.)\n`);
 }
 
 async function isThere(url: string): Promise<boolean> {

@@ -33,7 +33,8 @@ import { failed, type ToolResult } from "./tool.ts";
 
 /**
  * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every bracket closed, exactly
- * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling threw.
+ * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling or
+ * `standIn` threw.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
   const run = liveRun(input, { interrupts: OPEN_ENDED, ...agent });

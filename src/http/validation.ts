@@ -25,7 +25,10 @@ export function withZod(server: FastifyInstance) {
     return (data) => {
       const { value, changed } = fitted(schema, data);
       if (changed.length > 0 && !isLogged)
-        server.log.warn({ method, route: url, paths: changed.slice(0, MAX_ISSUES) }, "odd data in a reply");
+        server.log.warn(
+          { method, route: url, paths: changed.slice(0, MAX_ISSUES) },
+          "a reply did not fit its schema and was corrected",
+        );
       isLogged ||= changed.length > 0;
       return JSON.stringify(value);
     };

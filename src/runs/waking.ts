@@ -47,7 +47,7 @@ export async function wakeThreads({ stores, logger, start }: WakeServices): Prom
     } catch (err) {
       // Another run has started: it continues the thread.
       if (hasCode(err, "thread_busy")) return tellRunning(stores, calls);
-      logger.error({ err, thread_id }, "could not go on with a thread");
+      logger.error({ err, thread_id }, "could not continue a thread");
       // Its agent is gone, or its model: that is no better the next time.
       if (hasCode(err, "invalid_request")) await forget(calls);
     }

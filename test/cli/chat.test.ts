@@ -124,7 +124,7 @@ test("a server that goes away in the middle of a run is reported, and its run is
   const status = async () => ((await (await fetch(`${first.url}/threads/t1`)).json()) as Thread).status;
   await expect.poll(status, { timeout: 20_000 }).toBe("busy");
   await first.app.close();
-  await hear("Trying again; Ctrl-C ends that.");
+  await hear("Retrying; press Ctrl-C to stop.");
   const config = { store: "sqlite", listen: { port: Number(new URL(first.url).port) } };
   await startServer({ script: [{ say: "Back again." }], dir, config });
   await say("Back again.", "");
