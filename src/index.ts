@@ -1,9 +1,8 @@
 // Skein as a library: the language, the engine that speaks it, and what programs need around them.
 
 export { type ConsoleOptions, runAtConsole } from "./cli/console.ts";
-export type { Agent, Outcome } from "./core/agent.ts";
 export type { Backend, BackendPool } from "./core/backend.ts";
-export { type ClientTool, clientTool } from "./core/client-tools.ts";
+export { clientTool } from "./core/client-tools.ts";
 export { AppError, abortRun, type ErrorCode, type ErrorInfo, hasCode, RunLimit } from "./core/errors.ts";
 export { StreamEvent } from "./core/event.ts";
 export { checkGrammar } from "./core/grammar.ts";
@@ -18,18 +17,20 @@ export type { AgentInternals, AgentLoop } from "./core/own-loop.ts";
 export { type Phase, phaseOf, trackPhase } from "./core/phase.ts";
 export { QuotaConfig } from "./core/quota-config.ts";
 export { createQuotas } from "./core/quotas.ts";
+export type { ClientTool } from "./core/records.ts";
 export {
   append,
   type Failure,
+  type Outcome,
   patchState,
-  type Run,
   type RunInput,
   registerTool,
   setState,
 } from "./core/run.ts";
+export type { Agent } from "./core/runnable-agent.ts";
 export type { Stores } from "./core/stores.ts";
 export { drain, type Stream } from "./core/stream.ts";
-export { defineTool, done, failed, interrupted, type Tool, type ToolResult } from "./core/tool.ts";
+export { defineTool, done, failed, interrupted, type Run, type Tool, type ToolResult } from "./core/tool.ts";
 export type { RunTrace, Span, TraceRecorder } from "./core/trace.ts";
 export { type ValueKey, valueKey } from "./core/values.ts";
 export type { Rule } from "./hooks/permissions/rule.ts";

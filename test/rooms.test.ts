@@ -17,7 +17,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   runs: ["agents", "core", "lib"],
   http: ["runs", "agents", "core", "lib"],
   library: ["runs", "agents", "hooks", "tools", "models", "backends", "stores", "config", "core", "lib"],
-  client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/phase.ts", "core/stores.ts"],
+  client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/phase.ts", "core/records.ts"],
 };
 const HOMES: Readonly<Record<string, string>> = {
   ...{ fastify: "http", "@fastify": "http", ioredis: "stores/redis", "node:sqlite": "stores/sqlite" },

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { sandboxId } from "../../src/backends/docker/identity.ts";
 import type { ProcessBackends } from "../../src/backends/pool.ts";
-import type { BackendConfig } from "../../src/core/agent.ts";
+import type { BackendConfig } from "../../src/core/backend.ts";
 import type { Owner } from "../../src/core/ids.ts";
 import { randomId } from "../../src/lib/random-id.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";

@@ -1,6 +1,6 @@
 // From a definition to an agent ready to run: its tools, its hooks made anew, its model.
 
-import type { Agent, AgentDefinition, ModelSpec } from "../core/agent.ts";
+import type { AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
 import { warning } from "../core/event.ts";
 import type { Hook, HookDefinition } from "../core/hook.ts";
@@ -8,6 +8,7 @@ import type { InterruptPolicy } from "../core/interrupt.ts";
 import type { ItemStore } from "../core/items.ts";
 import type { Model } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
+import type { Agent } from "../core/runnable-agent.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";

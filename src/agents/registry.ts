@@ -2,9 +2,10 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import type { Agent, AgentDefinition } from "../core/agent.ts";
+import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { UserMay } from "../core/hook.ts";
+import type { Agent } from "../core/runnable-agent.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";
 import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";

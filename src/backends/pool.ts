@@ -1,8 +1,7 @@
 // The backends of this process: one for each owner and name, made on first use.
 
 import { z } from "zod";
-import type { BackendConfig } from "../core/agent.ts";
-import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
+import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../core/backend.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { BackendDriver, BackendServices, BackendState, Place } from "./definition.ts";

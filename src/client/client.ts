@@ -2,14 +2,14 @@
 
 import type { StreamEvent } from "../core/event.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
-import type { RunRecord } from "../core/stores.ts";
+import type { RunRecord } from "../core/records.ts";
 import { type Connection, ConnectionLost, connect, ProblemError } from "./connection.ts";
 import { frames } from "./frames.ts";
 
 export type { StreamEvent } from "../core/event.ts";
 export type { Answer, Interrupt } from "../core/interrupt.ts";
 export type { Message } from "../core/message.ts";
-export type { RunRecord, Thread } from "../core/stores.ts";
+export type { RunRecord, Thread } from "../core/records.ts";
 export { ConnectionLost, ProblemError } from "./connection.ts";
 
 const FIRST_PAUSE_MS = 100;

@@ -1,14 +1,9 @@
-// An agent: what operators describe, and what the loop runs.
+// An agent as operators describe it.
 
 import { z } from "zod";
 import { Duration } from "../lib/duration.ts";
-import type { AppError, LimitReason } from "./errors.ts";
-import type { Hook } from "./hook.ts";
-import type { InterruptPolicy } from "./interrupt.ts";
-import type { AssistantMessage, ToolCall } from "./message.ts";
-import { type Model, ModelSettings, type StopReason, type SystemBlock } from "./model.ts";
-import type { AgentLoop } from "./own-loop.ts";
-import type { Tool } from "./tool.ts";
+import type { BackendConfig } from "./backend.ts";
+import { ModelSettings, type SystemBlock } from "./model.ts";
 
 const SINGLE = z
   .string()
@@ -125,42 +120,3 @@ export interface AgentDefinition extends z.output<typeof AgentFields> {
   /** Per hook: off, on, or on with options. What is not named follows the hook's own default. */
   readonly hooks: Readonly<Record<string, boolean | Record<string, unknown>>>;
 }
-
-/** A backend as configured: `type` names who makes it, the rest is that type's own. */
-export interface BackendConfig {
-  readonly type: string;
-  /** Agents that name the same one share files. Default: the agent's name. */
-  readonly name?: string;
-  readonly [option: string]: unknown;
-}
-
-/** An agent ready to run, made for one run. */
-export interface Agent {
-  readonly name: string;
-  readonly description?: string;
-  readonly model: Model;
-  readonly system: readonly SystemBlock[];
-  readonly tools: readonly Tool[];
-  /** Names of tools that its hooks must not give it. */
-  readonly without?: ReadonlySet<string>;
-  /** In order, first outermost. */
-  readonly hooks: readonly Hook[];
-  /** Model calls in one run; 0 = no limit. */
-  readonly maxIterations: number;
-  /** Default: whatever is asked stays open until it is answered. */
-  readonly interrupts?: InterruptPolicy;
-  /** In the place of the loop of ours. */
-  readonly loop?: AgentLoop;
-}
-
-/** How a run ended. Whatever it is, every tool call but the interrupted ones has its result. */
-export type Outcome =
-  | { readonly status: "success"; readonly stop_reason: StopReason; readonly message?: AssistantMessage }
-  | {
-      readonly status: "interrupted";
-      readonly stop_reason: "interrupt" | "tool_use";
-      readonly calls: readonly ToolCall[];
-    }
-  | { readonly status: "cancelled"; readonly stop_reason: "cancelled" }
-  | { readonly status: "error"; readonly stop_reason: LimitReason }
-  | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };

@@ -2,9 +2,16 @@
 // workspace: a path that leads out of it is refused (`backend_refused`), links included.
 
 import { z } from "zod";
-import type { BackendConfig } from "./agent.ts";
 import type { Owner } from "./ids.ts";
 import type { Stream } from "./stream.ts";
+
+/** A backend as configured: `type` names who makes it, the rest is that type's own. */
+export interface BackendConfig {
+  readonly type: string;
+  /** Agents that name the same one share files. Default: the agent's name. */
+  readonly name?: string;
+  readonly [option: string]: unknown;
+}
 
 export interface FileStat {
   /** Absolute, as the agent sees it, with links resolved. */

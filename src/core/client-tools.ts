@@ -1,27 +1,12 @@
 // Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
 
-import { z } from "zod";
 import { loadSchemaCompiler } from "../lib/json-schema.ts";
 import { AppError } from "./errors.ts";
 import { askFor } from "./interrupts.ts";
 import type { ToolCall } from "./message.ts";
-import type { Run } from "./run.ts";
+import type { ClientTool } from "./records.ts";
 import type { Stream } from "./stream.ts";
-import { done, failed, interrupted, type Tool, type ToolResult } from "./tool.ts";
-
-export const ClientTool = z
-  .strictObject({
-    name: z
-      .string()
-      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
-      .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
-    description: z.string().min(1).max(8192).describe("The model reads it."),
-    parameters: z
-      .record(z.string(), z.unknown())
-      .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
-  })
-  .meta({ id: "ClientTool" });
-export type ClientTool = z.infer<typeof ClientTool>;
+import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "./tool.ts";
 
 /** Throws `invalid_request` for parameters that are no JSON Schema of an object. */
 export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {

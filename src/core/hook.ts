@@ -1,16 +1,16 @@
 // Hooks: everything added around an agent. One list, composed as an onion, the first outermost.
 
 import { z } from "zod";
-import type { AgentDefinition, ModelSpec, Outcome } from "./agent.ts";
+import type { AgentDefinition, ModelSpec } from "./agent.ts";
 import type { Backend } from "./backend.ts";
 import type { ItemStore } from "./items.ts";
 import type { AssistantMessage, Message, ToolCall } from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
 import type { Quotas } from "./quotas.ts";
-import type { Run } from "./run.ts";
+import type { Outcome } from "./run.ts";
 import type { Eventually, Stream } from "./stream.ts";
 import type { Subagents } from "./subagents.ts";
-import type { Tool, ToolResult } from "./tool.ts";
+import type { Run, Tool, ToolResult } from "./tool.ts";
 import type { TraceRecorder } from "./trace.ts";
 
 /** One execution of a tool. `tool` is absent when the model made the name up. */

@@ -5,8 +5,9 @@ import { z } from "zod";
 import type { StreamEvent } from "./event.ts";
 import { Answer, Interrupt, type InterruptKind, type InterruptPolicy } from "./interrupt.ts";
 import type { ToolCall } from "./message.ts";
-import { patchState, type Run } from "./run.ts";
+import { patchState } from "./run.ts";
 import type { Stream } from "./stream.ts";
+import type { Run } from "./tool.ts";
 
 /** What is asked stays open until it is answered. */
 export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false };

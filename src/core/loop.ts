@@ -4,7 +4,6 @@
 // run; otherwise the model is asked. Resuming a run, after an approval or a crash, is calling this once more.
 // Nothing is saved in here: whoever drains the events writes each one down before taking the next.
 
-import type { Agent, Outcome } from "./agent.ts";
 import { blaming } from "./blame.ts";
 import { compose } from "./compose.ts";
 import { dispatch, executeTool } from "./dispatch.ts";
@@ -21,11 +20,13 @@ import {
   append,
   type LiveRun,
   liveRun,
+  type Outcome,
   type RunInput,
   registerTool,
   reportFailure,
   type StandIn,
 } from "./run.ts";
+import type { Agent } from "./runnable-agent.ts";
 import { isEmpty, speak } from "./speak.ts";
 import { type Eventually, type Stream, toStream } from "./stream.ts";
 import { inOrder, instanceBlock } from "./system-order.ts";

@@ -1,9 +1,9 @@
 // The port to a language model: one method, always streaming.
 
 import { z } from "zod";
+import type { JsonSchema } from "../lib/json-schema.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
 import type { Stream } from "./stream.ts";
-import type { JsonSchema } from "./tool.ts";
 
 /** Why the model stopped speaking. */
 export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal";

@@ -1,9 +1,9 @@
 // The tools of an agent: registered for a run, and shown to the model.
 
-import type { Agent } from "./agent.ts";
 import { hookFailed } from "./errors.ts";
 import type { Hook } from "./hook.ts";
 import { type LiveRun, registerTool } from "./run.ts";
+import type { Agent } from "./runnable-agent.ts";
 import type { Tool } from "./tool.ts";
 
 export function registerHookTools(hook: Hook, run: LiveRun): void {

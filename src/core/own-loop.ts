@@ -1,7 +1,6 @@
 // An agent whose logic is a program's own: a function in the place of the loop. What surrounds the loop stays as it is:
 // the hooks, calls with their brackets and results, interrupts, the limit of model calls, the end of the run.
 
-import type { Agent, Outcome } from "./agent.ts";
 import { dispatch } from "./dispatch.ts";
 import { AppError, abortRun, messageOf } from "./errors.ts";
 import type { EventName } from "./event.ts";
@@ -11,10 +10,10 @@ import { askFor, type Question } from "./interrupts.ts";
 import { assistantMessage, type Message, NO_USAGE, type ToolCall } from "./message.ts";
 import { toolMessages, unanswered, unknownTo, userMessages } from "./messages.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
-import { append, type LiveRun, type Run, type RunInput, setState } from "./run.ts";
+import { append, type LiveRun, type Outcome, type RunInput, setState } from "./run.ts";
 import { isEmpty, speak } from "./speak.ts";
 import type { Stream } from "./stream.ts";
-import { done, failed, interrupted, type ToolResult } from "./tool.ts";
+import { done, failed, interrupted, type Run, type ToolResult } from "./tool.ts";
 
 /**
  * Called once for each run, and again whenever the thread is gone on with: after an answer, after a crash. So it reads
@@ -61,7 +60,7 @@ export interface AgentInternals {
 
 /** What the loop of ours lends to another one. */
 export interface LoopParts {
-  readonly agent: Agent;
+  readonly agent: { readonly name: string; readonly maxIterations: number };
   readonly run: LiveRun;
   readonly input: RunInput;
   readonly callModel: CallModel;
@@ -232,7 +231,7 @@ function voice(name: string, content: string): Model {
   };
 }
 
-function named(error: unknown, { name }: Agent): AppError {
+function named(error: unknown, { name }: LoopParts["agent"]): AppError {
   if (error instanceof AppError) return error;
   return new AppError("run_aborted", `The loop of agent \`${name}\` failed: ${messageOf(error)}`, {
     cause: error,

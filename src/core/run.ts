@@ -1,37 +1,35 @@
-// What hooks and tools know of the run they work for.
+// A run, before it begins and while it lasts: what the loop keeps of it, and what changes it.
 
 import { given } from "../lib/given.ts";
-import type { Backend } from "./backend.ts";
+import type { AppError, LimitReason } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
-import { newRunId, type Owner } from "./ids.ts";
+import { newRunId } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
-import { addUsage, type Message, NO_USAGE, type ToolCall, type Usage, type UserMessage } from "./message.ts";
-import type { ModelSettings } from "./model.ts";
+import {
+  type AssistantMessage,
+  addUsage,
+  type Message,
+  NO_USAGE,
+  type ToolCall,
+  type Usage,
+  type UserMessage,
+} from "./message.ts";
+import type { StopReason } from "./model.ts";
 import type { Stream } from "./stream.ts";
-import type { Lineage } from "./subagents.ts";
-import type { DoneResult, Tool } from "./tool.ts";
-import type { RunTrace } from "./trace.ts";
-import { createValues, type Values } from "./values.ts";
+import type { DoneResult, Run, RunIdentity, Tool } from "./tool.ts";
+import { createValues } from "./values.ts";
 
-interface RunIdentity {
-  readonly id: string;
-  readonly threadId: string;
-  readonly owner: Owner;
-  /** 1, or more after a process died in the middle of this run. */
-  readonly attempt: number;
-  /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
-  readonly signal: AbortSignal;
-  readonly settings: ModelSettings;
-  /** What clients have written on the thread, as it was when the run began. */
-  readonly threadMetadata?: Readonly<Record<string, string | number | boolean>>;
-  readonly backend?: Backend;
-  /** Of a run that works for another one. */
-  readonly lineage?: Lineage;
-  /** Where hooks and tools record what they do. Absent when no traces are kept. */
-  readonly trace?: RunTrace;
-  /** True once the run was asked to stop after the current step. */
-  interruptRequested(): boolean;
-}
+/** How a run ended. Whatever it is, every tool call but the interrupted ones has its result. */
+export type Outcome =
+  | { readonly status: "success"; readonly stop_reason: StopReason; readonly message?: AssistantMessage }
+  | {
+      readonly status: "interrupted";
+      readonly stop_reason: "interrupt" | "tool_use";
+      readonly calls: readonly ToolCall[];
+    }
+  | { readonly status: "cancelled"; readonly stop_reason: "cancelled" }
+  | { readonly status: "error"; readonly stop_reason: LimitReason }
+  | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };
 
 /** A failure, for the server's log. Clients learn of it by events. */
 export interface Failure {
@@ -48,27 +46,6 @@ export interface Failure {
   readonly fallback?: string;
   readonly tool?: string;
   readonly call_id?: string;
-}
-
-export interface Run extends RunIdentity {
-  /** The name of the agent at work. */
-  readonly agent: string;
-  /** Of the agent at work. */
-  readonly description?: string;
-  /** Which model call of this attempt the run is at, from 1; 0 before the first. */
-  readonly step: number;
-  /** The thread, whole, as it is now. Grows by `append` only. */
-  readonly messages: readonly Message[];
-  /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
-  readonly state: ReadonlyMap<string, unknown>;
-  readonly tools: ReadonlyMap<string, Tool>;
-  /** To what was asked before, with which this run was started. */
-  readonly answers: readonly Answer[];
-  readonly interrupts: InterruptPolicy;
-  /** What hooks and tools leave for each other. */
-  readonly values: Values;
-  /** Of all model calls of this run so far, and of those that others made for it. A tool sees it as it was at its call. */
-  readonly usage: Usage;
 }
 
 /** A run before it begins: what the loop is given. The caller owns every part. */

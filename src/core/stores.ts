@@ -1,79 +1,17 @@
 // The ports to what lasts: threads, runs and what runs said. All methods take the owner; a stranger's id is
 // simply not found. Every implementation passes the contract suites in test/contracts.
 
-import { z } from "zod";
+import type { z } from "zod";
 import type { EventBus } from "./bus.ts";
-import { ClientTool } from "./client-tools.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
-import { DoneStatus, ErrorShape, type EventName, type StreamEvent } from "./event.ts";
+import type { EventName, StreamEvent } from "./event.ts";
 import type { HttpToolStore } from "./http-tools.ts";
 import type { Owner } from "./ids.ts";
-import { Answer } from "./interrupt.ts";
 import type { ItemStore } from "./items.ts";
-import { Message, Usage, type UserMessage } from "./message.ts";
-import { ModelSettings } from "./model.ts";
+import type { Message, UserMessage } from "./message.ts";
 import type { QuotaStore } from "./quota-store.ts";
+import type { Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
 import type { SandboxLedger } from "./sandboxes.ts";
-import { Lineage, Parent } from "./subagents.ts";
-
-/** What the client may say of a thread or a run: small, flat, returned as it came. */
-export const Metadata = z
-  .record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()]))
-  .refine((value) => Object.keys(value).length <= 32, "must have at most 32 keys");
-
-export const Thread = z
-  .object({
-    id: z.string(),
-    agent: z.string().optional().describe("The agent of its newest run."),
-    title: z.string().optional(),
-    metadata: Metadata,
-    parent: Parent.optional().describe("The call that it works for, of another thread's run."),
-    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("What its newest run is at."),
-    message_count: z.int(),
-    created_at: z.iso.datetime(),
-    updated_at: z.iso.datetime(),
-  })
-  .meta({ id: "Thread" });
-export type Thread = z.infer<typeof Thread>;
-export type ThreadStatus = Thread["status"];
-
-export const RunStatus = z.enum(["pending", "running", ...DoneStatus.options]);
-export type RunStatus = z.infer<typeof RunStatus>;
-
-export const isSettled = (status: RunStatus) => status !== "pending" && status !== "running";
-
-export const RunRecord = z
-  .object({
-    id: z.string(),
-    thread_id: z.string(),
-    agent: z.string(),
-    status: RunStatus,
-    attempt: z.int().describe("Grows when a process died and the run was taken over."),
-    resumes: z.string().optional().describe("The interrupted run that it goes on with."),
-    stop_reason: z.string().optional(),
-    error: ErrorShape.optional(),
-    usage: Usage,
-    metadata: Metadata,
-    created_at: z.iso.datetime(),
-    ended_at: z.iso.datetime().optional(),
-  })
-  .meta({ id: "Run" });
-export type RunRecord = z.infer<typeof RunRecord>;
-
-/** What a run was asked to do; kept with it so that any process can begin or go on with it. */
-export const RunRequest = z.object({
-  model: z.string().optional(),
-  settings: ModelSettings,
-  input: z.array(Message),
-  answers: z.array(Answer).optional(),
-  /** Tools that the front end carries out. */
-  tools: z.array(ClientTool).optional(),
-  /** Of a run that works for another one. */
-  lineage: Lineage.optional(),
-  /** It asks no model and runs no call: what waits for answers on its thread is cancelled. */
-  cancel: z.literal(true).optional(),
-});
-export type RunRequest = z.infer<typeof RunRequest>;
 
 /** The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is old. */
 export interface Lease {

@@ -1,37 +1,12 @@
 // Agents that work for other agents. A child is a thread of its own with runs of its own; what it says appears in its
 // parent's stream as well. The port is what delegation needs of the engine; every method may be called again.
 
-import { z } from "zod";
+import type { z } from "zod";
 import type { StreamEvent } from "./event.ts";
-import { Id, type Owner } from "./ids.ts";
+import type { Owner } from "./ids.ts";
 import type { Answer } from "./interrupt.ts";
 import type { Message } from "./message.ts";
-import type { RunRecord } from "./stores.ts";
-
-/** The call of another thread's run that a thread works for. */
-export const Parent = z
-  .object({
-    thread_id: z.string(),
-    run_id: z.string(),
-    call_id: z.string(),
-    background: z.boolean().describe("Whether it goes on when the parent's run has ended."),
-  })
-  .meta({ id: "Parent" });
-export type Parent = z.infer<typeof Parent>;
-
-/** What a child's runs know of the family; kept with each of them. */
-export const Lineage = z.object({
-  parent: Parent,
-  /** The thread in which a person began it all: where what the family shares lies. */
-  root: Id,
-  /** 1 for a child of the root. */
-  depth: z.int().min(1),
-  /** What this child is called, such as `coder-refactor-1`. */
-  name: z.string(),
-  /** The agent in whose backend the child works; absent: its own. */
-  backend_of: z.string().optional(),
-});
-export type Lineage = z.infer<typeof Lineage>;
+import type { Lineage, RunRecord } from "./records.ts";
 
 export interface NewChild {
   /** Chosen by whoever delegates, and written down before: a second `begin` finds the first one's. */

@@ -3,7 +3,7 @@
 
 import { tagged } from "../lib/tagged.ts";
 import type { SystemBlock } from "./model.ts";
-import type { Lineage } from "./subagents.ts";
+import type { Lineage } from "./records.ts";
 
 const KINDS: readonly SystemBlock["cache"][] = ["static", "semi", "dynamic"];
 

@@ -1,11 +1,16 @@
-// Tools: what a model may call.
+// Tools: what a model may call, and what they know of the run they work for.
 
 import { z } from "zod";
-import type { Content, ToolCall } from "./message.ts";
-import type { Run } from "./run.ts";
+import type { JsonSchema } from "../lib/json-schema.ts";
+import type { Backend } from "./backend.ts";
+import type { Owner } from "./ids.ts";
+import type { Answer, InterruptPolicy } from "./interrupt.ts";
+import type { Content, Message, ToolCall, Usage } from "./message.ts";
+import type { ModelSettings } from "./model.ts";
+import type { Lineage } from "./records.ts";
 import { type Eventually, toStream } from "./stream.ts";
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
+import type { RunTrace } from "./trace.ts";
+import type { Values } from "./values.ts";
 
 /** What may be assumed about a tool without running it. */
 export interface ToolAnnotations {
@@ -56,6 +61,49 @@ export interface Tool {
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
   /** May throw: the message becomes the call's error result. Must honour `run.signal`. */
   execute(args: unknown, call: ToolCall, run: Run): Eventually<ToolResult>;
+}
+
+/** The part of a run that its caller gives it. */
+export interface RunIdentity {
+  readonly id: string;
+  readonly threadId: string;
+  readonly owner: Owner;
+  /** 1, or more after a process died in the middle of this run. */
+  readonly attempt: number;
+  /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
+  readonly signal: AbortSignal;
+  readonly settings: ModelSettings;
+  /** What clients have written on the thread, as it was when the run began. */
+  readonly threadMetadata?: Readonly<Record<string, string | number | boolean>>;
+  readonly backend?: Backend;
+  /** Of a run that works for another one. */
+  readonly lineage?: Lineage;
+  /** Where hooks and tools record what they do. Absent when no traces are kept. */
+  readonly trace?: RunTrace;
+  /** True once the run was asked to stop after the current step. */
+  interruptRequested(): boolean;
+}
+
+/** What hooks and tools know of the run they work for. */
+export interface Run extends RunIdentity {
+  /** The name of the agent at work. */
+  readonly agent: string;
+  /** Of the agent at work. */
+  readonly description?: string;
+  /** Which model call of this attempt the run is at, from 1; 0 before the first. */
+  readonly step: number;
+  /** The thread, whole, as it is now. Grows by `append` only. */
+  readonly messages: readonly Message[];
+  /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
+  readonly state: ReadonlyMap<string, unknown>;
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** To what was asked before, with which this run was started. */
+  readonly answers: readonly Answer[];
+  readonly interrupts: InterruptPolicy;
+  /** What hooks and tools leave for each other. */
+  readonly values: Values;
+  /** Of all model calls of this run so far, and of those that others made for it. A tool sees it as it was at its call. */
+  readonly usage: Usage;
 }
 
 interface Definition<S extends z.ZodObject> {

@@ -6,9 +6,9 @@ import { z } from "zod";
 import { type LimitReason, RunLimit } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook, type ToolRequest } from "../core/hook.ts";
-import { type Run, setState } from "../core/run.ts";
+import { setState } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
-import type { ToolResult } from "../core/tool.ts";
+import type { Run, ToolResult } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 
 /** The slot of the thread's state that holds when its newest run began. */

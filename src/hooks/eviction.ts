@@ -8,8 +8,8 @@ import { AppError } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook, type ToolRequest } from "../core/hook.ts";
 import type { Content, ToolCall } from "../core/message.ts";
-import type { Run } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
+import type { Run } from "../core/tool.ts";
 import { firstChars, lastChars } from "../lib/cut.ts";
 
 /** These bound their results themselves, or let the model read on. */

@@ -13,7 +13,7 @@ import { estimateTokens } from "../core/messages.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
 import { tokensOf } from "../core/quota-store.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { Run } from "../core/run.ts";
+import type { Run } from "../core/tool.ts";
 import { estimateRequest } from "./summarization/tokens.ts";
 
 /** What a model may answer that was told no limit, and the most that any model answers. */

@@ -6,8 +6,8 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { defineHook } from "../core/hook.ts";
 import type { Item, ItemStore, Shelf } from "../core/items.ts";
 import type { SystemBlock } from "../core/model.ts";
-import { type Run, rootOf } from "../core/run.ts";
-import { defineTool, failed, type Tool } from "../core/tool.ts";
+import { rootOf } from "../core/run.ts";
+import { defineTool, failed, type Run, type Tool } from "../core/tool.ts";
 import { firstChars } from "../lib/cut.ts";
 import { tagged } from "../lib/tagged.ts";
 

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
 import type { Message } from "../core/message.ts";
 import { assistantMessages } from "../core/messages.ts";
-import type { Run } from "../core/run.ts";
+import type { Run } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 
 export const progressReminder = defineHook({

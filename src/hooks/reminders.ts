@@ -3,7 +3,7 @@
 // begins as the one before did.
 
 import { type Message, userMessage } from "../core/message.ts";
-import type { Run } from "../core/run.ts";
+import type { Run } from "../core/tool.ts";
 import { tagged } from "../lib/tagged.ts";
 
 /** Past it the oldest is no longer shown. */

@@ -7,8 +7,9 @@ import { AppError, isTransient } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { type CallModel, defineHook } from "../core/hook.ts";
 import type { Completion, Model, ModelRequest } from "../core/model.ts";
-import { type Run, reportFailure } from "../core/run.ts";
+import { reportFailure } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
+import type { Run } from "../core/tool.ts";
 
 const Options = z.strictObject({
   attempts: z.int().min(1).max(10).default(3).describe("Calls to one model before it is given up."),

@@ -4,8 +4,8 @@ import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { defineHook } from "../core/hook.ts";
 import type { ItemStore } from "../core/items.ts";
-import { type Run, rootOf } from "../core/run.ts";
-import { defineTool, type Tool } from "../core/tool.ts";
+import { rootOf } from "../core/run.ts";
+import { defineTool, type Run, type Tool } from "../core/tool.ts";
 import {
   changeStatus,
   claimTask,

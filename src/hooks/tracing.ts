@@ -6,9 +6,8 @@ import { AppError, messageOf } from "../core/errors.ts";
 import { defineHook } from "../core/hook.ts";
 import { textOf } from "../core/message.ts";
 import type { Completion } from "../core/model.ts";
-import type { Run } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
-import type { ToolResult } from "../core/tool.ts";
+import type { Run, ToolResult } from "../core/tool.ts";
 import type { Span } from "../core/trace.ts";
 import { firstChars } from "../lib/cut.ts";
 

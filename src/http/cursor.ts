@@ -3,7 +3,8 @@
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import { type Cursor, isSettled, type RunRecord } from "../core/stores.ts";
+import { isSettled, type RunRecord } from "../core/records.ts";
+import type { Cursor } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import type { RunManager } from "../runs/manager.ts";
 

@@ -5,7 +5,7 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
-import type { RunRecord } from "../core/stores.ts";
+import type { RunRecord } from "../core/records.ts";
 import type { RunManager } from "../runs/manager.ts";
 import { gone } from "./gone.ts";
 

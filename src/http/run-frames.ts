@@ -2,7 +2,8 @@
 
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Cursor, LogEntry, RunRecord } from "../core/stores.ts";
+import type { RunRecord } from "../core/records.ts";
+import type { Cursor, LogEntry } from "../core/stores.ts";
 import type { Following } from "../runs/following.ts";
 import type { RunManager } from "../runs/manager.ts";
 import { type Frame, type Frames, resetFrame } from "./sse.ts";

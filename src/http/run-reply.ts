@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { RunRecord } from "../core/stores.ts";
+import type { RunRecord } from "../core/records.ts";
 import { lastEventId, resumeAt } from "./cursor.ts";
 import { finishedRun } from "./finished-run.ts";
 import { runFrames } from "./run-frames.ts";

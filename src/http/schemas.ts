@@ -1,13 +1,12 @@
 // What clients send and get, beyond the language's own types. Everything here is in openapi.yaml.
 
 import { z } from "zod";
-import { ClientTool } from "../core/client-tools.ts";
 import { Id } from "../core/ids.ts";
 import { Answer } from "../core/interrupt.ts";
 import { Message, Part } from "../core/message.ts";
 import { ModelSettings } from "../core/model.ts";
 import type { PhaseName } from "../core/phase.ts";
-import { Metadata, RunRecord, Thread } from "../core/stores.ts";
+import { ClientTool, Metadata, RunRecord, Thread } from "../core/records.ts";
 
 export const Problem = z
   .object({

@@ -10,6 +10,9 @@ import { type SafeRegex, safeRegex } from "./regex.ts";
 import { schemaFault } from "./schema-faults.ts";
 import { COST, type Cost, isObject, shapeOf, sizeOf } from "./schema-shape.ts";
 
+/** A schema as it is written. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
 /** One sentence for each thing wrong with the value, a few at most; none when it fits. */
 export type SchemaCheck = (value: unknown) => string[];
 

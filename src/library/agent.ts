@@ -2,8 +2,8 @@
 
 import type { z } from "zod";
 import type { Catalogue } from "../agents/catalogue.ts";
-import type { AgentDefinition, AgentFields, BackendConfig, ModelSpec } from "../core/agent.ts";
-import type { Backend } from "../core/backend.ts";
+import type { AgentDefinition, AgentFields, ModelSpec } from "../core/agent.ts";
+import type { Backend, BackendConfig } from "../core/backend.ts";
 import type { Model } from "../core/model.ts";
 import type { AgentLoop } from "../core/own-loop.ts";
 import type { Tool } from "../core/tool.ts";

@@ -7,7 +7,7 @@ import type { Owner } from "../core/ids.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
 import type { Phase } from "../core/phase.ts";
-import type { Metadata, RunRecord, RunStatus, Thread } from "../core/stores.ts";
+import type { Metadata, RunRecord, RunStatus, Thread } from "../core/records.ts";
 import type { Input } from "./input.ts";
 import type { RunResult } from "./result.ts";
 

@@ -1,12 +1,12 @@
 // Runs agents in this process, on the engine that the server runs on: threads, quotas, takeovers and all.
 
 import type { BackendPool } from "../core/backend.ts";
-import type { ClientTool } from "../core/client-tools.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { ModelSettings } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { RunRecord, Stores, Thread } from "../core/stores.ts";
+import type { ClientTool, RunRecord, Thread } from "../core/records.ts";
+import type { Stores } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { given } from "../lib/given.ts";
 import { RunManager, type StartRun } from "../runs/manager.ts";

@@ -5,7 +5,7 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Answer } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
-import type { RunRecord, Thread } from "../core/stores.ts";
+import type { RunRecord, Thread } from "../core/records.ts";
 import { serially } from "../lib/serially.ts";
 import type { Logger } from "../runs/executor.ts";
 import type { StartRun } from "../runs/manager.ts";

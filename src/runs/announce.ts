@@ -2,7 +2,7 @@
 
 import type { EventBus, UserEvent } from "../core/bus.ts";
 import type { Owner } from "../core/ids.ts";
-import type { RunRecord } from "../core/stores.ts";
+import type { RunRecord } from "../core/records.ts";
 
 type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];
 

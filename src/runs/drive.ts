@@ -2,7 +2,7 @@
 // watching, and whoever watches reads the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Agent, AgentDefinition } from "../core/agent.ts";
+import type { AgentDefinition } from "../core/agent.ts";
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../core/event.ts";
@@ -15,7 +15,9 @@ import { runAgent } from "../core/loop.ts";
 import { type Message, type ToolCall, toolMessage, type Usage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { Claim, RunRecord, RunRequest, Stores } from "../core/stores.ts";
+import type { RunRecord, RunRequest } from "../core/records.ts";
+import type { Agent } from "../core/runnable-agent.ts";
+import type { Claim, Stores } from "../core/stores.ts";
 import type { Subagents } from "../core/subagents.ts";
 import { failed, type Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";

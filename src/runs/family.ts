@@ -3,7 +3,8 @@
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { Thread, ThreadStore } from "../core/stores.ts";
+import type { Thread } from "../core/records.ts";
+import type { ThreadStore } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 
 const PAGE = 100;

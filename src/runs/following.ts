@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import { type Cursor, isSettled, type RunRecord, type Stores } from "../core/stores.ts";
+import { isSettled, type RunRecord } from "../core/records.ts";
+import type { Cursor, Stores } from "../core/stores.ts";
 
 /**
  * How long a thread is not looked at on which nothing is heard, as word of a new run may be lost: not for long at

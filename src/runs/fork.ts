@@ -6,7 +6,8 @@ import { newThreadId, type Owner } from "../core/ids.ts";
 import { admitted } from "../core/kept.ts";
 import type { Message } from "../core/message.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { Thread, ThreadStore } from "../core/stores.ts";
+import type { Thread } from "../core/records.ts";
+import type { ThreadStore } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import { notFound } from "./manager.ts";
 

@@ -1,16 +1,17 @@
 // What a run needs before it can be driven: its agent, its thread, and what earlier attempts and answers have left.
 
 import { keptOverrides } from "../agents/kept-overrides.ts";
-import type { Agent, AgentDefinition } from "../core/agent.ts";
+import type { AgentDefinition } from "../core/agent.ts";
 import { clientTool, createClientTools } from "../core/client-tools.ts";
 import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { openInterrupts } from "../core/interrupts.ts";
 import { Message } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
+import { Lineage, type RunRequest } from "../core/records.ts";
 import type { RunInput } from "../core/run.ts";
-import type { Claim, Lease, RunRequest, Stores } from "../core/stores.ts";
-import { Lineage } from "../core/subagents.ts";
+import type { Agent } from "../core/runnable-agent.ts";
+import type { Claim, Lease, Stores } from "../core/stores.ts";
 import type { Tool } from "../core/tool.ts";
 import { runTrace } from "../core/trace.ts";
 import { fitted } from "../lib/fitted.ts";

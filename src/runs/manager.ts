@@ -5,15 +5,8 @@ import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import type { Quotas } from "../core/quotas.ts";
-import {
-  type Cursor,
-  isSettled,
-  type LogEntry,
-  type Page,
-  type RunRecord,
-  type StopMode,
-  type Stores,
-} from "../core/stores.ts";
+import { isSettled, type RunRecord } from "../core/records.ts";
+import type { Cursor, LogEntry, Page, StopMode, Stores } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import { announceEnd } from "./announce.ts";
 import type { DriveServices } from "./drive.ts";

@@ -1,8 +1,7 @@
 // What an agent's model is offered when this user talks to it: read off the agent as it would be built for a run.
 
 import { keptOverrides } from "../agents/kept-overrides.ts";
-import type { BackendConfig } from "../core/agent.ts";
-import type { Backend } from "../core/backend.ts";
+import type { Backend, BackendConfig } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
 import { OPEN_ENDED } from "../core/interrupts.ts";

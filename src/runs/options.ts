@@ -2,7 +2,7 @@
 // the run waits, so that whoever goes on with it goes on alike.
 
 import type { StreamEvent } from "../core/event.ts";
-import { type RunRecord, RunRequest } from "../core/stores.ts";
+import { type RunRecord, RunRequest } from "../core/records.ts";
 import { given } from "../lib/given.ts";
 
 /** The slot of the thread's state. */

@@ -3,7 +3,8 @@
 import { hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import { type Phase, trackPhase } from "../core/phase.ts";
-import { type EventLog, isSettled, type RunKey, type RunRecord } from "../core/stores.ts";
+import { isSettled, type RunRecord } from "../core/records.ts";
+import type { EventLog, RunKey } from "../core/stores.ts";
 import { logPart } from "./log-part.ts";
 
 /** Events that are looked at. */

@@ -1,14 +1,14 @@
 // Accepting runs: new ones, those that go on with an interrupted one, and those that give one up.
 
-import { type ClientTool, createClientTools } from "../core/client-tools.ts";
+import { createClientTools } from "../core/client-tools.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
 import type { ModelSettings } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { NewRun, RunRecord, StartResult, Stores, WhenBusy } from "../core/stores.ts";
-import type { Lineage } from "../core/subagents.ts";
+import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
+import type { NewRun, StartResult, Stores, WhenBusy } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import { admit } from "./admission.ts";
 import type { AgentSource } from "./drive.ts";

@@ -2,7 +2,6 @@
 // of that model. So it is metered, timed, tried again and guarded like any other.
 
 import { keptOverrides } from "../agents/kept-overrides.ts";
-import type { Agent } from "../core/agent.ts";
 import { compose } from "../core/compose.ts";
 import { AppError, RunLimit } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
@@ -10,9 +9,11 @@ import { OPEN_ENDED } from "../core/interrupts.ts";
 import { type Message, textOf, userMessage } from "../core/message.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
+import type { Thread } from "../core/records.ts";
 import { type LiveRun, unrecordedRun } from "../core/run.ts";
+import type { Agent } from "../core/runnable-agent.ts";
 import { speak } from "../core/speak.ts";
-import type { Stores, Thread } from "../core/stores.ts";
+import type { Stores } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { firstChars } from "../lib/cut.ts";
 import { tagged } from "../lib/tagged.ts";

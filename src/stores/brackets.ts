@@ -2,7 +2,8 @@
 
 import type { EventName, StreamEvent } from "../core/event.ts";
 import { BRACKETS, failedEnd, stillOpen } from "../core/grammar.ts";
-import type { LogEntry, RunRecord } from "../core/stores.ts";
+import type { RunRecord } from "../core/records.ts";
+import type { LogEntry } from "../core/stores.ts";
 
 type RunError = NonNullable<RunRecord["error"]>;
 

@@ -3,7 +3,8 @@
 import { AppError } from "../core/errors.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
 import { NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
-import type { LogEntry, RunKey, RunRecord, ThreadStatus } from "../core/stores.ts";
+import type { RunRecord, ThreadStatus } from "../core/records.ts";
+import type { LogEntry, RunKey } from "../core/stores.ts";
 import { closingOf } from "./brackets.ts";
 
 export interface Ending extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {

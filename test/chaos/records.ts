@@ -4,7 +4,7 @@ import { z } from "zod";
 import { frames } from "../../src/client/frames.ts";
 import { StreamEvent } from "../../src/core/event.ts";
 import { Message } from "../../src/core/message.ts";
-import { isSettled, RunRecord, Thread } from "../../src/core/stores.ts";
+import { isSettled, RunRecord, Thread } from "../../src/core/records.ts";
 import { pageOf } from "../../src/http/schemas.ts";
 import type { Line } from "./journal.ts";
 

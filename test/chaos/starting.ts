@@ -2,7 +2,7 @@
 // told yes or no.
 
 import { z } from "zod";
-import { RunRecord } from "../../src/core/stores.ts";
+import { RunRecord } from "../../src/core/records.ts";
 import { FinishedRun } from "../../src/http/schemas.ts";
 import { answerOf, codeOf, json, type Opened, open } from "./http.ts";
 import type { Sent } from "./journal.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { Thread } from "../../src/core/stores.ts";
+import type { Thread } from "../../src/core/records.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { needing } from "../support/needing.ts";
 import { NODE_ENV } from "../support/node.ts";

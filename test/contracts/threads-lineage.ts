@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
-import type { NewThread, Thread } from "../../src/core/stores.ts";
+import type { Thread } from "../../src/core/records.ts";
+import type { NewThread } from "../../src/core/stores.ts";
 import {
   ADA,
   BOB,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { ModelRequest } from "../../src/core/model.ts";
-import type { Run } from "../../src/core/run.ts";
+import type { Run } from "../../src/core/tool.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { lineage } from "../hooks/family.ts";
 import { play } from "../support/agent.ts";

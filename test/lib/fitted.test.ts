@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { Message } from "../../src/core/message.ts";
-import { RunRecord } from "../../src/core/stores.ts";
+import { RunRecord } from "../../src/core/records.ts";
 import { fitted } from "../../src/lib/fitted.ts";
 
 const Page = z.object({ items: z.array(Message), runs: z.array(RunRecord) });

@@ -1,6 +1,6 @@
 // An agent with a scripted model, driven without a server: the loop, hooks and tools as they are.
 
-import { type Agent, AgentFields, type Outcome } from "../../src/core/agent.ts";
+import { AgentFields } from "../../src/core/agent.ts";
 import type { Backend } from "../../src/core/backend.ts";
 import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
@@ -9,7 +9,8 @@ import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { runAgent } from "../../src/core/loop.ts";
 import { type Message, NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { Model } from "../../src/core/model.ts";
-import { merge, type RunInput } from "../../src/core/run.ts";
+import { merge, type Outcome, type RunInput } from "../../src/core/run.ts";
+import type { Agent } from "../../src/core/runnable-agent.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { given } from "../../src/lib/given.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
-import type { Thread } from "../../core/stores.ts";
+import type { Thread } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
 import type { ReadableThreads } from "./remote.ts";

@@ -3,7 +3,8 @@
 import { ConnectionLost, connect, ProblemError } from "../../client/connection.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Message } from "../../core/message.ts";
-import type { Page, Thread, ThreadStore } from "../../core/stores.ts";
+import type { Thread } from "../../core/records.ts";
+import type { Page, ThreadStore } from "../../core/stores.ts";
 import { given } from "../../lib/given.ts";
 
 const SILENCE_MS = 25_000;

@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
-import { patchState, type Run } from "../../core/run.ts";
+import { patchState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
-import { defineTool, type Tool } from "../../core/tool.ts";
+import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { path, takingFilePath } from "./path.ts";
 
 /** The value of the thread's slot `files`: by absolute path, what the agent did to the file last. */

@@ -4,8 +4,7 @@
 // command that fails by itself is a result like any other; one that was ended from outside is a failed call.
 
 import { z } from "zod";
-import type { BackendConfig } from "../../core/agent.ts";
-import type { Backend, CommandEnd, ExecOutput, ExecResult } from "../../core/backend.ts";
+import type { Backend, BackendConfig, CommandEnd, ExecOutput, ExecResult } from "../../core/backend.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";

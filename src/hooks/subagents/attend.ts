@@ -4,10 +4,9 @@
 import { AppError, endsTheRun, hasCode, messageOf } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall, Usage } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
-import { isSettled, type RunRecord } from "../../core/stores.ts";
+import { isSettled, type Lineage, type RunRecord } from "../../core/records.ts";
 import type { Stream } from "../../core/stream.ts";
-import type { Lineage } from "../../core/subagents.ts";
+import type { Run } from "../../core/tool.ts";
 import { given } from "../../lib/given.ts";
 import { type Child, hasEnded, keepChildren } from "./children.ts";
 import { follow } from "./follow.ts";

@@ -5,10 +5,17 @@ import { z } from "zod";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { interleave } from "../../core/interleave.ts";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
-import { isSettled } from "../../core/stores.ts";
+import { isSettled } from "../../core/records.ts";
 import type { Stream } from "../../core/stream.ts";
-import { defineTool, done, failed, interrupted, type Tool, type ToolResult } from "../../core/tool.ts";
+import {
+  defineTool,
+  done,
+  failed,
+  interrupted,
+  type Run,
+  type Tool,
+  type ToolResult,
+} from "../../core/tool.ts";
 import { type Attendance, attend } from "./attend.ts";
 import type { Task } from "./briefing.ts";
 import { type Child, childrenOf, hasEnded, keepChildren } from "./children.ts";

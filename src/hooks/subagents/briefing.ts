@@ -1,7 +1,7 @@
 // What a child is told when it begins.
 
 import { type Message, userMessage } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
 import { priorReflections } from "../reflections.ts";
 import { cut } from "./outcome.ts";

@@ -3,8 +3,9 @@
 
 import { z } from "zod";
 import type { ToolCall } from "../../core/message.ts";
-import { patchState, type Run } from "../../core/run.ts";
+import { patchState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
+import type { Run } from "../../core/tool.ts";
 
 /** The slot of the thread's state that holds them, by the ids of their threads. */
 const STATE_KEY = "subagents";

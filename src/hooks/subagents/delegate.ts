@@ -3,12 +3,12 @@
 import { z } from "zod";
 import { interleave } from "../../core/interleave.ts";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import {
   defineTool,
   failed,
   interrupted,
+  type Run,
   type Tool,
   type ToolAnnotations,
   type ToolResult,

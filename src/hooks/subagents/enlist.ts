@@ -3,10 +3,10 @@
 import { AppError } from "../../core/errors.ts";
 import { newThreadId } from "../../core/ids.ts";
 import type { ToolCall } from "../../core/message.ts";
-import { type Run, rootOf } from "../../core/run.ts";
-import type { RunRecord } from "../../core/stores.ts";
+import type { Lineage, RunRecord } from "../../core/records.ts";
+import { rootOf } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
-import type { Lineage } from "../../core/subagents.ts";
+import type { Run } from "../../core/tool.ts";
 import { claimTask, settleTask } from "../task-board.ts";
 import { briefing, type Task } from "./briefing.ts";
 import { type Child, callerOf, childrenOf, keepChildren } from "./children.ts";

@@ -3,10 +3,10 @@
 import type { StreamEvent } from "../../core/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../core/message.ts";
 import { nested } from "../../core/nested.ts";
-import type { Run } from "../../core/run.ts";
-import type { RunRecord } from "../../core/stores.ts";
+import type { RunRecord } from "../../core/records.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Subagents } from "../../core/subagents.ts";
+import type { Run } from "../../core/tool.ts";
 import { goesOnElsewhere } from "./leaving.ts";
 import type { Ending } from "./outcome.ts";
 

@@ -1,8 +1,9 @@
 // What a child knows of the family.
 
 import type { ToolCall } from "../../core/message.ts";
-import { type Run, rootOf } from "../../core/run.ts";
-import type { Lineage } from "../../core/subagents.ts";
+import type { Lineage } from "../../core/records.ts";
+import { rootOf } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import type { Child } from "./children.ts";
 import { backendOf, type Team } from "./team.ts";
 

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { ErrorShape } from "../../core/event.ts";
 import { type Message, textOf } from "../../core/message.ts";
-import type { RunStatus } from "../../core/stores.ts";
+import type { RunStatus } from "../../core/records.ts";
 import { firstChars } from "../../lib/cut.ts";
 import type { Child } from "./children.ts";
 import { asCompletion, CompletionFields } from "./completion.ts";

@@ -1,8 +1,9 @@
 // What has become of a child, written down wherever that is of interest, and read back.
 
 import { AppError, hasCode } from "../../core/errors.ts";
-import { type Run, rootOf } from "../../core/run.ts";
+import { rootOf } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
+import type { Run } from "../../core/tool.ts";
 import { recordFailure } from "../reflections.ts";
 import { settleTask } from "../task-board.ts";
 import { type Child, keepChildren } from "./children.ts";

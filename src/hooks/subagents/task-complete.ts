@@ -1,8 +1,8 @@
 // How a child says what has become of its task. Its run ends with that.
 
 import type { SystemBlock } from "../../core/model.ts";
-import { type Run, setState } from "../../core/run.ts";
-import { defineTool, type Tool } from "../../core/tool.ts";
+import { setState } from "../../core/run.ts";
+import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
 import { asCompletion, CompletionFields } from "./completion.ts";
 import { COMPLETION, completionIn } from "./outcome.ts";

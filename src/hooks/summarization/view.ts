@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type Message, type SystemMessage, textOf, userMessage } from "../../core/message.ts";
 import { systemMessages } from "../../core/messages.ts";
-import type { Run } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
 
 /** The slot of the thread's state that holds its summary. */

@@ -3,7 +3,7 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import type { BackendConfig } from "../../core/agent.ts";
+import type { BackendConfig } from "../../core/backend.ts";
 import { type Backend, BackendStatus, type FileStat } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { ownerOf } from "../auth/guard.ts";

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { Interrupt } from "../../core/interrupt.ts";
-import { RunRecord } from "../../core/stores.ts";
+import { RunRecord } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
 import { notFound } from "../../runs/manager.ts";
 import { openOn } from "../../runs/resume.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { hasCode } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import { type Message, systemMessage, userMessage } from "../../core/message.ts";
-import { isSettled, RunRecord } from "../../core/stores.ts";
+import { isSettled, RunRecord } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
 import type { StartRun } from "../../runs/manager.ts";
 import { currentPhase } from "../../runs/phase.ts";

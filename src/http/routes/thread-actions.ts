@@ -1,6 +1,6 @@
 // What front ends do with a conversation as a whole: go on with it elsewhere, name it, see what it has used.
 
-import { Thread } from "../../core/stores.ts";
+import { Thread } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
 import { forkThread } from "../../runs/fork.ts";
 import { notFound } from "../../runs/manager.ts";

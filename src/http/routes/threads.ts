@@ -4,7 +4,7 @@ import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
 import { admitted } from "../../core/kept.ts";
 import { Message } from "../../core/message.ts";
-import { Thread } from "../../core/stores.ts";
+import { Thread } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
 import { clearFamily, deleteFamily } from "../../runs/family.ts";
 import { notFound } from "../../runs/manager.ts";

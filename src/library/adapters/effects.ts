@@ -2,7 +2,7 @@
 
 import type { Message } from "../../core/message.ts";
 import type { Model } from "../../core/model.ts";
-import type { Run } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import type { HookFactory } from "../own-hooks.ts";
 import { createView } from "./view.ts";
 

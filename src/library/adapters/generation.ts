@@ -3,7 +3,7 @@
 import type { HookServices } from "../../core/hook.ts";
 import type { AssistantMessage, Message, Usage } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
-import type { Run } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import { valueKey } from "../../core/values.ts";
 import type { HookFactory } from "../own-hooks.ts";
 import { createView, type View } from "./view.ts";

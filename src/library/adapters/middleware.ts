@@ -1,10 +1,10 @@
 // Middleware around a run: functions around one that resolves with the final message. The run itself belongs to the
 // engine; what stands around it is told when it begins, and decides about its end.
 
-import type { Outcome } from "../../core/agent.ts";
 import { AppError, abortRun, messageOf } from "../../core/errors.ts";
 import type { AssistantMessage } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import type { Outcome } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import type { HookFactory } from "../own-hooks.ts";
 
 export interface RunnerContext {

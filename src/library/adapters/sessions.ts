@@ -3,7 +3,8 @@
 
 import { newRunId, newThreadId, type Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
-import type { Stores, Thread } from "../../core/stores.ts";
+import type { Thread } from "../../core/records.ts";
+import type { Stores } from "../../core/stores.ts";
 
 export interface Sessions {
   /** A new one, which is then the current one. */

@@ -5,8 +5,8 @@ import { warning } from "../../core/event.ts";
 import type { ToolRequest } from "../../core/hook.ts";
 import { askFor } from "../../core/interrupts.ts";
 import type { ToolCall } from "../../core/message.ts";
-import { type Run, reportFailure } from "../../core/run.ts";
-import { done, failed, interrupted, type Tool, type ToolResult } from "../../core/tool.ts";
+import { reportFailure } from "../../core/run.ts";
+import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import type { HookFactory } from "../own-hooks.ts";
 
 export interface ToolUse {

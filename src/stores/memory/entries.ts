@@ -4,7 +4,8 @@ import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Item, Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
-import type { NewRun, RunRecord, RunRequest, StopMode, Thread } from "../../core/stores.ts";
+import type { RunRecord, RunRequest, Thread } from "../../core/records.ts";
+import type { NewRun, StopMode } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
 import type { Log } from "../log.ts";
 

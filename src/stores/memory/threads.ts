@@ -1,7 +1,8 @@
 // Threads in memory. What is returned is a copy: nothing a caller does to it reaches the store.
 
 import type { Owner } from "../../core/ids.ts";
-import type { NewThread, Page, Thread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
+import type { Thread } from "../../core/records.ts";
+import type { NewThread, Page, ThreadQuery, ThreadStore } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";

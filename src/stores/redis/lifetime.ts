@@ -4,7 +4,7 @@
 // little: a thread stands in it before it is made, and leaves it after it is gone, when somebody lists or adds.
 
 import type { Owner } from "../../core/ids.ts";
-import type { ThreadStatus } from "../../core/stores.ts";
+import type { ThreadStatus } from "../../core/records.ts";
 import type { Limits } from "../options.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadsKey, threadTag } from "./keys.ts";

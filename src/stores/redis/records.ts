@@ -3,8 +3,9 @@
 
 import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE, type UserMessage } from "../../core/message.ts";
+import type { RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
-import type { Claim, RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/stores.ts";
+import type { Claim } from "../../core/stores.ts";
 import type { Ending } from "../endings.ts";
 import type { ThreadReply } from "./scripts/describe-thread.ts";
 import type { ClaimReply, ViewReply } from "./scripts/replies.ts";

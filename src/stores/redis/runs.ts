@@ -1,16 +1,8 @@
 // Runs in Redis: who may execute what. What a method changes of a thread and its runs, it changes in one script.
 
 import type { Owner } from "../../core/ids.ts";
-import {
-  isSettled,
-  type NewRun,
-  type RunRecord,
-  type RunRequest,
-  type RunStore,
-  type StartResult,
-  type StopMode,
-  type WhenBusy,
-} from "../../core/stores.ts";
+import { isSettled, type RunRecord, type RunRequest } from "../../core/records.ts";
+import type { NewRun, RunStore, StartResult, StopMode, WhenBusy } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { draftOf, neverStarted, stamp } from "../endings.ts";
 import { queueRoom } from "../options.ts";

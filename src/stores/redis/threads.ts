@@ -2,7 +2,8 @@
 
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
-import type { NewThread, Thread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
+import type { Thread } from "../../core/records.ts";
+import type { NewThread, ThreadQuery, ThreadStore } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";

@@ -2,8 +2,9 @@
 
 import { movesOf } from "../../core/deferred-calls.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
+import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
-import type { NewThread, RunStatus } from "../../core/stores.ts";
+import type { NewThread } from "../../core/stores.ts";
 import { type Change, type Ending, endingOf, THREAD_STATUS } from "../endings.ts";
 import type { Limits } from "../options.ts";
 import { cannotRewind } from "../refusals.ts";

@@ -2,7 +2,8 @@
 // part of the transaction that `then` belongs to.
 
 import { BRACKETS } from "../../core/grammar.ts";
-import type { Claim, RunKey, RunRequest } from "../../core/stores.ts";
+import type { RunRequest } from "../../core/records.ts";
+import type { Claim, RunKey } from "../../core/stores.ts";
 import { crashedTooOften, draftOf, stamp, TELLS_OF_CALLS } from "../endings.ts";
 import type { Then } from "./database.ts";
 import type { Engine } from "./engine.ts";

@@ -1,6 +1,7 @@
 // The event log in the file: an append is a row, a read is a cursor. Who follows closely is served from memory.
 
-import { type EventLog, isSettled, type LogEntry, type RunKey, type RunStatus } from "../../core/stores.ts";
+import { isSettled, type RunStatus } from "../../core/records.ts";
+import type { EventLog, LogEntry, RunKey } from "../../core/stores.ts";
 import { cursorOf, firstBatch, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
 import { assertSeen, type Held, seenOf } from "../seen.ts";

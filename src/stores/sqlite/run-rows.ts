@@ -1,6 +1,7 @@
 // A run as it lies in the table.
 
-import type { RunRecord, RunStatus, StopMode } from "../../core/stores.ts";
+import type { RunRecord, RunStatus } from "../../core/records.ts";
+import type { StopMode } from "../../core/stores.ts";
 
 export interface RunRow {
   readonly owner: string;

@@ -2,7 +2,8 @@
 
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
-import type { Thread, ThreadStatus, ThreadStore } from "../../core/stores.ts";
+import type { Thread, ThreadStatus } from "../../core/records.ts";
+import type { ThreadStore } from "../../core/stores.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
 import type { Engine } from "./engine.ts";

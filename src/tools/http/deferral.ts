@@ -15,7 +15,7 @@ import {
 import { deliveredResult } from "../../core/delivered-result.ts";
 import type { HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
 import type { Delivery } from "./request.ts";
 

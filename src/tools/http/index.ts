@@ -6,9 +6,9 @@
 import { hasCode } from "../../core/errors.ts";
 import { annotationsOf, type HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
-import { type Run, reportFailure } from "../../core/run.ts";
+import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
-import { failed, type Tool, type ToolResult } from "../../core/tool.ts";
+import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { loadSchemaCompiler } from "../../lib/json-schema.ts";
 import type { PublicFetch } from "../../lib/public-fetch.ts";
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import type { HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
+import type { Run } from "../../core/tool.ts";
 
 /** Where a result may be delivered that is not there at once. */
 export interface Delivery {

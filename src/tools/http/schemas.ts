@@ -1,7 +1,6 @@
 // The checks of arguments, made when a tool is first called and kept for the next run.
 
-import type { JsonSchema } from "../../core/tool.ts";
-import type { CompileSchema, SchemaCheck } from "../../lib/json-schema.ts";
+import type { CompileSchema, JsonSchema, SchemaCheck } from "../../lib/json-schema.ts";
 
 const MAX_KEPT = 64;
 const kept = new Map<string, SchemaCheck>();

@@ -2,10 +2,11 @@
 // used is left out with a reason, tool by tool, and no amount of it is too much.
 
 import { z } from "zod";
-import type { JsonSchema, ToolAnnotations } from "../../core/tool.ts";
+import type { ToolAnnotations } from "../../core/tool.ts";
 import { firstChars } from "../../lib/cut.ts";
 import { given } from "../../lib/given.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import type { JsonSchema } from "../../lib/json-schema.ts";
 import { plainName, toolNames } from "./names.ts";
 import type { McpServerDefinition } from "./options.ts";
 import { usableParameters } from "./parameters.ts";

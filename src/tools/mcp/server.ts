@@ -3,9 +3,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ToolCall } from "../../core/message.ts";
-import { type Run, reportFailure } from "../../core/run.ts";
+import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
-import { failed, type Tool, type ToolResult } from "../../core/tool.ts";
+import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { orAborted } from "../../lib/abortable.ts";
 import { type Limits, limitsOf, showing } from "./call.ts";
 import type { Connection, Progress } from "./connection.ts";

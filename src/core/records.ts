@@ -1,0 +1,107 @@
+// What is kept of threads and runs.
+
+import { z } from "zod";
+import { DoneStatus, ErrorShape } from "./event.ts";
+import { Id } from "./ids.ts";
+import { Answer } from "./interrupt.ts";
+import { Message, Usage } from "./message.ts";
+import { ModelSettings } from "./model.ts";
+
+/** What the client may say of a thread or a run: small, flat, returned as it came. */
+export const Metadata = z
+  .record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()]))
+  .refine((value) => Object.keys(value).length <= 32, "must have at most 32 keys");
+
+/** The call of another thread's run that a thread works for. */
+export const Parent = z
+  .object({
+    thread_id: z.string(),
+    run_id: z.string(),
+    call_id: z.string(),
+    background: z.boolean().describe("Whether it goes on when the parent's run has ended."),
+  })
+  .meta({ id: "Parent" });
+export type Parent = z.infer<typeof Parent>;
+
+/** What a child's runs know of the family; kept with each of them. */
+export const Lineage = z.object({
+  parent: Parent,
+  /** The thread in which a person began it all: where what the family shares lies. */
+  root: Id,
+  /** 1 for a child of the root. */
+  depth: z.int().min(1),
+  /** What this child is called, such as `coder-refactor-1`. */
+  name: z.string(),
+  /** The agent in whose backend the child works; absent: its own. */
+  backend_of: z.string().optional(),
+});
+export type Lineage = z.infer<typeof Lineage>;
+
+export const Thread = z
+  .object({
+    id: z.string(),
+    agent: z.string().optional().describe("The agent of its newest run."),
+    title: z.string().optional(),
+    metadata: Metadata,
+    parent: Parent.optional().describe("The call that it works for, of another thread's run."),
+    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("What its newest run is at."),
+    message_count: z.int(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Thread" });
+export type Thread = z.infer<typeof Thread>;
+export type ThreadStatus = Thread["status"];
+
+export const RunStatus = z.enum(["pending", "running", ...DoneStatus.options]);
+export type RunStatus = z.infer<typeof RunStatus>;
+
+export const isSettled = (status: RunStatus) => status !== "pending" && status !== "running";
+
+export const RunRecord = z
+  .object({
+    id: z.string(),
+    thread_id: z.string(),
+    agent: z.string(),
+    status: RunStatus,
+    attempt: z.int().describe("Grows when a process died and the run was taken over."),
+    resumes: z.string().optional().describe("The interrupted run that it goes on with."),
+    stop_reason: z.string().optional(),
+    error: ErrorShape.optional(),
+    usage: Usage,
+    metadata: Metadata,
+    created_at: z.iso.datetime(),
+    ended_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: "Run" });
+export type RunRecord = z.infer<typeof RunRecord>;
+
+/** A tool that a front end carries out: it comes with the run. */
+export const ClientTool = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+      .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
+    description: z.string().min(1).max(8192).describe("The model reads it."),
+    parameters: z
+      .record(z.string(), z.unknown())
+      .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
+  })
+  .meta({ id: "ClientTool" });
+export type ClientTool = z.infer<typeof ClientTool>;
+
+/** What a run was asked to do; kept with it so that any process can begin or go on with it. */
+export const RunRequest = z.object({
+  model: z.string().optional(),
+  settings: ModelSettings,
+  input: z.array(Message),
+  answers: z.array(Answer).optional(),
+  /** Tools that the front end carries out. */
+  tools: z.array(ClientTool).optional(),
+  /** Of a run that works for another one. */
+  lineage: Lineage.optional(),
+  /** It asks no model and runs no call: what waits for answers on its thread is cancelled. */
+  cancel: z.literal(true).optional(),
+});
+export type RunRequest = z.infer<typeof RunRequest>;
