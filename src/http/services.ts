@@ -10,9 +10,9 @@ import type { BackendPool } from "../core/backend.ts";
 import type { UserMay } from "../core/hook.ts";
 import type { Quotas } from "../core/quotas.ts";
 import type { Stores } from "../core/stores.ts";
-import type { AgentSource } from "../runs/drive.ts";
 import type { RunManager } from "../runs/manager.ts";
-import type { Streams } from "./streams.ts";
+import type { AgentSource } from "../runs/services.ts";
+import type { StreamLimits, Streams } from "./streams.ts";
 
 export interface HttpServices {
   readonly stores: Stores;
@@ -50,13 +50,9 @@ export interface RouteServices extends HttpServices {
   readonly streams: Streams;
 }
 
-export interface HttpLimits {
+export interface HttpLimits extends StreamLimits {
   /** Bytes of a JSON body. */
   readonly bodyBytes: number;
   /** Bytes of a file that is sent. */
   readonly uploadBytes: number;
-  /** Event streams at once. */
-  readonly streams: number;
-  readonly heartbeatMs: number;
-  readonly stallMs: number;
 }

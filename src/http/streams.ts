@@ -4,8 +4,14 @@ import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { Quotas } from "../core/quotas.ts";
 import { holdStream } from "./quotas.ts";
-import type { HttpLimits } from "./services.ts";
 import { type Frames, type StreamOptions, sendFrames } from "./sse.ts";
+
+export interface StreamLimits {
+  /** Event streams at once. */
+  readonly streams: number;
+  readonly heartbeatMs: number;
+  readonly stallMs: number;
+}
 
 export interface Streams {
   /** Aborted when the server ends. */
@@ -21,7 +27,7 @@ export interface Streams {
   send(reply: FastifyReply, frames: Frames, heartbeat: StreamOptions["heartbeat"]): Promise<"ended" | "left">;
 }
 
-export function createStreams({ heartbeatMs, stallMs, streams }: HttpLimits, quotas: Quotas): Streams {
+export function createStreams({ heartbeatMs, stallMs, streams }: StreamLimits, quotas: Quotas): Streams {
   const closing = new AbortController();
   let open = 0;
   const assertRoom = async (reply: FastifyReply) => {

@@ -15,7 +15,7 @@ import { check, type Fault } from "../lib/check.ts";
 import { given } from "../lib/given.ts";
 import { createModel, missingKey } from "../models/index.ts";
 import { nativeTools } from "../tools/native/index.ts";
-import type { AgentOptions } from "./agent.ts";
+import type { AgentOptions } from "./local-agent.ts";
 import { arranged } from "./own-hooks.ts";
 
 export interface Defined {

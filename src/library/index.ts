@@ -30,15 +30,10 @@ export {
   type ToolDecision,
   type ToolUse,
 } from "./adapters/tool-use.ts";
-export { type AgentOptions, createAgent, type LocalAgent } from "./agent.ts";
+export { createAgent } from "./agent.ts";
 export type { AgentHandle } from "./handle.ts";
 export type { Input } from "./input.ts";
+export type { AgentOptions, LocalAgent, SpawnOptions, Whose } from "./local-agent.ts";
 export type { HookFactory, OwnHook } from "./own-hooks.ts";
 export type { RunResult } from "./result.ts";
-export {
-  createRuntime,
-  type Runtime,
-  type RuntimeOptions,
-  type SpawnOptions,
-  type Whose,
-} from "./runtime.ts";
+export { createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";

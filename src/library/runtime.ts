@@ -3,19 +3,18 @@
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
-import type { ModelSettings } from "../core/model.ts";
 import type { Quotas } from "../core/quotas.ts";
-import type { ClientTool, RunRecord, Thread } from "../core/records.ts";
+import type { RunRecord, Thread } from "../core/records.ts";
 import type { Stores } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { given } from "../lib/given.ts";
-import { RunManager, type StartRun } from "../runs/manager.ts";
+import { RunManager } from "../runs/manager.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
-import type { LocalAgent } from "./agent.ts";
 import { withOwnBackends } from "./backends.ts";
 import { type LibraryLogger, openPool, TO_CONSOLE } from "./defaults.ts";
 import type { AgentHandle } from "./handle.ts";
-import { type Input, messagesOf } from "./input.ts";
+import { messagesOf } from "./input.ts";
+import type { LocalAgent, SpawnOptions, Whose } from "./local-agent.ts";
 import type { RunResult } from "./result.ts";
 import { localAgents } from "./source.ts";
 import { type Begun, createHandle } from "./thread-handle.ts";
@@ -37,30 +36,6 @@ export interface RuntimeOptions {
   readonly max_runs?: number;
   /** How long `close` waits for runs, in ms. Default 10 s. */
   readonly grace_ms?: number;
-}
-
-/** Whose a thread is. Default: `default`, as of a server without authentication. */
-export interface Whose {
-  readonly tenant?: string;
-  readonly user?: string;
-}
-
-export interface SpawnOptions extends Whose {
-  /** What to begin with. Without it nothing is run before `send`. */
-  readonly input?: Input;
-  /** One's own id, or that of a thread that is there. Default: a new one. */
-  readonly thread?: string;
-  /** Cancels the run that this begins. */
-  readonly signal?: AbortSignal;
-  /** `provider:model`, instead of the agent's. */
-  readonly model?: string;
-  readonly settings?: ModelSettings;
-  /** Of the run. */
-  readonly metadata?: StartRun["metadata"];
-  /** Default: `reject`. */
-  readonly on_busy?: StartRun["on_busy"];
-  /** Whose calls the program answers itself, with `submitToolResult`. */
-  readonly client_tools?: readonly ClientTool[];
 }
 
 export interface Runtime extends AsyncDisposable {

@@ -6,8 +6,8 @@ import { reservedNames } from "../agents/tool-choice.ts";
 import { AppError } from "../core/errors.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";
-import type { AgentSource } from "../runs/drive.ts";
-import type { LocalAgent } from "./agent.ts";
+import type { AgentSource } from "../runs/services.ts";
+import type { LocalAgent } from "./local-agent.ts";
 
 export interface LocalAgents extends AgentSource {
   /** With its subagents. Throws `config_invalid` for another agent of a name that is there. */

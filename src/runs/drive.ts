@@ -2,81 +2,25 @@
 // watching, and whoever watches reads the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AgentDefinition } from "../core/agent.ts";
-import type { BackendPool } from "../core/backend.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, interruptedEnd } from "../core/grammar.ts";
-import type { HookServices } from "../core/hook.ts";
-import type { Owner } from "../core/ids.ts";
-import type { Interrupt } from "../core/interrupt.ts";
 import { keep } from "../core/kept.ts";
 import { runAgent } from "../core/loop.ts";
 import { type Message, type ToolCall, toolMessage, type Usage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
-import type { Agent } from "../core/runnable-agent.ts";
 import type { Claim, Stores } from "../core/stores.ts";
-import type { Subagents } from "../core/subagents.ts";
-import { failed, type Tool } from "../core/tool.ts";
-import type { TraceRecorder } from "../core/trace.ts";
+import { failed } from "../core/tool.ts";
 import { announceEnd, announceStart } from "./announce.ts";
 import { followAsked } from "./asked.ts";
-import { type FailureLogger, failureLog } from "./failures.ts";
+import { failureLog } from "./failures.ts";
 import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
 import { load } from "./load.ts";
 import { keptOptions } from "./options.ts";
+import type { Control, DriveServices } from "./services.ts";
 import { standIns } from "./stand-ins.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
-
-/** Where runs find their agents. */
-export interface AgentSource {
-  /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
-  find(name: string | undefined): AgentDefinition;
-  /** Throws `invalid_request` for a model that a run of this agent may not ask for. */
-  checkModel(definition: AgentDefinition, model: string): void;
-  /** Whether the server itself has a tool of that name. */
-  isReserved(name: string): boolean;
-  /** An agent for one run. */
-  build(
-    definition: AgentDefinition,
-    services: Omit<HookServices, "agent" | "createModel"> & { tools?: readonly Tool[] },
-    overrides: { model?: string; user?: unknown },
-  ): Agent;
-}
-
-/** A run that has ended and waits for answers. */
-export interface InterruptedRun {
-  readonly owner: Owner;
-  readonly run: RunRecord;
-  readonly interrupts: readonly Interrupt[];
-}
-
-export interface DriveServices {
-  readonly stores: Stores;
-  readonly agents: AgentSource;
-  readonly backends: BackendPool;
-  readonly logger: FailureLogger;
-  readonly recorder?: TraceRecorder;
-  readonly subagents?: Subagents;
-  /** Without them nothing is limited and nothing counted. */
-  readonly quotas?: Quotas;
-  /** Told of each run that fails here, before its end is written; returns at once, and throws nothing. */
-  onFailed?(run: RunRecord, error: AppError): void;
-  /** Told of each run that ends and waits for answers; returns at once, and throws nothing. */
-  onInterrupted?(interrupted: InterruptedRun): void;
-  /** The tools that an agent has of its user's tenant, besides the server's own. */
-  tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
-}
-
-/** How a running run is reached from outside. */
-export interface Control {
-  readonly signal: AbortSignal;
-  /** Aborted when the run goes on elsewhere: then nothing more is written for it here. */
-  readonly left: AbortSignal;
-  interruptRequested(): boolean;
-}
 
 /**
  * Resolves once the run is settled. Throws when it could not be, because the lease is lost or the run was left: it is

@@ -5,8 +5,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
-import { type DriveServices, drive } from "./drive.ts";
+import { drive } from "./drive.ts";
 import { type FailureLogger, logFailedRun } from "./failures.ts";
+import type { DriveServices } from "./services.ts";
 import { type Slot, Slots } from "./slots.ts";
 
 /** Runs that are taken up in one go, so that newcomers find room meanwhile. */

@@ -17,9 +17,9 @@ import { runTrace } from "../core/trace.ts";
 import { fitted } from "../lib/fitted.ts";
 import { given } from "../lib/given.ts";
 import { EXPIRY } from "./asked.ts";
-import type { AgentSource, Control, DriveServices } from "./drive.ts";
 import type { Leftovers } from "./leftovers.ts";
 import { optionsOf, type RunOptions } from "./options.ts";
+import type { AgentSource, Control, DriveServices } from "./services.ts";
 import { standIns } from "./stand-ins.ts";
 
 export interface Loaded {

@@ -8,7 +8,7 @@ import { OPEN_ENDED } from "../core/interrupts.ts";
 import { toolsOffered } from "../core/offer.ts";
 import { unrecordedRun } from "../core/run.ts";
 import { given } from "../lib/given.ts";
-import type { DriveServices } from "./drive.ts";
+import type { DriveServices } from "./services.ts";
 
 /** Names, sorted. No sandbox is started. Throws `invalid_request` for an agent that does not exist. */
 export async function offeredTools(

@@ -11,10 +11,10 @@ import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
 import type { NewRun, StartResult, Stores, WhenBusy } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import { admit } from "./admission.ts";
-import type { AgentSource } from "./drive.ts";
 import type { Executor } from "./executor.ts";
 import { checkReplaced } from "./replacing.ts";
 import { checkAnswers, openOn } from "./resume.ts";
+import type { AgentSource } from "./services.ts";
 
 export interface StartRun {
   readonly thread_id: string;

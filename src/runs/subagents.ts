@@ -8,11 +8,11 @@ import type { Owner } from "../core/ids.ts";
 import { admitted } from "../core/kept.ts";
 import type { Quotas } from "../core/quotas.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
-import type { EventLog, RunKey, Stores } from "../core/stores.ts";
+import type { EventLog, RunKey, StopMode, Stores } from "../core/stores.ts";
 import type { AgentSummary, NewChild, Subagents } from "../core/subagents.ts";
 import { given } from "../lib/given.ts";
-import type { AgentSource } from "./drive.ts";
-import type { RunManager } from "./manager.ts";
+import type { AgentSource } from "./services.ts";
+import type { Starts } from "./starts.ts";
 
 /** How often a store that is away is tried again, in ms. */
 const RETRY_MS = 500;
@@ -21,7 +21,10 @@ interface SubagentServices {
   readonly stores: Stores;
   readonly agents: Pick<AgentSource, "find">;
   readonly quotas?: Quotas | undefined;
-  readonly runs: Pick<RunManager, "start" | "resume" | "end">;
+  readonly runs: Pick<Starts, "start" | "resume"> & {
+    /** Ends a run; `cancel` also one that waits for answers. Throws `not_found`, `run_not_active`. */
+    end(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord>;
+  };
   /** Executes here what nobody executes on a thread. Never throws. */
   takeUp(owner: Owner, threadId: string): Promise<void>;
 }

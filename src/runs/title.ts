@@ -17,8 +17,8 @@ import type { Stores } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { firstChars } from "../lib/cut.ts";
 import { tagged } from "../lib/tagged.ts";
-import type { AgentSource } from "./drive.ts";
 import { notFound } from "./manager.ts";
+import type { AgentSource } from "./services.ts";
 
 /** What the model is shown: the beginning tells what a conversation is about. */
 const MESSAGES = 8;

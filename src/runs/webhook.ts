@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import { randomId } from "../lib/random-id.ts";
 import { webhookHeaders } from "../lib/webhook-signature.ts";
-import type { InterruptedRun } from "./drive.ts";
 import type { Logger } from "./executor.ts";
+import type { InterruptedRun } from "./services.ts";
 
 /** Messages that wait to be sent. Past it a new one is given up at once. */
 const MAX_WAITING = 1000;

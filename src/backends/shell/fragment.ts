@@ -6,7 +6,6 @@
 
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
-import type { Lane } from "./lane.ts";
 import { printMark } from "./marks.ts";
 import { type Fragment, LaneLost, type Reply } from "./runner.ts";
 
@@ -14,6 +13,30 @@ const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 const DEADLINE_MS = 20_000;
 const SILENCE_MS = 1500;
 const PIECE_BYTES = 64 * 1024;
+
+/** What a lane is doing. It is told everything until it says that it is over. */
+export interface Operation {
+  /** The word that all its marks begin with. */
+  readonly mark: string;
+  readonly script: string;
+  /** What the shell prints between the marks; `bytes` may be used until the call returns. */
+  onOutput(bytes: Buffer): void;
+  onMark(words: string): void;
+  onErrorOutput?(bytes: Buffer): void;
+  /** The lane was closed before it was over. Nothing comes after this. */
+  onLost(reason: Error): void;
+}
+
+/** A shell that does one operation at a time. */
+export interface OperationLane {
+  /** Only while it does nothing else. */
+  begin(operation: Operation): void;
+  /** The operation is over: the shell has said all that it had to say. */
+  end(): void;
+  /** To the shell's standard input. Resolves when more may be written, rejects when the lane is closed. */
+  write(bytes: Uint8Array): Promise<void>;
+  close(reason: Error): void;
+}
 
 export interface Patience {
   readonly signal: AbortSignal;
@@ -26,7 +49,7 @@ export interface Patience {
  * free when the fragment has ended by itself. One that prints or takes too much is not waited for: its lane is closed.
  */
 export async function runFragment(
-  lane: Lane,
+  lane: OperationLane,
   { script, input, maxBytes = MAX_OUTPUT_BYTES }: Fragment,
   { signal, onSilence }: Patience,
 ): Promise<Reply> {
@@ -98,7 +121,7 @@ ${printMark("$r")}
 } 2>/dev/null`;
 
 /** What is done when the shell says that it is ready, and that it is through. */
-function feed(lane: Lane, input: Uint8Array, mark: string): (() => void)[] {
+function feed(lane: OperationLane, input: Uint8Array, mark: string): (() => void)[] {
   let isThrough = false;
   let sending = Promise.resolve();
   const send = async () => {

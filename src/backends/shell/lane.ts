@@ -5,26 +5,13 @@
 
 import { orAborted } from "../../lib/abortable.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "./channel.ts";
-import { runFragment } from "./fragment.ts";
+import { type Operation, runFragment } from "./fragment.ts";
 import { MarkReader } from "./marks.ts";
 import { LaneLost } from "./runner.ts";
 
 const OPEN_MS = 8000;
 /** Much more than a shell has to say in one operation. */
 const MAX_ERROR_BYTES = 256 * 1024;
-
-/** What a lane is doing. It is told everything until it says that it is over. */
-export interface Operation {
-  /** The word that all its marks begin with. */
-  readonly mark: string;
-  readonly script: string;
-  /** What the shell prints between the marks; `bytes` may be used until the call returns. */
-  onOutput(bytes: Buffer): void;
-  onMark(words: string): void;
-  onErrorOutput?(bytes: Buffer): void;
-  /** The lane was closed before it was over. Nothing comes after this. */
-  onLost(reason: Error): void;
-}
 
 export interface LaneOptions {
   /** A script that is run once, before anything else. */

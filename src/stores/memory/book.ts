@@ -17,11 +17,11 @@ import {
   isLive,
   type LiveRun,
   type RunEntry,
+  shelfBytes,
   THREAD_BYTES,
   type ThreadEntry,
 } from "./entries.ts";
 import { pack, unpack } from "./packing.ts";
-import { shelfBytes } from "./shelves.ts";
 
 export interface Bounds {
   /** Of all threads. */

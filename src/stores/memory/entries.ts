@@ -123,3 +123,16 @@ export function toRecord(run: RunEntry): RunRecord {
     ...(endedAt === undefined ? {} : { ended_at: new Date(endedAt).toISOString() }),
   };
 }
+
+/** What lies on a thread's shelves weighs. */
+export function shelfBytes({ shelves }: ThreadEntry): number {
+  let bytes = 0;
+  for (const items of shelves?.values() ?? []) bytes += weightOf(items);
+  return bytes;
+}
+
+export function weightOf(items: Items): number {
+  let bytes = 0;
+  for (const entry of items.values()) bytes += entry.bytes;
+  return bytes;
+}

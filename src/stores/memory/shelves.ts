@@ -2,7 +2,7 @@
 
 import type { Shelf } from "../../core/items.ts";
 import type { Book } from "./book.ts";
-import type { ItemEntry, Items, ThreadEntry } from "./entries.ts";
+import { type ItemEntry, type Items, type ThreadEntry, weightOf } from "./entries.ts";
 
 /** One shelf. What changes it weighs it. */
 export interface Place {
@@ -68,19 +68,6 @@ export function agentShelves(): (shelf: Shelf, agent: string) => Place {
       bytes -= weightOf(items);
     }
   }
-}
-
-/** What lies on a thread's shelves weighs. */
-export function shelfBytes({ shelves }: ThreadEntry): number {
-  let bytes = 0;
-  for (const items of shelves?.values() ?? []) bytes += weightOf(items);
-  return bytes;
-}
-
-function weightOf(items: Items): number {
-  let bytes = 0;
-  for (const entry of items.values()) bytes += entry.bytes;
-  return bytes;
 }
 
 function growth(items: Items, { item, bytes }: ItemEntry): number {

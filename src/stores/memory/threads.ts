@@ -8,8 +8,7 @@ import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
 import type { Book } from "./book.ts";
 import { empty, fill, setSlot, sizeOf } from "./content.ts";
-import { isBusy, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
-import { shelfBytes } from "./shelves.ts";
+import { isBusy, shelfBytes, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
 
 export function memoryThreads(book: Book): ThreadStore {
   return {
