@@ -1,5 +1,6 @@
-// Who may import whom, held against the import statements of src/. The files of src/ itself and the command
-// line put the rooms together and may import every one. And what no test file may have: a way of its own to be skipped.
+// Who may import whom, held against the import statements of src/, those of types included. The files of src/
+// itself and the command line put the rooms together and may import every one. And what no test file may have: a
+// way of its own to be skipped.
 
 import { globSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -27,13 +28,12 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 type Sources = Readonly<Record<string, string>>;
-const IMPORT = /(?:^(?:import|export)\s+(type\s)?(?:[\w\s{},*$]+\sfrom\s+)?|\b(import)\()"([^"]+)"/gm;
+const IMPORT = /(?:^(?:import|export)\s+(?:[\w\s{},*$]+\sfrom\s+)?|\bimport\()"([^"]+)"/gm;
 
 function importsOf(file: string, text: string) {
-  return [...text.matchAll(IMPORT)].map(([, type, lazy, name = ""]) => ({
+  return [...text.matchAll(IMPORT)].map(([, name = ""]) => ({
     target: name.startsWith(".") ? posix.join(posix.dirname(file), name) : name,
     isOurs: name.startsWith("."),
-    isEager: !type && !lazy,
   }));
 }
 
@@ -61,7 +61,7 @@ function cycle(sources: Sources): string[] {
     if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
     if (done.has(file)) return [];
     done.add(file);
-    const next = importsOf(file, sources[file] ?? "").filter((each) => each.isOurs && each.isEager);
+    const next = importsOf(file, sources[file] ?? "").filter((each) => each.isOurs);
     return next.map(({ target }) => search(target, [...path, file])).find((found) => found.length > 0) ?? [];
   };
   return (
@@ -87,7 +87,7 @@ test("a trespass and a circle are seen", () => {
     "hooks/a.ts":
       'import { z } from "zod";\nimport type {\n  B,\n} from "../tools/b.ts";\nimport "../core/c.ts";',
     "core/c.ts": 'export * from "./d.ts";\nimport { fastify } from "fastify";',
-    "core/d.ts": 'import type { C } from "./e.ts";\nimport c, { type D } from "./c.ts";',
+    "core/d.ts": 'import type { E } from "./e.ts";\nimport type { C } from "./c.ts";',
     "client/x.ts":
       'import type { Run } from "../core/run.ts";\nimport type { Message } from "../core/message.ts";',
     "models/openai/client.ts":
