@@ -1,5 +1,6 @@
 // The rules that people have made: kept with the thread, or with the agent for all of the user's threads.
 
+import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { ItemStore, Shelf } from "../../core/items.ts";
@@ -40,7 +41,15 @@ export interface KeptRules {
 
 export function keptRules(items: ItemStore, shelf: Shelf, scope: "session" | "user"): KeptRules {
   return {
-    read: async () => rulesAmong(rulesIn(await items.list(shelf)), scope),
+    async read() {
+      const rules: Rule[] = [];
+      for (const value of rulesIn(await items.list(shelf))) {
+        rules.push(...rulesAmong([value], scope));
+        // To check a rule takes milliseconds, and there may be hundreds.
+        await turn();
+      }
+      return rules;
+    },
     async add(rule) {
       await items.put(shelf, { key: ruleKey(rule.id), value: rule });
     },

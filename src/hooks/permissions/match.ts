@@ -6,7 +6,8 @@ import { globMatcher } from "../../lib/glob.ts";
 import { type SafeRegex, safeRegex } from "../../lib/regex.ts";
 import type { Matcher, Rule } from "./rule.ts";
 import type { PlainCommand } from "./shell/plain.ts";
-import { beginsWith, mentions, wordsOf } from "./shell/prefix.ts";
+import { beginsWith, isWorthReading, mentions, wordsOf } from "./shell/prefix.ts";
+import type { WideCommand } from "./shell/wide.ts";
 import type { Subject } from "./subject.ts";
 
 type Test = (subject: Subject) => boolean;
@@ -18,13 +19,13 @@ interface Condition {
 
 export interface CompiledRule {
   readonly rule: Rule;
-  /** Throws nothing: a condition that fails is not met by what allows, and is met by what does not. */
+  /** Throws nothing: a condition that fails, or takes too much work, is not met by what allows, and is met by what does not. */
   matches(subject: Subject): boolean;
   /** Whether it speaks of all calls of this tool, whatever their arguments, of some, or of none. */
   covers(subject: Subject): "all" | "some" | "none";
 }
 
-/** Throws a `SyntaxError` for a glob or an expression that `RuleSpec` would not have let pass. */
+/** Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
 export function compileRule(rule: Rule): CompiledRule {
   const { decision, matcher } = rule;
   const forTools = toolConditions(matcher);
@@ -59,7 +60,7 @@ function argumentConditions(matcher: Matcher): Condition[] {
   const { command_prefix, regex, custom } = matcher;
   return [
     ...(command_prefix ? [prefixCondition(command_prefix.map(wordsOf))] : []),
-    ...(regex === undefined ? [] : [regexCondition(safeRegex(regex))]),
+    ...(regex === undefined ? [] : [regexCondition(regex)]),
     ...(matcher.arguments ? [equalCondition(matcher.arguments)] : []),
     ...(custom ? [both(({ call, tool }) => custom(call, tool))] : []),
   ];
@@ -70,34 +71,77 @@ const both = (test: Test): Condition => ({ strict: test, generous: test });
 /** To allow, each command of the line must begin so; otherwise one that may be in it is enough. */
 function prefixCondition(prefixes: readonly (readonly string[])[]): Condition {
   return {
-    strict: every((command) => prefixes.some((prefix) => beginsWith(command, prefix))),
+    strict: every((command, subject) => {
+      subject.spend(prefixes.length);
+      return prefixes.some((prefix) => beginsWith(command, prefix));
+    }),
     generous(subject) {
       const commands = subject.wide();
       if (!commands) return true;
-      return commands.some((command) => prefixes.some((prefix) => mentions(command, prefix)));
+      return commands.some((command) => prefixes.some((prefix) => isMentioned(command, prefix, subject)));
     },
   };
 }
 
-/** To allow, it must be the whole of each command, as it is written, or of the arguments. */
-function regexCondition(regex: SafeRegex): Condition {
-  const isWhole = every(
-    (command) =>
-      command.every(({ isLiteral }) => isLiteral) &&
-      regex.matches(command.map(({ source }) => source).join(" ")),
-  );
+function isMentioned(command: WideCommand, prefix: readonly string[], subject: Subject): boolean {
+  subject.spend(isWorthReading(command, prefix) ? command.words.length : 1);
+  return mentions(command, prefix);
+}
+
+/** What counts for a search of all that is in an expression's reach, and for the largest expression itself. */
+const SEARCH_WORK = 30_000;
+const COMPILE_WORK = 4_000;
+/** The reach of the largest expression. */
+const SHORTEST_REACH = 800;
+
+/**
+ * To allow, it must be the whole of each command, as it is written, or of the arguments. Compiled when a call first needs
+ * it.
+ */
+function regexCondition(expression: string): Condition {
+  let compiled: SafeRegex | undefined;
+  const regexFor = (subject: Subject) => {
+    compiled ??= safeRegex(expression);
+    subject.spend(Math.ceil((COMPILE_WORK * SHORTEST_REACH) / compiled.reach));
+    return compiled;
+  };
   return {
-    strict: (subject) => (subject.plain() ? isWhole(subject) : regex.matches(subject.json())),
-    // What is too long to be searched whole might hold it.
-    generous: (subject) =>
-      !subject.wide() || subject.texts().some((text) => regex.test(text) || text.length > regex.reach),
+    strict(subject) {
+      const regex = regexFor(subject);
+      const isWhole = (text: string) => {
+        subject.spend(workOf(regex, text));
+        return regex.matches(text);
+      };
+      if (!subject.plain()) return isWhole(subject.json());
+      return every(
+        (command) =>
+          command.every(({ isLiteral }) => isLiteral) &&
+          isWhole(command.map(({ source }) => source).join(" ")),
+      )(subject);
+    },
+    generous(subject) {
+      const regex = regexFor(subject);
+      if (!subject.wide()) return true;
+      return subject.texts().some((text) => {
+        subject.spend(workOf(regex, text));
+        // What is too long to be searched whole might hold it.
+        return regex.test(text) || text.length > regex.reach;
+      });
+    },
   };
 }
 
-function every(isAllowed: (command: PlainCommand) => boolean): Test {
+const workOf = ({ reach }: SafeRegex, text: string) =>
+  Math.ceil(SEARCH_WORK * Math.min(1, text.length / reach));
+
+function every(isAllowed: (command: PlainCommand, subject: Subject) => boolean): Test {
   return (subject) => {
     const reading = subject.plain();
-    return reading !== undefined && "commands" in reading && reading.commands.every(isAllowed);
+    return (
+      reading !== undefined &&
+      "commands" in reading &&
+      reading.commands.every((each) => isAllowed(each, subject))
+    );
   };
 }
 

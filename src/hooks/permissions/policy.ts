@@ -46,7 +46,7 @@ export interface Verdict {
 const SCOPES = ["user", "session", "agent", "global"] as const;
 type Kind = (typeof SCOPES)[number];
 
-/** Throws a `SyntaxError` for a glob or an expression that `RuleSpec` would not have let pass. */
+/** Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
 export function makePolicy({ mode, rules, agent, session }: PolicyInput): Policy {
   const compiled = rules.filter(({ scope }) => isOf(scope, { agent, session })).map(compileRule);
   const ordered = compiled.toSorted(

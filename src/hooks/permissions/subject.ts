@@ -5,6 +5,9 @@ import type { Tool } from "../../core/tool.ts";
 import { MAX_COMMAND_CHARS, type PlainReading, plainReading } from "./shell/plain.ts";
 import { textsOf, type WideCommand, wideReading } from "./shell/wide.ts";
 
+/** Comparisons of a word that one decision may take, by all rules together: some tenths of a second at the worst. */
+const MAX_WORK = 500_000;
+
 export interface Subject {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
@@ -16,6 +19,8 @@ export interface Subject {
   texts(): readonly string[];
   /** The arguments as JSON, their keys in order. */
   json(): string;
+  /** Throws once the decision has taken more work than it may: what follows is not compared. */
+  spend(work: number): void;
 }
 
 export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
@@ -24,8 +29,13 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
   const isReadable =
     lines.every(({ length }) => length <= MAX_COMMAND_CHARS) &&
     lines.join("").length <= 2 * MAX_COMMAND_CHARS;
+  let spent = 0;
   const subject: Subject = {
     ...{ call, tool },
+    spend(work) {
+      spent += work;
+      if (spent > MAX_WORK) throw new Error("too much work for one decision");
+    },
     plain: once(() => {
       const command = onlyCommand(call, tool);
       return command === undefined ? undefined : plainReading(command);

@@ -228,3 +228,27 @@ test("the same policy decides the same call alike each time", () => {
   );
   expect(decisions).toEqual(["allow", "ask", "allow", "ask"]);
 });
+
+describe("more work than a decision may take", () => {
+  const line = (commands: number) => Array.from({ length: commands }, (_, n) => `true ${n}`).join("; ");
+  const prefixed = (rules: number, decision: Rule["decision"]): Spec[] =>
+    Array.from({ length: rules }, (_, rule) => ({
+      ...{ decision, scope: "user", id: `r${rule}` },
+      matcher: { tool: "execute", command_prefix: Array.from({ length: 100 }, (_, n) => `p${rule}-${n} x`) },
+    }));
+  const execute = (commands: number) => ({ name: "execute", args: { command: line(commands) } });
+
+  test("is refused by what denies, and not allowed by what allows", () => {
+    expect(verdict(execute(1500), prefixed(200, "deny"), "bypass").decision).toBe("deny");
+    expect(verdict(execute(1500), prefixed(200, "allow")).decision).toBe("ask");
+    const regexes = Array.from({ length: 200 }, (_, n): Spec => ({ deny: "*", regex: `(x?){200}y${n}$` }));
+    const todos = Array.from({ length: 300 }, (_, n) => ({ id: `${n}`, title: "x".repeat(700) }));
+    expect(verdict({ name: "write_todos", args: { todos } }, regexes, "bypass").decision).toBe("deny");
+  });
+
+  test("is not what the rules of an agent take for a long line", () => {
+    expect(verdict(execute(1500), prefixed(2, "deny"), "bypass").decision).toBe("allow");
+    const regex: Spec = { deny: "execute", regex: "rm -rf" };
+    expect(verdict(execute(1500), Array(20).fill(regex), "bypass").decision).toBe("allow");
+  });
+});

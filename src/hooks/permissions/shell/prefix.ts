@@ -21,10 +21,15 @@ export function beginsWith(command: PlainCommand, prefix: readonly string[]): bo
  * could become, it has become.
  */
 export function mentions(command: WideCommand, prefix: readonly string[]): boolean {
+  if (!isWorthReading(command, prefix)) return false;
   const names = prefix.filter((word) => !word.startsWith("-"));
   const options = prefix.filter((word) => word.startsWith("-"));
   return options.every((option) => hasOption(command.words, option)) && hasNames(command, names);
 }
+
+/** False when it surely does not mention the prefix, told at once, however long the command is. */
+export const isWorthReading = ({ words, start, programs }: WideCommand, [program = ""]: readonly string[]) =>
+  programs.has(programOf(program)) || [words[0], words[start]].some((word) => word && isUnknown(word));
 
 function hasOption(words: readonly WideWord[], option: string): boolean {
   if (words.some(({ isOpaque }) => isOpaque)) return true;

@@ -13,6 +13,8 @@ export interface WideCommand {
   readonly isLoose: boolean;
   /** Where the name stands of the command that is run in the end; 0 unless others run it. */
   readonly start: number;
+  /** Each word as the program that it would name. */
+  readonly programs: ReadonlySet<string>;
 }
 
 const MAX_DEPTH = 4;
@@ -36,12 +38,15 @@ export function wideReading(line: string): WideCommand[] {
 function looseReadings(line: string): WideCommand[] {
   const joined = line.replace(/\\\n|[^\P{Cc}\s]|['"\\]/gu, "");
   const parted = line.replace(/\\\p{L}?|['"]/gu, " ");
-  return [joined, parted].map((text) => ({
-    words: text.split(/[\s;&|<>(){}[\],$`=!#]+/).map(plain),
-    isLoose: true,
-    start: 0,
-  }));
+  return [joined, parted].map((text) =>
+    wideCommand({ words: text.split(/[\s;&|<>(){}[\],$`=!#]+/).map(plain), isLoose: true, start: 0 }),
+  );
 }
+
+const wideCommand = (command: Omit<WideCommand, "programs">): WideCommand => ({
+  ...command,
+  programs: new Set(command.words.map(({ text }) => programOf(text))),
+});
 
 const plain = (text: string): WideWord => ({ text, isOpaque: false, isPattern: false });
 
@@ -53,7 +58,7 @@ function commandOf(words: readonly WideWord[]): WideCommand[] {
   if (first === -1) return [];
   const own = words.slice(first);
   const start = own.findIndex(({ text }) => !isOfWrapper(text));
-  return [{ words: own, isLoose: start !== 0, start: Math.max(start, 0) }];
+  return [wideCommand({ words: own, isLoose: start !== 0, start: Math.max(start, 0) })];
 }
 
 /** A wrapper, one of its options, a time or a number that it takes, or a variable that it sets. */
