@@ -90,7 +90,7 @@ test("tells why there is none, and tries again when asked again", async () => {
 
 test("stopping ends a command, and keeps the files", async () => {
   const { pool, backend } = await opened();
-  const command = backend.exec("echo x > f; echo running; sleep 300", { signal, timeoutMs: 15_000 });
+  const command = backend.exec("echo x > f; echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await command.next();
   const ended = command.next();
   await pool.stop(ada, config);
@@ -105,14 +105,14 @@ test("makes room by stopping the one that was idle longest", async () => {
     typeof config,
     typeof config,
   ];
-  const busy = (await pool.get(ada, a)).exec("echo running; sleep 300", { signal, timeoutMs: 15_000 });
+  const busy = (await pool.get(ada, a)).exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await busy.next();
   await pool.get(ada, b);
   await pool.get(ada, c);
-  const states = await Promise.all([a, b, c].map(async (each) => (await pool.status(ada, each)).status));
-  expect(states).toEqual(["running", "stopped", "running"]);
+  const states = () => Promise.all([a, b, c].map(async (each) => (await pool.status(ada, each)).status));
+  await expect.poll(states).toEqual(["running", "stopped", "running"]);
 
-  const alsoBusy = (await pool.get(ada, c)).exec("echo running; sleep 300", { signal, timeoutMs: 15_000 });
+  const alsoBusy = (await pool.get(ada, c)).exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await alsoBusy.next();
   await refuses(() => pool.get(ada, b), "unavailable", "2 workspaces");
   await pool.close();
@@ -120,7 +120,7 @@ test("makes room by stopping the one that was idle longest", async () => {
 
 test("after it is closed nothing runs and nothing starts", async () => {
   const { pool, backend } = await opened();
-  const command = backend.exec("echo running; sleep 300", { signal, timeoutMs: 15_000 });
+  const command = backend.exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await command.next();
   const ended = command.next();
   await pool.close();
