@@ -42,7 +42,7 @@ export interface Outcome {
 
 const LEASE_MS = 2_000;
 /** How long everything that was begun may take to come to its end, once nothing is in its way. */
-const SETTLE_MS = 60_000;
+const SETTLE_MS = 240_000;
 
 /** Leaves nothing behind but, with faults, a folder. */
 export async function chaos(options: ChaosOptions): Promise<Outcome> {

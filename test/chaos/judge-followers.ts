@@ -7,8 +7,8 @@ import type { ThreadCourse } from "./courses.ts";
 import type { Journal } from "./journal.ts";
 import type { ThreadOnRecord } from "./records.ts";
 
-/** Word of a run may be lost; then a server looks by itself, not that often. */
-const LATE_MS = 20_000;
+/** Notice of a run may be lost; then a server looks for it every ten seconds, and a busy machine takes longer. */
+const LATE_MS = 120_000;
 const LOOK_MS = 50;
 
 /** Waits until all of them have read what there is, but not for ever. */

@@ -7,7 +7,7 @@ import { NOTHING_MORE, planIn, wordsOf } from "./plan.ts";
 import type { RunOnRecord } from "./records.ts";
 
 /** How long a run may go on that was cancelled, or whose Redis was away. */
-const LAST_WORDS_MS = 15_000;
+const LAST_WORDS_MS = 60_000;
 
 export function judgeRun(record: RunOnRecord, journal: Journal): void {
   const { run, events } = record;

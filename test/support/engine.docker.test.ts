@@ -19,10 +19,7 @@ const WORKS: readonly (readonly [TestImage, string])[] = [
 describeWithEngine("a test's engine", (engine) => {
   test.each(WORKS)("runs commands in the image `%s`", async (name, command) => {
     const output = new PassThrough();
-    await engine.docker.run(await engine.image(name), ["sh", "-c", command], output, {
-      Tty: true,
-      HostConfig: { AutoRemove: true },
-    });
+    await engine.docker.run(await engine.image(name), ["sh", "-c", command], output, { Tty: true });
     output.end();
     expect(await text(output)).toBe("works\r\n");
   });
