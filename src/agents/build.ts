@@ -44,7 +44,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     ...given({ description: definition.description }),
     model: catalogue.createModel(spec),
     system: definition.system,
-    tools: chosenTools(definition.tools, [
+    tools: chosenTools(definition.tools ?? [], [
       ...catalogue.tools(),
       ...tools.filter((tool) => !taken.has(tool.name)),
     ]),

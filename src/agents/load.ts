@@ -195,11 +195,11 @@ function unknownTools({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[]
 /** `subagents` of an agent whose `tools` leave out all that it takes to give them tasks. */
 function idleTeam({ fields, placeOf }: Draft, { hooks }: Catalogue): Fault[] {
   const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
-  const without = leftOut(namedTools(fields), hooks);
+  const without = leftOut(fields.tools === undefined ? undefined : namedTools(fields), hooks);
   const isIdle = needed.length > 0 && needed.every((name) => without.has(name));
   const hasTeam = Array.isArray(fields.subagents) && fields.subagents.length > 0;
   if (!hasTeam || !isIdle) return [];
-  const message = `get no tasks: \`tools\` names built-in tools, and none of ${needed.join(", ")}`;
+  const message = `get no tasks: \`tools\` leaves out ${needed.join(", ")}`;
   return [{ path: placeOf("subagents"), message }];
 }
 

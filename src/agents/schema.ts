@@ -45,9 +45,9 @@ function agentSchema({ backends, hooks, tools }: Parts) {
       .describe("Where the agent's files and commands live. Without one it has none."),
     tools: z
       .array(toolName(tools().map(({ name }) => name)))
-      .default([])
+      .optional()
       .describe(
-        "Names and globs of tools. As soon as one names a built-in tool, the agent has only the built-in tools that are named.",
+        "Names and globs of tools. An empty list leaves out all built-in tools; one that names a built-in tool, all that it does not name.",
       ),
     permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
       .optional()

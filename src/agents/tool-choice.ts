@@ -22,14 +22,19 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
 }
 
 /**
- * The tools of hooks that an agent does not get. When its list names one of them, by name or by a glob: all that the list
- * does not name. Otherwise none.
+ * The tools of hooks that an agent does not get. Without a list: none. With an empty one: all. With one that names some of
+ * them, by name or by glob: those that it does not name. A list of other tools only adds to them.
  */
-export function leftOut(choice: readonly string[], hooks: readonly HookDefinition[]): ReadonlySet<string> {
+export function leftOut(
+  choice: readonly string[] | undefined,
+  hooks: readonly HookDefinition[],
+): ReadonlySet<string> {
+  if (choice === undefined) return new Set();
   const matchers = choice.map(toolMatcher);
   const names = hooks.flatMap(({ tools = [] }) => tools);
   const others = names.filter((name) => !matchers.some((matches) => matches(name)));
-  return new Set(others.length < names.length ? others : []);
+  const chooses = choice.length === 0 || others.length < names.length;
+  return new Set(chooses ? others : []);
 }
 
 /** The names of the server's own tools and of those that hooks bring: a tenant's tool cannot take their place. */

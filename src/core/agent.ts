@@ -80,7 +80,7 @@ export const AgentFields = z.strictObject({
     .describe("Whether it is told how to work: look first, check, be brief."),
   context_window: z.int().min(1000).default(128_000).describe("In tokens."),
   max_iterations: z.int().min(0).default(25).describe("Model calls in one run; 0 = no limit."),
-  tools: z.array(z.string().min(1)).default([]).describe("Names and globs."),
+  tools: z.array(z.string().min(1)).optional().describe("Names and globs."),
   skills: Paths.extend({
     include: z.array(z.string()).default([]),
     exclude: z.array(z.string()).default([]),

@@ -86,11 +86,11 @@ function fieldsOf(options: AgentOptions, model: ModelSpec, blocks: readonly Bloc
   const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
   const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;
   const { permission_rules: _rules, ...fields } = others;
-  const { tools = [], subagents = [], ...rest } = fields;
+  const { tools, subagents = [], ...rest } = fields;
   return {
     ...rest,
     model,
-    tools: tools.map((tool) => (typeof tool === "string" ? tool : tool.name)),
+    ...given({ tools: tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)) }),
     subagents: subagents.map((each) => ("agent" in each ? { ...each, agent: each.agent.name } : each.name)),
     ...(blocks.length > 0 ? { system_prompt: blocks } : {}),
   };

@@ -55,7 +55,7 @@ agents:
   expect(definitions).toMatchObject([
     {
       ...{ name: "coder", description: "Writes code", model: "acme:large", context_window: 128_000 },
-      ...{ max_iterations: 5, tools: [], system: [] },
+      ...{ max_iterations: 5, system: [] },
       backend: { type: "local", name: "coder" },
       hooks: { middle: true, inner: true, outer: { wait: 1 } },
     },
@@ -186,8 +186,9 @@ test("warns of subagents that get no tasks, as the list of tools leaves out ever
   const warnings = async (tools: string) =>
     (await load(text(tools), { hooks: [filesystem, subagents] })).warnings;
   expect(await warnings("read_file")).toEqual([
-    "agents.yaml:3:5: agents.a.subagents: get no tasks: `tools` names built-in tools, and none of list_agents, delegate, task, start_task, check_tasks, wait_tasks, cancel_task",
+    "agents.yaml:3:5: agents.a.subagents: get no tasks: `tools` leaves out list_agents, delegate, task, start_task, check_tasks, wait_tasks, cancel_task",
   ]);
+  expect(await warnings("")).toHaveLength(1);
   expect(await warnings("read_file, task")).toEqual([]);
   expect(await warnings("calculate")).toEqual([]);
 });

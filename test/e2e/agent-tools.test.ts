@@ -41,7 +41,7 @@ async function serve(agents: string, turns: readonly Turn[] = [], config: object
 
 test.each([
   ["", STANDARD],
-  ["tools: []", STANDARD],
+  ["tools: []", []],
   ["tools: [current_datetime]", ["current_datetime", ...STANDARD]],
   ["tools: [read_file, glob, grep]", ["glob", "grep", "read_file"]],
   ["tools: [read_file, current_datetime]", ["current_datetime", "read_file"]],
@@ -105,13 +105,13 @@ agents:
 const GIVEN: Turn = { call: [{ tool: "task", args: { agent: "coder", task: "Look", context: "None" } }] };
 
 test("a subagent has exactly the built-in tools of its own list, and task_complete to report with", async () => {
-  const { run, offered } = await serve(team("tools: []", "tools: [read_file]"), [GIVEN]);
+  const { run, offered } = await serve(team("", "tools: [read_file]"), [GIVEN]);
   await run();
   expect(offered(1)).toEqual(["read_file", "task_complete"]);
 });
 
 test("an agent whose list leaves one way to give tasks reads of no other", async () => {
-  const { run, offered, asked } = await serve(team("tools: [task, read_file]", "tools: []"));
+  const { run, offered, asked } = await serve(team("tools: [task, read_file]", ""));
   await run();
   expect(offered()).toEqual(["read_file", "task"]);
   const told = asked[0]?.system.map(({ text }) => text).join("\n");
@@ -120,7 +120,7 @@ test("an agent whose list leaves one way to give tasks reads of no other", async
 });
 
 test("an agent whose list leaves no way to give tasks reads nothing of other agents", async () => {
-  const { run, offered, asked } = await serve(team("tools: [read_file]", "tools: []"));
+  const { run, offered, asked } = await serve(team("tools: [read_file]", ""));
   await run();
   expect(offered()).toEqual(["read_file"]);
   expect(JSON.stringify(asked[0]?.system)).not.toContain("coder");
