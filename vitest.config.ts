@@ -9,8 +9,9 @@ const docker = ["test/**/docker/**/*.test.ts", "test/**/*.docker.test.ts"];
 const long = [
   "test/backends/docker/{abuse,disk,escape,healing,hijack,network,tricks}.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/e2e/{redis-outage,replica-crashes,subagent-crashes}.test.ts",
-  "test/http/fuzz.test.ts",
+  "test/e2e/{callback-crashes,redis-outage,replica-crashes,sandbox.docker,subagent-crashes}.test.ts",
+  "test/hooks/permissions/real-shells.test.ts",
+  "test/http/{fuzz,slow-readers}.test.ts",
   "test/stores/redis-{cluster,cuts,failover,large,replays,trouble}.test.ts",
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/hostile.test.ts",
@@ -35,7 +36,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [...docker, ...passedOver],
           // Most of the time a test waits: for a process, or a timer.
-          maxWorkers: 4,
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },
