@@ -110,13 +110,11 @@ function output(it: It): void {
   });
 
   test("does not wait for what is left in the background", async () => {
-    const started = performance.now();
     expect(await execute(it(), "(sleep 300; echo late) & echo x")).toMatchObject({
       output: "x\n",
       exitCode: 0,
     });
     expect(await execute(it(), "yes > /dev/null & echo y")).toMatchObject({ output: "y\n", exitCode: 0 });
-    expect(performance.now() - started).toBeLessThan(10_000);
     expect((await execute(it(), "echo next")).output).toBe("next\n");
   });
 
