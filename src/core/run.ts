@@ -19,7 +19,7 @@ import type { Stream } from "./stream.ts";
 import type { DoneResult, Run, RunIdentity, Tool } from "./tool.ts";
 import { createValues } from "./values.ts";
 
-/** How a run ended. Whatever it is, every tool call but the interrupted ones has its result. */
+/** How a run ended. In each case every tool call has a result, except the interrupted ones. */
 export type Outcome =
   | { readonly status: "success"; readonly stop_reason: StopReason; readonly message?: AssistantMessage }
   | {

@@ -19,7 +19,7 @@ export interface Agent {
   readonly hooks: readonly Hook[];
   /** Model calls in one run; 0 = no limit. */
   readonly maxIterations: number;
-  /** Default: whatever is asked stays open until it is answered. */
+  /** Default: a question stays open until it is answered. */
   readonly interrupts?: InterruptPolicy;
   /** In the place of the loop of ours. */
   readonly loop?: AgentLoop;

@@ -14,7 +14,7 @@ const DEADLINE_MS = 20_000;
 const SILENCE_MS = 1500;
 const PIECE_BYTES = 64 * 1024;
 
-/** What a lane is doing. It is told everything until it says that it is over. */
+/** The operation that a lane runs. It gets all output until it reports that it has ended. */
 export interface Operation {
   /** The word that all its marks begin with. */
   readonly mark: string;

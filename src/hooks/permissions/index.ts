@@ -64,7 +64,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return known;
       }
 
-      /** Rules of users decide among what is not refused without them: to ask about it would be to let it be approved. */
+      /** A rule of a user never overrides a refusal of the agent: asking would let the user approve the call. */
       function judge({ call, tool }: ToolRequest, run: Run): Verdict {
         const { policy, base } = policiesFor(run);
         const verdict = decide(call, tool, policy);
