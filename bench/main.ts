@@ -40,7 +40,12 @@ async function bench(options: Options, children: Children, dir: string): Promise
   } as const;
   const surroundings = { children, dir, providerPort: (await children.serve(around)).port };
   const relay = bareRelay(surroundings);
-  const bare = beside === "bare" ? relay : await skein(surroundings, beside, provider);
+  const bare =
+    beside === "bare"
+      ? relay
+      : typeof beside === "object"
+        ? await skein(surroundings, store, provider, beside.folder)
+        : await skein(surroundings, beside, provider);
   const targets = {
     bare,
     skein: options.target === "bare" ? relay : await skein(surroundings, store, provider),
@@ -49,7 +54,9 @@ async function bench(options: Options, children: Children, dir: string): Promise
 
   console.log(`Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model.trim()}`);
   console.log(`store ${store}, provider ${provider}, ${rounds} rounds; medians, the ratio's over pairs\n`);
-  console.log(heading(beside, options.target === "bare" ? "bare" : store));
+  console.log(
+    heading(typeof beside === "object" ? "beside" : beside, options.target === "bare" ? "bare" : store),
+  );
   for (const scenario of scenariosOf(options)) {
     console.log(section(scenario));
     for (const row of await scenario.run(rig)) console.log(lineOf(row));

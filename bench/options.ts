@@ -1,5 +1,6 @@
 // The command line of the benchmark.
 
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { PROVIDERS, type Provider, STORES, type Store } from "./targets.ts";
 
@@ -9,11 +10,17 @@ const USAGE = `npm run bench -- [options]
   --rounds <n>           pairs per figure (default 4)
   --store <kind>         ${STORES.join(" or ")} (default memory)
   --provider <kind>      the wire between Skein and the fake provider: ${PROVIDERS.join(" or ")} (default openai)
-  --beside <kind>        instead of the bare relay, this server on another store: ${STORES.join(" or ")}
+  --beside <kind>        instead of the bare relay, this server on another store: ${STORES.join(" or ")};
+                         or the server of another checkout on the same store: the path of its folder
   --target bare          the relay against itself: what noise alone does to the ratios
   --profile <folder>     tell where both servers' CPU time went, and leave the profiles there (for DevTools)
 
 Scenarios: `;
+
+/** Another checkout of this project, with its packages installed. */
+export interface Checkout {
+  readonly folder: string;
+}
 
 export interface Options {
   readonly scenarios: readonly string[] | undefined;
@@ -21,7 +28,7 @@ export interface Options {
   readonly store: Store;
   readonly provider: Provider;
   readonly target: "skein" | "bare";
-  readonly beside: "bare" | Store;
+  readonly beside: "bare" | Store | Checkout;
   readonly profile: string | undefined;
 }
 
@@ -46,7 +53,9 @@ export function readOptions(args: readonly string[], scenarios: readonly string[
       store: oneOf("--store", values.store, STORES),
       provider: oneOf("--provider", values.provider, PROVIDERS),
       target: oneOf("--target", values.target, ["skein", "bare"]),
-      beside: oneOf("--beside", values.beside, ["bare", ...STORES]),
+      beside: values.beside.includes("/")
+        ? { folder: resolve(values.beside) }
+        : oneOf("--beside", values.beside, ["bare", ...STORES] as const),
       profile: values.profile,
     };
   } catch (error) {

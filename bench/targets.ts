@@ -37,20 +37,24 @@ export function bareRelay({ children, dir, providerPort }: Surroundings): Target
   };
 }
 
-/** Built first, when what is built is not fresh; with a Redis of its own. Throws when there is none of either. */
+/**
+ * The server of the checkout in the folder `root`, built first when its build is not fresh, with a Redis of its own.
+ * Throws when it does not build or when there is no Redis.
+ */
 export async function skein(
   { children, dir, providerPort }: Surroundings,
   store: Store,
   provider: Provider,
+  root = ROOT,
 ): Promise<Target> {
-  const built = spawnSync("sh", [join(ROOT, "script/build")], { encoding: "utf8" });
+  const built = spawnSync("sh", [join(root, "script/build")], { encoding: "utf8", cwd: root });
   if (built.status !== 0) throw new Error(`The server does not build.\n${built.stdout}${built.stderr}`);
   const redis = store === "redis" ? { REDIS_URL: await startRedis(children, dir) } : {};
   return {
     start: (nodeArgs = []) => {
       const home = mkdtempSync(join(dir, "skein-"));
       return children.serve({
-        program: [process.execPath, ...nodeArgs, join(ROOT, "dist/main.js"), "serve"],
+        program: [process.execPath, ...nodeArgs, join(root, "dist/main.js"), "serve"],
         place: "measured",
         env: { ...configure(home, providerPort, provider), STORE: store, LOG_LEVEL: "warn", ...redis },
         logFile: join(home, "log"),
