@@ -19,7 +19,7 @@ export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trac
 
 const Listen = z.strictObject({ host: Host.default("127.0.0.1"), port: Port.default(8000) });
 
-/** What is done again and again, or ends something: never at once. */
+/** An interval or a deadline: longer than zero. */
 const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
 
 export const DockerHost = z

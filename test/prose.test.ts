@@ -1,0 +1,47 @@
+// Plain English and one name per idea, in code, comments, messages, test titles and docs. docs/glossary.md has the
+// words to use. The check covers the places in SWEPT: add a folder or file once it passes.
+
+import { globSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const SWEPT = `
+  src/config
+  docs/glossary.md
+`;
+
+/** Words and phrases to replace, in any case. */
+const UNCLEAR = `
+  whoever, whatever, whichever, somebody, anybody, nobody, anew, mend, hitherto, for oneself, of one's own, of ours,
+  is told, are told, was told, goes on, go on, going on, gone on, is gone, are gone, to be had, for ever, as befits,
+  that there is, once and for all, again and again, over and over, of its own accord, serve us
+`;
+
+/** Names that have a successor in the glossary or the code, in exactly this case. */
+const RETIRED = `
+  withLeftovers, neverStarted, crashedTooOften, closingOf, giveUp, executeAside, takeUp, askToGoOn, goOn,
+  nobodyThere, lateAnswers, MarkReader, LaneLost, FAREWELL, hostHolder, letGo, LAST_WORDS_MS, ASKING_MS, unknownTo
+`;
+
+const words = (list: string) => list.trim().split(/\s*,\s*|\s*\n\s*/);
+const unclear = new RegExp(String.raw`\b(?:${words(UNCLEAR).join("|")})\b`, "gi");
+const retired = new RegExp(String.raw`\b(?:${words(RETIRED).join("|")})\b`, "g");
+
+/** What to replace, each with its surroundings. A phrase may be broken across the lines of a comment. */
+function findings(text: string): string[] {
+  const flowing = text.replaceAll(/\n\s*(?:\/\/|\*|#|>)?\s*/g, " ");
+  return [...flowing.matchAll(unclear), ...flowing.matchAll(retired)].map(
+    ({ 0: found, index }) => `\`${found}\` in: ${flowing.slice(Math.max(0, index - 50), index + 50)}`,
+  );
+}
+
+test.each(words(SWEPT))("%s is written in plain English", (place) => {
+  const files = globSync([place, `${place}/**/*.*`]).filter((file) => /\.\w+$/.test(file));
+  expect(files).not.toEqual([]);
+  expect(files.flatMap((file) => findings(readFileSync(file, "utf8")).map((each) => [file, each]))).toEqual(
+    [],
+  );
+});
+
+test("an unclear phrase and a retired name are found, also across two lines of a comment", () => {
+  expect(findings("// Whoever asks is\n  // told.\nanewly; goOn();")).toHaveLength(3);
+});
