@@ -64,7 +64,7 @@ test("no link of the documentation leads nowhere", () => {
   const anchors = (path: string) =>
     [...readFileSync(path, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => slug(title));
   const dead = [
-    ...globSync("{docs,examples}/**/*.md", { cwd: ROOT }),
+    ...globSync("{docs,examples,test}/**/*.md", { cwd: ROOT }),
     ...globSync("*.md", { cwd: ROOT }),
   ].flatMap((file) =>
     [...read(file).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]

@@ -1,4 +1,4 @@
-// That docs/features.md says of every capability where it is and which test holds it.
+// test/features.md says for every capability where it is and which test holds it.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const PAGE = readFileSync(join(ROOT, "docs/features.md"), "utf8");
+const PAGE = readFileSync(join(ROOT, "test/features.md"), "utf8");
 
 /** How many of each kind there are, counted from 1. */
 const KINDS = {
@@ -23,7 +23,7 @@ const rows = PAGE.split("\n").flatMap((line) => {
 const linksIn = (cell: string) =>
   cell.split(" · ").flatMap((part) => {
     const [, path = "", name = ""] = /^\[.*\]\((.*?)\)(?:: (.*))?$/.exec(part) ?? [];
-    return path ? [{ file: resolve(ROOT, "docs", path), name }] : [];
+    return path ? [{ file: resolve(ROOT, "test", path), name }] : [];
   });
 
 /** What its tests, and the groups of them, are called; those of the suites that it runs, too. */
