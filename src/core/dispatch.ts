@@ -1,6 +1,7 @@
 // Carrying out the tool calls of one message: side by side, each with exactly one start, one end and, unless
 // it must wait, one result in the thread the moment it is known.
 
+import { untilAborted } from "../lib/abortable.ts";
 import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
@@ -85,31 +86,7 @@ export async function* executeTool({ call, tool, signal }: ToolRequest, run: Liv
   const parsed = tool.parse(call.args);
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
   signal.throwIfAborted();
-  return yield* abandonable(toStream(tool.execute(parsed.args, call, { ...run, signal })), signal);
-}
-
-/** Passes `work` on until `signal` aborts; then waits a moment for it and leaves it behind. */
-async function* abandonable<T>(work: Stream<T>, signal: AbortSignal): Stream<T> {
-  let giveUp = () => {};
-  let timer: NodeJS.Timeout | undefined;
-  const onAbort = () => {
-    timer = setTimeout(() => giveUp(), GRACE_MS);
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    for (;;) {
-      const item = await new Promise<IteratorResult<StreamEvent, T>>((resolve, reject) => {
-        giveUp = () => reject(signal.reason);
-        work.next().then(resolve, reject);
-      });
-      if (item.done) return item.value;
-      yield item.value;
-    }
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    clearTimeout(timer);
-    work.return(undefined as never).catch(() => {});
-  }
+  return yield* untilAborted(toStream(tool.execute(parsed.args, call, { ...run, signal })), signal, GRACE_MS);
 }
 
 function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEvent {

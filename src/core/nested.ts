@@ -3,7 +3,7 @@
 import type { ErrorInfo } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { failedEnd, openings } from "./grammar.ts";
-import type { Stream } from "./stream.ts";
+import { type Stream, tap } from "./stream.ts";
 
 interface Nested {
   see(event: StreamEvent): void;
@@ -17,19 +17,10 @@ export function nested(): Nested {
   const open = openings();
   return {
     see: open.see,
-    async *through(work) {
-      try {
-        for (;;) {
-          const item = await work.next();
-          if (item.done) return item.value;
-          if (isNested(item.value)) open.see(item.value);
-          yield item.value;
-        }
-      } finally {
-        // Nobody reads what a `return` gives back.
-        await work.return(undefined as never);
-      }
-    },
+    through: (work) =>
+      tap(work, (event) => {
+        if (isNested(event)) open.see(event);
+      }),
     ends(error) {
       const ends = open
         .list()

@@ -26,3 +26,54 @@ export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
     if (item.done) return item.value;
   }
 }
+
+/**
+ * Passes `stream` on. Calls `onPull` before it asks for an event and `onEvent` before it yields one; what `onEvent` throws
+ * ends the stream.
+ */
+export function tap<T, E>(
+  stream: Stream<T, E>,
+  onEvent: (event: E) => void,
+  onPull?: () => void,
+): Stream<T, E> {
+  // A plain iterator: a generator would cost a layer for every token.
+  const pass = (item: IteratorResult<E, T>) => {
+    try {
+      if (!item.done) onEvent(item.value);
+      return item;
+    } catch (error) {
+      return close(stream).then(() => Promise.reject(error));
+    }
+  };
+  return {
+    next: () => {
+      onPull?.();
+      return stream.next().then(pass);
+    },
+    return: (value) => stream.return(value),
+    throw: (error) => stream.throw(error),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    [Symbol.asyncDispose]: () => close(stream),
+  };
+}
+
+/** Replaces each event by those that `f` returns for it. The result and the failure stay as they are. */
+export async function* mapEvents<T, A, B>(stream: Stream<T, A>, f: (event: A) => readonly B[]): Stream<T, B> {
+  try {
+    for (;;) {
+      const item = await stream.next();
+      if (item.done) return item.value;
+      // Not `yield*`, which wraps every array in an iterator of its own.
+      for (const event of f(item.value)) yield event;
+    }
+  } finally {
+    await close(stream);
+  }
+}
+
+/** Ends a stream that is not read to its end. What `return` resolves with is not read. */
+async function close<T, E>(stream: Stream<T, E>): Promise<void> {
+  await stream.return(undefined as never);
+}

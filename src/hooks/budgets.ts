@@ -7,7 +7,7 @@ import { type LimitReason, RunLimit } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook, type ToolRequest } from "../core/hook.ts";
 import { setState } from "../core/run.ts";
-import type { Stream } from "../core/stream.ts";
+import { type Stream, tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 
@@ -107,22 +107,14 @@ async function* withinTokens(
   const spent = new AbortController();
   const stream = next({ ...request, signal: AbortSignal.any([request.signal, spent.signal]) });
   try {
-    for (;;) {
-      const item = await stream.next();
-      if (item.done) {
-        spent.signal.throwIfAborted();
-        return item.value;
-      }
-      yield item.value;
-      const { event, path } = item.value;
+    const result = yield* tap(stream, ({ event, path }) => {
       if (event === "on_chat_model_end" && path && budget.spent(run) >= budget.limit)
         spent.abort(exhausted(budget));
-    }
+    });
+    spent.signal.throwIfAborted();
+    return result;
   } catch (error) {
     throw spent.signal.aborted && !request.signal.aborted ? spent.signal.reason : error;
-  } finally {
-    // Nobody reads what a `return` gives back.
-    await stream.return(undefined as never);
   }
 }
 

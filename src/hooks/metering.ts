@@ -13,6 +13,7 @@ import { estimateTokens } from "../core/messages.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
 import { tokensOf } from "../core/quota-store.ts";
 import type { Quotas } from "../core/quotas.ts";
+import { tap } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateRequest } from "./summarization/tokens.ts";
 
@@ -43,17 +44,12 @@ export const metering = defineHook({
           quotas.settle(run.owner, id, usage && { agent: agent.name, model: request.model.name, usage });
         let isSettled = false;
         let spokeAt: number | undefined;
-        const stream = next(request);
         try {
           if (soft && !wasWarned) yield warning("quota", soft);
           wasWarned ||= Boolean(soft);
-          let item = await stream.next();
-          for (; !item.done && item.value.event !== "on_chat_model_stream"; item = await stream.next())
-            yield item.value;
-          spokeAt = performance.now();
-          if (!item.done) yield item.value;
-          // One layer less than a function of its own, for every token.
-          const completion = item.done ? item.value : yield* stream;
+          const completion = yield* tap(next(request), ({ event }) => {
+            if (event === "on_chat_model_stream") spokeAt ??= performance.now();
+          });
           isSettled = true;
           await settle(usageOf(completion, request));
           return completion;
@@ -61,8 +57,6 @@ export const metering = defineHook({
           // What ended the call is what is told, not that it could not be counted.
           const isPaid = spokeAt !== undefined || request.signal.aborted;
           if (!isSettled) await settle(isPaid ? usageSoFar(request, spokeAt) : undefined).catch(() => {});
-          // Nobody reads what a `return` gives back.
-          await stream.return(undefined as never);
         }
       },
     };

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError, endsTheRun } from "../core/errors.ts";
 import { defineHook } from "../core/hook.ts";
 import type { Completion } from "../core/model.ts";
-import type { Stream } from "../core/stream.ts";
+import { type Stream, tap } from "../core/stream.ts";
 import { failed, type ToolResult } from "../core/tool.ts";
 
 const seconds = z.number().positive().max(86_400);
@@ -64,23 +64,23 @@ async function* unlessSilent(
   silence: AbortController,
   limit: number,
 ): Stream<Completion> {
-  let waiting = true;
+  let isWaiting = true;
   const expire = () => silence.abort(new AppError("model_timeout", `The model said nothing for ${limit} s.`));
-  const timer = setTimeout(() => waiting && expire(), limit * 1000);
+  const timer = setTimeout(() => isWaiting && expire(), limit * 1000);
   try {
-    for (;;) {
-      waiting = true;
-      const item = await stream.next();
-      waiting = false;
-      if (item.done) return item.value;
-      yield item.value;
-      timer.refresh();
-    }
+    return yield* tap(
+      stream,
+      () => {
+        isWaiting = false;
+      },
+      () => {
+        isWaiting = true;
+        timer.refresh();
+      },
+    );
   } catch (error) {
     throw silence.signal.aborted ? silence.signal.reason : error;
   } finally {
     clearTimeout(timer);
-    // Nobody reads what a `return` gives back.
-    await stream.return(undefined as never);
   }
 }

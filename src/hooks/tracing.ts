@@ -6,7 +6,7 @@ import { AppError, messageOf } from "../core/errors.ts";
 import { defineHook } from "../core/hook.ts";
 import { textOf } from "../core/message.ts";
 import type { Completion } from "../core/model.ts";
-import type { Stream } from "../core/stream.ts";
+import { tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
 import type { Span } from "../core/trace.ts";
 import { firstChars } from "../lib/cut.ts";
@@ -30,7 +30,13 @@ export const tracing = defineHook({
           message_count: request.messages.length,
         });
         try {
-          const completion = yield* timed(next(request), span);
+          const started = performance.now();
+          let hasSpoken = false;
+          const completion = yield* tap(next(request), ({ event }) => {
+            if (hasSpoken || event !== "on_chat_model_stream") return;
+            hasSpoken = true;
+            span.set("time_to_first_token_ms", Math.round(performance.now() - started));
+          });
           describeCompletion(span, completion);
           return completion;
         } catch (error) {
@@ -74,23 +80,6 @@ const causeOf = (error: unknown) => {
 const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
 
 const idsOf = (run: Run) => ({ run_id: run.id, thread_id: run.threadId });
-
-/** Passes `stream` on and notes when its first token came. */
-async function* timed(stream: Stream<Completion>, span: Span): Stream<Completion> {
-  const started = performance.now();
-  try {
-    let item = await stream.next();
-    for (; !item.done && item.value.event !== "on_chat_model_stream"; item = await stream.next())
-      yield item.value;
-    if (item.done) return item.value;
-    span.set("time_to_first_token_ms", Math.round(performance.now() - started));
-    yield item.value;
-    return yield* stream;
-  } finally {
-    // Nobody reads what a `return` gives back.
-    await stream.return(undefined as never);
-  }
-}
 
 function describeCompletion(span: Span, { message, stop_reason }: Completion): void {
   const calls = message.tool_calls ?? [];

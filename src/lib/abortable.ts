@@ -1,24 +1,42 @@
-// Waiting that can be given up while what is waited for keeps silent.
+// Waiting that ends at an abort, though what it waits for stays silent.
 
-/** What `source` yields, until `signal` aborts: then throws its reason, without waiting for `source`. */
-export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+/**
+ * Yields what `source` yields and returns its result. After an abort `source` has `graceMs` to end by itself; then the
+ * signal's reason is thrown without waiting for it.
+ */
+export async function* untilAborted<E, T>(
+  source: AsyncIterable<E, T>,
+  signal: AbortSignal,
+  graceMs = 0,
+): AsyncGenerator<E, T, void> {
   const iterator = source[Symbol.asyncIterator]();
+  let isOver = false;
   let giveUp = () => {};
-  const onAbort = () => giveUp();
+  let timer: NodeJS.Timeout | undefined;
+  const expire = () => {
+    isOver = true;
+    giveUp();
+  };
+  const onAbort = () => {
+    if (graceMs === 0) expire();
+    else timer = setTimeout(expire, graceMs);
+  };
   signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
   try {
     for (;;) {
-      signal.throwIfAborted();
-      const item = await new Promise<IteratorResult<T>>((resolve, reject) => {
+      if (isOver) throw signal.reason;
+      const item = await new Promise<IteratorResult<E, T>>((resolve, reject) => {
         giveUp = () => reject(signal.reason);
         iterator.next().then(resolve, reject);
       });
-      if (item.done) return;
+      if (item.done) return item.value;
       yield item.value;
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // One that is stuck never answers this either.
+    clearTimeout(timer);
+    // A source that is stuck never answers this either.
     void Promise.resolve(iterator.return?.()).catch(() => {});
   }
 }

@@ -4,9 +4,8 @@
 // command that fails by itself is a result like any other; one that was ended from outside is a failed call.
 
 import { z } from "zod";
-import type { Backend, BackendConfig, CommandEnd, ExecOutput, ExecResult } from "../../core/backend.ts";
-import type { ToolCall } from "../../core/message.ts";
-import type { Stream } from "../../core/stream.ts";
+import type { Backend, BackendConfig, CommandEnd, ExecResult } from "../../core/backend.ts";
+import { mapEvents } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
 
 const MAX_SECONDS = 600;
@@ -32,28 +31,13 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
     describeCall: ({ command }) => `run the command \`${command}\``,
     async *execute({ command, timeout }, call, run) {
       const work = backend.exec(command, { signal: run.signal, timeoutMs: timeout * 1000 });
-      const result = yield* asProgress(work, call);
+      const result = yield* mapEvents(work, ({ text }) => [
+        { event: "on_tool_progress", name: call.name, data: { call_id: call.id, output: text } } as const,
+      ]);
       const report = reportOf(result);
       return result.ended ? failed(reasons[result.ended](timeout, result.detail), report) : done(report);
     },
   });
-}
-
-async function* asProgress(work: Stream<ExecResult, ExecOutput>, call: ToolCall): Stream<ExecResult> {
-  try {
-    for (;;) {
-      const item = await work.next();
-      if (item.done) return item.value;
-      yield {
-        event: "on_tool_progress",
-        name: call.name,
-        data: { call_id: call.id, output: item.value.text },
-      };
-    }
-  } finally {
-    // Ends the command when nobody waits for it any more. What a `return` gives back is not read.
-    await work.return(undefined as never);
-  }
 }
 
 const reasons: Readonly<Record<CommandEnd, (seconds: number, detail?: string) => string>> = {

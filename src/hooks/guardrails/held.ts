@@ -4,7 +4,7 @@
 import type { StreamEvent } from "../../core/event.ts";
 import type { AssistantMessage } from "../../core/message.ts";
 import type { Completion } from "../../core/model.ts";
-import type { Stream } from "../../core/stream.ts";
+import { mapEvents, type Stream } from "../../core/stream.ts";
 
 type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>;
 
@@ -19,30 +19,24 @@ export type Review = (completion: Completion) => Stream<Completion>;
 export async function* held(stream: Stream<Completion>, review: Review): Stream<Completion> {
   let end: ModelEnd | undefined;
   try {
-    for (;;) {
-      const item = await stream.next();
-      if (item.done) {
-        const completion = yield* review(item.value);
-        if (end) yield* ended(end, completion);
-        return completion;
-      }
-      const event = item.value;
-      if (event.event === "on_chat_model_stream") continue;
+    const finished = yield* mapEvents(stream, (event) => {
+      if (event.event === "on_chat_model_stream") return [];
       if (event.event === "on_chat_model_end" && !event.data.error) {
         end = event;
-        continue;
+        return [];
       }
-      // What begins now takes the place of a message that was given up.
-      if (end && event.event === "on_chat_model_start") yield end;
-      if (event.event === "on_chat_model_start") end = undefined;
-      yield event;
-    }
+      if (!end || event.event !== "on_chat_model_start") return [event];
+      // The message before it was given up.
+      const givenUp = end;
+      end = undefined;
+      return [givenUp, event];
+    });
+    const completion = yield* review(finished);
+    if (end) yield* ended(end, completion);
+    return completion;
   } catch (error) {
     if (end) yield end;
     throw error;
-  } finally {
-    // Nobody reads what a `return` gives back.
-    await stream.return(undefined as never);
   }
 }
 

@@ -6,7 +6,7 @@ import { defineHook } from "../../core/hook.ts";
 import { unanswered } from "../../core/messages.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import { countUsage } from "../../core/run.ts";
-import type { Stream } from "../../core/stream.ts";
+import { type Stream, tap } from "../../core/stream.ts";
 import type { Run, ToolResult } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
 import { cancelTask, checkTasks, startTask, waitTasks } from "./background.ts";
@@ -99,18 +99,8 @@ async function cancel({ subagents }: Team, { thread_id }: Child, run: Run): Prom
   if (newest) await subagents.stop(run.owner, newest, "cancel");
 }
 
-/** Counts what children use as it passes: whoever is further out sees it in the run's own usage. */
-async function* counted(stream: Stream<ToolResult>, run: Run): Stream<ToolResult> {
-  try {
-    for (;;) {
-      const item = await stream.next();
-      if (item.done) return item.value;
-      const { event, path, data } = item.value;
-      if (event === "on_chat_model_end" && path && data.usage) countUsage(run, data.usage);
-      yield item.value;
-    }
-  } finally {
-    // Nobody reads what a `return` gives back.
-    await stream.return(undefined as never);
-  }
-}
+/** Counts what children use as the run's own, before outer hooks see the event. */
+const counted = (stream: Stream<ToolResult>, run: Run) =>
+  tap(stream, ({ event, path, data }) => {
+    if (event === "on_chat_model_end" && path && data.usage) countUsage(run, data.usage);
+  });
