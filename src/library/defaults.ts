@@ -2,7 +2,7 @@
 
 import { createBackendPool } from "../backends/pool.ts";
 import type { BackendPool } from "../core/backend.ts";
-import type { Stores } from "../core/stores.ts";
+import type { AllStores } from "../stores/all-stores.ts";
 
 export interface LibraryLogger {
   info(details: object, message: string): void;
@@ -23,7 +23,7 @@ export function openPool({
   logger,
 }: {
   dir: string;
-  stores: Stores;
+  stores: AllStores;
   logger: LibraryLogger;
 }): BackendPool {
   return createBackendPool({
