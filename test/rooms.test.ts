@@ -10,43 +10,21 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   core: ["lib"],
   ...Object.fromEntries(
-    ["hooks", "tools", "models", "backends", "agents", "quotas"].map((room) => [room, ["core", "lib"]]),
+    ["hooks", "tools", "models", "backends", "stores", "agents", "config"].map((room) => [
+      room,
+      ["core", "lib"],
+    ]),
   ),
-  // The settings of a room are described there.
-  config: ["http/auth/config.ts", "quotas/config.ts", "core", "lib"],
-  // The ports that other rooms have for what they store.
-  stores: [
-    ...["backends/ledger.ts", "http/auth/api-keys.ts", "http/auth/principal.ts", "quotas/store.ts"],
-    ...["tools/http/registration.ts", "core", "lib"],
-  ],
-  runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
-  // What tenants register and people decide over HTTP.
-  http: [
-    ...["hooks/permissions/remembered.ts", "tools/http/registration.ts"],
-    ...["runs", "agents", "quotas", "core", "lib"],
-  ],
-  library: [
-    ...[
-      "runs",
-      "agents",
-      "hooks",
-      "tools",
-      "models",
-      "backends",
-      "stores",
-      "config",
-      "quotas",
-      "core",
-      "lib",
-    ],
-  ],
+  runs: ["agents", "core", "lib"],
+  http: ["runs", "agents", "core", "lib"],
+  library: ["runs", "agents", "hooks", "tools", "models", "backends", "stores", "config", "core", "lib"],
   client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/phase.ts", "core/records.ts"],
 };
 const HOMES: Readonly<Record<string, string>> = {
   ...{ fastify: "http", "@fastify": "http", ioredis: "stores/redis", "node:sqlite": "stores/sqlite" },
   ...{ "@anthropic-ai": "models/anthropic", openai: "models/openai", dockerode: "backends/docker" },
-  ...{ jose: "http", "@modelcontextprotocol": "tools/mcp", standardwebhooks: "tools/http" },
-  ...{ ajv: "lib", "ipaddr.js": "lib" },
+  ...{ jose: "http", "@modelcontextprotocol": "tools/mcp", standardwebhooks: "lib" },
+  ...{ ajv: "lib", "ipaddr.js": "lib", "eventsource-parser": "lib" },
 };
 
 type Sources = Readonly<Record<string, string>>;

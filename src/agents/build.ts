@@ -1,12 +1,14 @@
 // From a definition to an agent ready to run: its tools, its hooks made anew, its model.
 
+import { LRUCache } from "lru-cache";
 import type { AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
 import { warning } from "../core/event.ts";
-import type { Hook, HookDefinition, ModelCallQuotas } from "../core/hook.ts";
+import type { Hook, HookDefinition } from "../core/hook.ts";
 import type { InterruptPolicy } from "../core/interrupt.ts";
 import type { ItemStore } from "../core/items.ts";
 import type { Model } from "../core/model.ts";
+import type { Quotas } from "../core/quotas.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
@@ -20,7 +22,7 @@ import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
 export interface BuildOptions {
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
-  readonly quotas?: ModelCallQuotas;
+  readonly quotas?: Quotas;
   readonly items?: ItemStore;
   readonly subagents?: Subagents;
   /** Those of the tenant, for `tools:` to choose from as well. */
@@ -87,16 +89,13 @@ function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition): Record
 
 const MAX_MODELS = 64;
 
-/** Makes each model once and keeps it; past 64 of them the one unused for longest is made again when asked for. */
-export function keepModels(create: Catalogue["createModel"]): Catalogue["createModel"] {
-  const kept = new Map<string, Model>();
+/** Creates each model once and keeps the 64 most recently used. */
+export function memoizeModels(create: Catalogue["createModel"]): Catalogue["createModel"] {
+  const models = new LRUCache<string, Model>({ max: MAX_MODELS });
   return (spec: ModelSpec) => {
     const key = JSON.stringify(spec);
-    const model = kept.get(key) ?? create(spec);
-    kept.delete(key);
-    kept.set(key, model);
-    const [oldest] = kept.keys();
-    if (kept.size > MAX_MODELS && oldest !== undefined) kept.delete(oldest);
+    const model = models.get(key) ?? create(spec);
+    models.set(key, model);
     return model;
   };
 }

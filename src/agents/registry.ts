@@ -8,7 +8,7 @@ import type { UserMay } from "../core/hook.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import { given } from "../lib/given.ts";
 import { didYouMean } from "../lib/nearest.ts";
-import { activeHooks, type BuildOptions, buildAgent, keepModels } from "./build.ts";
+import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { requestedModel } from "./model-choice.ts";
@@ -71,7 +71,7 @@ export interface AgentRegistry {
 
 /** Throws `config_invalid`. */
 export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
-  const catalogue = { ...source.catalogue, createModel: keepModels(source.catalogue.createModel) };
+  const catalogue = { ...source.catalogue, createModel: memoizeModels(source.catalogue.createModel) };
   let files: readonly string[] = [];
   const onFiles = (read: readonly string[]) => {
     files = [...new Set(read)];

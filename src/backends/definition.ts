@@ -3,7 +3,8 @@
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../core/backend.ts";
 import type { Owner } from "../core/ids.ts";
-import type { SandboxCaps, SandboxLedger } from "./ledger.ts";
+import type { SandboxCaps, SandboxLedger } from "../core/sandboxes.ts";
+import type { Logger } from "../lib/logger.ts";
 
 /** Options that every type has. */
 export const commonOptions = {
@@ -33,7 +34,7 @@ export interface BackendServices {
   readonly allowSeveralUsers: boolean;
   readonly docker: DockerSettings;
   readonly sandboxes: SandboxLedger;
-  readonly logger: BackendLogger;
+  readonly logger: Logger;
   /** Told when the state of a backend changes. */
   readonly onState: (place: Place, state: BackendState) => void;
 }
@@ -52,12 +53,6 @@ export interface DockerSettings {
   readonly sweepMs: number;
   /** Who sees to it that a sandbox on the network `bridge` reaches nothing of the host's: we, or the operator. */
   readonly firewall: "managed" | "operator";
-}
-
-export interface BackendLogger {
-  info(details: object, message: string): void;
-  warn(details: object, message: string): void;
-  error(details: object, message: string): void;
 }
 
 /** Whose backend, and which of theirs. All that is kept is kept under this, whatever the options. */

@@ -10,6 +10,7 @@ import type { Completion, Model, ModelRequest } from "../core/model.ts";
 import { reportFailure } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
+import { backoff } from "../lib/backoff.ts";
 
 const Options = z.strictObject({
   attempts: z.int().min(1).max(10).default(3).describe("Calls to one model before it is given up."),
@@ -95,7 +96,7 @@ function askedWait({ details }: AppError): number {
 
 /** Exponential, with full jitter: those who failed together do not come back together. */
 function backOff(attempt: number, { base_ms, cap_ms }: Options): number {
-  return Math.random() * Math.min(cap_ms, base_ms * 2 ** (attempt - 1));
+  return backoff(attempt - 1, { base: base_ms, cap: cap_ms, jitter: 1 });
 }
 
 const inSeconds = (ms: number) => `${ms < 1000 ? Math.ceil(ms / 100) / 10 : Math.round(ms / 1000)} s`;

@@ -2,15 +2,10 @@
 
 import { createBackendPool } from "../backends/pool.ts";
 import type { BackendPool } from "../core/backend.ts";
-import type { AllStores } from "../stores/all-stores.ts";
+import type { Stores } from "../core/stores.ts";
+import type { Logger } from "../lib/logger.ts";
 
-export interface LibraryLogger {
-  info(details: object, message: string): void;
-  warn(details: object, message: string): void;
-  error(details: object, message: string): void;
-}
-
-export const TO_CONSOLE: LibraryLogger = {
+export const TO_CONSOLE: Logger = {
   info() {},
   warn: (details, message) => console.warn(message, details),
   error: (details, message) => console.error(message, details),
@@ -23,8 +18,8 @@ export function openPool({
   logger,
 }: {
   dir: string;
-  stores: AllStores;
-  logger: LibraryLogger;
+  stores: Stores;
+  logger: Logger;
 }): BackendPool {
   return createBackendPool({
     ...{ dataDir: dir, allowSeveralUsers: false, sandboxes: stores.sandboxes, logger },

@@ -1,7 +1,7 @@
 // What an agent's options come to: the same definition and catalogue that agents.yaml comes to, checked alike.
 
 import { z } from "zod";
-import { keepModels } from "../agents/build.ts";
+import { memoizeModels } from "../agents/build.ts";
 import type { Catalogue } from "../agents/catalogue.ts";
 import { automaticModel } from "../agents/model-choice.ts";
 import { fileSchemas } from "../agents/schema.ts";
@@ -66,7 +66,7 @@ function catalogueOf(
     tools: () => [...tools.filter((tool) => typeof tool !== "string"), ...nativeTools],
     mcpServers: z.never(),
     backends: BackendOptions,
-    createModel: keepModels((spec) => ownOf(spec) ?? createModel(spec, env)),
+    createModel: memoizeModels((spec) => ownOf(spec) ?? createModel(spec, env)),
     missingKey: (spec) => (ownOf(spec) ? undefined : missingKey(spec, env)),
   };
 }

@@ -37,7 +37,7 @@ export interface ResultServices {
   readonly runs: RunManager;
   readonly stores: Stores;
   /** What runs have failed with, by their ids. */
-  readonly causes: ReadonlyMap<string, unknown>;
+  readonly causes: { get(runId: string): unknown };
 }
 
 /** Resolves once the run has ended. Throws `shutting_down` when `signal` aborts before, as the run may go on elsewhere. */

@@ -1,17 +1,19 @@
 // Runs agents in this process, on the engine that the server runs on: threads, quotas, takeovers and all.
 
+import { LRUCache } from "lru-cache";
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
+import type { Quotas } from "../core/quotas.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
+import type { Stores } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { given } from "../lib/given.ts";
-import type { Quotas } from "../quotas/index.ts";
+import type { Logger } from "../lib/logger.ts";
 import { RunManager } from "../runs/manager.ts";
-import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { withOwnBackends } from "./backends.ts";
-import { type LibraryLogger, openPool, TO_CONSOLE } from "./defaults.ts";
+import { openPool, TO_CONSOLE } from "./defaults.ts";
 import type { AgentHandle } from "./handle.ts";
 import { messagesOf } from "./input.ts";
 import type { LocalAgent, SpawnOptions, Whose } from "./local-agent.ts";
@@ -23,7 +25,7 @@ export interface RuntimeOptions {
   /** With their subagents; `spawn` adds others. */
   readonly agents?: readonly LocalAgent[];
   /** Whoever made them closes them. Default: in memory, gone with the runtime. */
-  readonly stores?: AllStores;
+  readonly stores?: Stores;
   /** Whoever made it closes it. Default: those that agents describe, made on first use below `data_dir`. */
   readonly backends?: BackendPool;
   /** Default: `./data`. */
@@ -31,7 +33,7 @@ export interface RuntimeOptions {
   readonly quotas?: Quotas;
   readonly recorder?: TraceRecorder;
   /** Logs runs that fail and failures within runs. Default: errors and warnings go to the console. */
-  readonly logger?: LibraryLogger;
+  readonly logger?: Logger;
   /** Runs at work at once; past it they wait. Default 256. */
   readonly max_runs?: number;
   /** How long `close` waits for runs, in ms. Default 10 s. */
@@ -69,11 +71,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const agents = localAgents();
   for (const agent of options.agents ?? []) agents.add(agent);
   const pool = options.backends ?? openPool({ dir: options.data_dir ?? "./data", stores, logger });
-  const causes = new Map<string, unknown>();
+  const causes = new LRUCache<string, NonNullable<unknown>>({ max: MAX_CAUSES });
   const onFailed = (run: RunRecord, { cause }: AppError) => {
-    if (cause !== undefined) causes.set(run.id, cause);
-    const [oldest] = causes.keys();
-    if (oldest !== undefined && causes.size > MAX_CAUSES) causes.delete(oldest);
+    if (cause !== undefined && cause !== null) causes.set(run.id, cause);
   };
   const runs = new RunManager({
     ...{ stores, agents, logger, onFailed, maxActive: max_runs },
@@ -161,7 +161,7 @@ function assertId(thread: string): void {
   if (issue) throw new AppError("invalid_request", `thread: ${issue.message}`);
 }
 
-async function createThread({ threads }: AllStores, owner: Owner, id: string): Promise<void> {
+async function createThread({ threads }: Stores, owner: Owner, id: string): Promise<void> {
   await threads.create(owner, { id, metadata: {} }).catch((error: unknown) => {
     if (!hasCode(error, "already_exists")) throw error;
   });

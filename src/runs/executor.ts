@@ -5,8 +5,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
+import type { Logger } from "../lib/logger.ts";
 import { drive } from "./drive.ts";
-import { type FailureLogger, logFailedRun } from "./failures.ts";
+import { logFailedRun } from "./failures.ts";
 import type { DriveServices } from "./services.ts";
 import { type Slot, Slots } from "./slots.ts";
 
@@ -19,10 +20,6 @@ export interface ExecutorOptions extends DriveServices {
   /** Runs that this process executes at once. Past it they wait until some process has room. */
   readonly maxActive: number;
   readonly logger: Logger;
-}
-
-export interface Logger extends FailureLogger {
-  info(details: object, message: string): void;
 }
 
 interface ActiveRun {

@@ -6,11 +6,7 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
-
-export interface FailureLogger {
-  warn(details: object, message: string): void;
-  error(details: object, message: string): void;
-}
+import type { Logger } from "../lib/logger.ts";
 
 export interface FailureLog {
   /** What the run has failed with. Undefined while it has not failed. */
@@ -26,7 +22,7 @@ const SAYINGS = {
   tool: "tool endpoint failed",
 } as const satisfies Record<Exclude<Failure["what"], "run">, string>;
 
-export function failureLog(logger: FailureLogger, claim: Claim): FailureLog {
+export function failureLog(logger: Logger, claim: Claim): FailureLog {
   let cause: AppError | undefined;
   return {
     get cause() {
@@ -49,7 +45,7 @@ export function failureLog(logger: FailureLogger, claim: Claim): FailureLog {
   };
 }
 
-export function logFailedRun(logger: FailureLogger, claim: Claim, error: unknown): void {
+export function logFailedRun(logger: Logger, claim: Claim, error: unknown): void {
   const err = AppError.from(error);
   // The next process, or the client, tries again: nothing is broken.
   const level = err.code === "shutting_down" ? "warn" : "error";

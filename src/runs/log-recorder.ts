@@ -1,15 +1,12 @@
 // Traces as log lines: what a span was, how long it took, what it knew. For `LOG_LEVEL=debug`.
 
 import type { Span, TraceRecorder } from "../core/trace.ts";
+import type { Logger } from "../lib/logger.ts";
 
 /** Of one span; those that come after them are left out. */
 const MAX_EVENTS = 100;
 
-export interface SpanLogger {
-  debug(details: object, message: string): void;
-}
-
-export function logRecorder(logger: SpanLogger): TraceRecorder {
+export function logRecorder(logger: Pick<Logger, "debug">): TraceRecorder {
   return {
     startSpan(name, attributes) {
       const started = performance.now();
@@ -26,13 +23,13 @@ export function logRecorder(logger: SpanLogger): TraceRecorder {
           return span;
         },
         end: () =>
-          logger.debug(
+          logger.debug?.(
             { ...known, ...(events.length > 0 ? { events } : {}), duration_ms: sinceStart() },
             name,
           ),
       };
       return span;
     },
-    recordEvent: (name, attributes) => logger.debug(attributes, name),
+    recordEvent: (name, attributes) => logger.debug?.(attributes, name),
   };
 }

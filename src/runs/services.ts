@@ -6,14 +6,14 @@ import type { AppError } from "../core/errors.ts";
 import type { HookServices } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
+import type { Quotas } from "../core/quotas.ts";
 import type { RunRecord } from "../core/records.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { Stores } from "../core/stores.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
-import type { Quotas } from "../quotas/index.ts";
-import type { FailureLogger } from "./failures.ts";
+import type { Logger } from "../lib/logger.ts";
 
 /** Where runs find their agents. */
 export interface AgentSource {
@@ -42,7 +42,7 @@ export interface DriveServices {
   readonly stores: Stores;
   readonly agents: AgentSource;
   readonly backends: BackendPool;
-  readonly logger: FailureLogger;
+  readonly logger: Logger;
   readonly recorder?: TraceRecorder;
   readonly subagents?: Subagents;
   /** Without them nothing is limited and nothing counted. */

@@ -7,7 +7,7 @@ import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
 import type { Stores } from "../core/stores.ts";
-import type { Logger } from "./executor.ts";
+import type { Logger } from "../lib/logger.ts";
 
 /** Threads that are gone on with in one go. */
 const AT_ONCE = 32;

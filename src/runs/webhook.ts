@@ -3,9 +3,10 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
+import { backoff } from "../lib/backoff.ts";
+import type { Logger } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 import { webhookHeaders } from "../lib/webhook-signature.ts";
-import type { Logger } from "./executor.ts";
 import type { InterruptedRun } from "./services.ts";
 
 /** Messages that wait to be sent. Past it a new one is given up at once. */
@@ -14,8 +15,7 @@ const AT_ONCE = 4;
 /** How long one attempt may take, and all of a message's together, in ms. */
 const ATTEMPT_MS = 10_000;
 const DEADLINE_MS = 10 * 60_000;
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 60_000;
+const PAUSE = { base: 500, cap: 60_000, jitter: 0.5 };
 
 const CLOSING = "the server is shutting down";
 
@@ -81,8 +81,7 @@ export class InterruptWebhook {
       if (result === "delivered") return undefined;
       failure = result.why;
       if (result.isFinal) break;
-      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
-      await sleep(pause, undefined, { signal }).catch(() => {});
+      await sleep(backoff(attempt, PAUSE), undefined, { signal }).catch(() => {});
     }
     return failure;
   }
@@ -93,8 +92,9 @@ export class InterruptWebhook {
       const response = await fetch(url, {
         ...{ method: "POST", body, redirect: "error" },
         headers: {
-          ...{ "content-type": "application/json", "user-agent": "skein" },
-          ...webhookHeaders(secret, { id, at: new Date(), body }),
+          "content-type": "application/json",
+          "user-agent": "skein",
+          ...(await webhookHeaders(secret, { id, body })),
         },
         signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]),
       });

@@ -4,11 +4,10 @@ import type { StreamEvent } from "../../src/core/event.ts";
 import { newRunId, type Owner } from "../../src/core/ids.ts";
 import { NO_USAGE, type UserMessage, userMessage } from "../../src/core/message.ts";
 import type { Claim, LogEntry, NewRun, RunKey, Stores } from "../../src/core/stores.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 
 /** Opens empty stores of their own. */
-export type Open = (options?: StoreOptions) => Promise<AllStores>;
+export type Open = (options?: StoreOptions) => Promise<Stores>;
 
 export const ADA: Owner = { tenant: "acme", user: "ada" };
 export const BOB: Owner = { tenant: "acme", user: "bob" };
@@ -27,7 +26,7 @@ export const NEIGHBOURS: [name: string, owner: Owner, neighbour: Owner][] = [
 ];
 
 export interface World {
-  readonly stores: AllStores;
+  readonly stores: Stores;
   /** Moves the clock of the stores, in ms. */
   advance(ms: number): void;
 }

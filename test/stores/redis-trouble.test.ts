@@ -2,8 +2,7 @@
 
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
-import type { Claim } from "../../src/core/stores.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
+import type { Claim, Stores } from "../../src/core/stores.ts";
 import { createRedisStores, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { everyCall } from "../contracts/every-call.ts";
 import { needing } from "../support/needing.ts";
@@ -32,7 +31,7 @@ afterAll(async () => {
 });
 
 const unavailable = { code: "unavailable" };
-let stores: AllStores;
+let stores: Stores;
 /** Short, so that what is given up is given up while a test waits. */
 const deadlineMs = 1000;
 const open = async (url = "", more: Partial<RedisStoreOptions> = {}) => {

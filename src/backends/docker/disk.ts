@@ -1,7 +1,7 @@
 // What a workspace may hold. It is a Docker volume; how it is held to its size depends on where the engine runs.
 
 import { AppError } from "../../core/errors.ts";
-import type { BackendLogger } from "../definition.ts";
+import type { Logger } from "../../lib/logger.ts";
 import { type DiskKind, findDiskKind, type ProbedEngine } from "./disk-kind.ts";
 import type { Engine } from "./engine.ts";
 import type { VolumeInfo } from "./engine-info.ts";
@@ -45,7 +45,7 @@ export interface DiskOptions {
   /** The server's own folder. The same for all processes on one machine. */
   readonly dataDir: string;
   readonly deployment: string;
-  readonly logger: BackendLogger;
+  readonly logger: Logger;
 }
 
 /** Finds out what the engine can do. Throws what it says when it is away. */

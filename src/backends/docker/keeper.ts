@@ -1,7 +1,7 @@
 // Looks after the sandboxes of a deployment, those of this process and those that others have left: tells the
 // ledger what is in use, and takes down what is not.
 
-import type { BackendLogger } from "../definition.ts";
+import type { Logger } from "../../lib/logger.ts";
 import { labelOf } from "./identity.ts";
 import { reconcile } from "./reconcile.ts";
 import { retire } from "./retire.ts";
@@ -18,7 +18,7 @@ export interface KeeperOptions {
   /** Those this process has, by id. */
   readonly sandboxes: () => Iterable<readonly [id: string, sandbox: DockerSandbox]>;
   readonly sweepMs: number;
-  readonly logger: BackendLogger;
+  readonly logger: Logger;
 }
 
 export class Keeper {

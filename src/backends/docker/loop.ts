@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { access, lstat, mkdir, readdir, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError } from "../../core/errors.ts";
-import type { BackendLogger } from "../definition.ts";
+import type { Logger } from "../../lib/logger.ts";
 import { CommandFailed, withLock } from "./host-command.ts";
 import { isFit, makeImage, mendImage, readImage } from "./image.ts";
 import { attachDevice, detachDevices, deviceOf, isMounted, pointTo } from "./loop-device.ts";
@@ -36,7 +36,7 @@ export interface LoopDisksOptions {
   readonly dataDir: string;
   /** One of `linkFolders`. It stays, with its locks, until the machine restarts. */
   readonly links: string;
-  readonly logger: BackendLogger;
+  readonly logger: Logger;
 }
 
 /** What the host refuses is thrown as `backend_failed`. */

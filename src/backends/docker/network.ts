@@ -4,8 +4,9 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { AppError } from "../../core/errors.ts";
+import type { Logger } from "../../lib/logger.ts";
 import { serially } from "../../lib/serially.ts";
-import type { BackendLogger, DockerSettings } from "../definition.ts";
+import type { DockerSettings } from "../definition.ts";
 import type { Engine } from "./engine.ts";
 import type { NetworkInfo } from "./engine-info.ts";
 import { firewall } from "./firewall.ts";
@@ -33,7 +34,7 @@ export interface NetworksOptions {
   readonly deployment: string;
   /** `operator`: the operator answers for all that sandboxes can reach on `bridge` and on internal networks. */
   readonly firewall: DockerSettings["firewall"];
-  readonly logger: BackendLogger;
+  readonly logger: Logger;
 }
 
 export function networks(engine: NetworkEngine, options: NetworksOptions): Networks {

@@ -12,7 +12,7 @@ import {
   sessionRulesShelf,
   shownRules,
   userRulesShelf,
-} from "../../hooks/permissions/remembered.ts";
+} from "../../core/permission-rules.ts";
 import { notFound } from "../../runs/manager.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { ThreadParams } from "../schemas.ts";

@@ -2,6 +2,7 @@
 
 import { type Content, type Message, userMessage } from "../../core/message.ts";
 import { estimateTokens } from "../../core/messages.ts";
+import type { Logger } from "../../lib/logger.ts";
 import type { GenerationHook } from "./generation.ts";
 
 /** Before a generation: one user message with this content stands first in what the model is shown. */
@@ -24,7 +25,7 @@ export function compaction(
 }
 
 /** After a generation: what all its model calls took. */
-export function usageLogger(logger: { info(details: object, message: string): void }): GenerationHook {
+export function usageLogger(logger: Pick<Logger, "info">): GenerationHook {
   return ({ usage, sessionId }) => {
     if (!usage) return;
     const { input_tokens, output_tokens } = usage;

@@ -5,6 +5,7 @@ import { AppError, abortRun, messageOf } from "../../core/errors.ts";
 import type { AssistantMessage } from "../../core/message.ts";
 import type { Outcome } from "../../core/run.ts";
 import type { Run } from "../../core/tool.ts";
+import type { Logger } from "../../lib/logger.ts";
 import type { HookFactory } from "../own-hooks.ts";
 
 export interface RunnerContext {
@@ -129,12 +130,7 @@ export function withRecovery(): Middleware {
   };
 }
 
-interface RunLogger {
-  info(details: object, message: string): void;
-  error(details: object, message: string): void;
-}
-
-export function withLogger(logger: RunLogger, name: string): Middleware {
+export function withLogger(logger: Pick<Logger, "info" | "error">, name: string): Middleware {
   return (next) => async (context) => {
     const started = performance.now();
     const details = () => ({ agent: name, run_id: context.run.id });

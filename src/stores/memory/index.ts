@@ -1,6 +1,6 @@
 // Everything in the memory of this process, gone with it. Bounded by time and by bytes.
 
-import type { AllStores } from "../all-stores.ts";
+import type { Stores } from "../../core/stores.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { Book } from "./book.ts";
@@ -31,7 +31,7 @@ export function createMemoryStores({
   maxBytes = 256 * MIB,
   warmBytes = 8 * MIB,
   ...options
-}: MemoryStoreOptions = {}): AllStores {
+}: MemoryStoreOptions = {}): Stores {
   const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
   const bus = new LocalBus();
   const sweep = setInterval(() => book.sweep(), book.limits.sweepMs).unref();

@@ -4,11 +4,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Stream } from "../../core/stream.ts";
 import { failed } from "../../core/tool.ts";
+import { backoff } from "../../lib/backoff.ts";
 import { FetchError } from "../../lib/fetch-error.ts";
 import type { Answer } from "./answer.ts";
 
 const MAX_TRIES = 3;
-const FIRST_WAIT_MS = 250;
+const WAIT = { base: 250, jitter: 0.5 };
 
 export type FinalAnswer = Exclude<Answer, { kind: "refused" }>;
 
@@ -29,7 +30,7 @@ export async function* persist(
   for (let tries = 1; ; tries++) {
     const { answer, isSafe } = yield* tried(attempt, isRepeatable);
     if (answer.kind !== "refused") return answer;
-    const wait = answer.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (tries - 1) * (1 + Math.random());
+    const wait = answer.retryAfterMs ?? backoff(tries, WAIT);
     const { result, failure } = answer;
     if (!isSafe || tries === MAX_TRIES || wait >= left()) return { kind: "result", result, failure };
     await sleep(wait, undefined, { signal });

@@ -2,9 +2,10 @@
 // know it again. A repeated call has the same key and the same body.
 
 import { createHash } from "node:crypto";
+import type { HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
-import type { HttpTool } from "./registration.ts";
+import { webhookHeaders } from "../../lib/webhook-signature.ts";
 
 /** Where a result may be delivered that is not there at once. */
 export interface Delivery {
@@ -35,8 +36,6 @@ export function callRequest(
   });
   return {
     async signed() {
-      const { Webhook } = await import("standardwebhooks");
-      const now = new Date();
       return {
         method: "POST",
         body,
@@ -46,9 +45,7 @@ export function callRequest(
           accept: "application/json, application/x-ndjson, text/event-stream",
           "user-agent": "skein",
           "idempotency-key": id,
-          "webhook-id": id,
-          "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
-          "webhook-signature": new Webhook(tool.secret).sign(id, now, body),
+          ...(await webhookHeaders(tool.secret, { id, body })),
         },
       };
     },

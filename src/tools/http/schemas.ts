@@ -1,19 +1,17 @@
 // The checks of arguments, made when a tool is first called and kept for the next run.
 
+import { LRUCache } from "lru-cache";
 import type { CompileSchema, JsonSchema, SchemaCheck } from "../../lib/json-schema.ts";
 
 const MAX_KEPT = 64;
-const kept = new Map<string, SchemaCheck>();
+const checks = new LRUCache<string, SchemaCheck>({ max: MAX_KEPT });
 
-/** Past 64 of them the one unused for longest is made again when it is asked for. */
+/** Compiles each schema once and keeps the 64 most recently used. */
 export function keptChecks(compile: CompileSchema): (schema: JsonSchema) => SchemaCheck {
   return (schema) => {
     const key = JSON.stringify(schema);
-    const check = kept.get(key) ?? checkOf(schema, compile);
-    kept.delete(key);
-    kept.set(key, check);
-    const [oldest] = kept.keys();
-    if (kept.size > MAX_KEPT && oldest !== undefined) kept.delete(oldest);
+    const check = checks.get(key) ?? checkOf(schema, compile);
+    checks.set(key, check);
     return check;
   };
 }

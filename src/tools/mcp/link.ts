@@ -3,14 +3,14 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/abortable.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Connection, Era } from "./connection.ts";
 import { dismissed, McpFailure } from "./failure.ts";
 import type { Log } from "./log.ts";
 import type { McpServerDefinition } from "./options.ts";
 import type { Turns } from "./turns.ts";
 
-const FIRST_REST_MS = 1000;
-const LAST_REST_MS = 60_000;
+const REST = { base: 1000, cap: 60_000 };
 /** A rest that is waited out; who comes in a longer one is told so at once. */
 const MAX_WAIT_MS = 2000;
 /** A server that ends sooner than that did not really start. */
@@ -159,7 +159,7 @@ export class Link {
   }
 
   #rest(why: string): number {
-    const rest = Math.min(FIRST_REST_MS * 2 ** this.#failures++, LAST_REST_MS);
+    const rest = backoff(this.#failures++, REST);
     this.#lastFailure = why;
     this.#restsUntil = performance.now() + rest;
     return rest;

@@ -2,7 +2,7 @@
 
 import { messageOf } from "../../core/errors.ts";
 import { firstChars } from "../../lib/cut.ts";
-import type { McpLogger } from "./options.ts";
+import type { Logger } from "../../lib/logger.ts";
 import type { Mask } from "./secrets.ts";
 
 const MAX_DETAIL = 500;
@@ -10,9 +10,9 @@ const MAX_DETAIL = 500;
 /** `what` completes "MCP server …"; `detail` is what was thrown, or a text. */
 export type Log = (level: "debug" | "warn", what: string, detail?: unknown) => void;
 
-export function logOf(server: string, logger: McpLogger, mask: Mask): Log {
+export function logOf(server: string, logger: Logger, mask: Mask): Log {
   return (level, what, detail) => {
     const told = detail === undefined ? {} : { detail: firstChars(mask(messageOf(detail)), MAX_DETAIL) };
-    logger[level]({ server, ...told }, mask(`MCP server \`${server}\` ${what}`));
+    logger[level]?.({ server, ...told }, mask(`MCP server \`${server}\` ${what}`));
   };
 }

@@ -70,9 +70,3 @@ export type McpServerDefinitions = z.output<typeof McpServerDefinitions>;
 export type HttpServer = z.output<typeof HttpServer>;
 export type StdioServer = z.output<typeof StdioServer>;
 export type McpServerDefinition = HttpServer | StdioServer;
-
-export interface McpLogger {
-  debug(details: object, message: string): void;
-  info(details: object, message: string): void;
-  warn(details: object, message: string): void;
-}

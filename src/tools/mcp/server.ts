@@ -7,6 +7,7 @@ import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { orAborted } from "../../lib/abortable.ts";
+import type { Logger } from "../../lib/logger.ts";
 import { type Limits, limitsOf, showing } from "./call.ts";
 import type { Connection, Progress } from "./connection.ts";
 import { resultOf } from "./content.ts";
@@ -14,7 +15,7 @@ import { dismissed, McpFailure } from "./failure.ts";
 import { Link } from "./link.ts";
 import { type ListedTool, readListing } from "./listing.ts";
 import { type Log, logOf } from "./log.ts";
-import type { McpLogger, McpServerDefinition } from "./options.ts";
+import type { McpServerDefinition } from "./options.ts";
 import { type Mask, maskedError, maskOf } from "./secrets.ts";
 import { createTurns } from "./turns.ts";
 
@@ -22,7 +23,7 @@ import { createTurns } from "./turns.ts";
 const REST_MS = 500;
 
 export interface McpServices {
-  readonly logger: McpLogger;
+  readonly logger: Logger;
   /** Ours, as servers are told. */
   readonly version: string;
 }

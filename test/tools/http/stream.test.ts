@@ -73,7 +73,7 @@ describe("progress", () => {
     ],
   ])("that %s is a failed call", async (_, parts, sentence) => {
     for (const type of ["application/x-ndjson", "text/event-stream"]) {
-      const framed = type === "text/event-stream" ? parts.map((part) => asEvent(part)) : parts;
+      const framed = type === "text/event-stream" ? parts.map(asEvent) : parts;
       const { answer } = await call((await lines(type, framed)).url);
       expect(answer?.error).toContain(sentence);
     }
@@ -95,4 +95,5 @@ describe("progress", () => {
   });
 });
 
-const asEvent = (part: string) => (part.endsWith("\n") ? `data: ${part}\n` : part);
+const asEvent = (part: string, index: number) =>
+  part.endsWith("\n") ? `data: ${part}\n` : index === 0 ? `data: ${part}` : part;

@@ -44,7 +44,7 @@ export async function open(definitions: Record<string, Definition>): Promise<Ope
   ]);
   const parsed = McpServerDefinitions.parse(Object.fromEntries(marked));
   const servers = createMcpServers(parsed, {
-    logger: { debug: write("debug"), info: write("info"), warn: write("warn") },
+    logger: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
     version: "1",
   });
   const processes = () => processesWith(mark);
