@@ -52,6 +52,15 @@ export function endingOf(event: Extract<Change, { event: "done" | "error" }>): E
   return { status, stop_reason, usage };
 }
 
+/** How a run ends whose last events these are. */
+export function endingIn(drafts: readonly Draft[]): Ending {
+  const last = drafts.at(-1);
+  const change = last && changeOf(last);
+  if (change?.event !== "done" && change?.event !== "error")
+    throw new Error("The last event must be the end.");
+  return endingOf(change);
+}
+
 /** Whether `drafts` end their run. Throws when something would come after the end. */
 export function hasEnd(drafts: readonly Draft[]): boolean {
   const end = drafts.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));

@@ -78,9 +78,12 @@ export class Book {
   /** The run that `lease` is for. Throws `lease_lost`. */
   leased(lease: Lease): LiveRun {
     this.assertOpen();
-    const run = this.#threads.get(lease.owner, lease.thread_id)?.active;
-    if (run?.id !== lease.run_id || run.attempt !== lease.epoch || !isLive(run)) throw leaseLost(lease);
-    if (!run.work.isHeld) throw leaseLost(lease);
+    const thread = this.#threads.get(lease.owner, lease.thread_id);
+    const { active } = thread?.head ?? {};
+    if (active?.run !== lease.run_id || active.epoch !== lease.epoch || thread?.until === 0)
+      throw leaseLost(lease);
+    const run = thread?.runs.findLast(({ id }) => id === lease.run_id);
+    if (!run || !isLive(run)) throw leaseLost(lease);
     return run;
   }
 
@@ -123,7 +126,7 @@ export class Book {
     this.#take(thread);
     this.#unpack(thread);
     const { tenant } = thread.owner;
-    if (thread.queue.length > 0 && !thread.active) this.turns.wait(tenant, thread);
+    if (thread.head.queue.length > 0 && !thread.head.active) this.turns.wait(tenant, thread);
     if (isBusy(thread)) return;
     this.turns.drop(tenant, thread);
     (thread.outcome === "interrupted" ? this.#interrupted : this.#idle).add(thread);

@@ -1,10 +1,8 @@
 // What a thread in memory holds: its messages and its state, weighed with every change.
 
-import { stateAfter } from "../../core/deferred-calls.ts";
 import type { Message } from "../../core/message.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
-import { cannotRewind } from "../refusals.ts";
 import type { Book } from "./book.ts";
 import type { ThreadEntry } from "./entries.ts";
 
@@ -47,19 +45,11 @@ export function fill(book: Book, thread: ThreadEntry, { messages, state }: NewTh
   for (const [key, value] of Object.entries(state ?? {})) setSlot(book, thread, { key, value });
 }
 
-/** Where in the thread, which may be none, the message stands. Throws `invalid_request`. */
-export function placeOf(thread: ThreadEntry | undefined, messageId: string): number {
-  const place = thread?.messages.findIndex(({ id }) => id === messageId) ?? -1;
-  if (place === -1) throw cannotRewind(messageId);
-  return place;
-}
-
-/** Forgets the message at `place` and all after it, and the calls that wait. No run may be active. */
-export function rewind(book: Book, thread: ThreadEntry, place: number): void {
-  const gone = thread.messages.splice(place);
+/** Forgets the message and all after it. No run may be active. */
+export function rewind(book: Book, thread: ThreadEntry, messageId: string): void {
+  const gone = thread.messages.splice(thread.messages.findIndex(({ id }) => id === messageId));
   thread.messageCount = thread.messages.length;
-  for (const entry of [...(thread.deferred?.values() ?? [])])
-    if (stateAfter("rewind", entry.call.state) === "gone") book.forgetCall(entry);
+  thread.ids = undefined;
   weighContent(book, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
 }
 

@@ -5,9 +5,10 @@ import type { Owner } from "../../core/ids.ts";
 import type { Item, Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../core/records.ts";
-import type { NewRun, StopMode } from "../../core/stores.ts";
+import type { NewRun } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
 import type { Log } from "../log.ts";
+import type { ThreadHead } from "../thread-head.ts";
 
 /** What a thread weighs beside all that is in it, about. */
 export const THREAD_BYTES = 600;
@@ -36,8 +37,9 @@ export interface ThreadEntry {
   state: Map<string, Slot> | undefined;
   /** Oldest first. */
   runs: RunEntry[];
-  active: RunEntry | undefined;
-  queue: RunEntry[];
+  head: ThreadHead;
+  /** When the active run may be taken over; 0 when no process holds it. */
+  until: number;
   /** How many of its runs were ever begun. */
   begunCount: number;
   /** Calls whose results come later, by their ids. They are never packed. */
@@ -58,11 +60,6 @@ export interface Work {
   readonly requestBytes: number;
   /** Empty when the run ends: what is left joins the thread. */
   inbox: UserMessage[];
-  /** Whether somebody may write it: not before it is claimed, nor once it is given back. */
-  isHeld: boolean;
-  /** Attempts that ended because the run was given back. */
-  released: number;
-  stop: StopMode | undefined;
 }
 
 export interface RunEntry {
@@ -110,7 +107,7 @@ export function isLive(run: RunEntry): run is LiveRun {
   return run.work !== undefined && run.log !== undefined;
 }
 
-export const isBusy = (thread: ThreadEntry) => thread.active !== undefined || thread.queue.length > 0;
+export const isBusy = ({ head }: ThreadEntry) => head.active !== undefined || head.queue.length > 0;
 
 export function toRecord(run: RunEntry): RunRecord {
   const { id, agent, status, attempt, resumes, stopReason, error, usage, metadata, endedAt } = run;

@@ -1,17 +1,18 @@
 // The event log in memory: an append is a push, a read is a cursor.
 
 import type { EventLog, RunKey } from "../../core/stores.ts";
+import { draftOf } from "../endings.ts";
 import { cursorOf, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
 import { assertSeen, seenOf } from "../seen.ts";
 import type { Book } from "./book.ts";
 import type { RunEntry } from "./entries.ts";
-import { record } from "./record.ts";
+import { commit } from "./record.ts";
 
 export function memoryEvents(book: Book): EventLog {
   return {
     async append(lease, events) {
-      record(book, book.leased(lease), events);
+      commit(book, book.leased(lease), events.map(draftOf));
     },
 
     async bounds(key) {

@@ -1,17 +1,17 @@
 // Everything in the memory of this process, gone with it. Bounded by time and by bytes.
 
 import type { Stores } from "../../core/stores.ts";
+import { createDeferredCalls } from "../deferred-calls.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
+import { createRuns } from "../runs.ts";
+import { createThreads } from "../threads.ts";
 import { Book } from "./book.ts";
-import { memoryDeferredCalls } from "./deferred-calls.ts";
-import { memoryEvents } from "./events.ts";
 import { memoryHttpTools } from "./http-tools.ts";
 import { memoryItems } from "./items.ts";
+import { memoryKernel } from "./kernel.ts";
 import { memoryQuotas } from "./quotas.ts";
-import { memoryRuns } from "./runs.ts";
 import { memorySandboxes } from "./sandboxes.ts";
-import { memoryThreads } from "./threads.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
@@ -33,15 +33,16 @@ export function createMemoryStores({
   ...options
 }: MemoryStoreOptions = {}): Stores {
   const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
+  const kernel = memoryKernel(book);
   const bus = new LocalBus();
   const sweep = setInterval(() => book.sweep(), book.limits.sweepMs).unref();
   return {
-    threads: memoryThreads(book),
-    runs: memoryRuns(book),
-    events: memoryEvents(book),
+    threads: createThreads(kernel),
+    runs: createRuns(kernel),
+    events: kernel.events,
     sandboxes: memorySandboxes(book),
     httpTools: memoryHttpTools(book),
-    deferredCalls: memoryDeferredCalls(book),
+    deferredCalls: createDeferredCalls(kernel),
     items: memoryItems(book),
     quotas: memoryQuotas(book.limits.now, () => book.assertOpen()),
     bus,

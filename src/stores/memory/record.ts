@@ -1,11 +1,10 @@
 // The one place where a run's events are written in memory, together with what they mean.
 
-import type { StreamEvent } from "../../core/event.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import {
   type Change,
   changeOf,
-  draftOf,
+  type Draft,
   type Ending,
   endingOf,
   hasEnd,
@@ -14,6 +13,7 @@ import {
   THREAD_STATUS,
   withLeftovers,
 } from "../endings.ts";
+import { headAfterEnd } from "../thread-head.ts";
 import type { Book } from "./book.ts";
 import { addMessage, setSlot, sizeOf } from "./content.ts";
 import type { LiveRun, RunEntry } from "./entries.ts";
@@ -22,19 +22,19 @@ import type { LiveRun, RunEntry } from "./entries.ts";
 const FIRST_ENTRIES = 16;
 
 /**
- * Writes all of `events`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
+ * Writes all of `written`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
  * a run is written always.
  */
-export function record(book: Book, run: LiveRun, events: readonly StreamEvent[]): void {
+export function commit(book: Book, run: LiveRun, written: readonly Draft[]): void {
   const { thread, log, work } = run;
-  const written = events.map(draftOf);
+  const { active } = thread.head;
+  const epoch = active?.run === run.id ? active.epoch : 1;
   const ends = hasEnd(written);
   if (!ends) book.makeRoom();
   const drafts = ends ? withLeftovers(written, work.inbox, stampOf(book, run)) : written;
 
   const before = log.bytes;
-  for (const { event, json } of drafts)
-    log.push({ epoch: run.attempt, seq: log.last + 1, event: event.event, json });
+  for (const { event, json } of drafts) log.push({ epoch, seq: log.last + 1, event: event.event, json });
   book.weigh(thread, log.bytes - before);
   for (const draft of drafts) apply(book, run, changeOf(draft));
 
@@ -42,7 +42,7 @@ export function record(book: Book, run: LiveRun, events: readonly StreamEvent[])
   else log.ringSoon();
 }
 
-export function stampOf(book: Book, { id, thread }: RunEntry): Stamp {
+function stampOf(book: Book, { id, thread }: RunEntry): Stamp {
   return stamp({ run_id: id, thread_id: thread.id }, book.limits.now());
 }
 
@@ -83,13 +83,12 @@ function settle(book: Book, run: LiveRun, ending: Ending): void {
   entry.work = undefined;
   book.weigh(thread, -work.requestBytes);
   book.retain(run);
-  if (thread.active === run) {
-    thread.active = undefined;
+  if (thread.head.active?.run === run.id) {
+    thread.head = headAfterEnd(thread.head);
     thread.ids = undefined;
     thread.outcome = THREAD_STATUS[ending.status];
   }
-  thread.queue = thread.queue.filter((waiting) => waiting !== run);
   book.touch(thread);
-  if (thread.queue.length > 0 && !thread.active) book.calls.say({ call: "waiting" });
+  if (thread.head.queue.length > 0 && !thread.head.active) book.calls.say({ call: "waiting" });
   log.end();
 }

@@ -2,78 +2,11 @@
 
 import type { Owner } from "../../core/ids.ts";
 import type { Thread } from "../../core/records.ts";
-import type { NewThread, Page, ThreadQuery, ThreadStore } from "../../core/stores.ts";
-import { jsonCopy } from "../../lib/json-copy.ts";
+import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
-import { noSuchMessage, threadBusy, threadExists } from "../refusals.ts";
 import type { Book } from "./book.ts";
-import { empty, fill, setSlot, sizeOf } from "./content.ts";
-import { isBusy, shelfBytes, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
-
-export function memoryThreads(book: Book): ThreadStore {
-  return {
-    async create(owner, given) {
-      const news = jsonCopy(given);
-      if (book.find(owner, news.id)) throw threadExists(news.id);
-      book.makeRoom();
-      const thread = newThread(book, owner, news);
-      describe(book, thread, news);
-      fill(book, thread, news);
-      return toThread(thread);
-    },
-
-    async get(owner, id) {
-      const thread = book.find(owner, id);
-      return thread && toThread(thread);
-    },
-
-    async list(owner, query) {
-      return page(book.threadsOf(owner), query);
-    },
-
-    async update(owner, id, change) {
-      const { forget } = change;
-      const thread = forget ? findFree(book, owner, id) : book.find(owner, id);
-      if (!thread) return undefined;
-      book.makeRoom(thread);
-      describe(book, thread, change);
-      for (const key of forget ?? []) setSlot(book, thread, { key });
-      thread.updatedAt = book.limits.now();
-      return toThread(thread);
-    },
-
-    async delete(owner, id) {
-      const thread = findFree(book, owner, id);
-      if (thread) book.remove(thread);
-      return thread !== undefined;
-    },
-
-    async messages(owner, id, { after, limit } = {}) {
-      const messages = book.find(owner, id)?.messages ?? [];
-      const from = after === undefined ? 0 : messages.findIndex((message) => message.id === after) + 1;
-      if (after !== undefined && from === 0) throw noSuchMessage(after);
-      return messages.slice(from, limit === undefined ? undefined : from + limit).map(jsonCopy);
-    },
-
-    async clear(owner, id) {
-      const thread = findFree(book, owner, id);
-      if (!thread) return false;
-      empty(book, thread);
-      book.forgetCalls(thread);
-      book.weigh(thread, -shelfBytes(thread));
-      thread.shelves = undefined;
-      thread.outcome = "idle";
-      thread.updatedAt = book.limits.now();
-      book.touch(thread);
-      return true;
-    },
-
-    async state(owner, id) {
-      const slots = book.find(owner, id)?.state ?? [];
-      return Object.fromEntries([...slots].map(([key, { value }]) => [key, jsonCopy(value)]));
-    },
-  };
-}
+import { sizeOf } from "./content.ts";
+import { isBusy, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
 
 /** Adds an empty thread to the book. */
 export function newThread(
@@ -97,8 +30,8 @@ export function newThread(
     ids: undefined,
     state: undefined,
     runs: [],
-    active: undefined,
-    queue: [],
+    head: { owner: { tenant: owner.tenant, user: owner.user }, id, active: undefined, queue: [] },
+    until: 0,
     begunCount: 0,
     deferred: undefined,
     shelves: undefined,
@@ -111,18 +44,13 @@ export function newThread(
   return thread;
 }
 
-/** Throws `thread_busy`. */
-function findFree(book: Book, owner: Owner, id: string): ThreadEntry | undefined {
-  const thread = book.find(owner, id);
-  const run = thread?.active ?? thread?.queue[0];
-  if (run) throw threadBusy(id, run.id);
-  return thread;
-}
-
-function describe(
+export function describe(
   book: Book,
   thread: ThreadEntry,
-  { title, metadata }: Pick<Partial<Thread>, "title" | "metadata">,
+  {
+    title,
+    metadata,
+  }: { readonly title?: string | undefined; readonly metadata?: Thread["metadata"] | undefined },
 ) {
   const before = weightOf(thread);
   if (title !== undefined) thread.title = title;
@@ -132,7 +60,10 @@ function describe(
 
 const weightOf = ({ title, metadata }: ThreadEntry) => Buffer.byteLength(JSON.stringify([title, metadata]));
 
-function page(threads: readonly ThreadEntry[], { limit, cursor, ...filter }: ThreadQuery): Page<Thread> {
+export function pageOfThreads(
+  threads: readonly ThreadEntry[],
+  { limit, cursor, ...filter }: ThreadQuery,
+): Page<Thread> {
   const start = cursor === undefined ? undefined : decodePosition(cursor);
   const q = filter.q?.toLowerCase();
   const found = threads
@@ -160,7 +91,7 @@ function newestFirst(
 
 const statusOf = (thread: ThreadEntry) => (isBusy(thread) ? "busy" : thread.outcome);
 
-function toThread(thread: ThreadEntry): Thread {
+export function toThread(thread: ThreadEntry): Thread {
   const { id, agent, title, metadata, parent } = thread;
   return {
     id,

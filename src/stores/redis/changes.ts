@@ -1,6 +1,6 @@
 // What events mean, as the scripts take it.
 
-import { type Change, changeOf, type Draft, type Ending, endingOf } from "../endings.ts";
+import { type Change, changeOf, type Draft } from "../endings.ts";
 import { patchName } from "./records.ts";
 
 export interface Changes {
@@ -32,13 +32,4 @@ function slotArgs({ key, value, patch }: Extract<Change, { event: "on_state" }>[
     return ["patch", key, name, String(members.length / 2), ...members];
   }
   return value === undefined ? ["delete", key, name, ""] : ["set", key, name, JSON.stringify(value)];
-}
-
-/** How a run ends whose last events these are. */
-export function endingIn(drafts: readonly Draft[]): Ending {
-  const last = drafts.at(-1);
-  const change = last && changeOf(last);
-  if (change?.event !== "done" && change?.event !== "error")
-    throw new Error("The last event must be the end.");
-  return endingOf(change);
 }

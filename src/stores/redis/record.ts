@@ -2,10 +2,10 @@
 // for as long as a lease lasts.
 
 import type { Lease } from "../../core/stores.ts";
-import { changeOf, type Draft, hasEnd, stamp, THREAD_STATUS, withLeftovers } from "../endings.ts";
+import { changeOf, type Draft, endingIn, hasEnd, stamp, THREAD_STATUS, withLeftovers } from "../endings.ts";
 import type { Limits } from "../options.ts";
 import { leaseLost } from "../refusals.ts";
-import { changesOf, endingIn } from "./changes.ts";
+import { changesOf } from "./changes.ts";
 import type { Connection } from "./connection.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Due } from "./due.ts";

@@ -4,7 +4,7 @@ import type { Owner } from "../../core/ids.ts";
 import { isSettled, type RunRecord, type RunRequest } from "../../core/records.ts";
 import type { NewRun, RunStore, StartResult, StopMode, WhenBusy } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { draftOf, neverStarted, stamp } from "../endings.ts";
+import { draftOf, endingIn, neverStarted, stamp } from "../endings.ts";
 import { queueRoom } from "../options.ts";
 import { badCursor, pageOf } from "../page.ts";
 import {
@@ -16,7 +16,6 @@ import {
   tenantFull,
   threadBusy,
 } from "../refusals.ts";
-import { endingIn } from "./changes.ts";
 import { createClaims } from "./claims.ts";
 import type { Engine } from "./engine.ts";
 import { eventsKey, threadKeys, threadTag } from "./keys.ts";

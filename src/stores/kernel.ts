@@ -1,0 +1,88 @@
+// What a store implements for threads, runs and deferred calls. The ports are written once over it (runs.ts, threads.ts,
+// deferred-calls.ts), and so are the rules (rules.ts): a kernel loads what a decision asks for and carries out its writes.
+
+import type { DeferredCallStore, DueCalls } from "../core/deferred-calls.ts";
+import { AppError } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+import type { EventLog, Lease, LogEntry, RunStore, ThreadStore } from "../core/stores.ts";
+import { randomId } from "../lib/random-id.ts";
+import type { Limits } from "./options.ts";
+import type { Decision, Lookups, View, Write } from "./thread-head.ts";
+
+/** `Thread` is how the store names a thread; only the kernel looks into it. */
+export interface Kernel<Thread> {
+  readonly limits: Limits;
+
+  ref(owner: Owner, threadId: string): Thread;
+
+  /**
+   * Loads the thread with what `lookups` asks for, calls `decide`, and carries out its writes, as one: nobody changes
+   * what was loaded in between. `decide` is pure; it may be called again when the thread has changed meanwhile. When it
+   * throws, nothing is changed. Resolves once the writes are as durable as the store promises.
+   *
+   * After the commit the kernel keeps up what follows from the writes: a `hold_run` lets the new epoch append for
+   * `leaseMs` and no older one; a thread with runs that no process holds is found by `eachDue`; `tell` reaches
+   * `RunStore.listen`. A repeated commit (its answer was lost) has no second effect.
+   */
+  change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
+
+  /**
+   * Calls `look` for threads with runs that no process holds, one of each tenant in turn, those first that wait longest,
+   * until `limit` of them were found or none is left. A thread that was not found is looked at again at `until`.
+   */
+  eachDue<T>(limit: number, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
+
+  /** What a run has logged, as far as it is needed for its last events: see `failedAfterCrashes`. */
+  logOf(lease: Lease): Promise<readonly LogEntry[]>;
+
+  /** Where the call lies that a token is for. */
+  findCall(tokenHash: string): Promise<{ readonly thread: Thread; readonly call_id: string } | undefined>;
+  /** As `DeferredCallStore.due`. */
+  dueCalls(limit: number): Promise<DueCalls[]>;
+
+  /** What has no rules: reads, and what the epoch alone fences. */
+  readonly runs: Pick<RunStore, "get" | "known" | "list" | "active" | "begun" | "listen" | "inbox" | "renew">;
+  readonly threads: Pick<ThreadStore, "get" | "list" | "messages" | "state">;
+  readonly deferredCalls: Pick<DeferredCallStore, "get">;
+  readonly events: EventLog;
+}
+
+export type Looked<T> =
+  | { readonly found: T }
+  | { readonly found?: undefined; readonly until: number | undefined };
+
+/** A store that cannot hold a thread while something decides about it: it commits only what was decided on its newest state. */
+export interface Versioned<V extends View> {
+  load(): Promise<V>;
+  /**
+   * Carries out `writes` if the thread is still as in `view`, and returns when; or else returns it as it is now. The
+   * same `id` again has no second effect and gives the same answer.
+   */
+  commit(
+    view: V,
+    writes: readonly Write[],
+    id: string,
+  ): Promise<{ readonly at: number } | { readonly newer: V }>;
+}
+
+const MAX_ATTEMPTS = 100;
+
+/** `Kernel.change` by compare-and-set. `guess` is decided on first, in place of a load. Throws `unavailable` under endless contention. */
+export async function changeVersioned<V extends View, R>(
+  store: Versioned<V>,
+  decide: (view: View) => Decision<R>,
+  guess?: V,
+): Promise<R> {
+  let view = guess ?? (await store.load());
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const { writes, result } = decide(view);
+    if (writes.length === 0) return result(view.now);
+    const reply = await store.commit(view, writes, randomId());
+    if ("at" in reply) return result(reply.at);
+    view = reply.newer;
+  }
+  throw new AppError(
+    "unavailable",
+    `The thread changed ${MAX_ATTEMPTS} times while a change of it was decided.`,
+  );
+}

@@ -1,0 +1,370 @@
+// Threads, runs and deferred calls in memory. Every change is made in one turn of the event loop. What is stored and what
+// is returned are copies: no caller shares an object with the store.
+
+import type { DueCalls } from "../../core/deferred-calls.ts";
+import type { Owner } from "../../core/ids.ts";
+import { NO_USAGE } from "../../core/message.ts";
+import type { NewRun } from "../../core/stores.ts";
+import { jsonCopy } from "../../lib/json-copy.ts";
+import type { Kernel } from "../kernel.ts";
+import { Log } from "../log.ts";
+import { badCursor, pageOf } from "../page.ts";
+import { noSuchMessage } from "../refusals.ts";
+import { canContinue } from "../rules.ts";
+import {
+  headAfter,
+  type Lookups,
+  needsRoom,
+  runAhead,
+  type StoredRun,
+  type View,
+  type Write,
+} from "../thread-head.ts";
+import type { Book } from "./book.ts";
+import { empty, fill, idsOf, rewind, setSlot, sizeOf } from "./content.ts";
+import {
+  isBusy,
+  isLive,
+  type LiveRun,
+  type RunEntry,
+  shelfBytes,
+  type ThreadEntry,
+  toRecord,
+} from "./entries.ts";
+import { memoryEvents } from "./events.ts";
+import { commit, setInbox } from "./record.ts";
+import { describe, newThread, pageOfThreads, toThread } from "./threads.ts";
+
+/** What a run weighs beside its request and its events, about, in bytes. */
+const RUN_BYTES = 600;
+
+interface Ref {
+  readonly owner: Owner;
+  readonly id: string;
+}
+
+export function memoryKernel(book: Book): Kernel<Ref> {
+  const { limits, turns, calls } = book;
+  const { now, leaseMs } = limits;
+
+  return {
+    limits,
+    ref: (owner, id) => ({ owner, id }),
+
+    async change(ref, lookups, decide) {
+      const thread = book.find(ref.owner, ref.id);
+      const { writes, result, tell } = decide(viewOf(thread, ref.owner, lookups));
+      if (writes.some(needsRoom)) book.makeRoom(thread);
+      let written = thread;
+      for (const write of writes) written = carryOut(written, ref.owner, write);
+      if (tell) calls.say(tell);
+      return result(now());
+    },
+
+    async eachDue(limit, look) {
+      book.assertOpen();
+      const all = [];
+      while (all.length < limit) {
+        const thread = turns.take();
+        if (!thread) break;
+        const { found } = await look(thread);
+        if (found !== undefined) all.push(found);
+      }
+      return all;
+    },
+
+    async logOf({ owner, thread_id, run_id }) {
+      return book.findRun(owner, thread_id, run_id)?.log?.entries ?? [];
+    },
+
+    async findCall(tokenHash) {
+      const found = book.findCall(tokenHash);
+      return found && { thread: found.thread, call_id: found.call.call_id };
+    },
+
+    async dueCalls(limit) {
+      book.assertOpen();
+      book.sweep();
+      return inTurn(dueThreads()).slice(0, limit).map(give);
+    },
+
+    events: memoryEvents(book),
+
+    deferredCalls: {
+      async get({ owner, thread_id, call_id }) {
+        return jsonCopy(book.find(owner, thread_id)?.deferred?.get(call_id)?.call);
+      },
+    },
+
+    runs: {
+      async get(owner, threadId, runId) {
+        const run = book.findRun(owner, threadId, runId);
+        return run && toRecord(run);
+      },
+
+      async known(owner, threadId, key) {
+        const run = book.find(owner, threadId)?.runs.find((run) => run.key === key);
+        return run && toRecord(run);
+      },
+
+      async list(owner, threadId, { limit, cursor }) {
+        const runs = book.find(owner, threadId)?.runs ?? [];
+        const end = cursor === undefined ? runs.length : runs.findLastIndex((run) => run.id === cursor);
+        if (end === -1 && cursor !== undefined) throw badCursor(cursor);
+        const found = runs.slice(Math.max(0, end - limit - 1), end).reverse();
+        const { items, ...next } = pageOf(found, limit, (last) => last.id);
+        return { items: items.map(toRecord), ...next };
+      },
+
+      async active(owner, threadId) {
+        const thread = book.find(owner, threadId);
+        const run = thread?.head.active && runOf(thread, thread.head.active.run);
+        return run && toRecord(run);
+      },
+
+      async begun(owner, threadId, after) {
+        const thread = book.find(owner, threadId);
+        const number = thread && numberAfter(thread, after);
+        const run = number && thread.runs.findLast(({ begun }) => begun === number);
+        return run ? toRecord(run) : undefined;
+      },
+
+      listen(listener) {
+        calls.listen(listener);
+      },
+
+      async inbox(lease) {
+        return jsonCopy(book.leased(lease).work.inbox);
+      },
+
+      async renew(lease) {
+        const { thread } = book.leased(lease);
+        hold(thread);
+        const stop = thread.head.active?.stop;
+        return stop ? { stop } : {};
+      },
+    },
+
+    threads: {
+      async get(owner, id) {
+        const thread = book.find(owner, id);
+        return thread && toThread(thread);
+      },
+
+      async list(owner, query) {
+        return pageOfThreads(book.threadsOf(owner), query);
+      },
+
+      async messages(owner, id, { after, limit } = {}) {
+        const messages = book.find(owner, id)?.messages ?? [];
+        const from = after === undefined ? 0 : messages.findIndex((message) => message.id === after) + 1;
+        if (after !== undefined && from === 0) throw noSuchMessage(after);
+        return messages.slice(from, limit === undefined ? undefined : from + limit).map(jsonCopy);
+      },
+
+      async state(owner, id) {
+        const slots = book.find(owner, id)?.state ?? [];
+        return Object.fromEntries([...slots].map(([key, { value }]) => [key, jsonCopy(value)]));
+      },
+    },
+  };
+
+  function viewOf(thread: ThreadEntry | undefined, owner: Owner, lookups: Lookups): View {
+    const { key, run, next, message, inbox, call, calls: all, room } = lookups;
+    const found = run === undefined ? undefined : thread && runOf(thread, run);
+    const ahead = next && thread && runAhead(thread.head);
+    const taken = ahead === undefined || !thread ? undefined : runOf(thread, ahead);
+    const known = key === undefined ? undefined : thread?.runs.find((each) => each.key === key);
+    const active = inbox && thread?.head.active && runOf(thread, thread.head.active.run);
+    const kept = call === undefined ? undefined : thread?.deferred?.get(call);
+    return {
+      now: now(),
+      head: thread?.head,
+      until: thread?.until ?? 0,
+      known: known && toRecord(known),
+      run: found && storedRun(found),
+      next: taken && storedRun(taken),
+      hasMessage: message !== undefined && thread !== undefined && idsOf(thread).has(message),
+      inbox: active?.work?.inbox.map(({ id }) => id),
+      call: kept && jsonCopy(kept.call),
+      calls: all && thread?.deferred && [...thread.deferred.values()].map(({ call }) => call),
+      hasRoom: room && turns.count(owner.tenant) < limits.tenantQueueLength,
+    };
+  }
+
+  /** Returns the thread after it. */
+  function carryOut(found: ThreadEntry | undefined, owner: Owner, write: Write): ThreadEntry | undefined {
+    if (write.write === "create_thread") {
+      const thread = newThread(book, owner, write.thread);
+      describe(book, thread, write.thread);
+      fill(book, thread, write.thread);
+      return thread;
+    }
+    if (!found) throw new Error(`There is no thread for ${write.write}.`);
+    const head = headAfter(found.head, write, owner);
+    if (!head) {
+      book.remove(found);
+      return undefined;
+    }
+    found.head = head;
+    apply(found, write);
+    return found;
+  }
+
+  function apply(thread: ThreadEntry, write: Write): void {
+    switch (write.write) {
+      case "add_run":
+        addRun(thread, write.run);
+        return;
+      case "queue_run":
+        book.touch(thread);
+        return;
+      case "hold_run": {
+        const run = liveRun(thread, write.run);
+        run.status = "running";
+        run.attempt = write.attempt;
+        if (write.begins) run.begun = ++thread.begunCount;
+        book.touch(thread);
+        hold(thread);
+        return;
+      }
+      case "release_run":
+        thread.until = 0;
+        turns.wait(thread.owner.tenant, thread);
+        return;
+      case "cancel_run":
+        commit(book, liveRun(thread, write.run), write.drafts);
+        return;
+      case "leave_message": {
+        const run = liveRun(thread, thread.head.active?.run ?? "");
+        setInbox(book, run, [...run.work.inbox, jsonCopy(write.message)]);
+        return;
+      }
+      case "rewind":
+        rewind(book, thread, write.message);
+        return;
+      case "describe_thread":
+        describe(book, thread, write);
+        for (const key of write.forget ?? []) setSlot(book, thread, { key });
+        thread.updatedAt = now();
+        return;
+      case "clear_thread":
+        clear(thread);
+        return;
+      case "put_call":
+        book.keepCall({
+          thread,
+          call: jsonCopy(write.call),
+          bytes: sizeOf(write.call),
+          dueAt: write.due_at,
+        });
+        return;
+      case "drop_call": {
+        const call = thread.deferred?.get(write.call_id);
+        if (call) book.forgetCall(call);
+        return;
+      }
+      case "create_thread":
+      case "delete_thread":
+      case "stop_run":
+        return;
+    }
+  }
+
+  function hold(thread: ThreadEntry): void {
+    thread.until = now() + leaseMs;
+    turns.hold(thread.owner.tenant, thread);
+  }
+
+  function addRun(thread: ThreadEntry, news: NewRun): void {
+    const run = newRun(thread, news);
+    thread.runs.push(run);
+    thread.agent = run.agent;
+    thread.updatedAt = run.createdAt;
+    book.weigh(thread, RUN_BYTES + run.work.requestBytes);
+  }
+
+  function newRun(thread: ThreadEntry, news: NewRun): LiveRun {
+    const { id, agent, metadata, idempotency_key: key, resumes } = news;
+    const request = jsonCopy(news.request);
+    return {
+      thread,
+      id,
+      agent,
+      metadata: { ...metadata },
+      key,
+      resumes,
+      createdAt: now(),
+      status: "pending",
+      attempt: 1,
+      begun: undefined,
+      usage: NO_USAGE,
+      stopReason: undefined,
+      error: undefined,
+      endedAt: undefined,
+      lastSeq: 0,
+      work: { request, requestBytes: sizeOf(request), inbox: [] },
+      log: new Log(limits.eventsPerRun),
+    };
+  }
+
+  function clear(thread: ThreadEntry): void {
+    empty(book, thread);
+    book.forgetCalls(thread);
+    book.weigh(thread, -shelfBytes(thread));
+    thread.shelves = undefined;
+    thread.outcome = "idle";
+    thread.updatedAt = now();
+    book.touch(thread);
+  }
+
+  /** With the time since when each is due. Costs what is kept of all calls. */
+  function dueThreads(): Map<ThreadEntry, number> {
+    const found = new Map<ThreadEntry, number>();
+    for (const { thread, dueAt } of book.deferredCalls())
+      if (dueAt !== undefined && dueAt <= now() && !isBusy(thread))
+        found.set(thread, Math.min(dueAt, found.get(thread) ?? dueAt));
+    return found;
+  }
+
+  function give({ owner, id, deferred }: ThreadEntry): DueCalls {
+    const due = [...(deferred?.values() ?? [])].filter(({ call }) => canContinue(call, now()));
+    for (const call of due) call.dueAt = now() + leaseMs;
+    return { owner: { ...owner }, thread_id: id, call_ids: due.map(({ call }) => call.call_id) };
+  }
+}
+
+const runOf = (thread: ThreadEntry, id: string): RunEntry | undefined =>
+  thread.runs.findLast((run) => run.id === id);
+
+function liveRun(thread: ThreadEntry, id: string): LiveRun {
+  const run = runOf(thread, id);
+  if (!run || !isLive(run)) throw new Error(`Run ${id} has ended.`);
+  return run;
+}
+
+const storedRun = (run: RunEntry): StoredRun => ({
+  record: toRecord(run),
+  request: jsonCopy(run.work?.request),
+});
+
+/** Of the run that was begun next after the run `after`: `""` stands for the beginning, nothing for the end. */
+function numberAfter({ runs, begunCount }: ThreadEntry, after: string | undefined): number | undefined {
+  if (after === undefined) return begunCount;
+  if (after === "") return 1;
+  const begun = runs.findLast((run) => run.id === after)?.begun;
+  return begun === undefined ? undefined : begun + 1;
+}
+
+/** The first of each tenant, then the second of each, and so on; of those, what waits longest comes first. */
+function inTurn(since: ReadonlyMap<ThreadEntry, number>): ThreadEntry[] {
+  const counts = new Map<string, number>();
+  const inOrder = [...since]
+    .sort(([, a], [, b]) => a - b)
+    .map(([thread]) => {
+      const turn = (counts.get(thread.owner.tenant) ?? 0) + 1;
+      counts.set(thread.owner.tenant, turn);
+      return { thread, turn };
+    });
+  return inOrder.sort((a, b) => a.turn - b.turn).map(({ thread }) => thread);
+}

@@ -1,0 +1,82 @@
+// The run port over a kernel: every command is one decision of rules.ts.
+
+import type { Claim, RunStore } from "../core/stores.ts";
+import { crashedTooOften, stamp } from "./endings.ts";
+import type { Kernel, Looked } from "./kernel.ts";
+import * as rules from "./rules.ts";
+
+export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
+  const { limits } = kernel;
+
+  return {
+    ...kernel.runs,
+    leaseMs: limits.leaseMs,
+
+    start(owner, run, whenBusy) {
+      const { id, thread_id, idempotency_key: key, rewind_to: message } = run;
+      const isLikelyNew = message === undefined;
+      const lookups = {
+        key,
+        run: id,
+        message,
+        calls: isLikelyNew ? undefined : (true as const),
+        isLikelyNew,
+      };
+      return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
+        rules.start(view, { owner, run, whenBusy, limits }),
+      );
+    },
+
+    enqueue(owner, run, whenBusy) {
+      const { id, thread_id, idempotency_key: key, rewind_to: message } = run;
+      const lookups = {
+        key,
+        run: id,
+        message,
+        calls: message === undefined ? undefined : (true as const),
+        room: true as const,
+      };
+      return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
+        rules.enqueue(view, { owner, run, whenBusy, limits }),
+      );
+    },
+
+    async claimNext(owner, threadId) {
+      const looked = await take(kernel.ref(owner, threadId));
+      return looked.found;
+    },
+
+    claimAbandoned: (limit) => kernel.eachDue(limit, take),
+
+    async release(lease) {
+      const thread = kernel.ref(lease.owner, lease.thread_id);
+      await kernel.change(thread, { after: lease }, (view) => rules.release(view, lease));
+    },
+
+    requestStop(owner, threadId, run, mode) {
+      return kernel.change(kernel.ref(owner, threadId), { run }, (view) => rules.stop(view, mode));
+    },
+
+    steer(owner, threadId, runId, message) {
+      const lookups = { message: message.id, inbox: true as const };
+      return kernel.change(kernel.ref(owner, threadId), lookups, (view) =>
+        rules.steer(view, runId, message, limits),
+      );
+    },
+  };
+
+  /** A run that died too often is ended, and the thread's next one taken. */
+  async function take(thread: Thread): Promise<Looked<Claim>> {
+    for (;;) {
+      const taken = await kernel.change(thread, { next: true }, (view) => rules.takeOver(view, limits));
+      if (!taken.claim) return { until: taken.until };
+      const { claim, spent } = taken;
+      if (spent === undefined) return { found: claim };
+      const entries = await kernel.logOf(claim.lease);
+      await kernel.events.append(
+        claim.lease,
+        crashedTooOften(spent, entries, stamp(claim.lease, limits.now())),
+      );
+    }
+  }
+}

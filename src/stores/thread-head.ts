@@ -1,0 +1,179 @@
+// What decides about a thread, and the primitive effects of a decision. Both are the same in every store.
+
+import type { DeferredCall } from "../core/deferred-calls.ts";
+import type { Owner } from "../core/ids.ts";
+import type { UserMessage } from "../core/message.ts";
+import type { RunRecord, RunRequest, Thread } from "../core/records.ts";
+import type { Lease, NewRun, NewThread, RunCall, StopMode } from "../core/stores.ts";
+import type { Draft, Ending } from "./endings.ts";
+
+export interface ThreadHead {
+  readonly owner: Owner;
+  readonly id: string;
+  /** At most one run of a thread is active. */
+  readonly active: ActiveRun | undefined;
+  /** The ids of the runs that wait, the next one first. */
+  readonly queue: readonly string[];
+}
+
+export interface ActiveRun {
+  readonly run: string;
+  /** Fences writes: only the holder of the newest epoch may append. */
+  readonly epoch: number;
+  readonly attempt: number;
+  /** Attempts that ended because their process gave the run back. */
+  readonly released: number;
+  readonly stop: StopMode | undefined;
+}
+
+export interface StoredRun {
+  readonly record: RunRecord;
+  /** Of a run that has not ended. */
+  readonly request: RunRequest | undefined;
+}
+
+export type CallHead = Omit<DeferredCall, "reply">;
+
+/** What a decision has to know beside the head. */
+export interface Lookups {
+  /** An idempotency key: `View.known`. */
+  readonly key?: string | undefined;
+  /** A run's id: `View.run`. */
+  readonly run?: string | undefined;
+  /** The run to take next, which is the active one or else the first that waits: `View.next`. */
+  readonly next?: true | undefined;
+  /** A message's id: `View.hasMessage`. */
+  readonly message?: string | undefined;
+  /** The messages left for the active run: `View.inbox`. */
+  readonly inbox?: true | undefined;
+  /** A deferred call's id: `View.call`. */
+  readonly call?: string | undefined;
+  /** All deferred calls of the thread: `View.calls`. */
+  readonly calls?: true | undefined;
+  /** Whether the tenant may have one more thread with runs: `View.hasRoom`. */
+  readonly room?: true | undefined;
+  /** Everything that the holder of this lease has appended is written before the thread is loaded. */
+  readonly after?: Lease | undefined;
+  /** The thread is probably new: a store may decide on an absent thread before it has looked. */
+  readonly isLikelyNew?: boolean | undefined;
+}
+
+/** A thread at one moment, with what was looked up. Without a head there is no such thread. */
+export interface View {
+  /** The store's clock. */
+  readonly now: number;
+  readonly head: ThreadHead | undefined;
+  /** When the active run may be taken over; 0 when no process holds it. */
+  readonly until: number;
+  readonly known?: RunRecord | undefined;
+  readonly run?: StoredRun | undefined;
+  readonly next?: StoredRun | undefined;
+  readonly hasMessage?: boolean | undefined;
+  /** The ids of the messages. */
+  readonly inbox?: readonly string[] | undefined;
+  readonly call?: DeferredCall | undefined;
+  readonly calls?: readonly CallHead[] | undefined;
+  readonly hasRoom?: boolean | undefined;
+}
+
+/** One effect. The effects of a decision are carried out in order and all at once. */
+export type Write =
+  /** Only when there is no such thread. Messages with the same id count once. */
+  | { readonly write: "create_thread"; readonly thread: NewThread }
+  /** A new run, `pending`, newest of its thread; the thread's agent is the run's from then on. */
+  | { readonly write: "add_run"; readonly run: NewRun }
+  | { readonly write: "queue_run"; readonly run: string; readonly front: boolean }
+  /** The run leaves the queue, is active and held for a lease; `begins`: it was never begun before. */
+  | {
+      readonly write: "hold_run";
+      readonly run: string;
+      readonly epoch: number;
+      readonly attempt: number;
+      readonly begins: boolean;
+    }
+  /** No process holds the active run; that counts as one `released` more. */
+  | { readonly write: "release_run" }
+  | { readonly write: "stop_run"; readonly mode: StopMode }
+  /** A waiting run leaves the queue and ends: `drafts` are all of its log. */
+  | {
+      readonly write: "cancel_run";
+      readonly run: string;
+      readonly drafts: readonly Draft[];
+      readonly ending: Ending;
+    }
+  /** Adds to the inbox of the active run. */
+  | { readonly write: "leave_message"; readonly message: UserMessage }
+  /** Forgets this message and all after it. */
+  | { readonly write: "rewind"; readonly message: string }
+  /** What is not given stays as it is. */
+  | {
+      readonly write: "describe_thread";
+      readonly title?: string | undefined;
+      readonly metadata?: Thread["metadata"] | undefined;
+      /** Values of the state to delete. */
+      readonly forget?: readonly string[] | undefined;
+    }
+  /** Forgets messages, state, items and deferred calls. */
+  | { readonly write: "clear_thread" }
+  | { readonly write: "delete_thread" }
+  /** In place of what was kept of the call. `due_at`: when the thread must be checked for it. */
+  | { readonly write: "put_call"; readonly call: DeferredCall; readonly due_at: number | undefined }
+  | { readonly write: "drop_call"; readonly call_id: string; readonly token_hash: string };
+
+export interface Decision<R> {
+  /** Without writes nothing is committed. */
+  readonly writes: readonly Write[];
+  /** `now` is the moment of the commit. */
+  readonly result: (now: number) => R;
+  /** What processes that execute runs are told after the commit. */
+  readonly tell?: RunCall | undefined;
+}
+
+/** The head after one effect; undefined when the thread is deleted. */
+export function headAfter(head: ThreadHead | undefined, write: Write, owner: Owner): ThreadHead | undefined {
+  if (write.write === "create_thread") return { owner, id: write.thread.id, active: undefined, queue: [] };
+  if (!head) return undefined;
+  const { active, queue } = head;
+  switch (write.write) {
+    case "delete_thread":
+      return undefined;
+    case "queue_run":
+      return { ...head, queue: write.front ? [write.run, ...queue] : [...queue, write.run] };
+    case "hold_run": {
+      const { run, epoch, attempt } = write;
+      const { released = 0, stop } = active ?? {};
+      return { ...head, active: { run, epoch, attempt, released, stop }, queue: without(queue, run) };
+    }
+    case "release_run":
+      return active ? { ...head, active: { ...active, released: active.released + 1 } } : head;
+    case "stop_run":
+      return active ? { ...head, active: { ...active, stop: write.mode } } : head;
+    case "cancel_run":
+      return { ...head, queue: without(queue, write.run) };
+    default:
+      return head;
+  }
+}
+
+/** The head once its active run has ended. */
+export const headAfterEnd = (head: ThreadHead): ThreadHead => ({ ...head, active: undefined });
+
+const without = (queue: readonly string[], run: string) => queue.filter((id) => id !== run);
+
+/** The run that a new one would have to wait for. */
+export const runAhead = ({ active, queue }: ThreadHead): string | undefined => active?.run ?? queue[0];
+
+/** Whether an effect takes room, so that a store that is full refuses it. */
+export function needsRoom(write: Write): boolean {
+  switch (write.write) {
+    case "create_thread":
+    case "add_run":
+    case "leave_message":
+    case "describe_thread":
+      return true;
+    case "put_call":
+      return write.call.state === "sent" || write.call.reply !== undefined;
+    default:
+      return false;
+  }
+}
