@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { runAtConsole } from "../../src/cli/console.ts";
 import { defineTool } from "../../src/core/tool.ts";
-import { agentWith, runtimeWith } from "../library/local.ts";
+import { agentWith, runtimeWith } from "../support/library.ts";
 
 /** A terminal of which a test is the user. */
 function terminal() {

@@ -3,9 +3,9 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { familiar } from "../../examples/adapters/main.ts";
 import { context } from "../../examples/hooks/context.ts";
 import { effects } from "../../examples/hooks/effects.ts";
-import { familiar } from "../../examples/hooks/familiar.ts";
 import { generation } from "../../examples/hooks/generation.ts";
 import { deadline, guardrail, logged } from "../../examples/hooks/run-middleware.ts";
 import { session } from "../../examples/hooks/session.ts";
@@ -191,7 +191,8 @@ test("functions in the shape of other frameworks are hooks of an agent", async (
   const folder = await temporaryFolder();
   const logger = { info: write, error: write };
   const agent = familiar(scriptedModel(script), [tool("delete_all", "gone"), tool("look", " a tree ")], {
-    ...{ folder, logger },
+    folder,
+    logger,
   });
   const handle = agent.run("Look.", { thread: "s1" });
   expect((await handle.result).text).toBe("Done.");

@@ -11,8 +11,8 @@ import { type Rule, RuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { loadRules, saveRules } from "../../src/hooks/permissions/rules-file.ts";
 import { createAgent } from "../../src/library/index.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
+import { agentWith, collect } from "../support/library.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { agentWith, collect } from "./local.ts";
 
 const double = defineTool({
   name: "double",

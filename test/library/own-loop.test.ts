@@ -8,7 +8,7 @@ import type { AgentInternals, AgentLoop } from "../../src/core/own-loop.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { type AgentHandle, type AgentOptions, createAgent } from "../../src/library/index.ts";
 import { gate } from "../support/gate.ts";
-import { agentWith, collect, runtimeWith } from "./local.ts";
+import { agentWith, collect, runtimeWith } from "../support/library.ts";
 
 const add = defineTool({
   name: "add",

@@ -9,8 +9,8 @@ import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { workspace } from "../hooks/workspace.ts";
 import { names } from "../support/backend.ts";
 import { gate, gated } from "../support/gate.ts";
+import { agentWith, collect, runtimeWith } from "../support/library.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { agentWith, collect, runtimeWith } from "./local.ts";
 
 const echo = agentWith(({ messages }) => ({ say: `heard ${messages.length}` }), { name: "echo" });
 

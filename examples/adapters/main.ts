@@ -1,8 +1,8 @@
-// The same by the names that other frameworks give it: each of these makes a hook out of functions in their shape.
+// An agent whose hooks are functions in the shapes of other frameworks. Test: npm test -- test/examples/hooks.test.ts
 
+import { createAgent, type Model, type Tool, userMessage } from "../../src/index.ts";
 import {
   compaction,
-  createAgent,
   fileSessions,
   fromEffect,
   fromMiddleware,
@@ -11,15 +11,12 @@ import {
   fromPreGeneration,
   fromPreToolUse,
   injectContext,
-  type Model,
   sessionHooks,
-  type Tool,
   usageLogger,
-  userMessage,
   withLogger,
   withOutputGuardrail,
   withTimeout,
-} from "../../src/index.ts";
+} from "./index.ts";
 
 interface Logger {
   info(details: object, message: string): void;
@@ -33,7 +30,9 @@ export function familiar(
 ) {
   const { loader, saver } = sessionHooks(fileSessions(folder));
   return createAgent({
-    ...{ name: "familiar", model, tools },
+    name: "familiar",
+    model,
+    tools,
     hooks: [
       fromMiddleware(
         withLogger(logger, "familiar"),
@@ -51,12 +50,11 @@ export function familiar(
       fromPreToolUse(({ call, tool }) => {
         if (call.name === "delete_all") return { decision: "deny", message: "Not that one." };
         if (tool?.annotations.destructive) return { decision: "ask", message: `Really ${call.name}?` };
-        return undefined; // nothing to say: the next one decides, and in the end the agent's permissions
+        return undefined; // the next hook decides, and finally the agent's permissions
       }),
       fromPostToolUse(({ result }) => ({ ...result, output: String(result.output).trim() })),
       fromEffect(({ phase, iteration, chat }) => {
-        if (phase === "before_complete" && iteration === 10)
-          chat.append(userMessage("Please come to an end."));
+        if (phase === "before_complete" && iteration === 10) chat.append(userMessage("Please finish now."));
       }),
     ],
   });

@@ -1,30 +1,37 @@
-// Pre- and post-generation hooks: functions over one state, once before the whole loop and once after it.
+// Pre- and post-generation hooks: functions over one state, run once before the agent loop and once after it.
 
-import type { HookServices } from "../../core/hook.ts";
-import type { AssistantMessage, Message, Usage } from "../../core/message.ts";
-import type { SystemBlock } from "../../core/model.ts";
-import type { Run } from "../../core/tool.ts";
-import { valueKey } from "../../core/values.ts";
-import type { HookFactory } from "../own-hooks.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  estimateTokens,
+  type HookFactory,
+  type HookServices,
+  type Message,
+  type Run,
+  type SystemBlock,
+  type Usage,
+  userMessage,
+  valueKey,
+} from "../../src/index.ts";
 import { createView, type View } from "./view.ts";
 
-/** One for each run, shared by all its generation hooks. */
+/** One per run, shared by all its generation hooks. */
 export interface GenerationState {
   /** The thread's id. */
   readonly sessionId: string;
   readonly userId: string;
   readonly run: Run;
-  /** What the model is told. To be changed before the generation; the thread does not change with it. */
+  /** Change it before the generation. The thread does not change. */
   systemPrompt: string;
-  /** What the model is shown of the thread so far; as `systemPrompt`, otherwise. */
+  /** What the model is shown of the thread so far. Change it as `systemPrompt`. */
   messages: Message[];
-  /** After the generation, if it came to an answer. */
+  /** Set after the generation, if there is an answer. */
   response?: AssistantMessage;
-  /** After it: what it added to the thread. */
+  /** Set after the generation: the messages that it added to the thread. */
   outputMessages: readonly Message[];
-  /** After it. */
+  /** Set after the generation. */
   usage?: Usage;
-  /** For hooks to leave things for each other. */
+  /** For hooks to share data. */
   readonly values: Map<string, unknown>;
 }
 
@@ -33,15 +40,15 @@ export type GenerationHook = (state: GenerationState) => void | Promise<void>;
 interface Generation {
   readonly state: GenerationState;
   readonly view: View;
-  /** As they were before any hook. */
+  /** The values before the first hook. */
   readonly before: { readonly systemPrompt: string; readonly messages: readonly Message[] };
-  /** The hook that shows the model what all of them have changed. */
+  /** The one hook that applies the changes of all. */
   readonly showing: object;
 }
 
 const GENERATION = valueKey<Generation>("generation");
 
-/** In order, before the first model call. What one throws fails the run. */
+/** Runs in order, before the first model call. A thrown error fails the run. */
 export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFactory {
   return ({ agent }) => {
     const self = {};
@@ -67,7 +74,7 @@ export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFact
   };
 }
 
-/** In order, once the run has its outcome, whatever it is. What one throws is a `warning`; the others still run. */
+/** Runs in order once the run has any outcome. A thrown error is a `warning`; the other hooks still run. */
 export function fromPostGeneration(...hooks: readonly GenerationHook[]): HookFactory {
   return ({ agent }) => {
     const self = {};
@@ -98,10 +105,43 @@ function generationOf(run: Run, agent: HookServices["agent"], hook: object): Gen
   const systemPrompt = agent.system.map(({ text }: SystemBlock) => text).join("\n\n");
   const messages = [...run.messages];
   const state: GenerationState = {
-    ...{ sessionId: run.threadId, userId: run.owner.user, run, systemPrompt, messages: [...messages] },
-    ...{ outputMessages: [], values: new Map() },
+    sessionId: run.threadId,
+    userId: run.owner.user,
+    run,
+    systemPrompt,
+    messages: [...messages],
+    outputMessages: [],
+    values: new Map(),
   };
   const generation = { state, view: createView(), before: { systemPrompt, messages }, showing: hook };
   run.values.set(GENERATION, generation);
   return generation;
+}
+
+/** Shows the model one user message with this content before all others. */
+export function injectContext(content: Content): GenerationHook {
+  return (state) => void state.messages.unshift(userMessage(content));
+}
+
+/**
+ * From `threshold` estimated tokens on, shows the model the result of `summarize` in place of the conversation. Skein's
+ * own `summarization` hook does so before each model call and stores the summary.
+ */
+export function compaction(
+  threshold: number,
+  summarize: (messages: readonly Message[], signal: AbortSignal) => Promise<readonly Message[]>,
+): GenerationHook {
+  return async (state) => {
+    if (estimateTokens(state.messages) < threshold) return;
+    state.messages = [...(await summarize(state.messages, state.run.signal))];
+  };
+}
+
+/** Logs the tokens of all model calls of the run. */
+export function usageLogger(logger: { info(details: object, message: string): void }): GenerationHook {
+  return ({ usage, sessionId }) => {
+    if (!usage) return;
+    const { input_tokens, output_tokens } = usage;
+    logger.info({ session_id: sessionId, input_tokens, output_tokens }, "generation complete");
+  };
 }

@@ -1,12 +1,12 @@
-// What a model is shown in the place of a thread's first messages, from one of its calls to the next. The thread itself
-// keeps everything.
+// What the model is shown in place of a thread's first messages, from one model call to the next. The thread keeps
+// every message.
 
-import type { Message } from "../../core/message.ts";
+import type { Message } from "../../src/index.ts";
 
 export interface View {
-  /** `messages` with what was replaced as it was replaced. */
+  /** `messages` with the replacement applied. */
   of(messages: readonly Message[]): readonly Message[];
-  /** From now on `shown` stands for `messages`, whatever comes after them. */
+  /** From now on shows `shown` in place of `messages`; later messages follow. */
   replace(messages: readonly Message[], shown: readonly Message[]): void;
 }
 
@@ -17,7 +17,7 @@ export function createView(): View {
       if (!replaced) return messages;
       const { shown, last } = replaced;
       const end = messages.findLastIndex(({ id }) => id === last);
-      // Who stands further out shows something else by now: that is then the beginning.
+      // An outer hook has replaced the messages: start again from its view.
       if (last !== undefined && end === -1) return messages;
       return [...shown, ...messages.slice(end + 1)];
     },

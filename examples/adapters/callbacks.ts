@@ -1,9 +1,13 @@
-// A run told by callbacks, one for each kind of thing.
+// Calls one function per kind of event of a run: `streamTo(agent.run("Hello"), { onTextDelta: print })`.
 
-import { AppError, type ErrorCode, hasCode } from "../../core/errors.ts";
-import type { StreamEvent } from "../../core/event.ts";
-import type { ToolCall } from "../../core/message.ts";
-import type { AgentHandle } from "../handle.ts";
+import {
+  type AgentHandle,
+  AppError,
+  type ErrorCode,
+  hasCode,
+  type StreamEvent,
+  type ToolCall,
+} from "../../src/index.ts";
 
 export interface ToolOutput {
   readonly tool_call_id: string;
@@ -12,31 +16,31 @@ export interface ToolOutput {
   readonly is_error: boolean;
 }
 
-/** Each may be absent, and is waited for. One that throws cancels the run, which then ends with `onError`. */
+/** Each callback is awaited. One that throws cancels the run, which then ends with `onError`. */
 export interface StreamCallbacks {
   onTextDelta?(text: string): void | Promise<void>;
-  /** A block of thinking, `id` that of its message; whole at its end. */
+  /** `id` is the message's; `onReasoningEnd` gets the whole text. */
   onReasoningStart?(id: string, text: string): void | Promise<void>;
   onReasoningDelta?(id: string, text: string): void | Promise<void>;
   onReasoningEnd?(id: string, text: string): void | Promise<void>;
   onToolCall?(call: ToolCall): void | Promise<void>;
   onToolResult?(result: ToolOutput): void | Promise<void>;
-  /** The run has ended, or waits for an answer. Either this or `onError` is called, last. */
+  /** The run ended, or waits for an answer. Exactly one of this and `onError` is called, last. */
   onComplete?(): void | Promise<void>;
-  /** The run has failed, was cancelled, has come to a limit, or is left for another process; or a callback has thrown this. */
+  /** The run failed, was cancelled, reached a limit or moved to another process, or a callback threw. */
   onError?(error: unknown): void | Promise<void>;
 }
 
-/** Resolves when the handle's run has ended and everything was told. What subagents say is not. */
+/** Resolves when the run has ended and every callback has returned. Events of subagents are left out. */
 export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks): Promise<void> {
-  const tell = teller(callbacks);
+  const dispatch = dispatcher(callbacks);
   try {
     let last: StreamEvent["event"] | undefined;
     for await (const event of handle.events()) {
-      if (!event.path) await tell(event);
+      if (!event.path) await dispatch(event);
       last = event.event;
     }
-    // Without its end the run may go on elsewhere: the result rejects with why nothing more is told.
+    // Without `done` the run failed or moved elsewhere: the result rejects with the reason.
     if (last !== "done") await handle.result;
     await callbacks.onComplete?.();
   } catch (error) {
@@ -45,8 +49,8 @@ export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks):
   }
 }
 
-/** Throws what the run ended with when that is no success. */
-function teller(callbacks: StreamCallbacks): (event: StreamEvent) => Promise<void> {
+/** Throws when the run does not end in success. */
+function dispatcher(callbacks: StreamCallbacks): (event: StreamEvent) => Promise<void> {
   let message = "";
   let thought: string | undefined;
 
@@ -86,15 +90,15 @@ function teller(callbacks: StreamCallbacks): (event: StreamEvent) => Promise<voi
         return;
       }
       case "error":
-        // The log holds codes of ours.
+        // The log holds only codes of `ErrorCode`.
         throw new AppError(event.data.code as ErrorCode, event.data.message);
       case "done":
-        return assertWell(event.data);
+        return assertSuccess(event.data);
     }
   };
 }
 
-function assertWell({ status, stop_reason }: Extract<StreamEvent, { event: "done" }>["data"]): void {
+function assertSuccess({ status, stop_reason }: Extract<StreamEvent, { event: "done" }>["data"]): void {
   if (status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
   if (status !== "error") return;
   const code = stop_reason === "max_iterations" ? "max_iterations" : "run_aborted";

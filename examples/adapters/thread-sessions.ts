@@ -1,22 +1,23 @@
-// Threads by another name: the sessions of one user, with one of them current. A convenience of programs with one user
-// at a time; a server never guesses which thread is meant.
+// Threads as the sessions of one user, one of which is current. For programs with one user at a time; a server never
+// guesses which thread is meant.
 
-import { newRunId, newThreadId, type Owner } from "../../core/ids.ts";
-import type { Message } from "../../core/message.ts";
-import type { Thread } from "../../core/records.ts";
-import type { Stores } from "../../core/stores.ts";
+import { randomUUID } from "node:crypto";
+import type { Message, Run, Stores } from "../../src/index.ts";
+
+type Owner = Run["owner"];
+type Thread = Awaited<ReturnType<Stores["threads"]["create"]>>;
 
 export interface Sessions {
-  /** A new one, which is then the current one. */
+  /** Also makes it the current one. */
   create(title: string): Promise<Thread>;
   get(id: string): Promise<Thread | undefined>;
-  /** The current one; when there is none, a new one called "New Session". */
+  /** Creates "New Session" when none is current. */
   current(): Promise<Thread>;
-  /** False, and nothing changed, when there is none of that id. */
+  /** False when there is no session of that id. */
   setCurrent(id: string): Promise<boolean>;
-  /** Last changed first; a hundred at most. */
+  /** The 100 last changed, newest first. */
   list(): Promise<Thread[]>;
-  /** False when there was none. Throws `thread_busy` while a run is active or waits; so do those below. */
+  /** False when there was none. Like the methods below, throws `thread_busy` while a run is active or queued. */
   delete(id: string): Promise<boolean>;
   addMessage(id: string, message: Message): Promise<boolean>;
   /** A copy. */
@@ -24,8 +25,6 @@ export interface Sessions {
   clearMessages(id: string): Promise<boolean>;
   updateTitle(id: string, title: string): Promise<boolean>;
 }
-
-const MOST = 100;
 
 export function sessionsOf(
   stores: Stores,
@@ -36,11 +35,11 @@ export function sessionsOf(
   let current: string | undefined;
 
   const create = async (title: string) => {
-    const thread = await threads.create(owner, { id: newThreadId(), title, metadata: {} });
+    const thread = await threads.create(owner, { id: `th_${randomUUID()}`, title, metadata: {} });
     current = thread.id;
     return thread;
   };
-  /** Of several that ask at once for the current one, all get the same. */
+  /** Shared by concurrent callers, so that they get the same session. */
   let making: Promise<Thread> | undefined;
   const makeOne = () => {
     making ??= create("New Session").finally(() => {
@@ -58,7 +57,7 @@ export function sessionsOf(
       current = id;
       return true;
     },
-    list: async () => (await threads.list(owner, { limit: MOST })).items,
+    list: async () => (await threads.list(owner, { limit: 100 })).items,
     async delete(id) {
       const isDeleted = await threads.delete(owner, id);
       if (isDeleted && current === id) current = undefined;
@@ -75,7 +74,7 @@ export function sessionsOf(
   };
 }
 
-/** Messages join a thread in runs: this one does nothing else, and asks nobody. */
+/** A message joins a thread as part of a run. This run adds the message and asks no model. */
 async function enter(
   { runs, events, threads }: Stores,
   owner: Owner,
@@ -83,7 +82,13 @@ async function enter(
   message: Message,
 ): Promise<void> {
   const agent = (await threads.get(owner, id))?.agent ?? "agent";
-  const run = { id: newRunId(), thread_id: id, agent, request: { input: [], settings: {} }, metadata: {} };
+  const run = {
+    id: `run_${randomUUID()}`,
+    thread_id: id,
+    agent,
+    request: { input: [], settings: {} },
+    metadata: {},
+  };
   const started = await runs.start(owner, run, "reject");
   if (started.outcome !== "claimed") return;
   const { usage } = started.claim.run;

@@ -1,21 +1,19 @@
-// A hub: what all agents of a program do, for whoever subscribes to the one kind of it.
+// A hub: publishes what agents do under two topics, `agent` and `tool`.
 
-import { type ErrorInfo, messageOf } from "../../core/errors.ts";
-import type { StreamEvent } from "../../core/event.ts";
-import type { AgentHandle } from "../handle.ts";
+import type { AgentHandle, ErrorInfo, StreamEvent } from "../../src/index.ts";
 
 export interface Topic<T> {
   publish(event: T): void;
-  /** Until the function that is returned is called. */
+  /** Returns the function that unsubscribes. */
   subscribe(listener: (event: T) => void): () => void;
 }
 
-/** What all of them carry; `message_id` is the one that is open, or was last. */
-interface Said {
+/** `message_id` is the open message, or the last one. */
+interface Source {
   readonly session_id: string;
   readonly message_id: string;
 }
-export type AgentEvent = Said &
+export type AgentEvent = Source &
   (
     | { readonly type: "text_delta"; readonly text: string }
     | { readonly type: "tool_call"; readonly id: string; readonly name: string; readonly args: unknown }
@@ -23,7 +21,7 @@ export type AgentEvent = Said &
     | { readonly type: "complete"; readonly status: string }
     | { readonly type: "error"; readonly error: Pick<ErrorInfo, "message"> & { readonly code: string } }
   );
-export type ToolEvent = Said & { readonly id: string; readonly name: string } & (
+export type ToolEvent = Source & { readonly id: string; readonly name: string } & (
     | { readonly type: "started"; readonly args: unknown }
     | { readonly type: "completed"; readonly output: string; readonly duration_ms: number }
     | { readonly type: "failed"; readonly error: string; readonly duration_ms: number }
@@ -32,14 +30,12 @@ export type ToolEvent = Said & { readonly id: string; readonly name: string } & 
 export interface Hub {
   readonly agent: Topic<AgentEvent>;
   readonly tool: Topic<ToolEvent>;
-  /** Publishes what is said on a handle's thread, until the function that is returned is called. */
+  /** Publishes the events of a handle's thread. Returns the function that detaches. */
   attach(handle: AgentHandle): () => void;
 }
 
-/** What a listener throws, or rejects with, `onFailure` is told; the others hear the event all the same. */
-export function createHub(
-  onFailure: (error: unknown) => void = (error) => console.error(messageOf(error)),
-): Hub {
+/** Errors of a listener go to `onFailure`; other listeners still get the event. */
+export function createHub(onFailure: (error: unknown) => void = (error) => console.error(error)): Hub {
   const agent = createTopic<AgentEvent>(onFailure);
   const tool = createTopic<ToolEvent>(onFailure);
   return {
@@ -49,9 +45,9 @@ export function createHub(
       let message_id = "";
       return handle.subscribe((event) => {
         if (event.event === "on_chat_model_start" && !event.path) message_id = event.data.message_id;
-        const said = { session_id: handle.id, message_id };
-        for (const told of agentEvents(event)) agent.publish({ ...said, ...told });
-        for (const told of toolEvents(event)) tool.publish({ ...said, ...told });
+        const source = { session_id: handle.id, message_id };
+        for (const each of agentEvents(event)) agent.publish({ ...source, ...each });
+        for (const each of toolEvents(event)) tool.publish({ ...source, ...each });
       });
     },
   };
@@ -73,7 +69,7 @@ function createTopic<T>(onFailure: (error: unknown) => void): Topic<T> {
 
 type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 
-function agentEvents(event: StreamEvent): Without<AgentEvent, keyof Said>[] {
+function agentEvents(event: StreamEvent): Without<AgentEvent, keyof Source>[] {
   if (event.path) return [];
   switch (event.event) {
     case "on_chat_model_stream":
@@ -95,7 +91,7 @@ function agentEvents(event: StreamEvent): Without<AgentEvent, keyof Said>[] {
   }
 }
 
-function toolEvents(event: StreamEvent): Without<ToolEvent, keyof Said>[] {
+function toolEvents(event: StreamEvent): Without<ToolEvent, keyof Source>[] {
   if (event.path) return [];
   if (event.event === "on_tool_start")
     return [{ type: "started", id: event.data.call_id, name: event.name, args: event.data.args }];

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { assistantMessage } from "../../../src/core/message.ts";
 import {
   fromMiddleware,
   type Middleware,
@@ -7,10 +6,11 @@ import {
   withOutputGuardrail,
   withRecovery,
   withTimeout,
-} from "../../../src/library/index.ts";
+} from "../../../examples/adapters/index.ts";
+import { assistantMessage } from "../../../src/core/message.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
 import { gate, gated } from "../../support/gate.ts";
-import { agentWith, runtimeWith } from "../local.ts";
+import { agentWith, runtimeWith } from "../../support/library.ts";
 
 const spawn = (middleware: Middleware[], script: readonly Turn[] = [{ say: "an answer" }], more = {}) =>
   runtimeWith().spawn(agentWith(script, { hooks: [fromMiddleware(...middleware)], ...more }), {

@@ -1,25 +1,27 @@
-// Middleware around a run: functions around one that resolves with the final message. The run itself belongs to the
-// engine; what stands around it is told when it begins, and decides about its end.
+// Middleware around a run, written as functions around a promise of the final message. The engine executes the run; a
+// middleware sees its start, may replace its signal, and decides about its end.
 
-import { AppError, abortRun, messageOf } from "../../core/errors.ts";
-import type { AssistantMessage } from "../../core/message.ts";
-import type { Outcome } from "../../core/run.ts";
-import type { Run } from "../../core/tool.ts";
-import type { Logger } from "../../lib/logger.ts";
-import type { HookFactory } from "../own-hooks.ts";
+import {
+  AppError,
+  type AssistantMessage,
+  abortRun,
+  type HookFactory,
+  type Outcome,
+  type Run,
+} from "../../src/index.ts";
 
 export interface RunnerContext {
   readonly run: Run;
   readonly signal: AbortSignal;
 }
 
-/** Resolves with the final message; rejects with what the run failed with. */
+/** Resolves with the final message, or rejects with the error of the run. */
 export type Runner = (context: RunnerContext) => Promise<AssistantMessage>;
 
 /**
- * May pass another signal on, return another message (in the place of an error as well), or reject: the run then fails,
- * and the thread never holds the message. What does not call `next` answers without the model. A message that comes while
- * the run works, and keeps it working, begins a new pass.
+ * May pass on another signal, return another message (also in place of an error), or reject: the run then fails and its
+ * message does not join the thread. Without a call of `next` the model is not asked. A steering message that keeps the run
+ * active starts a new pass.
  */
 export type Middleware = (next: Runner) => Runner;
 
@@ -71,19 +73,19 @@ export function fromMiddleware(...middleware: readonly Middleware[]): HookFactor
   };
 }
 
-/** From what a user says to the final message. */
+/** From a user message to the final message. */
 interface Pass {
-  /** The one that was passed to the innermost. */
+  /** The signal passed to the innermost runner. */
   readonly signal: AbortSignal;
   readonly skipsModel: boolean;
-  /** What the outermost comes to. */
+  /** The result of the outermost middleware. */
   readonly message: Promise<AssistantMessage>;
   resolve(message: AssistantMessage): void;
   reject(error: unknown): void;
   end(outcome: Outcome): void;
 }
 
-/** Resolves when the innermost is reached, or when the outermost has an answer without it. */
+/** Resolves when the innermost runner is reached, or when the outermost middleware settles without it. */
 async function begin(around: (innermost: Runner) => Runner, run: Run): Promise<Pass> {
   const reached = Promise.withResolvers<AbortSignal>();
   const { promise: final, resolve, reject } = Promise.withResolvers<AssistantMessage>();
@@ -98,7 +100,11 @@ async function begin(around: (innermost: Runner) => Runner, run: Run): Promise<P
   const signal = await Promise.race([reached.promise, message.then(() => undefined)]);
   message.catch(() => {});
   return {
-    ...{ signal: signal ?? run.signal, skipsModel: signal === undefined, message, resolve, reject },
+    signal: signal ?? run.signal,
+    skipsModel: signal === undefined,
+    message,
+    resolve,
+    reject,
     end(outcome) {
       if (outcome.status === "success" && outcome.message) return resolve(outcome.message);
       reject("error" in outcome ? outcome.error : abortRun(`The run ended as ${outcome.status}.`));
@@ -106,7 +112,7 @@ async function begin(around: (innermost: Runner) => Runner, run: Run): Promise<P
   };
 }
 
-/** Fails a run that takes longer than `ms`, whatever it is at. */
+/** Fails a run that takes longer than `ms`. */
 export function withTimeout(ms: number): Middleware {
   return (next) => async (context) => {
     const expired = new AbortController();
@@ -119,7 +125,7 @@ export function withTimeout(ms: number): Middleware {
   };
 }
 
-/** Whatever is thrown further in is an error with its text. Nothing that is thrown in a run ends the process. */
+/** Turns any thrown value into an error with its text. (An error in a run never ends the process.) */
 export function withRecovery(): Middleware {
   return (next) => async (context) => {
     try {
@@ -130,7 +136,12 @@ export function withRecovery(): Middleware {
   };
 }
 
-export function withLogger(logger: Pick<Logger, "info" | "error">, name: string): Middleware {
+interface RunLogger {
+  info(details: object, message: string): void;
+  error(details: object, message: string): void;
+}
+
+export function withLogger(logger: RunLogger, name: string): Middleware {
   return (next) => async (context) => {
     const started = performance.now();
     const details = () => ({ agent: name, run_id: context.run.id });
@@ -147,7 +158,7 @@ export function withLogger(logger: Pick<Logger, "info" | "error">, name: string)
   };
 }
 
-/** Fails the run with what `check` throws about its final message. Not called for a run that has failed. */
+/** Fails the run when `check` throws about its final message. Not called for a failed run. */
 export function withOutputGuardrail(check: (message: AssistantMessage) => void | Promise<void>): Middleware {
   return (next) => async (context) => {
     const message = await next(context);
@@ -155,3 +166,5 @@ export function withOutputGuardrail(check: (message: AssistantMessage) => void |
     return message;
   };
 }
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,34 +1,41 @@
-// Pre- and post-tool-use hooks: functions that decide about a call before it runs, or see its result after it.
+// Pre- and post-tool-use hooks: functions that decide about a call before it runs, or change its result after it.
 
-import { endsTheRun, messageOf } from "../../core/errors.ts";
-import { warning } from "../../core/event.ts";
-import type { ToolRequest } from "../../core/hook.ts";
-import { askFor } from "../../core/interrupts.ts";
-import type { ToolCall } from "../../core/message.ts";
-import { reportFailure } from "../../core/run.ts";
-import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
-import type { HookFactory } from "../own-hooks.ts";
+import {
+  askFor,
+  done,
+  failed,
+  type Hook,
+  type HookFactory,
+  hasCode,
+  interrupted,
+  type Run,
+  type Tool,
+  type ToolCall,
+  type ToolResult,
+} from "../../src/index.ts";
+
+type ToolRequest = Parameters<NonNullable<Hook["wrapToolCall"]>>[0];
 
 export interface ToolUse {
   readonly call: ToolCall;
-  /** Absent when the model made the name up. */
+  /** Absent when there is no tool of that name. */
   readonly tool: Tool | undefined;
   readonly run: Run;
   readonly signal: AbortSignal;
 }
 
 export type ToolDecision =
-  /** Run it, with other arguments if there are any. Hooks and permissions further in still have their say. */
+  /** Run it, with `args` if given. Inner hooks and permissions still apply. */
   | { readonly decision: "allow"; readonly args?: Record<string, unknown> }
   /** The model reads the message. */
   | { readonly decision: "deny"; readonly message: string }
-  /** Let a person decide; the run waits for that as long as it takes. */
+  /** Suspend the run until a person decides. */
   | { readonly decision: "ask"; readonly message?: string };
 
-/** Nothing leaves the decision to the next one, and in the end to the agent's permissions. */
+/** `undefined` leaves the decision to the next hook, and finally to the agent's permissions. */
 export type PreToolUse = (use: ToolUse) => ToolDecision | undefined | Promise<ToolDecision | undefined>;
 
-/** In order; the first that decides counts. What one throws the model reads as the call's error. */
+/** Runs in order until one decides. A thrown error becomes the result of the call. */
 export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
   const decide = async ({ call, tool, signal }: ToolRequest, run: Run): Promise<ToolDecision> => {
     for (const hook of hooks) {
@@ -49,7 +56,7 @@ export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
       if (!answer) return interrupted();
       if (answer.decision === "deny") return failed(answer.message ?? "The user does not allow this call.");
       if (answer.decision === "respond") return done(answer.message ?? "");
-      // If a person has changed the call, `request` is the changed call, which was judged above.
+      // If the person edited the call, `request` already holds the edited call.
       return yield* next(request);
     },
   });
@@ -60,12 +67,12 @@ const OPTIONS = ["approve", "deny", "edit", "respond"];
 const withArgs = (request: ToolRequest, args: Record<string, unknown> | undefined): ToolRequest =>
   args ? { ...request, call: { ...request.call, args } } : request;
 
-/** Another result, or nothing to leave it as it is. */
+/** Returns another result, or `undefined` to keep this one. */
 export type PostToolUse = (
   use: ToolUse & { readonly result: Extract<ToolResult, { status: "done" }> },
 ) => ToolResult | undefined | Promise<ToolResult | undefined>;
 
-/** In order, each with the result of the one before. What one throws is a `warning`, unless it ends the run. */
+/** Runs in order, each with the previous result. A thrown error is a `warning`, except `abortRun`, which ends the run. */
 export function fromPostToolUse(...hooks: readonly PostToolUse[]): HookFactory {
   return () => ({
     name: "post-tool-use",
@@ -77,11 +84,9 @@ export function fromPostToolUse(...hooks: readonly PostToolUse[]): HookFactory {
         try {
           result = (await hook({ call, tool, signal, run, result })) ?? result;
         } catch (error) {
-          if (endsTheRun(error)) throw error;
-          reportFailure(run, {
-            ...{ what: "hook", error, hook: "post-tool-use", tool: call.name, call_id: call.id },
-          });
-          yield warning("hook_failed", `A hook after \`${call.name}\` failed: ${messageOf(error)}`);
+          if (hasCode(error, "run_aborted") || hasCode(error, "lease_lost")) throw error;
+          const message = `A hook after \`${call.name}\` failed: ${error instanceof Error ? error.message : error}`;
+          yield { event: "warning", data: { code: "hook_failed", message } };
         }
       }
       return result;

@@ -2,11 +2,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
-import type { ModelRequest } from "../../../src/core/model.ts";
-import { defineTool } from "../../../src/core/tool.ts";
 import {
-  type AgentOptions,
   compaction,
   fileSessions,
   fromPostGeneration,
@@ -14,9 +10,13 @@ import {
   injectContext,
   sessionHooks,
   usageLogger,
-} from "../../../src/library/index.ts";
+} from "../../../examples/adapters/index.ts";
+import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
+import type { ModelRequest } from "../../../src/core/model.ts";
+import { defineTool } from "../../../src/core/tool.ts";
+import type { AgentOptions } from "../../../src/library/index.ts";
+import { agentWith, collect, runtimeWith } from "../../support/library.ts";
 import { temporaryFolder } from "../../support/server.ts";
-import { agentWith, collect, runtimeWith } from "../local.ts";
 
 const texts = (messages: readonly Message[] = []) => messages.map(({ content }) => textOf(content));
 

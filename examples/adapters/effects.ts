@@ -1,21 +1,18 @@
-// Effects: functions that run before and after each model call, over the conversation as the model is shown it.
+// Effects: functions that run before and after each model call and may change what the model is shown.
 
-import type { Message } from "../../core/message.ts";
-import type { Model } from "../../core/model.ts";
-import type { Run } from "../../core/tool.ts";
-import type { HookFactory } from "../own-hooks.ts";
+import type { HookFactory, Message, Model, Run } from "../../src/index.ts";
 import { createView } from "./view.ts";
 
-/** What the model is shown; the thread does not change with it. */
+/** What the model is shown. Changing it does not change the thread. */
 export interface Chat {
   readonly messages: readonly Message[];
-  /** Adds to the end, for this model call and all later ones; after a model call, for the next one. */
+  /** Adds to the end, from this model call on; after a model call, from the next one on. */
   append(...messages: readonly Message[]): void;
   replace(messages: readonly Message[]): void;
 }
 
 export interface IterationContext {
-  /** Before the model is asked; or after its reply, before the tools that it calls. */
+  /** Before the model call; or after its reply and before its tool calls. */
   readonly phase: "before_complete" | "after_complete";
   /** From 0. */
   readonly iteration: number;
@@ -29,15 +26,15 @@ type Eval = (context: IterationContext) => void | Promise<void>;
 
 export type Effect =
   | Eval
-  /** `reset` is called when a run begins. An effect that several runs share at once should keep nothing. */
+  /** `reset` is called when a run starts. Concurrent runs share the effect, so it should keep no state of a run. */
   | { readonly eval: Eval; reset?(): void };
 
-/** In order, in both phases. What one throws fails the run. */
+/** Runs in order, in both phases. A thrown error fails the run. */
 export function fromEffect(...effects: readonly Effect[]): HookFactory {
   return ({ agent }) => {
     const view = createView();
     let iteration = -1;
-    /** What was added after a model call. */
+    /** Added after a model call, for the next one. */
     let later: Message[] = [];
 
     return {
