@@ -6,8 +6,8 @@ import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-pro
 import { pino } from "pino";
 import { stringify } from "yaml";
 import packageJson from "../package.json" with { type: "json" };
-import { AuthConfig } from "../src/core/auth-config.ts";
 import { OwnRuleSpec } from "../src/hooks/permissions/rule.ts";
+import { AuthConfig } from "../src/http/auth/config.ts";
 import { accessOf } from "../src/http/auth/scopes.ts";
 import { createServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";

@@ -8,31 +8,31 @@ import { BackendOptions } from "./backends/index.ts";
 import { createBackendPool, type ProcessBackends } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
-import { authProblems } from "./core/auth-config.ts";
 import { AppError } from "./core/errors.ts";
 import type { HookDefinition } from "./core/hook.ts";
-import { isForAgent } from "./core/http-tools.ts";
 import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
-import { createQuotas } from "./core/quotas.ts";
-import type { Stores } from "./core/stores.ts";
 import type { Tool } from "./core/tool.ts";
 import { hooks } from "./hooks/index.ts";
 import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
+import { authProblems } from "./http/auth/config.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { hostList } from "./lib/host-list.ts";
 import { createPublicFetch, isRefused } from "./lib/public-fetch.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createModel, missingKey } from "./models/index.ts";
+import { createQuotas } from "./quotas/index.ts";
 import { logRecorder } from "./runs/log-recorder.ts";
 import { RunManager } from "./runs/manager.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
+import type { AllStores } from "./stores/all-stores.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
 import { DEFAULTS } from "./stores/options.ts";
 import { createRedisStores, openRedisApiKeys } from "./stores/redis/on-demand.ts";
 import { openSqliteApiKeys } from "./stores/sqlite/api-keys.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
 import { createHttpTools } from "./tools/http/index.ts";
+import { isForAgent } from "./tools/http/registration.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
 import { nativeTools } from "./tools/native/index.ts";
@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const server = await createServer(
       {
         ...{ stores, runs, backends, agents, quotas, version: packageJson.version },
+        httpTools: stores.httpTools,
         permissionRule: OwnRuleSpec,
         isRefusedTool: refusedTools(config),
         access: {
@@ -142,7 +143,7 @@ interface Reloaded {
   readonly agents: AgentRegistry;
   readonly mcp: McpServers;
   readonly backends: ProcessBackends;
-  readonly stores: Stores;
+  readonly stores: AllStores;
   readonly logger: FastifyBaseLogger;
 }
 
@@ -201,7 +202,10 @@ function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boole
 }
 
 /** The tools that tenants have registered, as they are when a run begins. */
-function tenantTools({ public_url, http_tools }: ServerConfig, { httpTools, deferredCalls: store }: Stores) {
+function tenantTools(
+  { public_url, http_tools }: ServerConfig,
+  { httpTools, deferredCalls: store }: AllStores,
+) {
   const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
   const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
   const services = { fetch, ...(public_url === undefined ? {} : { deferral: { store, urlOf } }) };
@@ -214,7 +218,11 @@ function tenantTools({ public_url, http_tools }: ServerConfig, { httpTools, defe
   };
 }
 
-function openBackends(config: ServerConfig, { sandboxes, bus, shared }: Stores, logger: FastifyBaseLogger) {
+function openBackends(
+  config: ServerConfig,
+  { sandboxes, bus, shared }: AllStores,
+  logger: FastifyBaseLogger,
+) {
   const { allow_local, docker } = config.backends;
   return createBackendPool({
     ...{ dataDir: config.data_dir, allowSeveralUsers: allow_local, sandboxes, logger },
@@ -234,7 +242,7 @@ function threadTtl({ store, retention }: ServerConfig): number {
 }
 
 /** The caller closes them. */
-export async function openStores(config: ServerConfig): Promise<Stores> {
+export async function openStores(config: ServerConfig): Promise<AllStores> {
   const { store, data_dir, redis, limits, retention } = config;
   const all = {
     threadTtlMs: threadTtl(config),

@@ -2,7 +2,6 @@
 
 export { type ConsoleOptions, runAtConsole } from "./cli/console.ts";
 export type { Backend, BackendPool } from "./core/backend.ts";
-export { clientTool } from "./core/client-tools.ts";
 export { AppError, abortRun, type ErrorCode, type ErrorInfo, hasCode, RunLimit } from "./core/errors.ts";
 export { StreamEvent } from "./core/event.ts";
 export { checkGrammar } from "./core/grammar.ts";
@@ -15,8 +14,6 @@ export * from "./core/messages.ts";
 export type { Model, ModelReply, ModelRequest, SystemBlock } from "./core/model.ts";
 export type { AgentInternals, AgentLoop } from "./core/own-loop.ts";
 export { type Phase, phaseOf, trackPhase } from "./core/phase.ts";
-export { QuotaConfig } from "./core/quota-config.ts";
-export { createQuotas } from "./core/quotas.ts";
 export type { ClientTool } from "./core/records.ts";
 export {
   append,
@@ -28,7 +25,6 @@ export {
   setState,
 } from "./core/run.ts";
 export type { Agent } from "./core/runnable-agent.ts";
-export type { Stores } from "./core/stores.ts";
 export { drain, type Stream } from "./core/stream.ts";
 export { defineTool, done, failed, interrupted, type Run, type Tool, type ToolResult } from "./core/tool.ts";
 export type { RunTrace, Span, TraceRecorder } from "./core/trace.ts";
@@ -38,6 +34,10 @@ export { loadRules, saveRules } from "./hooks/permissions/rules-file.ts";
 export * from "./library/index.ts";
 export { createModel } from "./models/index.ts";
 export { type Script, scriptedModel, type Turn } from "./models/scripted.ts";
+export { QuotaConfig } from "./quotas/config.ts";
+export { createQuotas } from "./quotas/index.ts";
+export type { AllStores as Stores } from "./stores/all-stores.ts";
 export { createMemoryStores } from "./stores/memory/index.ts";
 export { createRedisStores } from "./stores/redis/on-demand.ts";
 export { createSqliteStores } from "./stores/sqlite/index.ts";
+export { clientTool } from "./tools/client.ts";

@@ -12,11 +12,11 @@ import { exportThreads } from "./cli/threads/export.ts";
 import { importThreads } from "./cli/threads/import.ts";
 import { remoteThreads } from "./cli/threads/remote.ts";
 import { loadServerConfig } from "./config/load.ts";
-import type { ApiKeyStore } from "./core/api-keys.ts";
-import type { AuthConfig } from "./core/auth-config.ts";
 import { AppError, messageOf } from "./core/errors.ts";
 import type { Owner } from "./core/ids.ts";
 import type { ThreadStore } from "./core/stores.ts";
+import type { ApiKeyStore } from "./http/auth/api-keys.ts";
+import type { AuthConfig } from "./http/auth/config.ts";
 
 const USAGE = `skein ${packageJson.version}: an agent server
 

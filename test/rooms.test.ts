@@ -10,14 +10,36 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   core: ["lib"],
   ...Object.fromEntries(
-    ["hooks", "tools", "models", "backends", "stores", "agents", "config"].map((room) => [
-      room,
-      ["core", "lib"],
-    ]),
+    ["hooks", "tools", "models", "backends", "agents", "quotas"].map((room) => [room, ["core", "lib"]]),
   ),
-  runs: ["agents", "core", "lib"],
-  http: ["runs", "agents", "core", "lib"],
-  library: ["runs", "agents", "hooks", "tools", "models", "backends", "stores", "config", "core", "lib"],
+  // The settings of a room are described there.
+  config: ["http/auth/config.ts", "quotas/config.ts", "core", "lib"],
+  // The ports that other rooms have for what they store.
+  stores: [
+    ...["backends/ledger.ts", "http/auth/api-keys.ts", "http/auth/principal.ts", "quotas/store.ts"],
+    ...["tools/http/registration.ts", "core", "lib"],
+  ],
+  runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
+  // What tenants register and people decide over HTTP.
+  http: [
+    ...["hooks/permissions/remembered.ts", "tools/http/registration.ts"],
+    ...["runs", "agents", "quotas", "core", "lib"],
+  ],
+  library: [
+    ...[
+      "runs",
+      "agents",
+      "hooks",
+      "tools",
+      "models",
+      "backends",
+      "stores",
+      "config",
+      "quotas",
+      "core",
+      "lib",
+    ],
+  ],
   client: ["core/event.ts", "core/interrupt.ts", "core/message.ts", "core/phase.ts", "core/records.ts"],
 };
 const HOMES: Readonly<Record<string, string>> = {

@@ -4,11 +4,10 @@ import { LRUCache } from "lru-cache";
 import type { AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
 import { warning } from "../core/event.ts";
-import type { Hook, HookDefinition } from "../core/hook.ts";
+import type { Hook, HookDefinition, ModelCallQuotas } from "../core/hook.ts";
 import type { InterruptPolicy } from "../core/interrupt.ts";
 import type { ItemStore } from "../core/items.ts";
 import type { Model } from "../core/model.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
@@ -22,7 +21,7 @@ import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
 export interface BuildOptions {
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
-  readonly quotas?: Quotas;
+  readonly quotas?: ModelCallQuotas;
   readonly items?: ItemStore;
   readonly subagents?: Subagents;
   /** Those of the tenant, for `tools:` to choose from as well. */

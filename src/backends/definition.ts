@@ -3,8 +3,8 @@
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../core/backend.ts";
 import type { Owner } from "../core/ids.ts";
-import type { SandboxCaps, SandboxLedger } from "../core/sandboxes.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { SandboxCaps, SandboxLedger } from "./ledger.ts";
 
 /** Options that every type has. */
 export const commonOptions = {

@@ -1,8 +1,8 @@
 // `skein keys`: makes, lists and revokes API keys. What a server checks while this runs is the same store.
 
 import { z } from "zod";
-import { ApiKey, type ApiKeyStore, issueApiKey, readApiKey } from "../core/api-keys.ts";
 import { AppError } from "../core/errors.ts";
+import { ApiKey, type ApiKeyStore, issueApiKey, readApiKey } from "../http/auth/api-keys.ts";
 import { check, sentence } from "../lib/check.ts";
 import { given } from "../lib/given.ts";
 

@@ -1,7 +1,7 @@
 // The environment variables that override config/server.yaml. A variable that is empty counts as not set.
 
 import { z } from "zod";
-import { type AuthConfig, AuthScheme, JwtAlgorithm, JwtConfig, TicketSecret } from "../core/auth-config.ts";
+import { type AuthConfig, AuthScheme, JwtAlgorithm, JwtConfig, TicketSecret } from "../http/auth/config.ts";
 import { Network } from "../lib/addresses.ts";
 import { check, sentence } from "../lib/check.ts";
 import { given } from "../lib/given.ts";

@@ -1,8 +1,8 @@
 // The server's settings out of the environment and the file that it names, checked as a whole.
 
 import { z } from "zod";
-import { authProblems } from "../core/auth-config.ts";
 import { AppError } from "../core/errors.ts";
+import { authProblems } from "../http/auth/config.ts";
 import type { Variables } from "../lib/interpolate.ts";
 import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml-document.ts";

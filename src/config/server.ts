@@ -2,12 +2,12 @@
 // has a default that works on a laptop. Durations are written like "10s" and held in milliseconds.
 
 import { z } from "zod";
-import { AuthConfig } from "../core/auth-config.ts";
-import { QuotaConfig } from "../core/quota-config.ts";
+import { AuthConfig } from "../http/auth/config.ts";
 import { Duration } from "../lib/duration.ts";
 import { hostList } from "../lib/host-list.ts";
 import { Origin } from "../lib/origin.ts";
 import { WEBHOOK_SECRET } from "../lib/webhook-signature.ts";
+import { QuotaConfig } from "../quotas/config.ts";
 
 const MIB = 1024 * 1024;
 const count = z.int().min(1);

@@ -3,10 +3,9 @@
 
 import { firstChars, lastChars } from "../lib/cut.ts";
 import type { DeferredCall } from "./deferred-calls.ts";
-import { replyResult } from "./http-tool-reply.ts";
 import { type Message, textOf, type UserMessage, userMessage } from "./message.ts";
 import { unanswered } from "./messages.ts";
-import { type DoneResult, failed } from "./tool.ts";
+import { type DoneResult, done, failed } from "./tool.ts";
 
 /** Of a text. No hook sees these results, so they are bounded here. */
 const MAX_CHARS = 80_000;
@@ -48,4 +47,26 @@ const lateMessageId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(
 export function nextStep(call: DeferredCall, messages: readonly Message[]): "resume" | "tell" | "forget" {
   if (call.state === "late") return messages.some(({ id }) => id === lateMessageId(call)) ? "forget" : "tell";
   return unanswered(messages).some(({ id }) => id === call.call_id) ? "resume" : "forget";
+}
+
+/** What a tool's server answers, `{result}` or `{error}`, as a result; undefined when it is neither. Other than text becomes JSON. */
+export function replyResult(reply: unknown): DoneResult | undefined {
+  if (typeof reply !== "object" || reply === null || Array.isArray(reply)) return undefined;
+  const result: unknown = Object.hasOwn(reply, "result") ? Reflect.get(reply, "result") : undefined;
+  const error: unknown = Object.hasOwn(reply, "error") ? Reflect.get(reply, "error") : undefined;
+  // An error that says nothing is how some languages write that there is none.
+  const isFailure = error !== undefined && error !== null && error !== "" && error !== false;
+  if (!isFailure && result === undefined) return undefined;
+  const output = result === undefined ? "" : replyText(result);
+  return isFailure ? failed(replyText(error), output) : done(output);
+}
+
+/** A value as the model reads it. */
+export function replyText(value: unknown): string {
+  if (typeof value === "string") return value;
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    return "(nested too deeply to be shown)";
+  }
 }

@@ -3,10 +3,11 @@
 import { z } from "zod";
 import type { AgentDefinition, ModelSpec } from "./agent.ts";
 import type { Backend } from "./backend.ts";
+import type { AppError } from "./errors.ts";
+import type { Owner } from "./ids.ts";
 import type { ItemStore } from "./items.ts";
-import type { AssistantMessage, Message, ToolCall } from "./message.ts";
+import type { AssistantMessage, Message, ToolCall, Usage } from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
-import type { Quotas } from "./quotas.ts";
 import type { Outcome } from "./run.ts";
 import type { Eventually, Stream } from "./stream.ts";
 import type { Subagents } from "./subagents.ts";
@@ -54,12 +55,31 @@ export interface Hook {
   afterAgent?(outcome: Outcome, run: Run): void | Promise<void>;
 }
 
+/** What a model call used, or will use at most. */
+export interface MeteredCall {
+  readonly model: string;
+  readonly usage: Usage;
+}
+
+export type Reservation =
+  /** `soft` warns that most of a budget is used up. */
+  | { readonly isGranted: true; readonly id: string; readonly soft?: string }
+  /** `isSpent`: nothing is left until the period ends. Otherwise other calls have reserved what is left. */
+  | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
+
+/** The budgets of a run's owner. Both methods throw `unavailable` when the store cannot be reached. */
+export interface ModelCallQuotas {
+  reserve(owner: Owner, call: MeteredCall): Promise<Reservation>;
+  /** Ends a reservation and counts what the call used; without `call`, it used nothing. */
+  settle(owner: Owner, id: string, call?: MeteredCall & { readonly agent: string }): Promise<void>;
+}
+
 /** What a hook may be built from. */
 export interface HookServices {
   readonly agent: AgentDefinition;
   readonly backend?: Backend;
   readonly recorder?: TraceRecorder;
-  readonly quotas?: Quotas;
+  readonly quotas?: ModelCallQuotas;
   readonly items?: ItemStore;
   readonly subagents?: Subagents;
   /** A model other than the agent's own. Throws an `AppError` for a spec that no provider takes. */

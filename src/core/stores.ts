@@ -5,13 +5,10 @@ import type { z } from "zod";
 import type { EventBus } from "./bus.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
 import type { EventName, StreamEvent } from "./event.ts";
-import type { HttpToolStore } from "./http-tools.ts";
 import type { Owner } from "./ids.ts";
 import type { ItemStore } from "./items.ts";
 import type { Message, UserMessage } from "./message.ts";
-import type { QuotaStore } from "./quota-store.ts";
 import type { Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
-import type { SandboxLedger } from "./sandboxes.ts";
 
 /** The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is old. */
 export interface Lease {
@@ -221,16 +218,13 @@ export interface EventLog {
   ): AsyncGenerator<readonly LogEntry[], void, void>;
 }
 
-/** All that lasts, opened and closed together. */
+/** What runs and their viewers need of a store. The stores room adds what other rooms keep there. */
 export interface Stores {
   readonly threads: ThreadStore;
   readonly runs: RunStore;
   readonly events: EventLog;
-  readonly sandboxes: SandboxLedger;
-  readonly httpTools: HttpToolStore;
   readonly deferredCalls: DeferredCallStore;
   readonly items: ItemStore;
-  readonly quotas: QuotaStore;
   readonly bus: EventBus;
   /** Whether runs can go on after this process, in it or in another one. */
   readonly isDurable: boolean;

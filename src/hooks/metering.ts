@@ -7,12 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
-import { defineHook } from "../core/hook.ts";
+import { defineHook, type ModelCallQuotas } from "../core/hook.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
 import { estimateTokens } from "../core/messages.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
-import { tokensOf } from "../core/quota-store.ts";
-import type { Quotas } from "../core/quotas.ts";
 import { tap } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateRequest } from "./summarization/tokens.ts";
@@ -64,7 +62,7 @@ export const metering = defineHook({
 });
 
 /** Waits while others have reserved what is left. Throws a `RunLimit` when nothing is left. */
-async function* admitted(request: ModelRequest, run: Run, quotas: Quotas) {
+async function* admitted(request: ModelRequest, run: Run, quotas: ModelCallQuotas) {
   const { model, signal } = request;
   const usage = {
     ...NO_USAGE,
@@ -85,7 +83,8 @@ async function* admitted(request: ModelRequest, run: Run, quotas: Quotas) {
 
 /** As the provider counted; some count nothing. */
 function usageOf({ message }: Completion, request: ModelRequest): Usage {
-  if (message.usage && tokensOf(message.usage) > 0) return message.usage;
+  const { usage } = message;
+  if (usage && usage.input_tokens + usage.output_tokens > 0) return usage;
   return {
     ...NO_USAGE,
     input_tokens: estimateRequest(request),

@@ -1,9 +1,9 @@
 // The quotas of whoever sends a request: how many requests a minute, and how many event streams at once.
 
 import type { FastifyInstance, FastifyReply } from "fastify";
-import { keep } from "../core/kept.ts";
-import type { Quotas } from "../core/quotas.ts";
 import { randomId } from "../lib/random-id.ts";
+import { keep } from "../quotas/holds.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { ownerOf } from "./auth/guard.ts";
 import { accessOf } from "./auth/scopes.ts";
 

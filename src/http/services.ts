@@ -4,18 +4,20 @@ import type { z } from "zod";
 import type { Misfit } from "../agents/overrides.ts";
 import type { AgentInfo } from "../agents/registry.ts";
 import type { AgentDefinition } from "../core/agent.ts";
-import type { ApiKeyStore } from "../core/api-keys.ts";
-import type { AuthConfig } from "../core/auth-config.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { UserMay } from "../core/hook.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { Stores } from "../core/stores.ts";
+import type { Quotas } from "../quotas/index.ts";
 import type { RunManager } from "../runs/manager.ts";
 import type { AgentSource } from "../runs/services.ts";
+import type { HttpToolStore } from "../tools/http/registration.ts";
+import type { ApiKeyStore } from "./auth/api-keys.ts";
+import type { AuthConfig } from "./auth/config.ts";
 import type { StreamLimits, Streams } from "./streams.ts";
 
 export interface HttpServices {
   readonly stores: Stores;
+  readonly httpTools: HttpToolStore;
   readonly runs: RunManager;
   readonly quotas: Quotas;
   readonly backends: BackendPool;

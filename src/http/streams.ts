@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
-import type { Quotas } from "../core/quotas.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { holdStream } from "./quotas.ts";
 import { type Frames, type StreamOptions, sendFrames } from "./sse.ts";
 

@@ -2,8 +2,8 @@
 
 import { createBackendPool } from "../backends/pool.ts";
 import type { BackendPool } from "../core/backend.ts";
-import type { Stores } from "../core/stores.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { AllStores } from "../stores/all-stores.ts";
 
 export const TO_CONSOLE: Logger = {
   info() {},
@@ -18,7 +18,7 @@ export function openPool({
   logger,
 }: {
   dir: string;
-  stores: Stores;
+  stores: AllStores;
   logger: Logger;
 }): BackendPool {
   return createBackendPool({

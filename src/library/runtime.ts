@@ -4,13 +4,13 @@ import { LRUCache } from "lru-cache";
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
-import type { Stores } from "../core/stores.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { RunManager } from "../runs/manager.ts";
+import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { withOwnBackends } from "./backends.ts";
 import { openPool, TO_CONSOLE } from "./defaults.ts";
@@ -25,7 +25,7 @@ export interface RuntimeOptions {
   /** With their subagents; `spawn` adds others. */
   readonly agents?: readonly LocalAgent[];
   /** Whoever made them closes them. Default: in memory, gone with the runtime. */
-  readonly stores?: Stores;
+  readonly stores?: AllStores;
   /** Whoever made it closes it. Default: those that agents describe, made on first use below `data_dir`. */
   readonly backends?: BackendPool;
   /** Default: `./data`. */
@@ -161,7 +161,7 @@ function assertId(thread: string): void {
   if (issue) throw new AppError("invalid_request", `thread: ${issue.message}`);
 }
 
-async function createThread({ threads }: Stores, owner: Owner, id: string): Promise<void> {
+async function createThread({ threads }: AllStores, owner: Owner, id: string): Promise<void> {
   await threads.create(owner, { id, metadata: {} }).catch((error: unknown) => {
     if (!hasCode(error, "already_exists")) throw error;
   });

@@ -1,9 +1,9 @@
 // Whether one more run may be started, as far as quotas go. From then on it counts, until it has ended.
 
 import type { Owner } from "../core/ids.ts";
-import { admitted, holdThread } from "../core/kept.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { NewRun, StartResult, ThreadStore } from "../core/stores.ts";
+import { admitted, holdThread } from "../quotas/holds.ts";
+import type { Quotas } from "../quotas/index.ts";
 
 /** Throws `limit_exceeded`, and what `start` throws. A run that is not made does not count. */
 export async function admit<R extends StartResult>(

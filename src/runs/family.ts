@@ -2,10 +2,10 @@
 
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { Thread } from "../core/records.ts";
 import type { ThreadStore } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
+import type { Quotas } from "../quotas/index.ts";
 
 const PAGE = 100;
 

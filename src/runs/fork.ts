@@ -3,12 +3,12 @@
 
 import { AppError } from "../core/errors.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
-import { admitted } from "../core/kept.ts";
 import type { Message } from "../core/message.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { Thread } from "../core/records.ts";
 import type { ThreadStore } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
+import { admitted } from "../quotas/holds.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { notFound } from "./manager.ts";
 
 /** The values of a thread's state that go along. */

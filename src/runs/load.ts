@@ -2,7 +2,6 @@
 
 import { keptOverrides } from "../agents/kept-overrides.ts";
 import type { AgentDefinition } from "../core/agent.ts";
-import { clientTool, createClientTools } from "../core/client-tools.ts";
 import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { openInterrupts } from "../core/interrupts.ts";
@@ -16,6 +15,7 @@ import type { Tool } from "../core/tool.ts";
 import { runTrace } from "../core/trace.ts";
 import { fitted } from "../lib/fitted.ts";
 import { given } from "../lib/given.ts";
+import { clientTool, createClientTools } from "../tools/client.ts";
 import { EXPIRY } from "./asked.ts";
 import type { Leftovers } from "./leftovers.ts";
 import { optionsOf, type RunOptions } from "./options.ts";

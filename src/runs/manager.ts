@@ -4,11 +4,11 @@
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
-import type { Quotas } from "../core/quotas.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, LogEntry, Page, StopMode, Stores } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { announceEnd } from "./announce.ts";
 import { Executor, type ExecutorOptions } from "./executor.ts";
 import { type Following, follow, type Place } from "./following.ts";

@@ -6,7 +6,6 @@ import type { AppError } from "../core/errors.ts";
 import type { HookServices } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { RunRecord } from "../core/records.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { Stores } from "../core/stores.ts";
@@ -14,6 +13,7 @@ import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { Quotas } from "../quotas/index.ts";
 
 /** Where runs find their agents. */
 export interface AgentSource {

@@ -1,15 +1,15 @@
 // Accepting runs: new ones, those that go on with an interrupted one, and those that give one up.
 
-import { createClientTools } from "../core/client-tools.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
 import type { ModelSettings } from "../core/model.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
 import type { NewRun, StartResult, Stores, WhenBusy } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
+import type { Quotas } from "../quotas/index.ts";
+import { createClientTools } from "../tools/client.ts";
 import { admit } from "./admission.ts";
 import type { Executor } from "./executor.ts";
 import { checkReplaced } from "./replacing.ts";

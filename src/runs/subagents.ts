@@ -5,12 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
-import { admitted } from "../core/kept.ts";
-import type { Quotas } from "../core/quotas.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { EventLog, RunKey, StopMode, Stores } from "../core/stores.ts";
 import type { AgentSummary, NewChild, Subagents } from "../core/subagents.ts";
 import { given } from "../lib/given.ts";
+import { admitted } from "../quotas/holds.ts";
+import type { Quotas } from "../quotas/index.ts";
 import type { AgentSource } from "./services.ts";
 import type { Starts } from "./starts.ts";
 

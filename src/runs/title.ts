@@ -8,7 +8,6 @@ import type { Owner } from "../core/ids.ts";
 import { OPEN_ENDED } from "../core/interrupts.ts";
 import { type Message, textOf, userMessage } from "../core/message.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
-import type { Quotas } from "../core/quotas.ts";
 import type { Thread } from "../core/records.ts";
 import { type LiveRun, unrecordedRun } from "../core/run.ts";
 import type { Agent } from "../core/runnable-agent.ts";
@@ -17,6 +16,7 @@ import type { Stores } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { firstChars } from "../lib/cut.ts";
 import { tagged } from "../lib/tagged.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { notFound } from "./manager.ts";
 import type { AgentSource } from "./services.ts";
 

@@ -1,7 +1,7 @@
 // The refusal of one HTTP tool more than a tenant may have, in the words of every store.
 
 import { AppError } from "../core/errors.ts";
-import { MAX_HTTP_TOOLS } from "../core/http-tools.ts";
+import { MAX_HTTP_TOOLS } from "../tools/http/registration.ts";
 
 export function tooManyHttpTools(): AppError {
   return new AppError(

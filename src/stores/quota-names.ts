@@ -1,7 +1,7 @@
 // Under which name tenants and users are counted. JSON escapes whatever could make two of them look alike.
 
 import type { Owner } from "../core/ids.ts";
-import type { PerLevel } from "../core/quota-store.ts";
+import type { PerLevel } from "../quotas/store.ts";
 
 export function namesOf({ tenant, user }: Owner): PerLevel<string> {
   return { tenant: JSON.stringify([tenant]), user: JSON.stringify([tenant, user]) };

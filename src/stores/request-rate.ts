@@ -1,7 +1,7 @@
 // How many requests a minute, of one process: for the stores that only one process has.
 
 import type { Owner } from "../core/ids.ts";
-import { LEVELS, type QuotaStore } from "../core/quota-store.ts";
+import { LEVELS, type QuotaStore } from "../quotas/store.ts";
 import { namesOf } from "./quota-names.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 // The ledger of sandboxes over a table that one process has for itself: what its words mean, the same in memory
 // and in a file.
 
-import type { Sandbox, SandboxKeep, SandboxLedger, SandboxRecord, SandboxState } from "../core/sandboxes.ts";
+import type { Sandbox, SandboxKeep, SandboxLedger, SandboxRecord, SandboxState } from "../backends/ledger.ts";
 import { randomId } from "../lib/random-id.ts";
 
 /** How long a process may take to end a sandbox before others believe it dead, in ms. */

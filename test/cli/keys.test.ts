@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createKey, listKeys, revokeKey } from "../../src/cli/keys.ts";
-import { readApiKey } from "../../src/core/api-keys.ts";
+import { readApiKey } from "../../src/http/auth/api-keys.ts";
 import { memoryApiKeys } from "../../src/stores/memory/api-keys.ts";
 
 const MANY = 2_500;

@@ -1,7 +1,7 @@
 // What a store of API keys promises to those who check, list and revoke them.
 
 import { describe, expect, test } from "vitest";
-import { type ApiKeyStore, issueApiKey, type NewApiKey, readApiKey } from "../../src/core/api-keys.ts";
+import { type ApiKeyStore, issueApiKey, type NewApiKey, readApiKey } from "../../src/http/auth/api-keys.ts";
 import { NEIGHBOURS } from "../stores/fixture.ts";
 
 const START = Date.parse("2026-11-21T10:00:00.000Z");

@@ -1,8 +1,9 @@
 // Every call that there is to the stores, but for the readiness probe and the bus.
 
-import type { HttpTool } from "../../src/core/http-tools.ts";
 import { userMessage } from "../../src/core/message.ts";
-import type { Lease, Stores } from "../../src/core/stores.ts";
+import type { Lease } from "../../src/core/stores.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
+import type { HttpTool } from "../../src/tools/http/registration.ts";
 import { ADA, newRun, note } from "../stores/fixture.ts";
 
 const NEVER = new AbortController().signal;
@@ -13,7 +14,7 @@ const WEATHER: HttpTool = {
 };
 
 /** `lease` is that of a run on thread `t`. */
-export function everyCall(stores: Stores, lease: Lease): readonly (() => Promise<unknown>)[] {
+export function everyCall(stores: AllStores, lease: Lease): readonly (() => Promise<unknown>)[] {
   const { threads, runs, events, sandboxes, httpTools, deferredCalls, items, quotas } = stores;
   const box = { id: "sb", owner: ADA, name: "b", keep: { running: 1, container: 1, files: 1 } };
   const record = { ...box, state: "running", used_at: 0, revision: "" } as const;

@@ -1,7 +1,7 @@
 // What every store of HTTP tools promises.
 
 import { describe, expect, test } from "vitest";
-import type { HttpTool, HttpToolStore } from "../../src/core/http-tools.ts";
+import type { HttpTool, HttpToolStore } from "../../src/tools/http/registration.ts";
 import { inWorld, type Open } from "../stores/fixture.ts";
 
 const tool = (name: string, more: Partial<HttpTool> = {}): HttpTool => ({

@@ -1,7 +1,7 @@
 // What a store of quotas promises of reservations: budgets hold, whoever asks at once and whoever dies.
 
 import { describe, expect, test } from "vitest";
-import type { Budget, QuotaStore } from "../../src/core/quota-store.ts";
+import type { Budget, QuotaStore } from "../../src/quotas/store.ts";
 import { ADA, BOB } from "../stores/fixture.ts";
 import {
   amounts,

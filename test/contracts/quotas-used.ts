@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { MAX_ROWS, OTHER, USAGE_DAYS } from "../../src/core/quota-store.ts";
+import { MAX_ROWS, OTHER, USAGE_DAYS } from "../../src/quotas/store.ts";
 import { ADA, BOB } from "../stores/fixture.ts";
 import {
   amounts,

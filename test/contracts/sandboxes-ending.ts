@@ -1,7 +1,7 @@
 // What the ledger of sandboxes promises of those that are ended: each by one process, and none that is in use.
 
 import { describe, expect, test } from "vitest";
-import type { SandboxLedger, SandboxRecord } from "../../src/core/sandboxes.ts";
+import type { SandboxLedger, SandboxRecord } from "../../src/backends/ledger.ts";
 import type { Open } from "../stores/fixture.ts";
 import {
   begin,

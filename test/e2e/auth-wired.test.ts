@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { EventSource } from "undici";
 import { expect, test } from "vitest";
-import { issueApiKey } from "../../src/core/api-keys.ts";
+import { issueApiKey } from "../../src/http/auth/api-keys.ts";
 import { openSqliteApiKeys } from "../../src/stores/sqlite/api-keys.ts";
 import { names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";

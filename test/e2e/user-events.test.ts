@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { AuthConfig } from "../../src/core/auth-config.ts";
 import { UserEvent } from "../../src/core/bus.ts";
-import { QuotaConfig } from "../../src/core/quota-config.ts";
-import { createQuotas } from "../../src/core/quotas.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { OwnRuleSpec } from "../../src/hooks/permissions/rule.ts";
+import { AuthConfig } from "../../src/http/auth/config.ts";
 import { createServer } from "../../src/http/server.ts";
+import { QuotaConfig } from "../../src/quotas/config.ts";
+import { createQuotas } from "../../src/quotas/index.ts";
 import { RunManager } from "../../src/runs/manager.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
@@ -186,6 +186,7 @@ async function bareServer() {
   const server = await createServer(
     {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
+      httpTools: stores.httpTools,
       permissionRule: OwnRuleSpec,
       isRefusedTool: async () => false,
     },

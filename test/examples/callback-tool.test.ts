@@ -2,11 +2,10 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { callbackServer } from "../../examples/callback-tool/server.ts";
-import { newHttpTool } from "../../src/core/http-tool-registration.ts";
-import { HttpToolRegistration } from "../../src/core/http-tools.ts";
 import { hostList } from "../../src/lib/host-list.ts";
 import { createPublicFetch } from "../../src/lib/public-fetch.ts";
 import { createHttpTools } from "../../src/tools/http/index.ts";
+import { HttpToolRegistration, newHttpTool } from "../../src/tools/http/registration.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 

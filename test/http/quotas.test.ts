@@ -3,15 +3,15 @@ import type { AddressInfo } from "node:net";
 import fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import type { z } from "zod";
-import type { Principal } from "../../src/core/principal.ts";
-import { QuotaConfig } from "../../src/core/quota-config.ts";
-import { createQuotas } from "../../src/core/quotas.ts";
 import { guard } from "../../src/http/auth/guard.ts";
+import type { Principal } from "../../src/http/auth/principal.ts";
 import { createTickets } from "../../src/http/auth/tickets.ts";
 import { sendProblem } from "../../src/http/errors.ts";
 import { holdStream, limitRequests } from "../../src/http/quotas.ts";
 import { usageRoutes } from "../../src/http/routes/usage.ts";
 import { withZod } from "../../src/http/validation.ts";
+import { QuotaConfig } from "../../src/quotas/config.ts";
+import { createQuotas } from "../../src/quotas/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
 
 /** A server with `GET /usage`, a public `GET /health`, and an endless stream at `GET /events`. */

@@ -4,7 +4,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { issueApiKey } from "../../src/core/api-keys.ts";
+import { issueApiKey } from "../../src/http/auth/api-keys.ts";
 import { memoryApiKeys } from "../../src/stores/memory/api-keys.ts";
 import { openSqliteApiKeys } from "../../src/stores/sqlite/api-keys.ts";
 import { apiKeysContract } from "../contracts/api-keys.ts";

@@ -1,6 +1,6 @@
 // What the suites of quotas start from: a store with a clock that tests move, and what is spent.
 
-import type { Amounts, QuotaStore, Spending } from "../../src/core/quota-store.ts";
+import type { Amounts, QuotaStore, Spending } from "../../src/quotas/store.ts";
 
 export const START = Date.parse("2026-11-21T10:00:00.000Z");
 export const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
 // What the suites of the ledger of sandboxes start from.
 
-import type { Sandbox, SandboxCaps, SandboxLedger, SandboxRecord } from "../../src/core/sandboxes.ts";
+import type { Sandbox, SandboxCaps, SandboxLedger, SandboxRecord } from "../../src/backends/ledger.ts";
 import { ADA, inWorld, type Open, type World } from "./fixture.ts";
 
 export const MINUTE = 60_000;

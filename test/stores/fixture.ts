@@ -4,10 +4,11 @@ import type { StreamEvent } from "../../src/core/event.ts";
 import { newRunId, type Owner } from "../../src/core/ids.ts";
 import { NO_USAGE, type UserMessage, userMessage } from "../../src/core/message.ts";
 import type { Claim, LogEntry, NewRun, RunKey, Stores } from "../../src/core/stores.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 
 /** Opens empty stores of their own. */
-export type Open = (options?: StoreOptions) => Promise<Stores>;
+export type Open = (options?: StoreOptions) => Promise<AllStores>;
 
 export const ADA: Owner = { tenant: "acme", user: "ada" };
 export const BOB: Owner = { tenant: "acme", user: "bob" };
@@ -26,7 +27,7 @@ export const NEIGHBOURS: [name: string, owner: Owner, neighbour: Owner][] = [
 ];
 
 export interface World {
-  readonly stores: Stores;
+  readonly stores: AllStores;
   /** Moves the clock of the stores, in ms. */
   advance(ms: number): void;
 }

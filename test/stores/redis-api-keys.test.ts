@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { issueApiKey } from "../../src/core/api-keys.ts";
+import { issueApiKey } from "../../src/http/auth/api-keys.ts";
 import { openRedisApiKeys } from "../../src/stores/redis/api-keys.ts";
 import { apiKeysContract } from "../contracts/api-keys.ts";
 import { needing } from "../support/needing.ts";

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
-import type { Stores } from "../../src/core/stores.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { quotasContract } from "../contracts/quotas.ts";
 import { needing } from "../support/needing.ts";
@@ -16,7 +16,7 @@ const open = (url = emptyDatabase(), now?: () => number) =>
   createRedisStores({ url, ...(now ? { now } : {}) });
 
 const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
-const useAll = async ({ quotas }: Stores) => {
+const useAll = async ({ quotas }: AllStores) => {
   await quotas.take(ADA, { tenant: 10, user: 10 });
   for (const thing of ["runs", "streams", "threads"] as const)
     await quotas.hold(ADA, { thing, id: "1", ms: 60_000 }, { tenant: 1, user: 1 });

@@ -2,7 +2,8 @@
 
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
-import type { Claim, Stores } from "../../src/core/stores.ts";
+import type { Claim } from "../../src/core/stores.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createRedisStores, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { everyCall } from "../contracts/every-call.ts";
 import { needing } from "../support/needing.ts";
@@ -31,7 +32,7 @@ afterAll(async () => {
 });
 
 const unavailable = { code: "unavailable" };
-let stores: Stores;
+let stores: AllStores;
 /** Short, so that what is given up is given up while a test waits. */
 const deadlineMs = 1000;
 const open = async (url = "", more: Partial<RedisStoreOptions> = {}) => {

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../core/errors.ts";
-import type { Sandbox } from "../../core/sandboxes.ts";
+import type { Sandbox } from "../ledger.ts";
 import { retire } from "./retire.ts";
 import type { Host } from "./services.ts";
 

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
-import type { Sandbox } from "../../core/sandboxes.ts";
+import type { Sandbox } from "../ledger.ts";
 import { type ContainerInfo, EngineError } from "./engine-info.ts";
 import { labelsOf, SPEC } from "./identity.ts";
 import type { DockerOptions } from "./options.ts";

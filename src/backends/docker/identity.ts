@@ -2,8 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { Sandbox, SandboxKeep } from "../../core/sandboxes.ts";
 import type { Place } from "../definition.ts";
+import type { Sandbox, SandboxKeep } from "../ledger.ts";
 
 const DEPLOYMENT = "skein.deployment";
 const PLACE = "skein.place";

@@ -1,7 +1,7 @@
 // From a running container to one that can be worked in: a shell that answers, a workspace that can be written.
 
-import type { Sandbox } from "../../core/sandboxes.ts";
 import { randomId } from "../../lib/random-id.ts";
+import type { Sandbox } from "../ledger.ts";
 import type { OpenChannel } from "../shell/channel.ts";
 import { clearStaging } from "../shell/files.ts";
 import { PRELUDE } from "../shell/prelude.ts";

@@ -1,10 +1,10 @@
 // What an operator may say of a Docker backend. Everything has a default but the image.
 
 import { z } from "zod";
-import type { SandboxKeep } from "../../core/sandboxes.ts";
 import { Duration } from "../../lib/duration.ts";
 import { Size } from "../../lib/size.ts";
 import { commonOptions } from "../definition.ts";
+import type { SandboxKeep } from "../ledger.ts";
 
 const MIB = 1024 ** 2;
 /** Pages of a tmpfs count as memory: if they could fill it, nothing could be started any more. */

@@ -1,7 +1,7 @@
 // Making the ledger and the engine agree: whatever carries our deployment's label is in the ledger, so that
 // nothing is there that is never looked at again.
 
-import type { Sandbox, SandboxState } from "../../core/sandboxes.ts";
+import type { Sandbox, SandboxState } from "../ledger.ts";
 import type { ContainerSummary } from "./engine-info.ts";
 import { ERRAND, labelOf, sandboxOf } from "./identity.ts";
 import type { Host } from "./services.ts";

@@ -1,6 +1,6 @@
 // The way down of a sandbox that is not used: stopped, then its container removed, then its files deleted.
 
-import type { SandboxRecord } from "../../core/sandboxes.ts";
+import type { SandboxRecord } from "../ledger.ts";
 import type { Host } from "./services.ts";
 
 /** Takes it one step down. False when it was used meanwhile: then nothing is done. Throws what the engine says. */

@@ -1,7 +1,7 @@
 // What all sandboxes of one engine have in common.
 
-import type { SandboxCaps, SandboxLedger } from "../../core/sandboxes.ts";
 import type { Logger } from "../../lib/logger.ts";
+import type { SandboxCaps, SandboxLedger } from "../ledger.ts";
 import type { Disk } from "./disk.ts";
 import type { Engine } from "./engine.ts";
 import type { Networks } from "./network.ts";

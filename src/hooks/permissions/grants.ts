@@ -4,10 +4,10 @@ import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { ItemStore, Shelf } from "../../core/items.ts";
-import { ruleKey, rulesIn, SESSION_RULES } from "../../core/permission-rules.ts";
 import { setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
+import { ruleKey, rulesIn, SESSION_RULES } from "./remembered.ts";
 import { type Rule, RuleSpec, type Scope } from "./rule.ts";
 
 const MAX_RULES = 200;

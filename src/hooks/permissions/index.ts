@@ -8,13 +8,13 @@ import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from
 import type { Answer } from "../../core/interrupt.ts";
 import { approvalOf, askFor } from "../../core/interrupts.ts";
 import type { ToolCall } from "../../core/message.ts";
-import { SESSION_RULES, sessionRulesShelf, userRulesShelf } from "../../core/permission-rules.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult } from "../../core/tool.ts";
 import type { TraceRecorder } from "../../core/trace.ts";
 import { firstChars } from "../../lib/cut.ts";
 import { addSessionRule, type KeptRules, keptRules, sessionRules } from "./grants.ts";
 import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
+import { SESSION_RULES, sessionRulesShelf, userRulesShelf } from "./remembered.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import { ruleFor } from "./rule-for.ts";
 

@@ -1,7 +1,7 @@
 // Who sends an API key is whom it was made for.
 
-import { type ApiKey, type ApiKeyStore, readApiKey } from "../../core/api-keys.ts";
 import { isSameText } from "../../lib/same-text.ts";
+import { type ApiKey, type ApiKeyStore, readApiKey } from "./api-keys.ts";
 import { cachedKeys } from "./cached-keys.ts";
 import { type Authenticate, bearerToken, onlyHeader, unauthorized } from "./credentials.ts";
 

@@ -1,7 +1,7 @@
 // The records of API keys, asked for once in a few seconds instead of with every request.
 
 import { LRUCache } from "lru-cache";
-import type { ApiKeyStore, KeptApiKey } from "../../core/api-keys.ts";
+import type { ApiKeyStore, KeptApiKey } from "./api-keys.ts";
 
 /** How old an answer may be, in ms: for as long a key may work after it was revoked. */
 const FRESH_MS = 3_000;

@@ -2,7 +2,7 @@
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
-import type { Principal } from "../../core/principal.ts";
+import type { Principal } from "./principal.ts";
 
 /** Tells who sends a request. Throws `unauthorized`, or `unavailable` when that cannot be found out. */
 export type Authenticate = (request: FastifyRequest) => Promise<Principal>;

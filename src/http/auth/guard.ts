@@ -4,8 +4,8 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { Principal } from "../../core/principal.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
+import type { Principal } from "./principal.ts";
 import { accessOf, requireScope } from "./scopes.ts";
 import type { Tickets } from "./tickets.ts";
 

@@ -3,9 +3,9 @@
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { Scope } from "../../core/principal.ts";
 import { within } from "../../lib/addresses.ts";
 import { type Authenticate, onlyHeader, unauthorized } from "./credentials.ts";
+import { Scope } from "./principal.ts";
 
 /** Printable ASCII without the comma, with which a gateway may have joined two headers. */
 const Name = z.string().regex(/^[!-+\--~]{1,256}$/);

@@ -1,9 +1,9 @@
 // The ways to learn who is asking. One more is one file and one line.
 
-import type { ApiKeyStore } from "../../core/api-keys.ts";
-import { type AuthConfig, type AuthScheme, JwtConfig } from "../../core/auth-config.ts";
 import { AppError } from "../../core/errors.ts";
 import { authenticateApiKey } from "./api-key.ts";
+import type { ApiKeyStore } from "./api-keys.ts";
+import { type AuthConfig, type AuthScheme, JwtConfig } from "./config.ts";
 import type { Authenticate } from "./credentials.ts";
 import { authenticateHeaders } from "./header.ts";
 import { authenticateJwt } from "./jwt.ts";

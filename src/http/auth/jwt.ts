@@ -2,10 +2,10 @@
 // needed, and again when they are ten minutes old or a token names one that is not among them.
 
 import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from "jose";
-import type { JwtConfig } from "../../core/auth-config.ts";
 import { AppError } from "../../core/errors.ts";
-import { OwnerName, type Principal, Scope } from "../../core/principal.ts";
+import type { JwtConfig } from "./config.ts";
 import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
+import { OwnerName, type Principal, Scope } from "./principal.ts";
 
 /** How far the clocks of issuer and server may be apart, in s. */
 const TOLERANCE_S = 5;

@@ -3,8 +3,8 @@
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
-import { type Principal, Scope } from "../../core/principal.ts";
 import type { Authenticate } from "./credentials.ts";
+import { type Principal, Scope } from "./principal.ts";
 
 const EVERYBODY: Principal = { tenant: "default", user: "default", scopes: Scope.options };
 

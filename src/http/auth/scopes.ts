@@ -1,7 +1,7 @@
 // What each route takes. A route that is not here cannot be added to the server.
 
 import { AppError } from "../../core/errors.ts";
-import type { Principal, Scope } from "../../core/principal.ts";
+import type { Principal, Scope } from "./principal.ts";
 
 /** `public`: for anybody, without a principal. `stream`: `read`, and a stream ticket will do. */
 export type Access = Scope | "public" | "stream";

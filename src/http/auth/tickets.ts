@@ -6,9 +6,9 @@
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
-import type { Principal } from "../../core/principal.ts";
 import { isSameText } from "../../lib/same-text.ts";
 import { unauthorized } from "./credentials.ts";
+import type { Principal } from "./principal.ts";
 
 const LIFETIME_MS = 60_000;
 /** Longer than the longest names and path make one. */

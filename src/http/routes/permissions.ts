@@ -12,7 +12,7 @@ import {
   sessionRulesShelf,
   shownRules,
   userRulesShelf,
-} from "../../core/permission-rules.ts";
+} from "../../hooks/permissions/remembered.ts";
 import { notFound } from "../../runs/manager.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { ThreadParams } from "../schemas.ts";

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
-import { admitted } from "../../core/kept.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
+import { admitted } from "../../quotas/holds.ts";
 import { clearFamily, deleteFamily } from "../../runs/family.ts";
 import { notFound } from "../../runs/manager.ts";
 import { ownerOf } from "../auth/guard.ts";

@@ -2,15 +2,15 @@
 
 import { z } from "zod";
 import { tokenHash } from "../../core/deferred-calls.ts";
+import { replyResult } from "../../core/delivered-result.ts";
 import { AppError } from "../../core/errors.ts";
-import { newHttpTool } from "../../core/http-tool-registration.ts";
-import { replyResult } from "../../core/http-tool-reply.ts";
 import {
   HttpToolInfo,
   HttpToolRegistration,
   httpToolInfo,
+  newHttpTool,
   RegisteredHttpTool,
-} from "../../core/http-tools.ts";
+} from "../../tools/http/registration.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -22,10 +22,7 @@ const Delivered = z
   .describe("`{result}` or `{error}`, as in the answer to a call.")
   .meta({ id: "ToolResult" });
 
-export function toolRoutes(
-  app: App,
-  { stores: { httpTools }, agents, runs, isRefusedTool }: RouteServices,
-): void {
+export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }: RouteServices): void {
   const tags = ["tools"];
 
   app.get(

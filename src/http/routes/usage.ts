@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { Usage } from "../../core/message.ts";
-import { Quota } from "../../core/quota-config.ts";
-import { LEVELS, USAGE_DAYS, type UsageRow } from "../../core/quota-store.ts";
-import type { Quotas } from "../../core/quotas.ts";
+import { Quota } from "../../quotas/config.ts";
+import type { Quotas } from "../../quotas/index.ts";
+import { LEVELS, USAGE_DAYS, type UsageRow } from "../../quotas/store.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { App } from "../validation.ts";
 

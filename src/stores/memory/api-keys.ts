@@ -1,7 +1,7 @@
 // API keys in memory, gone with the process: for programs that make their own.
 
-import { type ApiKey, type ApiKeyStore, apiKeyExists, type KeptApiKey } from "../../core/api-keys.ts";
 import { AppError } from "../../core/errors.ts";
+import { type ApiKey, type ApiKeyStore, apiKeyExists, type KeptApiKey } from "../../http/auth/api-keys.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 

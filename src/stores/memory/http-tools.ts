@@ -1,7 +1,7 @@
 // The tenants' HTTP tools in memory.
 
-import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../core/http-tools.ts";
 import { jsonCopy } from "../../lib/json-copy.ts";
+import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../tools/http/registration.ts";
 import { tooManyHttpTools } from "../http-tool-limit.ts";
 import type { Book } from "./book.ts";
 

@@ -1,6 +1,6 @@
 // Everything in the memory of this process, gone with it. Bounded by time and by bytes.
 
-import type { Stores } from "../../core/stores.ts";
+import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
@@ -31,7 +31,7 @@ export function createMemoryStores({
   maxBytes = 256 * MIB,
   warmBytes = 8 * MIB,
   ...options
-}: MemoryStoreOptions = {}): Stores {
+}: MemoryStoreOptions = {}): AllStores {
   const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
   const kernel = memoryKernel(book);
   const bus = new LocalBus();

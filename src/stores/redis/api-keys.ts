@@ -1,6 +1,6 @@
 // API keys in Redis, for all processes that use it. They stay until Redis is emptied.
 
-import { type ApiKeyStore, apiKeyExists, type KeptApiKey, type NewApiKey } from "../../core/api-keys.ts";
+import { type ApiKeyStore, apiKeyExists, type KeptApiKey, type NewApiKey } from "../../http/auth/api-keys.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "../page.ts";
 import { openClients } from "./client.ts";
 import { Connection } from "./connection.ts";

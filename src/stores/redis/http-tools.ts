@@ -1,7 +1,7 @@
 // The tenants' HTTP tools in Redis: one hash of each. They stay until Redis is emptied.
 
-import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../core/http-tools.ts";
 import { randomId } from "../../lib/random-id.ts";
+import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../tools/http/registration.ts";
 import { tooManyHttpTools } from "../http-tool-limit.ts";
 import type { Connection } from "./connection.ts";
 import { ASKING_MS, deletedToolKey, httpToolsKey } from "./keys.ts";

@@ -3,8 +3,8 @@
 
 import { Redis } from "ioredis";
 import { AppError } from "../../core/errors.ts";
-import type { Stores } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
+import type { AllStores } from "../all-stores.ts";
 import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
 import { createBus } from "./bus.ts";
 import { createCalls } from "./calls.ts";
@@ -59,7 +59,7 @@ export async function createRedisStores({
   deadlineMs = DEADLINE_MS,
   waitReplicas = 0,
   ...options
-}: RedisStoreOptions): Promise<Stores> {
+}: RedisStoreOptions): Promise<AllStores> {
   const limits = { ...DEFAULTS, ...options };
   const clients = await openClients(url, deadlineMs);
   const redis = new Connection(clients, limits.leaseMs, options.now);
@@ -96,8 +96,8 @@ interface Services {
 
 function assemble(
   { clients, redis, replicas, limits }: Services,
-  shared: NonNullable<Stores["shared"]>,
-): Stores {
+  shared: NonNullable<AllStores["shared"]>,
+): AllStores {
   const hub = new Hub(clients);
   const delivery = createDelivery(clients);
   const lifetime = createLifetime(redis, limits);

@@ -1,11 +1,11 @@
 // Stores in Redis, for programs that may do without: what they take to load is loaded with the first of them.
 
-import type { ApiKeyStore } from "../../core/api-keys.ts";
-import type { Stores } from "../../core/stores.ts";
+import type { ApiKeyStore } from "../../http/auth/api-keys.ts";
+import type { AllStores } from "../all-stores.ts";
 import type { RedisStoreOptions } from "./index.ts";
 
 /** As that of `index.ts`. */
-export async function createRedisStores(options: RedisStoreOptions): Promise<Stores> {
+export async function createRedisStores(options: RedisStoreOptions): Promise<AllStores> {
   const redis = await import("./index.ts");
   return redis.createRedisStores(options);
 }

@@ -1,6 +1,7 @@
 // Quotas in Redis, for all processes that use it. What was used stays for a hundred days, what is held or reserved for
 // its time.
 
+import { randomId } from "../../lib/random-id.ts";
 import {
   type Account,
   type Accounts,
@@ -14,8 +15,7 @@ import {
   tokensOf,
   USAGE_DAYS,
   type UsageRow,
-} from "../../core/quota-store.ts";
-import { randomId } from "../../lib/random-id.ts";
+} from "../../quotas/store.ts";
 import type { Connection } from "./connection.ts";
 import { ASKING_MS, heldKeys, ownerTag, quotaKeys, settledKey } from "./keys.ts";
 import { countHeld } from "./scripts/count-held.ts";

@@ -1,13 +1,13 @@
 // The ledger of sandboxes in Redis. All of it lies in one place, so that caps hold across all tenants.
 
-import type { Owner } from "../../core/ids.ts";
 import type {
   Sandbox,
   SandboxKeep,
   SandboxLedger,
   SandboxRecord,
   SandboxState,
-} from "../../core/sandboxes.ts";
+} from "../../backends/ledger.ts";
+import type { Owner } from "../../core/ids.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Connection } from "./connection.ts";
 import { ASKING_MS, endedKey, LEDGER, sandboxKey, tenantTag } from "./keys.ts";

@@ -2,8 +2,8 @@
 // once: keys are made and revoked on the command line while the server runs.
 
 import { join } from "node:path";
-import { type ApiKey, type ApiKeyStore, apiKeyExists } from "../../core/api-keys.ts";
-import type { Scope } from "../../core/principal.ts";
+import { type ApiKey, type ApiKeyStore, apiKeyExists } from "../../http/auth/api-keys.ts";
+import type { Scope } from "../../http/auth/principal.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { ownerOf, ownerText } from "./keys.ts";
 import { openSmallFile, type SmallFile } from "./small-file.ts";

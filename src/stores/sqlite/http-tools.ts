@@ -1,6 +1,6 @@
 // The tenants' HTTP tools in the file.
 
-import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../core/http-tools.ts";
+import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../tools/http/registration.ts";
 import { tooManyHttpTools } from "../http-tool-limit.ts";
 import type { Engine } from "./engine.ts";
 

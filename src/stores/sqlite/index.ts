@@ -3,7 +3,7 @@
 // brackets of model calls): those are on disk with the next event that counts.
 
 import { dirname, join } from "node:path";
-import type { Stores } from "../../core/stores.ts";
+import type { AllStores } from "../all-stores.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { Database } from "./database.ts";
@@ -24,7 +24,7 @@ export type SqliteLocation = { readonly path: string } | { readonly dataDir: str
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 24 * 3_600_000 };
 
 /** Throws `unavailable` when the file is in use by another process, or cannot be used. */
-export function createSqliteStores(options: SqliteLocation & StoreOptions): Stores {
+export function createSqliteStores(options: SqliteLocation & StoreOptions): AllStores {
   const path = "path" in options ? options.path : join(options.dataDir, "skein.db");
   const limits = { ...DEFAULTS, ...KEPT, ...options };
   const opened: { close(): void }[] = [];
@@ -40,7 +40,7 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): Stor
   }
 }
 
-function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): Stores {
+function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): AllStores {
   const { database, live, queue, writer, lifetime } = engine;
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");

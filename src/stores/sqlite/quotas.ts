@@ -21,7 +21,7 @@ import {
   tokensOf,
   USAGE_DAYS,
   type UsageRow,
-} from "../../core/quota-store.ts";
+} from "../../quotas/store.ts";
 import { namesOf } from "../quota-names.ts";
 import { requestRate } from "../request-rate.ts";
 import type { SmallFile } from "./small-file.ts";

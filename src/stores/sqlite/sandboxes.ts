@@ -1,6 +1,6 @@
 // The ledger of sandboxes in the file.
 
-import type { SandboxKeep, SandboxLedger, SandboxState } from "../../core/sandboxes.ts";
+import type { SandboxKeep, SandboxLedger, SandboxState } from "../../backends/ledger.ts";
 import { createLedger, type SandboxEntry } from "../sandbox-ledger.ts";
 import type { Engine } from "./engine.ts";
 import { ownerOf, ownerText } from "./keys.ts";

@@ -1,6 +1,6 @@
 // From the answer of a tool's server to the result of the call.
 
-import { replyResult, replyText } from "../../core/http-tool-reply.ts";
+import { replyResult, replyText } from "../../core/delivered-result.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";

@@ -13,10 +13,10 @@ import {
   tokenHash,
 } from "../../core/deferred-calls.ts";
 import { deliveredResult } from "../../core/delivered-result.ts";
-import type { HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
+import type { HttpTool } from "./registration.ts";
 import type { Delivery } from "./request.ts";
 
 /** How long a result may be on its way. */

@@ -4,7 +4,6 @@
 // What the model gets to read never names an address or a header; the log never contains what was sent or answered.
 
 import { hasCode } from "../../core/errors.ts";
-import { annotationsOf, type HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
@@ -14,6 +13,7 @@ import type { PublicFetch } from "../../lib/public-fetch.ts";
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
+import { annotationsOf, type HttpTool } from "./registration.ts";
 import { type CallRequest, callRequest } from "./request.ts";
 import { keptChecks } from "./schemas.ts";
 

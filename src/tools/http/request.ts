@@ -2,10 +2,10 @@
 // know it again. A repeated call has the same key and the same body.
 
 import { createHash } from "node:crypto";
-import type { HttpTool } from "../../core/http-tools.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { webhookHeaders } from "../../lib/webhook-signature.ts";
+import type { HttpTool } from "./registration.ts";
 
 /** Where a result may be delivered that is not there at once. */
 export interface Delivery {

@@ -1,9 +1,9 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { type ApiKeyStore, issueApiKey, type NewApiKey } from "../../../src/core/api-keys.ts";
 import { AppError } from "../../../src/core/errors.ts";
 import { authenticateApiKey } from "../../../src/http/auth/api-key.ts";
+import { type ApiKeyStore, issueApiKey, type NewApiKey } from "../../../src/http/auth/api-keys.ts";
 import { memoryApiKeys } from "../../../src/stores/memory/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
 

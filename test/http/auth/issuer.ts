@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onTestFinished } from "vitest";
-import { JwtConfig } from "../../../src/core/auth-config.ts";
+import { JwtConfig } from "../../../src/http/auth/config.ts";
 import { authenticateJwt } from "../../../src/http/auth/jwt.ts";
 import { answerTo, guarded } from "./guarded.ts";
 

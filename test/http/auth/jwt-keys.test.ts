@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { JwtConfig } from "../../../src/core/auth-config.ts";
+import { JwtConfig } from "../../../src/http/auth/config.ts";
 import { ec, pair, published, stranger, token, world } from "./issuer.ts";
 
 afterEach(() => void vi.useRealTimers());

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { type Principal, Scope } from "../../../src/core/principal.ts";
 import { type Authenticate, unauthorized } from "../../../src/http/auth/credentials.ts";
+import { type Principal, Scope } from "../../../src/http/auth/principal.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
 import { answerTo, type Guarded, type GuardedOptions, guarded } from "./guarded.ts";
 

@@ -1,12 +1,11 @@
 // A run that calls one HTTP tool, on a server of the test's own.
 
 import type { ServerResponse } from "node:http";
-import { newHttpTool } from "../../../src/core/http-tool-registration.ts";
-import { HttpToolRegistration } from "../../../src/core/http-tools.ts";
 import type { ToolMessage } from "../../../src/core/message.ts";
 import { hostList } from "../../../src/lib/host-list.ts";
 import { createPublicFetch } from "../../../src/lib/public-fetch.ts";
 import { createHttpTools, type HttpToolServices } from "../../../src/tools/http/index.ts";
+import { HttpToolRegistration, newHttpTool } from "../../../src/tools/http/registration.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";
 import { type Heard, json } from "../../support/hostile.ts";
 

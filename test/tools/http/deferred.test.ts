@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { tokenHash } from "../../../src/core/deferred-calls.ts";
-import { replyResult } from "../../../src/core/http-tool-reply.ts";
+import { replyResult } from "../../../src/core/delivered-result.ts";
 import type { Deferral } from "../../../src/tools/http/deferral.ts";
 import { createHttpTools } from "../../../src/tools/http/index.ts";
 import { play } from "../../support/agent.ts";

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { newHttpTool } from "../../src/core/http-tool-registration.ts";
 import {
   HttpTool,
   HttpToolRegistration,
   httpToolInfo,
   isForAgent,
+  newHttpTool,
   RegisteredHttpTool,
-} from "../../src/core/http-tools.ts";
+} from "../../../src/tools/http/registration.ts";
 
 const WEATHER = {
   ...{ name: "weather", description: "Says the weather.", parameters: { type: "object" } },

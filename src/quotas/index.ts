@@ -1,11 +1,12 @@
 // Quotas: what a deployment's settings let tenants and users use, held against what they have used. A refusal is
 // `limit_exceeded`; its details name the limit, whose it is (`of`), how much it is, and when it is worth to try again.
 
+import { AppError } from "../core/errors.ts";
+import type { ModelCallQuotas } from "../core/hook.ts";
+import type { Owner } from "../core/ids.ts";
+import type { Usage } from "../core/message.ts";
 import { randomId } from "../lib/random-id.ts";
-import { AppError } from "./errors.ts";
-import type { Owner } from "./ids.ts";
-import type { Usage } from "./message.ts";
-import { type LimitName, modelMatcher, type Price, type Quota, type QuotaConfig } from "./quota-config.ts";
+import { type LimitName, modelMatcher, type Price, type Quota, type QuotaConfig } from "./config.ts";
 import {
   type Accounts,
   BUDGETS,
@@ -17,19 +18,7 @@ import {
   type Thing,
   tokensOf,
   type UsageRow,
-} from "./quota-store.ts";
-
-/** What a model call used, or will at the most. */
-export interface MeteredCall {
-  readonly model: string;
-  readonly usage: Usage;
-}
-
-export type Reservation =
-  /** `soft` says that most of a budget is used up. */
-  | { readonly isGranted: true; readonly id: string; readonly soft?: string }
-  /** `isSpent`: until the period ends. Otherwise what is left is reserved for other calls. */
-  | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
+} from "./store.ts";
 
 /** One limit, and how it stands. */
 export interface LimitState {
@@ -43,7 +32,7 @@ export interface LimitState {
 }
 
 /** Every method throws `unavailable` when the store cannot be asked. Where nothing is limited it is not asked. */
-export interface Quotas {
+export interface Quotas extends ModelCallQuotas {
   /** Counts a request. Throws `limit_exceeded`. */
   request(owner: Owner): Promise<void>;
   /**
@@ -56,9 +45,6 @@ export interface Quotas {
   release(owner: Owner, thing: Thing, id: string): Promise<void>;
   /** Throws `limit_exceeded` when a run could not even ask its model. */
   assertFunds(owner: Owner): Promise<void>;
-  reserve(owner: Owner, call: MeteredCall): Promise<Reservation>;
-  /** What a call used; nothing for one that cost nothing. */
-  settle(owner: Owner, id: string, call?: MeteredCall & { readonly agent: string }): Promise<void>;
   /** The user's own usage, and every limit on it. */
   report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: LimitState[] }>;
 }

@@ -1,12 +1,12 @@
 // Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
 
+import { AppError } from "../core/errors.ts";
+import { askFor } from "../core/interrupts.ts";
+import type { ToolCall } from "../core/message.ts";
+import type { ClientTool } from "../core/records.ts";
+import type { Stream } from "../core/stream.ts";
+import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
 import { loadSchemaCompiler } from "../lib/json-schema.ts";
-import { AppError } from "./errors.ts";
-import { askFor } from "./interrupts.ts";
-import type { ToolCall } from "./message.ts";
-import type { ClientTool } from "./records.ts";
-import type { Stream } from "./stream.ts";
-import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "./tool.ts";
 
 /** Throws `invalid_request` for parameters that are no JSON Schema of an object. */
 export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {

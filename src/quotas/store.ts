@@ -4,9 +4,9 @@
 // What is there for a while (runs, streams, threads) is held: each counts until it is released, or its time is over
 // because whoever held it died. What a model call will use is reserved before it, and settled with what it used.
 
-import type { Owner } from "./ids.ts";
-import type { Usage } from "./message.ts";
-import type { Quota } from "./quota-config.ts";
+import type { Owner } from "../core/ids.ts";
+import type { Usage } from "../core/message.ts";
+import type { Quota } from "./config.ts";
 
 /** Everything is counted twice: for the tenant as a whole, and for its user. */
 export const LEVELS = ["tenant", "user"] as const;

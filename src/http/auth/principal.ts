@@ -1,7 +1,7 @@
 // Who is asking, and what for: every request has one, however it was found out.
 
 import { z } from "zod";
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../../core/ids.ts";
 
 /**
  * What a principal may do. `read`: look at what is its own. `run`: change that, and have agents work. `tools`: manage

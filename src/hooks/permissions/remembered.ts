@@ -1,8 +1,8 @@
 // Where the rules lie that people have made, by their answers or over the API, and what of them is shown.
 
 import { z } from "zod";
-import type { Owner } from "./ids.ts";
-import type { Item, Shelf } from "./items.ts";
+import type { Owner } from "../../core/ids.ts";
+import type { Item, Shelf } from "../../core/items.ts";
 
 /** The slot of a thread's state that holds those of the thread where no items are kept: a list. */
 export const SESSION_RULES = "grants";

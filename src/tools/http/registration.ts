@@ -1,10 +1,12 @@
-// Tools that a tenant's own servers carry out: what is registered, what is kept, what the tenant gets to see of it,
-// and the port to where it is kept.
+// HTTP tools, which a tenant's own servers execute: what a registration may say, what is stored of it, and what the
+// tenant sees again.
 
+import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { globMatcher } from "../lib/glob.ts";
-import { isHeaderSetByUs } from "./http-tool-headers.ts";
-import type { ToolAnnotations } from "./tool.ts";
+import { AppError } from "../../core/errors.ts";
+import type { ToolAnnotations } from "../../core/tool.ts";
+import { globMatcher } from "../../lib/glob.ts";
+import { loadSchemaCompiler } from "../../lib/json-schema.ts";
 
 /** Of one tenant. */
 export const MAX_HTTP_TOOLS = 100;
@@ -24,10 +26,24 @@ const CallbackUrl = z
     return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
   }, "must be an http or https URL without a user and a password");
 
+/** Headers that a call sets itself: those of the connection, those of the message, and what the receiver relies on. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(
+  (
+    "connection keep-alive te trailer transfer-encoding upgrade expect host http2-settings via forwarded " +
+    "content-length content-type content-encoding accept accept-encoding user-agent date idempotency-key"
+  ).split(" "),
+);
+const OWN_PREFIXES = ["webhook-", "proxy-", "x-forwarded-"];
+
+function isOwnHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return OWN_HEADERS.has(lower) || OWN_PREFIXES.some((prefix) => lower.startsWith(prefix));
+}
+
 const HeaderName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be a header name")
-  .refine((name) => !isHeaderSetByUs(name), "must not be a header that the call sets itself");
+  .refine((name) => !isOwnHeader(name), "must not be a header that the call sets itself");
 const HeaderValue = z
   .string()
   .max(4096)
@@ -127,4 +143,53 @@ export interface HttpToolStore {
   list(tenant: string): Promise<HttpTool[]>;
   /** False when there is none. */
   delete(tenant: string, name: string): Promise<boolean>;
+}
+
+// From what a tenant registers to a tool that can be kept.
+const SECRET_BYTES = 32;
+
+export interface RegistrationChecks {
+  /** Whether a name is that of a tool of the server's own, for any agent. */
+  isTaken(name: string): boolean;
+  /** Whether no call is made to this URL, as its host has an address that is not public and not allowed. */
+  isRefused(url: URL): Promise<boolean>;
+}
+
+/**
+ * Throws `already_exists` for a name that is taken, `invalid_request` for parameters that are not the JSON Schema of an
+ * object and for an address that is refused.
+ */
+export async function newHttpTool(
+  registration: HttpToolRegistration,
+  { isTaken, isRefused }: RegistrationChecks,
+): Promise<HttpTool> {
+  const { name, parameters, callback_url } = registration;
+  if (isTaken(name))
+    throw new AppError("already_exists", `\`${name}\` is a tool of the server itself. Choose another name.`);
+  if (parameters.type !== "object")
+    throw new AppError("invalid_request", 'parameters: must be a JSON Schema with "type": "object".');
+  await checkSchema(parameters);
+  const url = new URL(callback_url);
+  if (await isRefused(url)) throw notCalled(url);
+  const secret = `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+  return { ...registration, secret, created_at: new Date().toISOString() };
+}
+
+/** Names the host only: the rest of a URL may be secret. */
+function notCalled({ host }: URL): AppError {
+  return new AppError(
+    "invalid_request",
+    `callback_url: \`${host}\` has no public address, so it would never be called. Use a public address, or have the \
+operator allow this one: HTTP_TOOLS_ALLOW, or http_tools.allow in the server's configuration.`,
+  );
+}
+
+async function checkSchema(parameters: Record<string, unknown>): Promise<void> {
+  const compile = await loadSchemaCompiler();
+  try {
+    compile(parameters);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new AppError("invalid_request", `parameters: the schema ${error.message}`);
+  }
 }

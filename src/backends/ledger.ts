@@ -1,7 +1,7 @@
 // The port to the ledger of sandboxes: who has which, what state it is in, and when it was used last. All processes
 // of a deployment share it, so that no two of them make, stop or remove the same one at once.
 
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../core/ids.ts";
 
 export interface Sandbox {
   /** Names the container and the volume. */

@@ -1,9 +1,9 @@
 // How what quotas hold (runs, streams, threads) is made, and goes on counting while it is at work.
 
-import { hasCode } from "./errors.ts";
-import type { Owner } from "./ids.ts";
-import type { Thing } from "./quota-store.ts";
-import { KEPT_MS, type Quotas } from "./quotas.ts";
+import { hasCode } from "../core/errors.ts";
+import type { Owner } from "../core/ids.ts";
+import { KEPT_MS, type Quotas } from "./index.ts";
+import type { Thing } from "./store.ts";
 
 export interface HeldThing {
   readonly owner: Owner;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
-import { admitted, holdThread, keep } from "../../src/core/kept.ts";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { QuotaConfig } from "../../src/core/quota-config.ts";
-import { createQuotas } from "../../src/core/quotas.ts";
+import { QuotaConfig } from "../../src/quotas/config.ts";
+import { admitted, holdThread, keep } from "../../src/quotas/holds.ts";
+import { createQuotas } from "../../src/quotas/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
 
 const ADA = { tenant: "acme", user: "ada" };

@@ -6,10 +6,10 @@
 
 import { hash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { randomId } from "../lib/random-id.ts";
-import { AppError } from "./errors.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Page } from "../../core/stores.ts";
+import { randomId } from "../../lib/random-id.ts";
 import { OwnerName, Scope } from "./principal.ts";
-import type { Page } from "./stores.ts";
 
 /** What people see of a key. */
 export const ApiKey = z.object({

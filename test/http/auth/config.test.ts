@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AuthConfig, authProblems } from "../../src/core/auth-config.ts";
+import { AuthConfig, authProblems } from "../../../src/http/auth/config.ts";
 
 const JWT = { jwks_url: "https://issuer.example/jwks", issuer: "https://issuer.example", audience: "skein" };
 const problems = (host: string, auth: object) => authProblems(host, AuthConfig.parse(auth));
