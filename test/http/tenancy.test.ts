@@ -88,15 +88,15 @@ let people = 1000;
 const neighbour = (): Person => ({ tenant: ADA.tenant, user: `bob-${people++}` });
 const stranger = (): Person => ({ tenant: `other-${people++}`, user: ADA.user });
 const NEWCOMERS = [neighbour, stranger];
+const METHODS = [...new Set(operations.map(({ method }) => method))];
 
 /** Tools are ada's neighbours' as well. */
 const isOfTenant = ({ kind }: Input) => kind === "tool";
 
-async function serve(store: string) {
+async function serve() {
   const log: string[] = [];
   const { url } = await startServer({
     config: {
-      store,
       auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
       backends: { allow_local: true },
     },
@@ -115,37 +115,41 @@ async function pictureOf(who: Client, all: readonly Things[]): Promise<string[]>
   return Promise.all(["/threads", "/backend", ...paths].map(async (path) => (await who.ask(path)).text()));
 }
 
-describe.each(["memory", "sqlite"])("on %s", (store) => {
-  test("whoever asks for ada's things is told what he is told of things that never were: every route", async () => {
-    const { url, log, ada } = await serve(store);
-    const adas: Things[] = [];
-    for (const state of STATES) adas.push(await makeThings(ada, state));
-    const marks = [SECRET, ...adas.flatMap((things) => Object.values<string>({ ...things }))];
-    const tools = adas.map(({ tool }) => tool);
-    const before = await pictureOf(ada, adas);
-    const statuses = new Set<number>();
+describe.each([
+  { who: "another user of the tenant", newcomer: neighbour },
+  { who: "a user of another tenant", newcomer: stranger },
+])("$who", ({ newcomer }) => {
+  test.each(METHODS)(
+    "gets the same answer for ada's things as for things that never existed: every %s route",
+    async (method) => {
+      const { url, log, ada } = await serve();
+      const adas: Things[] = [];
+      for (const state of STATES) adas.push(await makeThings(ada, state));
+      const marks = [SECRET, ...adas.flatMap((things) => Object.values<string>({ ...things }))];
+      const tools = adas.map(({ tool }) => tool);
+      const before = await pictureOf(ada, adas);
+      const statuses = new Set<number>();
 
-    const answered = async ({ operation, inputs, mixture }: Case, who: Somebody, theirs: Things) => {
-      const values = new Map<Input, string>();
-      for (const input of inputs)
-        if (mixture.has(input)) values.set(input, theirs[input.kind]);
-        else if (input.place === "path" || input.place === "body")
-          values.set(input, who.own[input.kind] ?? NONE);
-      const asked = request(operation, values, who);
-      const answer = await answerTo(url, asked);
-      const sent = `${operation.name}: ${asked.path} ${JSON.stringify(asked.init)}`;
-      const mayKnow = who.tenant === ADA.tenant ? tools : [];
-      const hidden = marks.filter((mark) => !sent.includes(mark) && !mayKnow.includes(mark));
-      expect(
-        hidden.filter((mark) => `${answer.head}${answer.body}`.includes(mark)),
-        sent,
-      ).toEqual([]);
-      statuses.add(answer.status);
-      return { sent, text: comparable(answer, values) };
-    };
+      const answered = async ({ operation, inputs, mixture }: Case, who: Somebody, theirs: Things) => {
+        const values = new Map<Input, string>();
+        for (const input of inputs)
+          if (mixture.has(input)) values.set(input, theirs[input.kind]);
+          else if (input.place === "path" || input.place === "body")
+            values.set(input, who.own[input.kind] ?? NONE);
+        const asked = request(operation, values, who);
+        const answer = await answerTo(url, asked);
+        const sent = `${operation.name}: ${asked.path} ${JSON.stringify(asked.init)}`;
+        const mayKnow = who.tenant === ADA.tenant ? tools : [];
+        const hidden = marks.filter((mark) => !sent.includes(mark) && !mayKnow.includes(mark));
+        expect(
+          hidden.filter((mark) => `${answer.head}${answer.body}`.includes(mark)),
+          sent,
+        ).toEqual([]);
+        statuses.add(answer.status);
+        return { sent, text: comparable(answer, values) };
+      };
 
-    for (const each of cases())
-      for (const newcomer of NEWCOMERS) {
+      for (const each of casesOf(method)) {
         if (newcomer === neighbour && each.inputs.some(isOfTenant)) continue;
         const [asking, comparing] = await Promise.all([
           enter(url, newcomer, each),
@@ -157,68 +161,70 @@ describe.each(["memory", "sqlite"])("on %s", (store) => {
         }
       }
 
-    expect([...statuses].filter((status) => status >= 500)).toEqual([]);
-    expect(statuses).toContain(404);
-    expect(await pictureOf(ada, adas)).toEqual(before);
-    expect(marks.filter((mark) => log.join("").includes(mark))).toEqual([]);
-  });
-
-  test("a ticket for ada's stream opens what a ticket for no stream opens", async () => {
-    const { url, ada } = await serve(store);
-    const things = await makeThings(ada, "running");
-    for (const newcomer of NEWCOMERS) {
-      const who = newcomer();
-      const opened = async ({ run, thread, stream }: Things) => {
-        const { ask } = client(url, who);
-        const init = { method: "POST", headers: { "content-type": "application/json" } };
-        const answer = await ask("/tickets", { ...init, body: JSON.stringify({ path: stream }) });
-        const { ticket } = (await answer.json()) as { ticket: string };
-        const response = await fetch(`${url}${stream}?ticket=${ticket}`);
-        return [response.status, (await response.text()).replaceAll(run, "R").replaceAll(thread, "T")];
-      };
-      const told = await opened(things);
-      expect(told).toEqual(await opened(neverMade(things)));
-      expect(told[0]).toBe(404);
-    }
-  });
-
-  test("a list, and the stream of all that is one's own, hold nothing of ada's", async () => {
-    const { url, ada } = await serve(store);
-    const others = NEWCOMERS.map((newcomer) => newcomer());
-    const streams = await Promise.all(
-      others.map((who) => view(`${url}/events`, { headers: headersOf(who) })),
-    );
-    const things = await makeThings(ada, "ended");
-    await makeThings(ada, "running");
-    await makeThings(ada, "interrupted");
-    for (const [index, who] of others.entries()) {
-      const { ask, start } = client(url, who);
-      for (const query of ["", `?q=${SECRET.slice(0, 4)}`, "?status=busy", "?status=idle&agent=assistant"])
-        expect(await (await ask(`/threads${query}`)).json()).toEqual({ items: [] });
-      for (const path of ["/interrupts", "/backend/files/"])
-        expect(await (await ask(path)).json()).toEqual({ items: [] });
-      // Even in a thread of the same name.
-      await (await start(things.thread, { input: "hello" })).text();
-      const { items } = await client(url, who).read(`/threads/${things.thread}/runs`);
-      expect(items.length).toBe(1);
-      const stream = streams[index];
-      await expect.poll(() => stream?.others.join()).toContain("run_ended");
-      stream?.leave();
-      const heard = stream?.others.join() ?? "";
-      expect(new Set(heard.match(/run_[0-9A-Za-z]{22}/g))).toEqual(new Set(items.map(({ id }) => id)));
-      expect(heard).not.toContain(things.run);
-      expect(heard).not.toContain(SECRET);
-    }
-  });
+      expect([...statuses].filter((status) => status >= 500)).toEqual([]);
+      // What is written under the path of another user's file becomes a file of the writer's own.
+      if (method !== "PUT") expect(statuses).toContain(404);
+      expect(await pictureOf(ada, adas)).toEqual(before);
+      expect(marks.filter((mark) => log.join("").includes(mark))).toEqual([]);
+    },
+  );
 });
 
-type Case = ReturnType<typeof cases>[number];
+test("a ticket for ada's stream opens what a ticket for no stream opens", async () => {
+  const { url, ada } = await serve();
+  const things = await makeThings(ada, "running");
+  for (const newcomer of NEWCOMERS) {
+    const who = newcomer();
+    const opened = async ({ run, thread, stream }: Things) => {
+      const { ask } = client(url, who);
+      const init = { method: "POST", headers: { "content-type": "application/json" } };
+      const answer = await ask("/tickets", { ...init, body: JSON.stringify({ path: stream }) });
+      const { ticket } = (await answer.json()) as { ticket: string };
+      const response = await fetch(`${url}${stream}?ticket=${ticket}`);
+      return [response.status, (await response.text()).replaceAll(run, "R").replaceAll(thread, "T")];
+    };
+    const told = await opened(things);
+    expect(told).toEqual(await opened(neverMade(things)));
+    expect(told[0]).toBe(404);
+  }
+});
 
-const cases = () =>
-  operations.flatMap((operation) => {
-    const inputs = inputsOf(operation);
-    return mixturesOf(inputs).map((mixture) => ({ operation, inputs, mixture }));
-  });
+test("a list, and the stream of all that is one's own, hold nothing of ada's", async () => {
+  const { url, ada } = await serve();
+  const others = NEWCOMERS.map((newcomer) => newcomer());
+  const streams = await Promise.all(others.map((who) => view(`${url}/events`, { headers: headersOf(who) })));
+  const things = await makeThings(ada, "ended");
+  await makeThings(ada, "running");
+  await makeThings(ada, "interrupted");
+  for (const [index, who] of others.entries()) {
+    const { ask, start } = client(url, who);
+    for (const query of ["", `?q=${SECRET.slice(0, 4)}`, "?status=busy", "?status=idle&agent=assistant"])
+      expect(await (await ask(`/threads${query}`)).json()).toEqual({ items: [] });
+    for (const path of ["/interrupts", "/backend/files/"])
+      expect(await (await ask(path)).json()).toEqual({ items: [] });
+    // Even in a thread of the same name.
+    await (await start(things.thread, { input: "hello" })).text();
+    const { items } = await client(url, who).read(`/threads/${things.thread}/runs`);
+    expect(items.length).toBe(1);
+    const stream = streams[index];
+    await expect.poll(() => stream?.others.join()).toContain("run_ended");
+    stream?.leave();
+    const heard = stream?.others.join() ?? "";
+    expect(new Set(heard.match(/run_[0-9A-Za-z]{22}/g))).toEqual(new Set(items.map(({ id }) => id)));
+    expect(heard).not.toContain(things.run);
+    expect(heard).not.toContain(SECRET);
+  }
+});
+
+type Case = ReturnType<typeof casesOf>[number];
+
+const casesOf = (method: string) =>
+  operations
+    .filter((operation) => operation.method === method)
+    .flatMap((operation) => {
+      const inputs = inputsOf(operation);
+      return mixturesOf(inputs).map((mixture) => ({ operation, inputs, mixture }));
+    });
 
 interface Somebody extends Person {
   /** What of his own he names beside what is not. */
