@@ -1,5 +1,5 @@
+import { specOf } from "../../src/backends/docker/container.ts";
 import { DockerOptions } from "../../src/backends/docker/options.ts";
-import { specOf } from "../../src/backends/docker/spec.ts";
 import type { ProcessBackends } from "../../src/backends/pool.ts";
 import type { Owner } from "../../src/core/ids.ts";
 import { fasterOf, type Pair, pairs, timed } from "./pairs.ts";

@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import type { OpenChannel } from "../../src/backends/shell/channel.ts";
+import type { OpenChannel } from "../../src/backends/shell/session.ts";
 import { needing } from "./needing.ts";
 
 /** Where a command is; empty where there is none. */

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { afterAll, expect } from "vitest";
 import { editing } from "../../src/backends/edit.ts";
 import { searching } from "../../src/backends/search.ts";
-import type { OpenChannel } from "../../src/backends/shell/channel.ts";
+import { openPerl, type PerlFiles } from "../../src/backends/shell/perl/client.ts";
 import { encodeFrame, type Field, type Frame, frameReader } from "../../src/backends/shell/perl/frames.ts";
-import { openPerl, type PerlFiles } from "../../src/backends/shell/perl/open.ts";
-import { LaneLost } from "../../src/backends/shell/runner.ts";
+import { SandboxLostError } from "../../src/backends/shell/script.ts";
+import type { OpenChannel } from "../../src/backends/shell/session.ts";
 import type { Backend } from "../../src/core/backend.ts";
 
 const { signal } = new AbortController();
@@ -100,7 +100,7 @@ export async function collected<T>(source: AsyncIterable<T>): Promise<T[]> {
   return items;
 }
 
-export const lost = (attempt: Promise<unknown>) => expect(attempt).rejects.toBeInstanceOf(LaneLost);
+export const lost = (attempt: Promise<unknown>) => expect(attempt).rejects.toBeInstanceOf(SandboxLostError);
 
 export const staged = (workdir: string) => readdir(join(workdir, ".skein", "staging"));
 

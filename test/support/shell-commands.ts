@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import type { OpenChannel } from "../../src/backends/shell/channel.ts";
+import type { OpenChannel } from "../../src/backends/shell/session.ts";
 import { Shell } from "../../src/backends/shell/shell.ts";
 import type { ExecOptions } from "../../src/core/backend.ts";
 import { drained } from "./backend.ts";

@@ -9,7 +9,7 @@ import { editing } from "../../src/backends/edit.ts";
 import { searching } from "../../src/backends/search.ts";
 import { shellFiles } from "../../src/backends/shell/files.ts";
 import { PRELUDE } from "../../src/backends/shell/prelude.ts";
-import { LaneLost, type Runner } from "../../src/backends/shell/runner.ts";
+import { type Runner, SandboxLostError } from "../../src/backends/shell/script.ts";
 import { Shell } from "../../src/backends/shell/shell.ts";
 import type { Backend } from "../../src/core/backend.ts";
 import { execute } from "./backend.ts";
@@ -67,7 +67,7 @@ const running = (runOnce: Runner["runOnce"]): Runner => ({
   runOnce,
   run: (fragment, signal) =>
     runOnce(fragment, signal).catch((error) => {
-      if (!(error instanceof LaneLost)) throw error;
+      if (!(error instanceof SandboxLostError)) throw error;
       return runOnce(fragment, signal);
     }),
 });
@@ -86,9 +86,9 @@ export function losing({ runOnce }: Runner, count: number, when: "before" | "aft
   let left = count;
   return running(async (fragment, signal) => {
     left--;
-    if (left === 0 && when === "before") throw new LaneLost("lost by the test");
+    if (left === 0 && when === "before") throw new SandboxLostError("lost by the test");
     const reply = await runOnce(fragment, signal);
-    if (left === 0) throw new LaneLost("lost by the test");
+    if (left === 0) throw new SandboxLostError("lost by the test");
     return reply;
   });
 }

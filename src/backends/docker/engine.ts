@@ -7,24 +7,12 @@
 import type { Duplex, Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { AppError } from "../../core/errors.ts";
-import {
-  type ContainerInfo,
-  type ContainerSpec,
-  type ContainerSummary,
-  EngineError,
-  type ExecSpec,
-  type NetworkInfo,
-  type NetworkSpec,
-  networkInfo,
-  type VolumeInfo,
-  volumeInfo,
-} from "./engine-info.ts";
 
 const CALL_MS = 10_000;
 const START_MS = 30_000;
 const PULL_MS = 10 * 60_000;
 
-export type Engine = ReturnType<typeof connect>;
+export type DockerClient = ReturnType<typeof connect>;
 
 /** The client is loaded at the first call. Nothing is kept open, so nothing has to be closed. */
 export function connect(host: string | undefined) {
@@ -258,3 +246,88 @@ const unless =
   };
 
 const unlessMissing = <T>(answer: Promise<T>): Promise<T | undefined> => answer.catch(unless(404));
+
+// What the Docker engine tells, in our words.
+
+export class EngineError extends Error {
+  override name = "EngineError";
+  /** 404, 409, …; 0 when there was no answer. */
+  readonly status: number;
+  constructor(status: number, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.status = status;
+  }
+}
+
+export interface ContainerInfo {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** created, running, paused, restarting, removing, exited, dead. */
+  readonly status: string;
+  readonly exitCode: number;
+  readonly oomKilled: boolean;
+}
+
+export interface ContainerSummary {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly status: string;
+  /** Milliseconds since 1970, by the engine's clock. */
+  readonly createdAt: number;
+}
+
+export interface VolumeInfo {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly options: Readonly<Record<string, string>>;
+}
+
+export interface NetworkInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly driver: string;
+  readonly isInternal: boolean;
+  readonly hasIpv6: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly options: Readonly<Record<string, string>>;
+  readonly subnets: readonly string[];
+}
+
+export interface ExecSpec {
+  readonly command: readonly string[];
+  readonly user: string;
+  readonly folder: string;
+  readonly environment: readonly string[];
+}
+
+export type ContainerSpec = Omit<Dockerode.ContainerCreateOptions, "name" | "abortSignal">;
+export type NetworkSpec = Pick<
+  Dockerode.NetworkCreateOptions,
+  "Name" | "Driver" | "Internal" | "EnableIPv6" | "Labels" | "Options"
+>;
+
+export function volumeInfo(volume: Dockerode.VolumeInspectInfo): VolumeInfo {
+  return { name: volume.Name, labels: volume.Labels ?? {}, options: volume.Options ?? {} };
+}
+
+export function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo {
+  return {
+    ...{ id: network.Id, name: network.Name, driver: network.Driver },
+    ...{ isInternal: network.Internal, hasIpv6: network.EnableIPv6 },
+    ...{ labels: network.Labels ?? {}, options: network.Options ?? {} },
+    subnets: (network.IPAM?.Config ?? []).flatMap(({ Subnet }) => (Subnet ? [Subnet] : [])),
+  };
+}
+
+/** What the engine says of a request is told; what goes wrong inside it may name the host's folders, and is not. */
+export function toAppError(error: EngineError): AppError {
+  if (error.status === 0)
+    return new AppError("unavailable", `The Docker engine does not serve us: ${error.message}.`, {
+      cause: error,
+    });
+  const why = error.status < 500 ? error.message : "the engine failed; the server's log tells more";
+  return new AppError("backend_failed", `The sandbox cannot be made: ${why}`, {
+    cause: error,
+  });
+}

@@ -3,7 +3,7 @@
 import { AppError } from "../../core/errors.ts";
 import { quoted } from "../paths.ts";
 import { type Files, shellFiles } from "../shell/files.ts";
-import { LaneLost, type Runner } from "../shell/runner.ts";
+import { type Runner, SandboxLostError } from "../shell/script.ts";
 import type { DockerSandbox } from "./sandbox.ts";
 
 export function sandboxFiles(current: () => DockerSandbox, workdir: string): Files {
@@ -18,7 +18,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
     const helper = await current().helper(signal);
     if (!helper) return work(byShell);
     return work(helper).catch((error: unknown) => {
-      if (error instanceof LaneLost) return work(byShell);
+      if (error instanceof SandboxLostError) return work(byShell);
       throw error;
     });
   };
@@ -39,7 +39,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
           yield bytes;
         }
       } catch (error) {
-        if (!(error instanceof LaneLost)) throw error;
+        if (!(error instanceof SandboxLostError)) throw error;
         // Another version of the file may be there by now.
         if (hasBegun) throw lost(`${quoted(path)} was read`, error);
         yield* byShell.read(path, range, signal);
@@ -50,7 +50,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
       if (data instanceof Uint8Array) return either((files) => files.write(path, data, signal), signal);
       const files = (await current().helper(signal)) ?? byShell;
       return files.write(path, data, signal).catch((error: unknown) => {
-        throw error instanceof LaneLost ? lost(`${quoted(path)} was written`, error) : error;
+        throw error instanceof SandboxLostError ? lost(`${quoted(path)} was written`, error) : error;
       });
     },
 
@@ -58,7 +58,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
       const helper = await current().helper(signal);
       if (!helper) return byShell.remove(path, signal);
       await helper.remove(path, signal).catch(async (error: unknown) => {
-        if (!(error instanceof LaneLost)) throw error;
+        if (!(error instanceof SandboxLostError)) throw error;
         // It may have done it before it was lost.
         await byShell.remove(path, signal).catch(unlessMissing);
       });
@@ -74,7 +74,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
             yield found;
           }
       } catch (error) {
-        if (!(error instanceof LaneLost)) throw error;
+        if (!(error instanceof SandboxLostError)) throw error;
         yield* byShell.contents([...left], maxBytes, signal);
         return;
       }

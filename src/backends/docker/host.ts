@@ -1,23 +1,22 @@
 // The engine with all that sandboxes share on it, found out once.
 
+import type { Logger } from "../../lib/logger.ts";
 import type { BackendServices } from "../definition.ts";
-import { inWords } from "./converge.ts";
-import { deploymentOf } from "./deployment.ts";
-import { openDisk } from "./disk.ts";
-import { connect } from "./engine.ts";
-import { EngineError } from "./engine-info.ts";
-import { networks } from "./network.ts";
-import type { Host } from "./services.ts";
+import type { SandboxCaps, SandboxLedger } from "../ledger.ts";
+import { type Disk, openDisk } from "./disk.ts";
+import { connect, type DockerClient, EngineError, toAppError } from "./engine.ts";
+import { deploymentOf } from "./identity.ts";
+import { type Networks, networks } from "./network.ts";
 
-export interface HostHolder {
+export interface LazyHost {
   readonly engine: Host["engine"];
   /** Needs no engine. */
   deployment(): Promise<string>;
   /** Asks the engine at the first call, and again after a failure. Throws `unavailable` while it is away. */
-  reach(): Promise<Host>;
+  getHost(): Promise<Host>;
 }
 
-export function hostHolder({ dataDir, docker, sandboxes, logger }: BackendServices): HostHolder {
+export function lazyHost({ dataDir, docker, sandboxes, logger }: BackendServices): LazyHost {
   const engine = connect(docker.host);
   let deployment: Promise<string> | undefined;
   let host: Promise<Host> | undefined;
@@ -45,12 +44,24 @@ export function hostHolder({ dataDir, docker, sandboxes, logger }: BackendServic
   return {
     engine,
     deployment: nameOf,
-    reach() {
+    getHost() {
       host ??= openHost().catch((error: unknown) => {
         host = undefined;
-        throw error instanceof EngineError ? inWords(error) : error;
+        throw error instanceof EngineError ? toAppError(error) : error;
       });
       return host;
     },
   };
+}
+
+// What all sandboxes of one engine have in common.
+
+export interface Host {
+  readonly engine: DockerClient;
+  readonly deployment: string;
+  readonly disk: Disk;
+  readonly networks: Networks;
+  readonly ledger: SandboxLedger;
+  readonly caps: SandboxCaps;
+  readonly logger: Logger;
 }

@@ -5,29 +5,27 @@ import { messageOf } from "../../core/errors.ts";
 import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
-import { inWords } from "./converge.ts";
-import { EngineError } from "./engine-info.ts";
+import { EngineError, toAppError } from "./engine.ts";
 import { sandboxFiles } from "./files.ts";
-import { hostHolder } from "./host.ts";
+import { type Host, lazyHost } from "./host.ts";
 import { sandboxId } from "./identity.ts";
-import { Keeper } from "./keeper.ts";
 import { DockerOptions, keepOf } from "./options.ts";
+import { Reaper } from "./reaper.ts";
 import { DockerSandbox } from "./sandbox.ts";
-import type { Host } from "./services.ts";
 
 export const docker = {
   type: "docker",
   options: DockerOptions,
   open(services): BackendDriver<DockerOptions> {
     const { logger, docker: settings, onState } = services;
-    const { engine, deployment, reach } = hostHolder(services);
+    const { engine, deployment, getHost } = lazyHost(services);
     const sandboxes = new Map<string, DockerSandbox>();
-    const keeper = new Keeper({ reach, sandboxes: () => sandboxes, sweepMs: settings.sweepMs, logger });
+    const reaper = new Reaper({ getHost, sandboxes: () => sandboxes, sweepMs: settings.sweepMs, logger });
     const idOf = async (place: Place) => sandboxId(await deployment(), place);
 
     const make = (id: string, options: DockerOptions, place: Place): DockerSandbox => {
       const made = new DockerSandbox({
-        host: reach,
+        host: getHost,
         sandbox: { id, owner: place.owner, name: place.name, keep: keepOf(options) },
         options,
         onState: (state) => onState(place, state),
@@ -37,7 +35,7 @@ export const docker = {
     };
     /** The one of this configuration; one of another is closed. */
     const obtain = async (id: string, options: DockerOptions, place: Place): Promise<DockerSandbox> => {
-      keeper.start();
+      reaper.start();
       const known = sandboxes.get(id);
       if (known && isSame(known.options, options)) return known;
       await known?.close("it is made anew from another configuration");
@@ -54,7 +52,7 @@ export const docker = {
     };
 
     return {
-      begin: () => keeper.start(),
+      begin: () => reaper.start(),
 
       async create(options, place): Promise<Backend> {
         const id = await idOf(place);
@@ -86,24 +84,24 @@ export const docker = {
       async stop(place) {
         const id = await idOf(place);
         const sandbox = sandboxes.get(id);
-        await sandbox?.letGo("it was stopped");
-        await halt(await reach(), id);
+        await sandbox?.detach("it was stopped");
+        await halt(await getHost(), id);
         if (sandbox && !sandbox.isBusy && !sandbox.isOpen) sandboxes.delete(id);
       },
 
       async ping() {
         await engine.ping().catch((error: unknown) => {
-          throw error instanceof EngineError ? inWords(error) : error;
+          throw error instanceof EngineError ? toAppError(error) : error;
         });
       },
 
       async close() {
-        await keeper.close();
+        await reaper.close();
         const open = [...sandboxes].filter(([, sandbox]) => sandbox.isOpen);
         await Promise.all(sandboxes.values().map((sandbox) => sandbox.close("the server is stopping")));
         // Another server may use them.
         if (open.length === 0 || settings.isShared) return;
-        const host = await reach();
+        const host = await getHost();
         await Promise.allSettled(open.map(([id]) => halt(host, id)));
       },
     };

@@ -11,16 +11,14 @@ import { orAborted } from "../../lib/abortable.ts";
 import type { BackendState, Place } from "../definition.ts";
 import type { Sandbox } from "../ledger.ts";
 import type { Files } from "../shell/files.ts";
-import { type Fragment, LaneLost, type Reply, type Runner } from "../shell/runner.ts";
-import { admit, withdraw } from "./admission.ts";
-import { clearOut } from "./clear-out.ts";
-import { converge, inWords } from "./converge.ts";
-import { execWatched } from "./disk-watch.ts";
-import { EngineError } from "./engine-info.ts";
-import { findLoss } from "./loss.ts";
-import { moveIn, type Opened } from "./move-in.ts";
+import { type Reply, type Runner, SandboxLostError, type ShellScript } from "../shell/script.ts";
+import { ensureContainer } from "./container.ts";
+import { execWatched } from "./disk.ts";
+import { EngineError, toAppError } from "./engine.ts";
+import type { Host } from "./host.ts";
+import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-sandbox.ts";
 import type { DockerOptions } from "./options.ts";
-import type { Host } from "./services.ts";
+import { admit, withdraw } from "./reaper.ts";
 
 const TRIES = 6;
 /** After so many losses in one operation, all that runs in the sandbox is killed: something keeps killing us. */
@@ -41,8 +39,8 @@ export interface SandboxSettings {
 export class DockerSandbox implements Runner {
   readonly #settings: SandboxSettings;
   readonly #closing = new AbortController();
-  #opening: Promise<Opened> | undefined;
-  #opened: Opened | undefined;
+  #opening: Promise<OpenSandbox> | undefined;
+  #opened: OpenSandbox | undefined;
   #movingIn: { containerId: string; leaving: AbortController } | undefined;
   #state: BackendState = { status: "stopped" };
   #uses = 0;
@@ -92,24 +90,24 @@ export class DockerSandbox implements Runner {
     return helper.files;
   }
 
-  async run(fragment: Fragment, signal: AbortSignal): Promise<Reply> {
+  async run(fragment: ShellScript, signal: AbortSignal): Promise<Reply> {
     return this.repeated((opened) => opened.shell.runOnce(fragment, signal), signal);
   }
 
-  async runOnce(fragment: Fragment, signal: AbortSignal): Promise<Reply> {
+  async runOnce(fragment: ShellScript, signal: AbortSignal): Promise<Reply> {
     return this.#use(async () => {
       const opened = await this.#open(signal);
       try {
         return await opened.shell.runOnce(fragment, signal);
       } catch (error) {
-        if (error instanceof LaneLost) await this.#look(opened);
+        if (error instanceof SandboxLostError) await this.#look(opened);
         throw error;
       }
     });
   }
 
   /** Does what may safely be done twice, again after each loss. Throws `backend_failed` when it is lost again and again. */
-  async repeated<T>(work: (opened: Opened) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async repeated<T>(work: (opened: OpenSandbox) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#use(async () => {
       for (let tried = 1; ; tried++) {
         const opened = await this.#open(signal);
@@ -156,10 +154,10 @@ export class DockerSandbox implements Runner {
   }
 
   /** What the engine tells of a container that may be ours. */
-  notice(containerId: string, action: string): void {
+  onContainerEvent(containerId: string, action: string): void {
     const { leaving } = this.#movingIn?.containerId === containerId ? this.#movingIn : {};
     // An engine may never answer who wants a shell in a container that ends.
-    if (action !== "oom") leaving?.abort(new LaneLost("its container ended"));
+    if (action !== "oom") leaving?.abort(new SandboxLostError("its container ended"));
     const opened = this.#opened;
     if (opened?.containerId !== containerId) return;
     if (action === "oom") opened.shell.noteOom();
@@ -167,7 +165,7 @@ export class DockerSandbox implements Runner {
   }
 
   /** Lets go of it: what waits for it fails with `why`, and later use opens it again. The container is left as it is. */
-  async letGo(why: string): Promise<void> {
+  async detach(why: string): Promise<void> {
     await this.#opening?.catch(() => {});
     if (this.#opened) this.#drop(this.#opened, why);
   }
@@ -175,7 +173,7 @@ export class DockerSandbox implements Runner {
   /** Lets go of it for good. */
   async close(why: string): Promise<void> {
     this.#closing.abort(new AppError("unavailable", `The sandbox is not to be had: ${why}.`));
-    await this.letGo(why);
+    await this.detach(why);
   }
 
   async #use<T>(work: () => Promise<T>): Promise<T> {
@@ -189,7 +187,7 @@ export class DockerSandbox implements Runner {
   }
 
   /** All who ask meanwhile wait for the same; that one of them gives up does not end it. */
-  #open(signal: AbortSignal): Promise<Opened> {
+  #open(signal: AbortSignal): Promise<OpenSandbox> {
     this.#closing.signal.throwIfAborted();
     this.#opening ??= this.#begin().catch((error: unknown) => {
       this.#opening = undefined;
@@ -199,7 +197,7 @@ export class DockerSandbox implements Runner {
     return orAborted(this.#opening, signal);
   }
 
-  async #begin(): Promise<Opened> {
+  async #begin(): Promise<OpenSandbox> {
     const { sandbox } = this.#settings;
     const { signal } = this.#closing;
     this.#setState({ status: "starting" });
@@ -214,8 +212,8 @@ export class DockerSandbox implements Runner {
       this.#setState({ status: "running" });
       return opened;
     } catch (error) {
-      if (error instanceof EngineError) throw inWords(error);
-      if (error instanceof LaneLost)
+      if (error instanceof EngineError) throw toAppError(error);
+      if (error instanceof SandboxLostError)
         throw new AppError("backend_failed", `No shell can be started in the sandbox: ${error.message}.`, {
           cause: error,
         });
@@ -223,20 +221,20 @@ export class DockerSandbox implements Runner {
     }
   }
 
-  async #raise(host: Host): Promise<Opened> {
+  async #raise(host: Host): Promise<OpenSandbox> {
     const { sandbox, options } = this.#settings;
     const { signal } = this.#closing;
     const onSilence = () => this.#suspect();
     for (let tried = 1; ; tried++) {
       try {
-        const containerId = await converge(host, { sandbox, options }, signal);
+        const containerId = await ensureContainer(host, { sandbox, options }, signal);
         const leaving = new AbortController();
         this.#movingIn = { containerId, leaving };
         const both = AbortSignal.any([signal, leaving.signal]);
-        return await moveIn(host, { sandbox, options, containerId, onSilence }, both);
+        return await openSandbox(host, { sandbox, options, containerId, onSilence }, both);
       } catch (error) {
         // It went away between our looking at it and our moving in.
-        if (!(error instanceof LaneLost) || tried === TRIES) throw error;
+        if (!(error instanceof SandboxLostError) || tried === TRIES) throw error;
         await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
       }
     }
@@ -247,8 +245,8 @@ export class DockerSandbox implements Runner {
   }
 
   /** Resolves when it may be tried again. Throws what is no loss, and `backend_failed` when it was tried often enough. */
-  async #afterLoss(error: unknown, opened: Opened, tried: number): Promise<void> {
-    if (!(error instanceof LaneLost)) throw error;
+  async #afterLoss(error: unknown, opened: OpenSandbox, tried: number): Promise<void> {
+    if (!(error instanceof SandboxLostError)) throw error;
     const why = await this.#look(opened);
     if (tried === TRIES)
       throw new AppError("backend_failed", `The sandbox was lost again and again: ${why}.`, { cause: error });
@@ -257,7 +255,7 @@ export class DockerSandbox implements Runner {
   }
 
   /** Its processes are killed before the engine calls a container stopped, so it is looked at more than once. */
-  async #explain(opened: Opened): Promise<string> {
+  async #explain(opened: OpenSandbox): Promise<string> {
     for (let pause = FIRST_PAUSE_MS; pause < MAX_EXPLAIN_MS && opened.lost === undefined; pause *= 2) {
       await this.#look(opened);
       await sleep(pause);
@@ -266,17 +264,17 @@ export class DockerSandbox implements Runner {
   }
 
   /** Finds out why a shell went away, or keeps silent, and drops what is lost. Returns the reason in words. */
-  async #look(opened: Opened): Promise<string> {
+  async #look(opened: OpenSandbox): Promise<string> {
     if (opened.lost !== undefined) return opened.lost;
     const { host, containerId } = opened;
-    const { why, isGone } = await findLoss(host.engine, containerId, LOOK);
+    const { why, isGone } = await diagnoseLoss(host.engine, containerId, LOOK);
     return isGone ? this.#drop(opened, why) : why;
   }
 
-  #drop(opened: Opened, why: string): string {
+  #drop(opened: OpenSandbox, why: string): string {
     if (opened.lost !== undefined) return opened.lost;
     opened.lost = why;
-    opened.close(new LaneLost(why));
+    opened.close(new SandboxLostError(why));
     if (this.#opened === opened) {
       this.#opened = undefined;
       this.#opening = undefined;
@@ -286,13 +284,13 @@ export class DockerSandbox implements Runner {
   }
 
   /** Ends all that runs in it, by force if it must be; files stay. */
-  async #reset(opened: Opened): Promise<void> {
+  async #reset(opened: OpenSandbox): Promise<void> {
     const { sandbox } = this.#settings;
     const { host } = opened;
     this.#lostInARow = 0;
     if (opened.lost !== undefined) return;
     host.logger.warn({ sandbox: sandbox.id }, "resetting a sandbox whose shells are lost again and again");
-    if (!(await clearOut(opened, this.#closing.signal))) this.#drop(opened, "it was reset");
+    if (!(await killAll(opened, this.#closing.signal))) this.#drop(opened, "it was reset");
   }
 
   #setState(state: BackendState): void {

@@ -1,18 +1,19 @@
 // The commands that run on this machine, of all workspaces. What they leave in the background goes on until
 // its workspace is stopped.
 
-import { closeSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { closeSync, constants, openSync } from "node:fs";
+import { unlink } from "node:fs/promises";
+import { Socket } from "node:net";
+import { promisify } from "node:util";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
 import { isOver, LIFE } from "../../lib/life.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { refuseUnusable } from "../command-text.ts";
-import { follow } from "./follow.ts";
-import { cannotStart, Job } from "./job.ts";
-import { endTree } from "./kill.ts";
-import { type Pipe, pipePool } from "./pipes.ts";
-import { ensureFolders, stagingPath, type Workspace } from "./workspace.ts";
+import { refuseUnusable } from "../paths.ts";
+import { cannotStart, follow, killTree, LocalProcess, type Pipe } from "./process.ts";
+import { ensureFolders, HAS_PROC, isMissing, stagingPath, type Workspace } from "./workspace.ts";
 
 /** At once, in one workspace. */
 const MAX_RUNNING = 64;
@@ -25,8 +26,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 interface Jobs {
   /** Counted from before they start. */
   running: number;
-  readonly foreground: Set<Job>;
-  readonly background: Set<Job>;
+  readonly foreground: Set<LocalProcess>;
+  readonly background: Set<LocalProcess>;
 }
 
 export class Commands {
@@ -59,7 +60,7 @@ export class Commands {
 
   /** Ends what a server that died has left running in a workspace. */
   endOrphans(workspaceId: string): Promise<void> {
-    return endTree({
+    return killTree({
       isMarked(mark) {
         const [life = "", id] = mark.split("/");
         return id === workspaceId && isOver(life);
@@ -73,31 +74,31 @@ export class Commands {
   }
 
   async *#execute(jobs: Jobs, workspace: Workspace, command: string, { signal, timeoutMs }: ExecOptions) {
-    const job = await this.#start(workspace, command);
-    jobs.foreground.add(job);
-    const timer = setTimeout(() => void job.end("timeout"), Math.min(timeoutMs, MAX_TIMER_MS));
-    const onAbort = () => void job.end("cancelled");
+    const process = await this.#start(workspace, command);
+    jobs.foreground.add(process);
+    const timer = setTimeout(() => void process.end("timeout"), Math.min(timeoutMs, MAX_TIMER_MS));
+    const onAbort = () => void process.end("cancelled");
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
     try {
-      return yield* follow(job);
+      return yield* follow(process);
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
       // Has an effect only when the consumer left before the command was through.
-      await job.end("cancelled");
-      jobs.foreground.delete(job);
-      if (job.isSilent || job.ended) job.output.destroy();
-      else this.#leaveInBackground(workspace.id, jobs, job);
+      await process.end("cancelled");
+      jobs.foreground.delete(process);
+      if (process.isSilent || process.ended) process.output.destroy();
+      else this.#leaveInBackground(workspace.id, jobs, process);
     }
   }
 
-  async #start(workspace: Workspace, command: string): Promise<Job> {
+  async #start(workspace: Workspace, command: string): Promise<LocalProcess> {
     const pipe = await this.#openPipe(workspace);
     try {
-      const job = this.#spawn(workspace, command, pipe);
-      await job.started();
-      return job;
+      const process = this.#spawn(workspace, command, pipe);
+      await process.started();
+      return process;
     } catch (error) {
       pipe.output.destroy();
       throw error;
@@ -113,19 +114,19 @@ export class Commands {
     }
   }
 
-  #spawn(workspace: Workspace, command: string, pipe: Pipe): Job {
+  #spawn(workspace: Workspace, command: string, pipe: Pipe): LocalProcess {
     if (!this.#isClosed)
-      return new Job(command, workspace.root, `${LIFE}/${workspace.id}/${randomId()}`, pipe);
+      return new LocalProcess(command, workspace.root, `${LIFE}/${workspace.id}/${randomId()}`, pipe);
     closeSync(pipe.input);
     throw shuttingDown();
   }
 
   /** Its output is read on and forgotten, so that it is not held up, but too slowly to keep the server busy. */
-  #leaveInBackground(workspaceId: string, jobs: Jobs, job: Job): void {
-    const { output } = job;
-    jobs.background.add(job);
+  #leaveInBackground(workspaceId: string, jobs: Jobs, process: LocalProcess): void {
+    const { output } = process;
+    jobs.background.add(process);
     output.once("close", () => {
-      jobs.background.delete(job);
+      jobs.background.delete(process);
       this.#tidy(workspaceId, jobs);
     });
     output.removeAllListeners("readable").unref();
@@ -133,7 +134,7 @@ export class Commands {
     output.read();
     const [oldest] = jobs.background;
     if (oldest && jobs.background.size > MAX_BACKGROUND)
-      void endTree({ isMarked: (mark) => mark === oldest.mark }).finally(() => oldest.output.destroy());
+      void killTree({ isMarked: (mark) => mark === oldest.mark }).finally(() => oldest.output.destroy());
   }
 
   #enter({ id }: Workspace): Jobs {
@@ -155,9 +156,58 @@ export class Commands {
 }
 
 async function endAll(all: readonly Jobs[], isMarked: (mark: string) => boolean): Promise<void> {
-  await Promise.all(all.flatMap(({ foreground }) => [...foreground].map((job) => job.end("cancelled"))));
-  await endTree({ isMarked });
-  for (const { background } of all) for (const job of background) job.output.destroy();
+  await Promise.all(
+    all.flatMap(({ foreground }) => [...foreground].map((process) => process.end("cancelled"))),
+  );
+  await killTree({ isMarked });
+  for (const { background } of all) for (const process of background) process.output.destroy();
 }
 
 const shuttingDown = () => new AppError("shutting_down", "The server is stopping; no command is started.");
+
+// Named pipes for the output of commands. What Node gives a child by itself is a socket, and a script that
+// writes to `/dev/stderr` fails on a socket; a pipe also keeps standard output and error in one order.
+const run = promisify(execFile);
+
+export interface PipePool {
+  /** `fresh` makes a path for a pipe, should one have to be made. */
+  open(fresh: () => string): Promise<Pipe>;
+}
+
+/** A pipe that was read to its end is used again: nobody holds it. Keeps as many as were open at once. */
+export function pipePool(): PipePool {
+  const free: string[] = [];
+  return {
+    async open(fresh) {
+      for (let path = free.pop(); path !== undefined; path = free.pop()) {
+        try {
+          return connect(path, free);
+        } catch (error) {
+          // Somebody has cleaned up.
+          if (!isMissing(error)) throw error;
+        }
+      }
+      const path = fresh();
+      await run("mkfifo", ["-m", "600", path]);
+      return connect(path, free);
+    },
+  };
+}
+
+function connect(path: string, free: string[]): Pipe {
+  // Neither waits: the first because it is told not to, the second because the first is there.
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const output = new Socket({ fd: reader, readable: true, writable: false });
+  output.on("error", () => output.destroy());
+  output.once("close", () => {
+    if (output.readableEnded) free.push(path);
+    else unlink(path).catch(() => {});
+  });
+  try {
+    const same = HAS_PROC ? `/proc/self/fd/${reader}` : path;
+    return { output, input: openSync(same, constants.O_WRONLY) };
+  } catch (error) {
+    output.destroy();
+    throw error;
+  }
+}

@@ -8,6 +8,12 @@
 //   S  where files on their way in or out are kept; T  one of these
 //   n  a name in the folder that the shell is in: a path is pinned by going there
 
+import { posix } from "node:path";
+import type { FileStat } from "../../core/backend.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { failure } from "../paths.ts";
+import { quote, type Reply, type Runner, type ShellScript } from "./script.ts";
+
 /** Relative to the workspace; no business of the agent's. */
 export const STAGING = ".skein/staging";
 
@@ -238,3 +244,72 @@ fs_clear() {
   done
 }
 `;
+
+// A path that something is done with in a shell: how its fragments name it, and what their failures are called.
+const CLEANUP_MS = 2000;
+/** Of output, where a fragment does not say that it needs more: whoever has taken over a shell can send much. */
+const MAX_BYTES = 64 * 1024;
+
+export interface Target {
+  readonly runner: Runner;
+  readonly workdir: string;
+  /** As the agent wrote it, for messages. */
+  readonly path: string;
+  /** To the workspace, without `.` and `..`; empty for the workspace itself. */
+  readonly relative: string;
+}
+
+/** Workspace, folder and name: the words that the functions of the prelude take. */
+export function wordsOf({ workdir, relative }: Target): string {
+  return [workdir, posix.dirname(relative), posix.basename(relative) || "."].map(quote).join(" ");
+}
+
+/** Runs a fragment that may safely run twice. Throws what it says went wrong. */
+export async function perform(target: Target, fragment: ShellScript, signal: AbortSignal): Promise<Reply> {
+  signal.throwIfAborted();
+  return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...fragment }, signal), target.path);
+}
+
+export function succeeded(reply: Reply, path: string): Reply {
+  const [status = ""] = reply.fields;
+  if (status === "0") return reply;
+  // It comes from a stranger, and goes into a message.
+  throw failure(/^[A-Z_]{1,20}$/.test(status) ? status : "EIO", path);
+}
+
+/** A name in staging that nobody else has, and that tells when it was made. */
+export const stagingName = (unique = randomId()) => `${Math.floor(Date.now() / 1000)}-${unique}`;
+
+/** Removes a file from staging, if it can be done soon. Otherwise it is left for `clearStaging`. */
+export async function discard({ runner, workdir }: Target, name: string): Promise<void> {
+  const script = `fs_root ${quote(workdir)} && rm -f "$S/${name}"`;
+  await runner.run({ script }, AbortSignal.timeout(CLEANUP_MS)).catch(() => {});
+}
+
+// What `fs_tell` of the prelude prints, read.
+/** Mode in hexadecimal, bytes, seconds, name: a slash shows that it is whole. */
+const RECORD = /^([0-9a-f]+) (\d+) (-?\d+) (?:\.\/)?(.+)\/\n$/s;
+/** By the fourth hexadecimal digit of the mode from the right. */
+const TYPES: Readonly<Record<string, FileStat["type"]>> = { 8: "file", 4: "directory", a: "symlink" };
+/** The farthest that a `Date` can tell; a disk may know times beyond. */
+const MAX_SECONDS = 8_640_000_000_000;
+/** More are never asked for. Who has taken over a shell can send many more, to keep us busy with them. */
+const MAX_RECORDS = 10_000;
+
+/** Paths begin with `workdir`; names that are no UTF-8 come with replacement characters. What is cut off is left out. */
+export function entriesIn({ output, mark }: Reply, workdir: string): FileStat[] {
+  const end = output.indexOf(0);
+  const folder = `${workdir}${output.toString("utf8", 0, end)}`;
+  const [, ...records] = output.toString("utf8", end).split(`${mark}:`, MAX_RECORDS + 1);
+  return records.flatMap((record) => {
+    const [, mode = "", size, seconds, name = ""] = RECORD.exec(record) ?? [];
+    if (name === "") return [];
+    const time = Math.min(Math.max(Number(seconds), -MAX_SECONDS), MAX_SECONDS);
+    return {
+      path: name === "." ? folder : `${folder}/${name}`,
+      type: TYPES[mode.at(-4) ?? ""] ?? "other",
+      size: Number(size),
+      modified_at: new Date(time * 1000).toISOString(),
+    };
+  });
+}

@@ -3,10 +3,12 @@
 // A large file is held by a hard link in staging, so that the pieces are of one and the same file whatever takes
 // its name meanwhile.
 
+import { randomBytes } from "node:crypto";
 import type { ByteRange } from "../../core/backend.ts";
-import { failure } from "../failures.ts";
-import { quote } from "./runner.ts";
-import { discard, perform, stagingName, type Target, wordsOf } from "./target.ts";
+import { AppError } from "../../core/errors.ts";
+import { failure } from "../paths.ts";
+import { discard, entriesIn, perform, stagingName, type Target, wordsOf } from "./prelude.ts";
+import { quote } from "./script.ts";
 
 const BLOCK_BYTES = 64 * 1024;
 const PIECE_BYTES = 8 * BLOCK_BYTES;
@@ -84,4 +86,122 @@ async function readPiece(
     [ "$r" != 0 ] || dd if="$f" bs=${BLOCK_BYTES} skip=${skipped} count=${blocks} || r=EIO`;
   const { output } = await perform(target, { script, maxBytes: blocks * BLOCK_BYTES }, signal);
   return output.subarray(before, before + bytes);
+}
+
+// Reading many files: hundreds of them with two processes, one that tells their sizes and one that prints them.
+/** At once: files, bytes of their paths, bytes of their contents. One file alone may be larger. */
+const MAX_FILES = 200;
+const MAX_PATH_BYTES = 64 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
+/** For what is told of files, and for what they have grown by meanwhile. */
+const ROOM_BYTES = 512 * 1024;
+const SLASH = 0x2f;
+
+interface Content {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+}
+
+/** As `Tree.contents`; `workspace` is what failures are told of. */
+export async function* contentsOf(
+  workspace: Target,
+  paths: readonly string[],
+  maxBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<Content> {
+  for (const some of grouped(paths, (path) => Buffer.byteLength(path), MAX_PATH_BYTES)) {
+    const sizes = await sizesOf(workspace, some, signal);
+    const files = some.filter((path) => (sizes.get(path) ?? Number.POSITIVE_INFINITY) <= maxBytes);
+    for (const group of grouped(files, (path) => sizes.get(path) ?? 0, MAX_BYTES))
+      for await (const content of readGroup(workspace, group, maxBytes, signal))
+        if (content.bytes.length <= maxBytes) yield content;
+  }
+}
+
+/** Of the regular files. */
+async function sizesOf(
+  workspace: Target,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<Map<string, number>> {
+  const { workdir } = workspace;
+  const words = paths.map((path) => quote(`./${path}`)).join(" ");
+  const script = `fs_root ${quote(workdir)} && { fs_tell ${words}; [ $? -lt 126 ] || r=EIO; }`;
+  const entries = entriesIn(await perform(workspace, { script, maxBytes: ROOM_BYTES }, signal), workdir);
+  const files = entries.filter(({ type }) => type === "file");
+  return new Map(files.map(({ path, size }) => [path.slice(workdir.length + 1), size]));
+}
+
+/** Those that have grown too large for all of them to be read at once are read by halves. */
+async function* readGroup(
+  workspace: Target,
+  paths: readonly string[],
+  maxBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<Content> {
+  try {
+    yield* await readAtOnce(workspace, paths, Math.max(maxBytes, MAX_BYTES), signal);
+  } catch (error) {
+    if (!(error instanceof AppError && error.code === "payload_too_large")) throw error;
+    if (paths.length === 1) return;
+    const middle = paths.length >> 1;
+    yield* readGroup(workspace, paths.slice(0, middle), maxBytes, signal);
+    yield* readGroup(workspace, paths.slice(middle), maxBytes, signal);
+  }
+}
+
+/**
+ * `tail` prints each file's name above it, as it was given. It is given in a way of this operation's own, so that
+ * no file can hold such a line: random slashes and dots, which lead nowhere, and a slash for each file before it.
+ */
+async function readAtOnce(
+  workspace: Target,
+  paths: readonly string[],
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Content[]> {
+  const way = `./${[...randomBytes(64)].map((byte) => (byte < 128 ? "/" : "./")).join("")}.`;
+  const words = paths.map((path, index) => `"$w"${quote(`${"/".repeat(index + 1)}${path}`)}`).join(" ");
+  const script = `fs_root ${quote(workspace.workdir)} && {
+    w=${way}
+    echo
+    tail -v -c +1 -- ${words}
+    [ $? -lt 126 ] || r=EIO
+  }`;
+  const { output } = await perform(workspace, { script, maxBytes: maxBytes + ROOM_BYTES }, signal);
+  return parted(output, Buffer.from(`\n==> ${way}`), paths);
+}
+
+function parted(output: Buffer, line: Buffer, paths: readonly string[]): Content[] {
+  const contents: Content[] = [];
+  for (let at = output.indexOf(line); at >= 0; ) {
+    const slashes = at + line.length;
+    let name = slashes;
+    while (output[name] === SLASH) name++;
+    const path = paths[name - slashes - 1];
+    if (path === undefined) break;
+    const start = name + Buffer.byteLength(`${path} <==\n`);
+    at = output.indexOf(line, start);
+    contents.push({ path, bytes: output.subarray(start, at < 0 ? undefined : at) });
+  }
+  return contents;
+}
+
+function* grouped(
+  paths: readonly string[],
+  weigh: (path: string) => number,
+  limit: number,
+): Generator<string[]> {
+  let group: string[] = [];
+  let weight = 0;
+  for (const path of paths) {
+    if (group.length === MAX_FILES || (group.length > 0 && weight + weigh(path) > limit)) {
+      yield group;
+      group = [];
+      weight = 0;
+    }
+    group.push(path);
+    weight += weigh(path);
+  }
+  if (group.length > 0) yield group;
 }

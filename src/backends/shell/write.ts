@@ -6,10 +6,9 @@
 import { isUtf8 } from "node:buffer";
 import { AppError } from "../../core/errors.ts";
 import { untilAborted } from "../../lib/abortable.ts";
-import { failure } from "../failures.ts";
-import { quoted } from "../paths.ts";
-import { type Fragment, LaneLost, quote, type Reply } from "./runner.ts";
-import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./target.ts";
+import { failure, quoted } from "../paths.ts";
+import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
+import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 /** So much text the shell writes by itself, which is the fastest. What is larger, or no text, it is given to read. */
@@ -30,7 +29,7 @@ export async function writeFile(
     try {
       return await writePieces(target, piecesOf(data), signal);
     } catch (error) {
-      if (!(error instanceof LaneLost)) throw error;
+      if (!(error instanceof SandboxLostError)) throw error;
       if (tried === TRIES) throw lost(target, error);
     }
   }
@@ -49,7 +48,7 @@ async function writeStream(
     if (first.length < PIECE_BYTES) return await writeAtOnce(target, first, signal);
     return await writePieces(target, followed(first, pieces), signal);
   } catch (error) {
-    throw error instanceof LaneLost ? lost(target, error) : error;
+    throw error instanceof SandboxLostError ? lost(target, error) : error;
   } finally {
     await pieces.return();
   }
@@ -64,13 +63,13 @@ async function writeAtOnce(target: Target, data: Uint8Array, signal: AbortSignal
   return data.length;
 }
 
-function filling(data: Uint8Array): { fill: string; input?: Pick<Fragment, "input"> } {
+function filling(data: Uint8Array): { fill: string; input?: Pick<ShellScript, "input"> } {
   const isText = data.length <= TEXT_BYTES && !data.includes(0) && isUtf8(data);
   if (!isText) return { fill: `fs_receive ${data.length}`, input: { input: data } };
   return { fill: `{ printf %s ${quote(Buffer.from(data).toString())} >"$T" || fs_full ${data.length}; }` };
 }
 
-/** Throws `LaneLost` as well; then nothing is changed. */
+/** Throws `SandboxLostError` as well; then nothing is changed. */
 async function writePieces(
   target: Target,
   pieces: AsyncIterable<Uint8Array>,
@@ -89,7 +88,7 @@ async function writePieces(
     }
     const check = { script: `${staged} && r="0 $(stat -c '%s %i' "$T")"` };
     const { fields } = arrived(await target.runner.run(check, signal), target);
-    if (fields[1] !== String(bytes)) throw new LaneLost("what was written is not what is there");
+    if (fields[1] !== String(bytes)) throw new SandboxLostError("what was written is not what is there");
     // Moved already, it is known by its inode: then this runs for the second time.
     const isThere = `[ "$(stat -c %i "./$n")" = ${quote(fields[2] ?? "")} ]`;
     const move = { script: `${place} && { if [ -e "$T" ]; then fs_put; else ${isThere} || r=GONE; fi; }` };
@@ -131,11 +130,11 @@ async function* followed(first: Uint8Array, rest: AsyncIterable<Uint8Array>) {
 
 /** What lies in staging goes with the sandbox that it was put into. */
 function arrived(reply: Reply, { path }: Target): Reply {
-  if (reply.fields[0] === "GONE") throw new LaneLost("what was written is gone");
+  if (reply.fields[0] === "GONE") throw new SandboxLostError("what was written is gone");
   return succeeded(reply, path);
 }
 
-const lost = ({ path }: Target, cause: LaneLost) =>
+const lost = ({ path }: Target, cause: SandboxLostError) =>
   new AppError(
     "backend_failed",
     `The sandbox was lost while ${quoted(path)} was written; nothing was changed. Try again.`,

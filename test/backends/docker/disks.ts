@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { afterAll, onTestFinished } from "vitest";
 import { openDisk } from "../../../src/backends/docker/disk.ts";
 import { connect } from "../../../src/backends/docker/engine.ts";
-import { linkFolders } from "../../../src/backends/docker/loop.ts";
+import { linkFolders } from "../../../src/backends/docker/loop-disks.ts";
 import type { Engine } from "../../support/engine.ts";
 
 const { signal } = new AbortController();

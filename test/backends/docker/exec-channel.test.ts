@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { frameChannel } from "../../../src/backends/docker/exec-channel.ts";
+import { frameChannel } from "../../../src/backends/docker/open-sandbox.ts";
 
 const server = createServer();
 beforeAll(async () => {

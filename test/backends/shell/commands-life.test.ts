@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { endTree } from "../../../src/backends/shell/ending.ts";
+import { killTree } from "../../../src/backends/shell/kill-tree.ts";
 import type { ExecResult } from "../../../src/core/backend.ts";
 import { drained, refuses } from "../../support/backend.ts";
 import { lives, opened, readerOf } from "../../support/shell-commands.ts";
@@ -158,7 +158,7 @@ describe("ending a command", () => {
     await execute("setsid sleep 300 >/dev/null 2>&1 & echo $! > pid");
     const pid = Number(await file("pid"));
     const end = (startedAt: string) =>
-      endTree(
+      killTree(
         { id: "none", leader: Promise.resolve({ pid, startedAt }) },
         (script) => shell.runOnce({ script }, signal),
         signal,

@@ -3,10 +3,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Channel, OpenChannel } from "../../../src/backends/shell/channel.ts";
-import { runFragment } from "../../../src/backends/shell/fragment.ts";
-import { Lane } from "../../../src/backends/shell/lane.ts";
-import { LaneLost } from "../../../src/backends/shell/runner.ts";
+import { runScript, SandboxLostError } from "../../../src/backends/shell/script.ts";
+import type { Channel, OpenChannel } from "../../../src/backends/shell/session.ts";
+import { ShellSession } from "../../../src/backends/shell/session.ts";
 import { childShell, describeShells } from "../../support/child-shell.ts";
 import { folder, opened, run, started } from "../../support/lanes.ts";
 
@@ -83,12 +82,12 @@ describeShells("a lane of", (shell) => {
 
   test("is lost when its shell ends, in the middle or before", async () => {
     const lane = await opened(open);
-    await expect(run(lane, "kill -s KILL $$")).rejects.toThrow(LaneLost);
-    await expect(run(lane, ":")).rejects.toThrow(LaneLost);
+    await expect(run(lane, "kill -s KILL $$")).rejects.toThrow(SandboxLostError);
+    await expect(run(lane, ":")).rejects.toThrow(SandboxLostError);
     const other = await opened(open);
-    await expect(run(other, "exit 3")).rejects.toThrow(LaneLost);
-    await expect(opened(open, "exit 3")).rejects.toThrow(LaneLost);
-    await expect(opened(open, "if then")).rejects.toThrow(LaneLost);
+    await expect(run(other, "exit 3")).rejects.toThrow(SandboxLostError);
+    await expect(opened(open, "exit 3")).rejects.toThrow(SandboxLostError);
+    await expect(opened(open, "if then")).rejects.toThrow(SandboxLostError);
   });
 });
 
@@ -139,7 +138,7 @@ describe("a lane", () => {
     const lane = await opened();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const onSilence = vi.fn();
-    const waiting = runFragment(
+    const waiting = runScript(
       lane,
       { script: "read -r line", input: Buffer.alloc(0) },
       { signal, onSilence },
@@ -167,10 +166,10 @@ describe("a lane", () => {
   test("that never answers is not waited for", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const silent = silentChannel();
-    const opening = Lane.open(silent.open, { signal });
+    const opening = ShellSession.open(silent.open, { signal });
     await nextTurn();
     vi.advanceTimersByTime(8000);
-    await expect(opening).rejects.toThrow(LaneLost);
+    await expect(opening).rejects.toThrow(SandboxLostError);
     expect(silent.closed()).toBe(1);
   });
 
@@ -178,7 +177,7 @@ describe("a lane", () => {
     const abort = new AbortController();
     const late = Promise.withResolvers<void>();
     const silent = silentChannel();
-    const opening = Lane.open(
+    const opening = ShellSession.open(
       async (events, limit) => {
         await late.promise;
         return silent.open(events, limit);

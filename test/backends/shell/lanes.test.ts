@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Lane } from "../../../src/backends/shell/lane.ts";
-import { Lanes } from "../../../src/backends/shell/lanes.ts";
-import { LaneLost } from "../../../src/backends/shell/runner.ts";
+import { SandboxLostError } from "../../../src/backends/shell/script.ts";
+import { ShellSession } from "../../../src/backends/shell/session.ts";
+import { ShellPool } from "../../../src/backends/shell/session-pool.ts";
 import { dash, folder, lanes, opened, run, started } from "../../support/lanes.ts";
 
 const { signal } = new AbortController();
@@ -14,11 +14,11 @@ describe("the lanes of a sandbox", () => {
   /** Opens as many as are asked for, and tells how many. */
   function counting(limit: number, open = dash) {
     let count = 0;
-    const pool = new Lanes({
+    const pool = new ShellPool({
       limit,
       async open(limit) {
         count++;
-        const lane = await Lane.open(open, { signal: limit });
+        const lane = await ShellSession.open(open, { signal: limit });
         lanes.push(lane);
         return lane;
       },
@@ -40,7 +40,7 @@ describe("the lanes of a sandbox", () => {
     const { pool, count } = counting(1);
     const lane = await pool.take(signal);
     const order: string[] = [];
-    const wait = async (name: string, taking: Promise<Lane>) => {
+    const wait = async (name: string, taking: Promise<ShellSession>) => {
       const taken = await taking;
       order.push(name);
       pool.give(taken);
@@ -76,13 +76,13 @@ describe("the lanes of a sandbox", () => {
     const { pool, count } = counting(1);
     const lane = await pool.take(signal);
     const waiting = pool.take(signal);
-    await expect(run(lane, "kill -s KILL $$")).rejects.toThrow(LaneLost);
+    await expect(run(lane, "kill -s KILL $$")).rejects.toThrow(SandboxLostError);
     pool.give(lane);
     pool.give(await waiting);
     expect(count()).toBe(2);
     const idle = await pool.take(signal);
     pool.give(idle);
-    idle.close(new LaneLost("gone"));
+    idle.close(new SandboxLostError("gone"));
     expect(await pool.take(signal)).not.toBe(idle);
     pool.close(new Error("the end"));
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { MarkReader } from "../../../src/backends/shell/marks.ts";
+import { SentinelReader } from "../../../src/backends/shell/session.ts";
 
 describe("a mark", () => {
   const word = "M4rkM4rkM4rkM4rkM4rk22";
@@ -10,7 +10,7 @@ describe("a mark", () => {
 
   function read(pieces: readonly Buffer[]): { output: string; words: string[] } {
     const found = { output: "", words: [] as string[] };
-    const reader = new MarkReader(word, {
+    const reader = new SentinelReader(word, {
       onOutput: (bytes) => {
         found.output += bytes.toString("latin1");
       },

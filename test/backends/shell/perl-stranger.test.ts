@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { PerlFiles } from "../../../src/backends/shell/perl/client.ts";
 import { encodeFrame, type Field, type Frame } from "../../../src/backends/shell/perl/frames.ts";
-import type { PerlFiles } from "../../../src/backends/shell/perl/open.ts";
-import { LaneLost } from "../../../src/backends/shell/runner.ts";
+import { SandboxLostError } from "../../../src/backends/shell/script.ts";
 import { AppError } from "../../../src/core/errors.ts";
 import { refuses } from "../../support/backend.ts";
 import { collected, lost, type Puppet, played, puppet } from "../../support/perl.ts";
@@ -52,7 +52,7 @@ describe("a stranger at the other end", () => {
     const perl = await played(play);
     await lost(perl.list("folder", signal));
     expect(play.isClosed()).toBe(true);
-    expect(await perl.lost).toBeInstanceOf(LaneLost);
+    expect(await perl.lost).toBeInstanceOf(SandboxLostError);
   });
 
   test.each<[string, string[], (perl: PerlFiles) => Promise<unknown>]>([
@@ -117,7 +117,7 @@ describe("a stranger at the other end", () => {
       .poll(() => play.asked.slice(64).map(({ fields }) => String(fields[0])))
       .toEqual([64, 65, 66, 67, 68, 69, 71, 72, 73, 74].map((index) => `f${index}`));
     perl.close(new Error("stopped"));
-    expect((await Promise.all(all)).filter((each) => each instanceof LaneLost).length).toBe(89);
+    expect((await Promise.all(all)).filter((each) => each instanceof SandboxLostError).length).toBe(89);
   });
 
   test("what nobody waits for any more is told to it, and its late answer is taken", async () => {
@@ -175,7 +175,8 @@ describe("a stranger at the other end", () => {
       ].map((ask) => ask().catch((error: unknown) => error));
       perl.close(new Error("the round is over"));
       for (const result of await Promise.all(asked))
-        if (result instanceof Error && !(result instanceof LaneLost)) expect(result).toBeInstanceOf(AppError);
+        if (result instanceof Error && !(result instanceof SandboxLostError))
+          expect(result).toBeInstanceOf(AppError);
     }
   });
 });

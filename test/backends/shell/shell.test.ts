@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LaneLost } from "../../../src/backends/shell/runner.ts";
+import { SandboxLostError } from "../../../src/backends/shell/script.ts";
 import { Shell } from "../../../src/backends/shell/shell.ts";
 import { dash, folder } from "../../support/lanes.ts";
 
@@ -33,7 +33,7 @@ describe("a shell", () => {
       );
       const settled = await Promise.allSettled(replies);
       for (const reply of settled)
-        if (reply.status === "rejected") expect(reply.reason).toBeInstanceOf(LaneLost);
+        if (reply.status === "rejected") expect(reply.reason).toBeInstanceOf(SandboxLostError);
     }
     const last = () => shell.runOnce({ script: "echo alive" }, signal).catch(() => undefined);
     await expect.poll(async () => String((await last())?.output)).toBe("alive\n");

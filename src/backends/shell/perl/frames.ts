@@ -1,8 +1,6 @@
 // Frames, as the helper's own file tells them. What comes in is a stranger's: lengths are held against their bounds
 // before anything is done with them.
 
-import { MAX_FRAME_BYTES } from "./bounds.ts";
-
 /** Id and letter. */
 const HEAD_BYTES = 5;
 const LENGTH_BYTES = 4;
@@ -77,3 +75,20 @@ function decode(rest: Buffer): Frame {
     bytes: LENGTH_BYTES + rest.length,
   };
 }
+
+// What both ends of the wire hold themselves to. Sizes are in bytes.
+
+/** The first thing that the helper says, as the fields of `h`. */
+export const GREETING: readonly string[] = ["skein-files", "1"];
+
+/** Of a file's content in one frame, and of what is asked for at once. */
+export const CHUNK_BYTES = 128 * 1024;
+/** A frame holds a chunk and a little more: paths, or 200 names. */
+export const MAX_FRAME_BYTES = CHUNK_BYTES + 128 * 1024;
+/** A folder is listed up to here, in the order of the disk. */
+export const MAX_LISTED = 10_000;
+/** Entries that a search looks at, and what their paths may take. */
+export const MAX_WALKED = 50_000;
+export const MAX_WALKED_BYTES = 8 * 1024 * 1024;
+/** Files that are read or written at once: one more closes the one that was used least lately. */
+export const MAX_OPEN = 64;

@@ -3,11 +3,9 @@
 // The other end may be in a tenant's hands. Whatever it sends, it gets no more memory than its requests allow, and
 // a frame that nobody asked for, or that makes no sense, ends the line. So does silence while an answer is due.
 
-import type { Channel, ChannelEvents, OpenChannel } from "../channel.ts";
-import { LaneLost } from "../runner.ts";
-import { GREETING } from "./bounds.ts";
-import { encodeFrame, type Field, type Frame, frameReader } from "./frames.ts";
-import { newSlots } from "./slots.ts";
+import { SandboxLostError } from "../script.ts";
+import type { Channel, ChannelEvents, OpenChannel } from "../session.ts";
+import { encodeFrame, type Field, type Frame, frameReader, GREETING } from "./frames.ts";
 
 /** Requests that are under way at once; more of them wait. */
 const MAX_ASKED = 64;
@@ -53,11 +51,11 @@ export class Link {
   readonly #asked = new Map<number, Asked>();
   readonly #slots = newSlots(MAX_ASKED);
   readonly #greeted = Promise.withResolvers<boolean>();
-  readonly #lost = Promise.withResolvers<LaneLost>();
+  readonly #lost = Promise.withResolvers<SandboxLostError>();
   readonly #silence = setTimeout(() => this.#onSilence(), SILENCE_MS).unref();
   #channel: Channel | undefined;
   #sent = Promise.resolve();
-  #failure: LaneLost | undefined;
+  #failure: SandboxLostError | undefined;
   #isGreeted = false;
   #noise = 0;
   #lastId = 0;
@@ -91,7 +89,7 @@ export class Link {
   }
 
   /** Resolves once nothing can be asked any more, with the reason. */
-  get lost(): Promise<LaneLost> {
+  get lost(): Promise<SandboxLostError> {
     return this.#lost.promise;
   }
 
@@ -101,7 +99,7 @@ export class Link {
     return this.#lastId;
   }
 
-  /** Throws a `Refusal`, the signal's reason, or `LaneLost`. */
+  /** Throws a `Refusal`, the signal's reason, or `SandboxLostError`. */
   async ask<T>(request: Request<T>, signal: AbortSignal): Promise<T> {
     await this.#slots.take(signal);
     if (this.#failure) throw this.#failure;
@@ -136,10 +134,10 @@ export class Link {
     this.#send(encodeFrame(id, "x", []));
   }
 
-  /** Whoever waits gets `LaneLost`. Safe to repeat: the first reason stays. */
+  /** Whoever waits gets `SandboxLostError`. Safe to repeat: the first reason stays. */
   close(reason: unknown): void {
     if (this.#failure) return;
-    const failure = new LaneLost("its file helper ended", { cause: reason });
+    const failure = new SandboxLostError("its file helper ended", { cause: reason });
     this.#failure = failure;
     clearTimeout(this.#silence);
     this.#channel?.close();
@@ -211,4 +209,62 @@ export class Link {
   #onSilence(): void {
     if (this.#asked.size > 0) this.close(new Error(`no answer for ${SILENCE_MS} ms`));
   }
+}
+
+// So many at once; who comes later waits, in the order of coming.
+
+interface Slots {
+  /** Throws the signal's reason when it aborts first, or what `fail` was called with. */
+  take(signal: AbortSignal): Promise<void>;
+  /** By who has taken one, once. */
+  release(): void;
+  /** Nobody gets one any more. */
+  fail(error: Error): void;
+}
+
+interface Waiter {
+  go(): void;
+  fail(error: unknown): void;
+}
+
+export function newSlots(count: number): Slots {
+  const waiters = new Set<Waiter>();
+  let free = count;
+  let failure: Error | undefined;
+
+  return {
+    async take(signal) {
+      signal.throwIfAborted();
+      if (failure) throw failure;
+      if (free > 0) {
+        free--;
+        return;
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const waiter = { go: resolve, fail: reject };
+      const onAbort = () => {
+        waiters.delete(waiter);
+        reject(signal.reason);
+      };
+      waiters.add(waiter);
+      signal.addEventListener("abort", onAbort, { once: true });
+      await promise.finally(() => signal.removeEventListener("abort", onAbort));
+    },
+
+    release() {
+      const [next] = waiters;
+      if (!next) {
+        free++;
+        return;
+      }
+      waiters.delete(next);
+      next.go();
+    },
+
+    fail(error) {
+      failure = error;
+      for (const waiter of waiters) waiter.fail(error);
+      waiters.clear();
+    },
+  };
 }

@@ -4,7 +4,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/abortable.ts";
-import type { Reply } from "./runner.ts";
+import type { Reply } from "./script.ts";
 
 /** The variable that names the job. */
 export const JOB = "SKEIN_JOB";
@@ -36,7 +36,7 @@ export interface Leader {
 export type RunBeside = (script: string, signal: AbortSignal) => Promise<Reply>;
 
 /** Resolves when nothing is left, or when `signal` aborts: until then it tries again. Never throws. */
-export async function endTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
+export async function killTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
   // Before it has started there is nothing to be found, and it would start after all.
   const known = await orAborted(leader, signal).catch(() => undefined);
   if (known) {

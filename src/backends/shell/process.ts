@@ -8,11 +8,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandEnd, ExecResult } from "../../core/backend.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { newTranscript } from "../transcript.ts";
-import type { Leader, Tree } from "./ending.ts";
-import { type Exit, exitOf, FAREWELL, isKill, scriptOf } from "./job-script.ts";
-import type { Lane } from "./lane.ts";
-import { linesOf } from "./lines.ts";
-import { LaneLost } from "./runner.ts";
+import { JOB, type Leader, sweep, type Tree } from "./kill-tree.ts";
+import { printSentinel, quote, SandboxLostError } from "./script.ts";
+import { linesOf, type ShellSession } from "./session.ts";
 
 /** How long ending it may hold up who waits for it. */
 const ENDING_MS = 3500;
@@ -27,24 +25,24 @@ const OOM_MS = 250;
 /** Between two reads of what is printed in the background. */
 const SIP_MS = 10;
 
-export interface JobOptions {
+export interface ShellProcessOptions {
   readonly command: string;
   /** Where it starts. */
   readonly workdir: string;
   /** Ends all that it has started; resolves when nothing is left. */
-  readonly endTree: (tree: Tree) => Promise<void>;
+  readonly killTree: (tree: Tree) => Promise<void>;
 }
 
 /** `done`: the lane is free. `held`: it is through, but its output is held. `cut`: its output is lost. */
 type Outcome = "done" | "held" | "cut" | "lost";
 
-export class Job implements Tree {
+export class ShellProcess implements Tree {
   readonly id = randomId();
   readonly transcript = newTranscript();
-  readonly lane: Lane;
+  readonly session: ShellSession;
   /** Why it was ended by us. */
   ended: CommandEnd | undefined;
-  readonly #endTree: (tree: Tree) => Promise<void>;
+  readonly #killTree: (tree: Tree) => Promise<void>;
   readonly #leader = Promise.withResolvers<Leader | undefined>();
   readonly #settled = Promise.withResolvers<void>();
   #outcome: Outcome | undefined;
@@ -63,12 +61,12 @@ export class Job implements Tree {
   #wake = () => {};
 
   /** Starts it. */
-  constructor(lane: Lane, { command, workdir, endTree }: JobOptions) {
-    this.lane = lane;
-    this.#endTree = endTree;
+  constructor(session: ShellSession, { command, workdir, killTree }: ShellProcessOptions) {
+    this.session = session;
+    this.#killTree = killTree;
     const mark = randomId();
     const report = linesOf((line) => this.#onReport(line, mark));
-    lane.begin({
+    session.begin({
       mark,
       script: scriptOf({ mark, id: this.id, command, workdir }),
       onOutput: (bytes) => this.#onOutput(bytes),
@@ -100,10 +98,10 @@ export class Job implements Tree {
 
   /** Stops and goes on with reading: who prints meanwhile waits. Not while it is being ended, for that must be seen. */
   hold(): void {
-    if (!this.ended) this.lane.pause();
+    if (!this.ended) this.session.pause();
   }
   goOn(): void {
-    this.lane.resume();
+    this.session.resume();
   }
 
   /** Ends the command and everything it started. Without effect when the command is through. */
@@ -144,9 +142,9 @@ export class Job implements Tree {
   async #end(): Promise<void> {
     const isOver = new AbortController();
     const impatience = sleep(ENDING_MS, undefined, { signal: isOver.signal }).catch(() => {});
-    await Promise.race([Promise.all([this.#endTree(this), this.#settled.promise]), impatience]);
+    await Promise.race([Promise.all([this.#killTree(this), this.#settled.promise]), impatience]);
     isOver.abort();
-    if (!this.#outcome) this.lane.close(new LaneLost("a command does not end"));
+    if (!this.#outcome) this.session.close(new SandboxLostError("a command does not end"));
     this.#isEnded = true;
     this.#wake();
   }
@@ -164,13 +162,13 @@ export class Job implements Tree {
 
   /** Reads on and forgets, so that who prints is not held up, but too slowly to keep the server busy. */
   #sip(): void {
-    this.lane.pause();
-    setTimeout(() => this.lane.resume(), SIP_MS).unref();
+    this.session.pause();
+    setTimeout(() => this.session.resume(), SIP_MS).unref();
   }
 
   /** First the command's status, if the pipe is whole; then that nobody holds the pipe any more. */
   #onMark(words: string): void {
-    if (!this.#isAnswered) this.lane.write(FAREWELL).catch(() => {});
+    if (!this.#isAnswered) this.session.write(RELEASE_INPUT).catch(() => {});
     this.#isAnswered = true;
     const [kind, status] = words.split(" ");
     if (kind === "ended") {
@@ -205,7 +203,7 @@ export class Job implements Tree {
   }
 
   #settle(outcome: Outcome): void {
-    if (this.#isPipeClosed) this.lane.end();
+    if (this.#isPipeClosed) this.session.end();
     if (this.#outcome) return;
     clearTimeout(this.#patience);
     this.#outcome = outcome;
@@ -214,3 +212,73 @@ export class Job implements Tree {
     this.#wake();
   }
 }
+
+// The script that runs a command in a lane, and what it tells of the command.
+
+export interface JobScript {
+  /** The word that all its marks begin with. */
+  readonly mark: string;
+  readonly id: string;
+  readonly command: string;
+  readonly workdir: string;
+}
+
+/**
+ * The command is one word in it, and gets a session, an output and an environment in which nothing is ours but its
+ * id. Two marks come: `ended` with the status, through the pipe and so behind all output; then `closed`, when nobody
+ * holds the pipe any more. On the lane's standard error come `started` with the number of the process that becomes
+ * the command and the time of its start, then what the lane's shell has to say of how it ended, then `reported`.
+ *
+ * Beside the command somebody waits for a line on the lane's input, which is to be sent with the first mark. When the
+ * input ends instead, nobody waits for the command any more, as when the server has died: then it is ended with
+ * everything it has started. All of it is one command of the shell's: it is read before that line could be.
+ */
+export const scriptOf = ({ mark, id, command, workdir }: JobScript) => `N=${mark} c=${quote(command)}
+{
+  exec 5<&0
+  { read -r c || { ${sweep(id)}
+  }; } <&5 5<&- >/dev/null 2>&1 &
+  w=$!
+  {
+    (
+      read -r pid rest </proc/self/stat
+      set -- \${rest##*) }
+      echo "started $N $pid \${20}" >&2
+      set -- "$c"
+      unset N c w r pid rest
+      cd -- ${quote(workdir)} 2>&1 && unset OLDPWD && export ${JOB}=${id} && exec setsid /bin/sh -c "$1" 2>&1
+    )
+    ${printSentinel("ended $?")}
+    echo "reported $N" >&2
+  } </dev/null 5<&- | cat 5<&-
+  ${printSentinel("closed")}
+  wait $w
+  exec 5<&-
+}
+`;
+/** What is to be sent with the first mark. */
+export const RELEASE_INPUT = Buffer.from("\n");
+
+/** A shell's status for what was killed by a signal is this and the signal's number. */
+const KILLED = 128;
+/** By their numbers on Linux, from 1. */
+const SIGNALS =
+  "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS".split(
+    " ",
+  );
+const SIGKILL = SIGNALS.indexOf("KILL") + 1;
+
+export type Exit = Pick<ExecResult, "exitCode" | "signal">;
+
+/**
+ * A shell has something to say of what was killed by a signal, and nothing of what ended with the same status by
+ * itself. Of SIGINT and SIGPIPE it does not speak: they are told by the status alone.
+ */
+export function exitOf(status: number, hasMessage: boolean): Exit {
+  const number = status - KILLED;
+  if (!hasMessage || number <= 0) return { exitCode: status };
+  return { exitCode: null, signal: `SIG${SIGNALS[number - 1] ?? number}` };
+}
+
+/** Whether it was killed with SIGKILL, or says that something in it was. */
+export const isKill = ({ exitCode, signal }: Exit) => signal === "SIGKILL" || exitCode === KILLED + SIGKILL;

@@ -1,8 +1,7 @@
 // Contents of files, through a helper.
 
-import { garbled, textIn, wordIn } from "./answers.ts";
-import { CHUNK_BYTES } from "./bounds.ts";
-import type { Field } from "./frames.ts";
+import type { FileStat, Found } from "../../../core/backend.ts";
+import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 import { type Link, Refusal } from "./link.ts";
 
 /** Of an answer, besides contents. */
@@ -116,3 +115,99 @@ async function readLarge(
   }
   return size > maxBytes ? undefined : Buffer.concat(chunks);
 }
+
+// What is in folders, through a helper.
+const FIELDS = 4;
+/** Of an entry: its facts, and a name of 255 bytes. */
+const ENTRY_BYTES = 350;
+/** Of an answer, besides what is found. */
+const FOLDER_EXTRA_BYTES = 64 * 1024;
+
+interface Entry extends Facts {
+  readonly name: string;
+}
+
+/** The folder's own path with links resolved, and its entries by name. */
+export async function listFolder(
+  link: Link,
+  relative: string,
+  signal: AbortSignal,
+): Promise<{ folder: string; entries: readonly Entry[] }> {
+  const entries: Entry[] = [];
+  const request = {
+    ...{ id: link.newId(), letter: "l", fields: [relative] },
+    maxBytes: MAX_LISTED * ENTRY_BYTES + FOLDER_EXTRA_BYTES,
+    onPart(fields: readonly Buffer[]) {
+      for (let at = 0; at < fields.length; at += FIELDS)
+        entries.push({ name: textIn(fields[at + FIELDS - 1]), ...factsIn(fields, at) });
+      if (entries.length > MAX_LISTED) throw garbled();
+    },
+    read: (fields: readonly Buffer[]) => textIn(fields[0]),
+  };
+  const folder = await link.ask(request, signal);
+  return { folder, entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)) };
+}
+
+/** The regular files below a folder, links not followed, folders of these names not entered. */
+export async function walk(
+  link: Link,
+  folder: string,
+  skipped: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<Found<string>> {
+  const matches: string[] = [];
+  const request = {
+    ...{ id: link.newId(), letter: "f", fields: [folder, ...skipped] },
+    maxBytes: MAX_WALKED_BYTES + FOLDER_EXTRA_BYTES,
+    onPart(fields: readonly Buffer[]) {
+      for (const field of fields) matches.push(textIn(field));
+      if (matches.length > MAX_WALKED) throw garbled();
+    },
+    read: (fields: readonly Buffer[]) => wordIn(fields[0], { all: false, more: true }),
+  };
+  const truncated = await link.ask(request, signal);
+  return { matches, truncated };
+}
+
+// What the helper answers, read as what it may be. Anything else is thrown as garbled: it ends the line.
+export type Facts = Omit<FileStat, "path">;
+
+const KINDS: Readonly<Record<string, FileStat["type"]>> = {
+  f: "file",
+  d: "directory",
+  l: "symlink",
+  o: "other",
+};
+/** The farthest that a `Date` can tell, in seconds; a disk may know times beyond. */
+const MAX_SECONDS = 8_640_000_000_000;
+
+/** Of the three fields from `at` on. */
+export function factsIn(fields: readonly Buffer[], at: number): Facts {
+  const seconds = Math.min(Math.max(integerIn(fields[at + 2]), -MAX_SECONDS), MAX_SECONDS);
+  return {
+    type: wordIn(fields[at], KINDS),
+    size: Math.max(0, integerIn(fields[at + 1])),
+    modified_at: new Date(seconds * 1000).toISOString(),
+  };
+}
+
+/** The value for the word in a field. */
+export function wordIn<T>(field: Buffer | undefined, values: Readonly<Record<string, T>>): T {
+  const word = textIn(field);
+  const value = Object.hasOwn(values, word) ? values[word] : undefined;
+  if (value === undefined) throw garbled();
+  return value;
+}
+
+export function textIn(field: Buffer | undefined): string {
+  if (!field) throw garbled();
+  return field.toString();
+}
+
+function integerIn(field: Buffer | undefined): number {
+  const text = textIn(field);
+  if (!/^-?\d{1,20}$/.test(text)) throw garbled();
+  return Number(text);
+}
+
+export const garbled = () => new Error("an answer that makes no sense");

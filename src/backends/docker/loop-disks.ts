@@ -6,13 +6,14 @@
 // on the host respect: two devices on one file would destroy it.
 
 import { createHash } from "node:crypto";
-import { access, lstat, mkdir, readdir, rm, statfs } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, lstat, mkdir, open, readdir, readlink, rename, rm, statfs, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { CommandFailed, withLock } from "./host-command.ts";
-import { isFit, makeImage, mendImage, readImage } from "./image.ts";
-import { attachDevice, detachDevices, deviceOf, isMounted, pointTo } from "./loop-device.ts";
+import { isFit, makeImage, mendImage, readImage } from "./disk-image.ts";
+import { CommandFailed, runCommand, withLock } from "./host-command.ts";
 
 /** What `statfs` calls a tmpfs. */
 const IN_MEMORY = 0x01021994;
@@ -52,12 +53,12 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
       await withLock(join(links, lockOf(id)), signal, work);
     } catch (error) {
       signal.throwIfAborted();
-      throw inWords(error);
+      throw diskError(error);
     }
   };
 
   /** The link goes first: at no time it leads to a device that may be somebody else's. */
-  const letGo = async (id: string, signal: AbortSignal): Promise<void> => {
+  const detach = async (id: string, signal: AbortSignal): Promise<void> => {
     await rm(linkOf(id), { force: true });
     await detachDevices(imageOf(id), signal);
   };
@@ -70,7 +71,7 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
     const state = await readImage(image);
     const mayStay = isFit(state, bytes);
     if (device && !mayStay && !(await isMounted(device))) {
-      await letGo(id, signal);
+      await detach(id, signal);
       device = await deviceOf(image, signal);
     }
     if (!device) {
@@ -83,7 +84,7 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
   };
 
   const erase = async (id: string, signal: AbortSignal): Promise<void> => {
-    await letGo(id, signal);
+    await detach(id, signal);
     await deviceOf(imageOf(id), signal);
     await rm(imageOf(id), { force: true });
   };
@@ -92,7 +93,7 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
     ...{ linkOf, has },
     attach: (id, bytes, signal) => alone(id, signal, () => attach(id, bytes, signal)),
     async detach(id, signal) {
-      if (await has(id)) await alone(id, signal, () => letGo(id, signal));
+      if (await has(id)) await alone(id, signal, () => detach(id, signal));
     },
     async erase(id, signal) {
       if (await has(id)) await alone(id, signal, () => erase(id, signal));
@@ -140,7 +141,7 @@ const lockOf = (id: string) => `.lock-${hashOf(id).charAt(0)}`;
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
-function inWords(cause: unknown): AppError {
+function diskError(cause: unknown): AppError {
   if (cause instanceof AppError) return cause;
   const message = `Something is wrong with the workspace's disk: ${reasonOf(cause)}.`;
   return new AppError("backend_failed", message, { cause });
@@ -152,4 +153,75 @@ function reasonOf(cause: unknown): string {
   if (cause instanceof CommandFailed)
     return `\`${cause.program}\` failed on the server, whose log tells more`;
   return `the server's data folder cannot be used (${code ?? "unknown error"})`;
+}
+
+// Loop devices: files that the kernel presents as disks. Their numbers are handed out anew at will, so what belongs
+// to a file is always asked for by the file.
+/** How long a device that is given back may still be held by what had it mounted. */
+const LET_GO_MS = 5000;
+const LOOK_AGAIN_MS = 50;
+
+interface Device {
+  readonly name: string;
+  /** It is given back already, and goes when it is unmounted. */
+  readonly isGoing: boolean;
+}
+
+/** The one device of a file. Waits for one that is going. Throws `backend_failed` when there are two. */
+export async function deviceOf(file: string, signal: AbortSignal): Promise<string | undefined> {
+  for (const until = performance.now() + LET_GO_MS; ; ) {
+    const devices = await devicesOf(file, signal);
+    if (devices.length > 1)
+      throw new AppError(
+        "backend_failed",
+        "The workspace's disk is attached more than once on the server. The operator must detach it.",
+        { cause: new Error(`${file} is attached to ${devices.map(({ name }) => name).join(", ")}`) },
+      );
+    if (!devices[0]?.isGoing) return devices[0]?.name;
+    if (performance.now() > until)
+      throw new AppError("backend_failed", "The workspace's disk is still in use on the server. Try again.");
+    await sleep(LOOK_AGAIN_MS, undefined, { signal });
+  }
+}
+
+/** Not safe beside itself: the file may end up on two devices. */
+export async function attachDevice(file: string, signal: AbortSignal): Promise<string> {
+  const attach = (...more: string[]) =>
+    runCommand("losetup", ["--find", "--show", "--nooverlap", ...more, file], { signal });
+  // Past the host's page cache, so that nothing is kept twice; not every file system allows it.
+  return (await attach("--direct-io=on").catch(() => attach())).trim();
+}
+
+/** Those that are mounted go when they are unmounted. */
+export async function detachDevices(file: string, signal: AbortSignal): Promise<void> {
+  for (const { name } of await devicesOf(file, signal))
+    await runCommand("losetup", ["--detach", name], { signal });
+}
+
+/** On the whole machine, whatever this process sees of its mounts. */
+export async function isMounted(device: string): Promise<boolean> {
+  try {
+    const file = await open(device, constants.O_RDONLY | constants.O_EXCL);
+    await file.close();
+    return false;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EBUSY") return true;
+    throw error;
+  }
+}
+
+/** In one step, whatever the link led to before. */
+export async function pointTo(device: string, link: string): Promise<void> {
+  if ((await readlink(link).catch(() => undefined)) === device) return;
+  const draft = `${link}.new`;
+  await rm(draft, { force: true });
+  await symlink(device, draft);
+  await rename(draft, link);
+}
+
+async function devicesOf(file: string, signal: AbortSignal): Promise<Device[]> {
+  const columns = ["--noheadings", "--raw", "--output", "NAME,AUTOCLEAR"];
+  const printed = await runCommand("losetup", ["--associated", file, ...columns], { signal });
+  const lines = printed.split("\n").filter((line) => line !== "");
+  return lines.map((line) => ({ name: line.split(" ")[0] ?? "", isGoing: line.endsWith(" 1") }));
 }

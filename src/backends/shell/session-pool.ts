@@ -4,14 +4,14 @@
 // with why none can be opened, or with why the signal was aborted.
 
 import { AppError } from "../../core/errors.ts";
-import type { Lane } from "./lane.ts";
-import { LaneLost } from "./runner.ts";
+import { SandboxLostError } from "./script.ts";
+import type { ShellSession } from "./session.ts";
 
 const MAX_WAITERS = 64;
 const IDLE_MS = 5 * 60_000;
 
-export interface LanesOptions {
-  readonly open: (signal: AbortSignal) => Promise<Lane>;
+export interface ShellPoolOptions {
+  readonly open: (signal: AbortSignal) => Promise<ShellSession>;
   /** At once. */
   readonly limit: number;
 }
@@ -23,22 +23,22 @@ interface Opening {
 
 interface Waiter {
   readonly isUrgent: boolean;
-  take(lane: Lane): void;
+  take(session: ShellSession): void;
   reject(reason: unknown): void;
 }
 
-export class Lanes {
-  readonly #options: LanesOptions;
+export class ShellPool {
+  readonly #options: ShellPoolOptions;
   readonly #closing = new AbortController();
   /** Without those that are being opened. */
-  readonly #lanes = new Set<Lane>();
+  readonly #sessions = new Set<ShellSession>();
   /** Used last is used first, so that the others grow old. */
-  readonly #idle = new Map<Lane, NodeJS.Timeout>();
+  readonly #idle = new Map<ShellSession, NodeJS.Timeout>();
   readonly #waiters: Waiter[] = [];
   /** The oldest first. */
   readonly #openings = new Set<Opening>();
 
-  constructor(options: LanesOptions) {
+  constructor(options: ShellPoolOptions) {
     this.#options = options;
   }
 
@@ -46,61 +46,61 @@ export class Lanes {
    * An idle lane, for the caller alone until it gives it back. Throws the signal's reason, `unavailable` when too
    * many wait, what opening a lane throws, or the reason of `close`.
    */
-  take(signal: AbortSignal): Promise<Lane> {
+  take(signal: AbortSignal): Promise<ShellSession> {
     return this.#take(signal, false);
   }
 
   /** The same, ahead of all others and, when all lanes are busy, with one lane more. */
-  takeFirst(signal: AbortSignal): Promise<Lane> {
+  takeFirst(signal: AbortSignal): Promise<ShellSession> {
     return this.#take(signal, true);
   }
 
   /** Takes a lane back as soon as it is idle. */
-  give(lane: Lane): void {
-    if (lane.isIdle) this.#giveIdle(lane);
-    else if (!lane.isClosed) void lane.free().then(() => this.give(lane));
+  give(session: ShellSession): void {
+    if (session.isIdle) this.#giveIdle(session);
+    else if (!session.isClosed) void session.free().then(() => this.give(session));
   }
 
   /** A lane that was taken and does not come back; another one may be opened for it. The caller closes it. */
-  forget(lane: Lane): void {
-    if (this.#lanes.delete(lane)) this.#grow();
+  forget(session: ShellSession): void {
+    if (this.#sessions.delete(session)) this.#grow();
   }
 
   /** Closes those that are idle. */
   dismissIdle(): void {
-    for (const lane of [...this.#idle.keys()]) retire(lane);
+    for (const session of [...this.#idle.keys()]) retire(session);
   }
 
   /** Those who wait fail with `reason`, and so does what runs in the lanes. */
   close(reason: Error): void {
     this.#closing.abort(reason);
     for (const waiter of this.#waiters.splice(0)) waiter.reject(reason);
-    for (const lane of [...this.#lanes]) lane.close(reason);
+    for (const session of [...this.#sessions]) session.close(reason);
   }
 
-  async #take(signal: AbortSignal, isUrgent: boolean): Promise<Lane> {
+  async #take(signal: AbortSignal, isUrgent: boolean): Promise<ShellSession> {
     this.#closing.signal.throwIfAborted();
     signal.throwIfAborted();
     const idle = this.#takeIdle();
     if (idle) return idle;
     // Some of them wait for nothing but a lane's opening.
-    const mayOpen = Math.max(0, this.#options.limit - this.#lanes.size);
+    const mayOpen = Math.max(0, this.#options.limit - this.#sessions.size);
     if (!isUrgent && this.#waiters.length >= MAX_WAITERS + mayOpen)
       throw new AppError("unavailable", `${MAX_WAITERS} operations wait for this sandbox. Try again later.`);
     return this.#wait(signal, isUrgent);
   }
 
-  #takeIdle(): Lane | undefined {
-    for (const [lane, timer] of [...this.#idle].reverse()) {
+  #takeIdle(): ShellSession | undefined {
+    for (const [session, timer] of [...this.#idle].reverse()) {
       clearTimeout(timer);
-      this.#idle.delete(lane);
-      if (!lane.isClosed) return lane;
+      this.#idle.delete(session);
+      if (!session.isClosed) return session;
     }
     return undefined;
   }
 
-  async #wait(signal: AbortSignal, isUrgent: boolean): Promise<Lane> {
-    const { promise, resolve, reject } = Promise.withResolvers<Lane>();
+  async #wait(signal: AbortSignal, isUrgent: boolean): Promise<ShellSession> {
+    const { promise, resolve, reject } = Promise.withResolvers<ShellSession>();
     const waiter: Waiter = { isUrgent, take: resolve, reject };
     const onAbort = () => {
       this.#remove(waiter);
@@ -117,18 +117,18 @@ export class Lanes {
     }
   }
 
-  #giveIdle(lane: Lane): void {
+  #giveIdle(session: ShellSession): void {
     const waiter = this.#waiters.shift();
-    if (waiter) waiter.take(lane);
-    else if (this.#lanes.size > this.#options.limit) retire(lane);
-    else this.#idle.set(lane, setTimeout(() => retire(lane), IDLE_MS).unref());
+    if (waiter) waiter.take(session);
+    else if (this.#sessions.size > this.#options.limit) retire(session);
+    else this.#idle.set(session, setTimeout(() => retire(session), IDLE_MS).unref());
   }
 
   /** Opens lanes for those who wait, as many as there may be. */
   #grow(): void {
     const isUrgent = this.#waiters[0]?.isUrgent ?? false;
     const limit = this.#options.limit + (isUrgent ? 1 : 0);
-    const isRoom = () => this.#lanes.size + this.#openings.size < limit;
+    const isRoom = () => this.#sessions.size + this.#openings.size < limit;
     while (this.#waiters.length > this.#openings.size && isRoom()) void this.#open();
   }
 
@@ -136,9 +136,9 @@ export class Lanes {
     const opening: Opening = { waiters: new Set(this.#waiters) };
     this.#openings.add(opening);
     try {
-      const lane = await this.#options.open(this.#closing.signal);
+      const session = await this.#options.open(this.#closing.signal);
       this.#openings.delete(opening);
-      this.#add(lane);
+      this.#add(session);
     } catch (error) {
       const [oldest] = this.#openings;
       this.#openings.delete(opening);
@@ -146,20 +146,20 @@ export class Lanes {
     }
   }
 
-  #add(lane: Lane): void {
-    if (this.#closing.signal.aborted) retire(lane);
-    this.#lanes.add(lane);
-    void lane.closed.then(() => {
-      clearTimeout(this.#idle.get(lane));
-      this.#idle.delete(lane);
-      this.forget(lane);
+  #add(session: ShellSession): void {
+    if (this.#closing.signal.aborted) retire(session);
+    this.#sessions.add(session);
+    void session.closed.then(() => {
+      clearTimeout(this.#idle.get(session));
+      this.#idle.delete(session);
+      this.forget(session);
     });
-    this.give(lane);
+    this.give(session);
   }
 
   /** For those who waited for it no other lane will come, unless there is one. Who came later gets another try. */
   #fail({ waiters }: Opening, error: unknown): void {
-    if (this.#lanes.size > 0) return;
+    if (this.#sessions.size > 0) return;
     for (const waiter of waiters) if (this.#remove(waiter)) waiter.reject(error);
     this.#grow();
   }
@@ -172,4 +172,4 @@ export class Lanes {
   }
 }
 
-const retire = (lane: Lane) => lane.close(new LaneLost("it was idle"));
+const retire = (session: ShellSession) => session.close(new SandboxLostError("it was idle"));

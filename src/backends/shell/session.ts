@@ -1,0 +1,282 @@
+// One long-lived `/bin/sh` on a channel, which does one thing at a time.
+//
+// When the shell is through with what it was asked it prints a mark, so the lane knows that it is free. A lane whose
+// shell ends, or is given up, is closed: what it was doing is lost.
+
+import { orAborted } from "../../lib/abortable.ts";
+import { type Operation, runScript, SandboxLostError } from "./script.ts";
+
+const OPEN_MS = 8000;
+/** Much more than a shell has to say in one operation. */
+const MAX_ERROR_BYTES = 256 * 1024;
+
+export interface SessionOptions {
+  /** A script that is run once, before anything else. */
+  readonly prelude?: string;
+  readonly signal: AbortSignal;
+}
+
+export class ShellSession {
+  readonly #closed = Promise.withResolvers<void>();
+  #channel: Channel | undefined;
+  #isClosed = false;
+  #operation: Operation | undefined;
+  #reader: SentinelReader | undefined;
+  #errorBytes = 0;
+  #free: PromiseWithResolvers<void> | undefined;
+
+  /** Resolves when the shell answers. Throws `SandboxLostError` when it does not, what the channel says, or the signal's reason. */
+  static async open(
+    openChannel: OpenChannel,
+    { prelude = "", signal }: SessionOptions,
+  ): Promise<ShellSession> {
+    const session = new ShellSession();
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(noAnswer()), OPEN_MS);
+    const limit = AbortSignal.any([signal, deadline.signal]);
+    try {
+      const opening = openChannel(session.#events(), limit).then((channel) => session.#attach(channel));
+      await orAborted(opening, limit);
+      await runScript(session, { script: `${prelude}\n:` }, { signal: limit });
+      return session;
+    } catch (error) {
+      session.close(noAnswer());
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+  get isIdle(): boolean {
+    return !this.#isClosed && !this.#operation;
+  }
+  /** Resolves when it is. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+  /** Resolves when it is idle or closed. */
+  async free(): Promise<void> {
+    if (!this.#operation) return;
+    this.#free ??= Promise.withResolvers();
+    await this.#free.promise;
+  }
+
+  /** Only while it is idle. */
+  begin(operation: Operation): void {
+    if (this.#operation) throw new Error("A session does one thing at a time.");
+    if (this.#isClosed) {
+      operation.onLost(new SandboxLostError("its shell ended"));
+      return;
+    }
+    this.#operation = operation;
+    this.#errorBytes = 0;
+    this.#reader = new SentinelReader(operation.mark, {
+      onOutput: (bytes) => (this.#operation ? this.#operation.onOutput(bytes) : this.#intrude()),
+      onMark: (words) => this.#operation?.onMark(words),
+    });
+    this.write(Buffer.from(operation.script)).catch(() => {});
+  }
+
+  /** The operation is over: the shell has said all that it had to say. */
+  end(): void {
+    this.#operation = undefined;
+    this.#reader = undefined;
+    this.#free?.resolve();
+    this.#free = undefined;
+  }
+
+  /** To the shell's standard input. Resolves when more may be written, rejects when the lane is closed. */
+  async write(bytes: Uint8Array): Promise<void> {
+    if (!this.#channel || this.#isClosed) throw new SandboxLostError("its shell ended");
+    await this.#channel.write(bytes);
+  }
+
+  /** Stops and goes on with the flow of output. */
+  pause(): void {
+    if (!this.#isClosed) this.#channel?.pause();
+  }
+  resume(): void {
+    if (!this.#isClosed) this.#channel?.resume();
+  }
+
+  close(reason: Error): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#channel?.close();
+    const operation = this.#operation;
+    this.end();
+    this.#closed.resolve();
+    operation?.onLost(reason);
+  }
+
+  /** One that comes too late is closed. */
+  #attach(channel: Channel): void {
+    if (this.#isClosed) channel.close();
+    else this.#channel = channel;
+  }
+
+  #events(): ChannelEvents {
+    return {
+      onOutput: (bytes) => {
+        try {
+          if (this.#reader) this.#reader.feed(bytes);
+          else this.#intrude();
+        } catch (cause) {
+          this.#intrude(cause);
+        }
+      },
+      onErrorOutput: (bytes) => {
+        this.#errorBytes += bytes.length;
+        if (this.#errorBytes > MAX_ERROR_BYTES) this.#intrude();
+        else this.#operation?.onErrorOutput?.(bytes);
+      },
+      onClose: (cause) => this.close(new SandboxLostError("its shell ended", { cause })),
+    };
+  }
+
+  /** Who runs in the sandbox can write where the shell writes, and must not keep us busy with it. */
+  #intrude(cause?: unknown): void {
+    this.close(new SandboxLostError("its shell said what it was not asked", { cause }));
+  }
+}
+
+const noAnswer = () => new SandboxLostError(`no shell answered within ${OPEN_MS / 1000} s`);
+
+// The seam to where shells run: a container's exec stream, or a child process.
+
+/** A running `/bin/sh` that reads its script from its standard input. */
+export interface Channel {
+  /** Resolves when more may be written. Rejects once the channel is closed. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Stops and goes on with the flow of output; while it is stopped, who writes there waits. */
+  pause(): void;
+  resume(): void;
+  /** At once, without a last word: the shell sees the end of its input. What runs in it is not killed. */
+  close(): void;
+}
+
+/** `bytes` may be used until the call returns; what is kept is copied. */
+export interface ChannelEvents {
+  onOutput(bytes: Buffer): void;
+  onErrorOutput(bytes: Buffer): void;
+  /** Once, for whatever reason; nothing comes after it. */
+  onClose(error?: Error): void;
+}
+
+/** Throws when no shell can be started within a few seconds, or `signal` aborts. The caller closes it. */
+export type OpenChannel = (events: ChannelEvents, signal: AbortSignal) => Promise<Channel>;
+
+// Finding the marks in what a shell prints: a control byte, the operation's own random word, a space, a few words,
+// a line end. All the rest is output, passed on as it comes.
+
+/** Text hardly ever ends in this byte, so its last character hardly ever has to wait for what comes next. */
+const FIRST = 0x1e;
+const LINE_END = 0x0a;
+/** More than a mark ever says. */
+const MAX_WORDS_LENGTH = 16_384;
+const NOTHING = Buffer.alloc(0);
+
+export interface SentinelListener {
+  /** `bytes` may be used until the call returns. */
+  onOutput(bytes: Buffer): void;
+  onMark(words: string): void;
+}
+
+/** Holds back what may be the beginning of a mark, and no more; copies nothing but a mark's words. */
+export class SentinelReader {
+  readonly #mark: Buffer;
+  readonly #listener: SentinelListener;
+  /** So many bytes of a mark have come. What follows shows whether it is one. */
+  #held = 0;
+  /** What stands after a mark, byte for byte, until its end has come. */
+  #words: string | undefined;
+
+  constructor(mark: string, listener: SentinelListener) {
+    this.#mark = Buffer.from(`\x1e${mark} `);
+    this.#listener = listener;
+  }
+
+  /** Throws when a mark has no end: then it is no shell of ours that wrote it. */
+  feed(bytes: Buffer): void {
+    let rest = bytes;
+    while (rest.length > 0) rest = this.#words === undefined ? this.#readOutput(rest) : this.#readWords(rest);
+  }
+
+  /** Returns what stands after the next mark. */
+  #readOutput(bytes: Buffer): Buffer {
+    if (this.#held > 0) return this.#readOn(bytes);
+    const at = bytes.indexOf(this.#mark);
+    if (at >= 0) {
+      this.#pass(bytes.subarray(0, at));
+      this.#words = "";
+      return bytes.subarray(at + this.#mark.length);
+    }
+    this.#held = this.#begunIn(bytes);
+    this.#pass(bytes.subarray(0, bytes.length - this.#held));
+    return NOTHING;
+  }
+
+  /** Goes on with a mark that has begun in what came before. */
+  #readOn(bytes: Buffer): Buffer {
+    const held = this.#held;
+    const next = bytes.subarray(0, this.#mark.length - held);
+    const isMark = next.equals(this.#mark.subarray(held, held + next.length));
+    this.#held = isMark ? held + next.length : 0;
+    if (!isMark) {
+      // A mark has its first byte nowhere else: no other one can have begun in what was held.
+      this.#pass(this.#mark.subarray(0, held));
+      return bytes;
+    }
+    if (this.#held === this.#mark.length) {
+      this.#held = 0;
+      this.#words = "";
+    }
+    return bytes.subarray(next.length);
+  }
+
+  /** How many of the last bytes may be the beginning of a mark. */
+  #begunIn(bytes: Buffer): number {
+    const at = bytes.lastIndexOf(FIRST);
+    const length = bytes.length - at;
+    if (at < 0 || length >= this.#mark.length) return 0;
+    return bytes.subarray(at).equals(this.#mark.subarray(0, length)) ? length : 0;
+  }
+
+  #readWords(bytes: Buffer): Buffer {
+    const end = bytes.indexOf(LINE_END);
+    const words = `${this.#words}${bytes.toString("latin1", 0, end < 0 ? bytes.length : end)}`;
+    if (words.length > MAX_WORDS_LENGTH) throw new Error("a mark without an end");
+    if (end < 0) {
+      this.#words = words;
+      return NOTHING;
+    }
+    this.#words = undefined;
+    this.#listener.onMark(Buffer.from(words, "latin1").toString());
+    return bytes.subarray(end + 1);
+  }
+
+  #pass(bytes: Buffer): void {
+    if (bytes.length > 0) this.#listener.onOutput(bytes);
+  }
+}
+
+// Text that comes in pieces, line by line.
+
+/** Of a longer line only the beginning is kept. */
+const MAX_LENGTH = 4096;
+
+/** Returns what takes the pieces. What stands after the last line end is never handed on. */
+export function linesOf(onLine: (line: string) => void): (bytes: Buffer) => void {
+  let begun = "";
+  return (bytes) => {
+    const [first = "", ...others] = bytes.toString("latin1").split("\n");
+    begun = (begun + first).slice(0, MAX_LENGTH);
+    for (const other of others) {
+      onLine(begun);
+      begun = other.slice(0, MAX_LENGTH);
+    }
+  };
+}
