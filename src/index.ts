@@ -30,7 +30,7 @@ export { defineTool, done, failed, interrupted, type Run, type Tool, type ToolRe
 export type { RunTrace, Span, TraceRecorder } from "./core/trace.ts";
 export { type ValueKey, valueKey } from "./core/values.ts";
 export type { Rule } from "./hooks/permissions/rule.ts";
-export { loadRules, saveRules } from "./hooks/permissions/rules-file.ts";
+export { loadRules, saveRules } from "./hooks/permissions/stored-rules.ts";
 export * from "./library/index.ts";
 export { createModel } from "./models/index.ts";
 export { type Script, scriptedModel, type Turn } from "./models/scripted.ts";

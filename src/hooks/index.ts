@@ -2,30 +2,26 @@
 // configuration switches them on and off and sets their options; it never reorders.
 
 import type { HookDefinition } from "../core/hook.ts";
-import { budgets } from "./budgets.ts";
 import { context } from "./context.ts";
 import { eviction } from "./eviction.ts";
-import { failureReflection } from "./failure-reflection.ts";
 import { filesystem } from "./filesystem/index.ts";
 import { guardrails } from "./guardrails/index.ts";
-import { loopDetection } from "./loop-detection.ts";
 import { memory } from "./memory.ts";
-import { metering } from "./metering.ts";
 import { notes } from "./notes.ts";
 import { permissions } from "./permissions/index.ts";
-import { progressReminder } from "./progress-reminder.ts";
+import { metering } from "./quota-enforcement.ts";
 import { reflections } from "./reflections.ts";
 import { retry } from "./retry.ts";
+import { budgets } from "./run-limits.ts";
+import { failureReflection, loopDetection, progressReminder, stallDetection } from "./self-control.ts";
 import { skills } from "./skills/index.ts";
-import { slidingWindow } from "./sliding-window.ts";
-import { stallDetection } from "./stall-detection.ts";
 import { subagents } from "./subagents/index.ts";
 import { summarization } from "./summarization/index.ts";
 import { tasks } from "./tasks.ts";
 import { timeout } from "./timeout.ts";
 import { todos } from "./todos.ts";
 import { tracing } from "./tracing.ts";
-import { trimming } from "./trimming.ts";
+import { slidingWindow, trimming } from "./trimming.ts";
 
 export const hooks: readonly HookDefinition[] = [
   // What is measured includes everything.

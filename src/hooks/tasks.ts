@@ -2,22 +2,12 @@
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
+import { AppError } from "../core/errors.ts";
 import { defineHook } from "../core/hook.ts";
-import type { ItemStore } from "../core/items.ts";
+import type { Owner } from "../core/ids.ts";
+import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/items.ts";
 import { rootOf } from "../core/run.ts";
 import { defineTool, type Run, type Tool } from "../core/tool.ts";
-import {
-  changeStatus,
-  claimTask,
-  createTasks,
-  NewTask,
-  openBlockers,
-  type Place,
-  type Task,
-  TaskStatus,
-  tasksOn,
-} from "./task-board.ts";
-
 export const tasks = defineHook({
   name: "tasks",
   userMay: "switch",
@@ -104,4 +94,216 @@ it back, or open one again that failed or was canceled; canceled is for what nee
       return `Task \`${id}\` is ${status}.`;
     },
   });
+}
+
+// The task board that a family of threads shares: what is to be done, what must be done before, and who is at it. It
+// lies with the thread in which a person began it all. A task is changed only as it was read, so that of two agents
+// that want the same one, one gets it.
+
+/** Whose board it is, and the thread that it lies with. */
+export interface Place {
+  readonly owner: Owner;
+  readonly root: string;
+}
+
+export const TaskStatus = z.enum(["pending", "in_progress", "completed", "failed", "canceled"]);
+export type TaskStatus = z.infer<typeof TaskStatus>;
+
+const Id = z
+  .string()
+  .max(64)
+  .regex(/^[a-zA-Z0-9_-]+$/, "must consist of letters, digits, _ and -");
+
+export const NewTask = z.strictObject({
+  id: Id.describe("A short name, such as parse-dates."),
+  title: z.string().trim().min(1).max(300).describe("What is to be done."),
+  blocked_by: z.array(Id).max(20).default([]).describe("Ids of tasks that must be completed before."),
+});
+export type NewTask = z.infer<typeof NewTask>;
+
+const Task = NewTask.extend({
+  status: TaskStatus,
+  claimed_by: z.string().optional(),
+  created_at: z.iso.datetime(),
+});
+export type Task = z.infer<typeof Task>;
+
+/** What may become of a task. Completed is for good: whatever waits for it can rely on that. */
+const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
+  pending: ["in_progress", "canceled"],
+  in_progress: ["pending", "completed", "failed", "canceled"],
+  failed: ["in_progress", "pending", "canceled"],
+  canceled: ["pending"],
+  completed: [],
+};
+
+/** In the order in which they were created. */
+export async function tasksOn(items: ItemStore, place: Place): Promise<Task[]> {
+  const tasks = (await items.list(shelfOf(place))).flatMap(({ value }) => Task.safeParse(value).data ?? []);
+  return tasks.sort((a, b) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1));
+}
+
+/** Those tasks of `tasks` that must be completed before this one and are not. */
+export function openBlockers(task: Task, tasks: readonly Task[]): string[] {
+  const completed = new Set(tasks.filter(({ status }) => status === "completed").map(({ id }) => id));
+  return task.blocked_by.filter((id) => !completed.has(id));
+}
+
+/**
+ * Adds tasks that nobody is at. One that is there already, just so, is passed over. Where there is no room, the oldest
+ * go that are done with. Throws `invalid_request` when nothing, or not all of it, could be created.
+ */
+export async function createTasks(items: ItemStore, place: Place, news: readonly NewTask[]): Promise<void> {
+  const there = await tasksOn(items, place);
+  const missing = news.filter((task) => !there.some((each) => isSame(each, task)));
+  const ordered = inDependencyOrder(missing, there);
+  await makeRoom(items, place, { there, news: missing });
+  const created_at = new Date().toISOString();
+  for (const task of ordered) {
+    const value: Task = { ...task, status: "pending", created_at };
+    const written = await items.put(shelfOf(place), { key: task.id, value, version: 0 });
+    if (!written) throw refused(`Somebody else has created a task \`${task.id}\` at the same time.`);
+  }
+}
+
+/**
+ * Makes a task that nobody is at the claimer's. Who has it already may claim it again. Throws `invalid_request`, with a
+ * sentence for the model, for one that there is not, that somebody else has, that is over, or that is blocked.
+ */
+export async function claimTask(items: ItemStore, place: Place, id: string, claimer: string): Promise<void> {
+  const isThere = await change({ items, place, id }, async (task) => {
+    const { status, claimed_by = "somebody" } = task;
+    if (status === "in_progress" && claimed_by === claimer) return task;
+    if (status === "in_progress") throw refused(`Task \`${id}\` is taken by \`${claimed_by}\`.`);
+    if (!NEXT[status].includes("in_progress")) throw refused(`Task \`${id}\` is ${status}.`);
+    if (task.blocked_by.length > 0) {
+      const open = openBlockers(task, await tasksOn(items, place));
+      if (open.length > 0) throw refused(`Task \`${id}\` is blocked by ${quoted(open)}.`);
+    }
+    return { ...task, status: "in_progress", claimed_by: claimer };
+  });
+  if (!isThere) throw unknown(id);
+}
+
+export interface Change {
+  readonly id: string;
+  readonly status: TaskStatus;
+  /** Who asks for it; nobody in particular for one who may change what others are at. */
+  readonly by: string | undefined;
+}
+
+/** Throws `invalid_request`, with a sentence for the model, for what cannot become of the task. */
+export async function changeStatus(
+  items: ItemStore,
+  place: Place,
+  { id, status, by }: Change,
+): Promise<void> {
+  const isThere = await change({ items, place, id }, (task) => {
+    if (task.status === status) return task;
+    const { claimed_by, ...rest } = task;
+    if (task.status === "in_progress" && by !== undefined && by !== claimed_by)
+      throw refused(`Task \`${id}\` is taken by \`${claimed_by}\`: it is theirs to change.`);
+    if (!NEXT[task.status].includes(status))
+      throw refused(`Task \`${id}\` is ${task.status}. ${howTo(task)}`);
+    return { ...rest, ...(status !== "pending" && claimed_by ? { claimed_by } : {}), status };
+  });
+  if (!isThere) throw unknown(id);
+}
+
+export interface Settlement {
+  readonly id: string;
+  readonly status: "completed" | "failed" | "canceled";
+  /** Who was at it. */
+  readonly by: string;
+}
+
+/** Ends a task of the claimer's. One that is over, gone or somebody else's stays as it is, so it may be called again. */
+export async function settleTask(
+  items: ItemStore,
+  place: Place,
+  { id, status, by }: Settlement,
+): Promise<void> {
+  await change({ items, place, id }, (task) =>
+    task.status === "in_progress" && task.claimed_by === by ? { ...task, status } : task,
+  );
+}
+
+const refused = (message: string) => new AppError("invalid_request", message);
+const unknown = (id: string) => refused(`There is no task \`${id}\`.`);
+
+interface Target {
+  readonly items: ItemStore;
+  readonly place: Place;
+  readonly id: string;
+}
+
+/** Each time one of those who change it at once succeeds, so as many may be at it. */
+const MAX_TRIES = 50;
+
+/** Replaces a task by what `next` makes of it as it is; the task itself means that it stays. False when there is none. */
+async function change(
+  { items, place, id }: Target,
+  next: (task: Task) => Task | Promise<Task>,
+): Promise<boolean> {
+  const shelf = shelfOf(place);
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const item = await items.get(shelf, id);
+    const task = Task.safeParse(item?.value).data;
+    if (!item || !task) return false;
+    const value = await next(task);
+    if (value === task || (await items.put(shelf, { key: id, value, version: item.version }))) return true;
+  }
+  throw new AppError("unavailable", `Too many change task \`${id}\` at once. Try again.`);
+}
+
+function howTo({ status }: Task): string {
+  if (NEXT[status].includes("in_progress")) return "Claim it first.";
+  return NEXT[status].length > 0 ? `It may become ${NEXT[status].join(" or ")}.` : "That is for good.";
+}
+
+const shelfOf = ({ owner, root }: Place): Shelf => ({ owner, of: { thread: root }, kind: "tasks" });
+
+const quoted = (ids: readonly string[]) => ids.map((id) => `\`${id}\``).join(", ");
+
+const isSame = (a: NewTask, b: NewTask) =>
+  a.id === b.id && a.title === b.title && a.blocked_by.join() === b.blocked_by.join();
+
+/** Whatever blocks a task comes before it: written in this order, there is never a circle on the board. */
+function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]): NewTask[] {
+  const taken = new Set(there.map(({ id }) => id));
+  const twice = news.filter(({ id }, at) => taken.has(id) || news.findIndex((each) => each.id === id) < at);
+  if (twice.length > 0) throw refused(`There is another task ${quoted(twice.map(({ id }) => id))} already.`);
+  const known = new Set([...taken, ...news.map(({ id }) => id)]);
+  const unknown = news.flatMap(({ blocked_by }) => blocked_by.filter((id) => !known.has(id)));
+  if (unknown.length > 0) throw refused(`There is no task ${quoted(unknown)} that another could wait for.`);
+
+  const ordered: NewTask[] = [];
+  let rest = news;
+  while (rest.length > 0) {
+    const ready = rest.filter(({ blocked_by }) => blocked_by.every((id) => taken.has(id)));
+    if (ready.length === 0)
+      throw refused(`The tasks ${quoted(rest.map(({ id }) => id))} would wait for each other for ever.`);
+    for (const { id } of ready) taken.add(id);
+    ordered.push(...ready);
+    rest = rest.filter((task) => !ready.includes(task));
+  }
+  return ordered;
+}
+
+interface Room {
+  readonly there: readonly Task[];
+  readonly news: readonly NewTask[];
+}
+
+async function makeRoom(items: ItemStore, place: Place, { there, news }: Room): Promise<void> {
+  const over = there.length + news.length - MAX_ITEMS;
+  if (over <= 0) return;
+  const isOver = ({ status }: Task) => status === "completed" || status === "canceled";
+  const awaited = [...there.filter((task) => !isOver(task)), ...news].flatMap(({ blocked_by }) => blocked_by);
+  const old = there.filter((task) => isOver(task) && !awaited.includes(task.id)).slice(0, over);
+  if (old.length < over)
+    throw refused(
+      `The board has room for ${MAX_ITEMS} tasks. Complete or cancel some of those that there are.`,
+    );
+  for (const { id } of old) await items.delete(shelfOf(place), id);
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
 import { context } from "../../src/hooks/context.ts";
-import { slidingWindow } from "../../src/hooks/sliding-window.ts";
 import { summarization } from "../../src/hooks/summarization/index.ts";
+import { slidingWindow } from "../../src/hooks/trimming.ts";
 import { type Played, play } from "../support/agent.ts";
 import { listening, sharedStart, textsIn } from "./listening.ts";
 import { agentWith, made } from "./made.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool, failed } from "../../src/core/tool.ts";
-import { failureReflection } from "../../src/hooks/failure-reflection.ts";
-import { slidingWindow } from "../../src/hooks/sliding-window.ts";
+import { failureReflection } from "../../src/hooks/self-control.ts";
+import { slidingWindow } from "../../src/hooks/trimming.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { listening, remindersIn, sharedStart } from "./listening.ts";

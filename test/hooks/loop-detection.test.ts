@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { conversation, toolMessages, unanswered } from "../../src/core/messages.ts";
 import { defineTool, done, failed, interrupted } from "../../src/core/tool.ts";
-import { loopDetection } from "../../src/hooks/loop-detection.ts";
+import { loopDetection } from "../../src/hooks/self-control.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";

@@ -4,7 +4,7 @@ import { AppError } from "../../src/core/errors.ts";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import { toolMessages, unanswered } from "../../src/core/messages.ts";
 import { defineTool } from "../../src/core/tool.ts";
-import { metering } from "../../src/hooks/metering.ts";
+import { metering } from "../../src/hooks/quota-enforcement.ts";
 import { retry } from "../../src/hooks/retry.ts";
 import { summarization } from "../../src/hooks/summarization/index.ts";
 import { scriptedModel, type Turn } from "../../src/models/scripted.ts";

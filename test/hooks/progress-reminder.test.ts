@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
-import { progressReminder } from "../../src/hooks/progress-reminder.ts";
+import { progressReminder } from "../../src/hooks/self-control.ts";
 import { todos } from "../../src/hooks/todos.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool, failed } from "../../src/core/tool.ts";
-import { stallDetection } from "../../src/hooks/stall-detection.ts";
+import { stallDetection } from "../../src/hooks/self-control.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";

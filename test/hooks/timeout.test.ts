@@ -6,7 +6,7 @@ import { toolMessages } from "../../src/core/messages.ts";
 import type { Eventually } from "../../src/core/stream.ts";
 import { defineTool, interrupted, type Run, type ToolResult } from "../../src/core/tool.ts";
 import { retry } from "../../src/hooks/retry.ts";
-import { DELEGATES } from "../../src/hooks/subagents/delegate.ts";
+import { DELEGATES } from "../../src/hooks/subagents/tools.ts";
 import { timeout } from "../../src/hooks/timeout.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf, textSeen } from "../support/drain.ts";

@@ -8,7 +8,7 @@ import { toolMessages } from "../../src/core/messages.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { type Rule, RuleSpec } from "../../src/hooks/permissions/rule.ts";
-import { loadRules, saveRules } from "../../src/hooks/permissions/rules-file.ts";
+import { loadRules, saveRules } from "../../src/hooks/permissions/stored-rules.ts";
 import { createAgent } from "../../src/library/index.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { agentWith, collect } from "../support/library.ts";

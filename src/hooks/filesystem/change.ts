@@ -6,7 +6,7 @@ import type { Backend } from "../../core/backend.ts";
 import { patchState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
-import { path, takingFilePath } from "./path.ts";
+import { path, takingFilePath } from "./read.ts";
 
 /** The value of the thread's slot `files`: by absolute path, what the agent did to the file last. */
 interface FileRecord {

@@ -4,8 +4,7 @@ import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";
 import { editFile, writeFile } from "./change.ts";
 import { execute } from "./execute.ts";
-import { readFile } from "./read-file.ts";
-import { glob, grep, ls } from "./search.ts";
+import { glob, grep, ls, readFile } from "./read.ts";
 
 export const filesystem = defineHook({
   name: "filesystem",

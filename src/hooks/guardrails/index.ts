@@ -13,9 +13,9 @@ import type { Completion } from "../../core/model.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { firstChars } from "../../lib/cut.ts";
-import { Checks, guardOf } from "./guard.ts";
-import { held, spoken } from "./held.ts";
-import { authorOf, callsOf, newInput, type Stage, type Subject, withoutRefused, wordsOf } from "./texts.ts";
+import { held, spoken } from "./buffer-until-reviewed.ts";
+import { Checks, guardOf } from "./check.ts";
+import { authorOf, callsOf, newInput, type Stage, type Subject, withoutRefused, wordsOf } from "./extract.ts";
 
 const Options = z
   .strictObject({

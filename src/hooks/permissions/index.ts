@@ -12,11 +12,10 @@ import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult } from "../../core/tool.ts";
 import type { TraceRecorder } from "../../core/trace.ts";
 import { firstChars } from "../../lib/cut.ts";
-import { addSessionRule, type KeptRules, keptRules, sessionRules } from "./grants.ts";
 import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { SESSION_RULES, sessionRulesShelf, userRulesShelf } from "./remembered.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
-import { ruleFor } from "./rule-for.ts";
+import { addSessionRule, type KeptRules, keptRules, ruleFor, sessionRules } from "./stored-rules.ts";
 
 /** Of what a call would do, in a question about it. */
 const MAX_WHAT_CHARS = 1000;

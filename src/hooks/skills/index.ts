@@ -1,14 +1,17 @@
 // Skills: folders with a SKILL.md that tells how to do one kind of task. Those with a description are named
 // in the system prompt and loaded when they are needed; those without are part of it.
 
+import { posix } from "node:path";
 import { z } from "zod";
+import type { Backend } from "../../core/backend.ts";
 import { warning } from "../../core/event.ts";
 import { defineHook } from "../../core/hook.ts";
 import type { SystemBlock } from "../../core/model.ts";
+import { defineTool, failed, type Tool } from "../../core/tool.ts";
+import { didYouMean } from "../../lib/nearest.ts";
 import { tagged } from "../../lib/tagged.ts";
-import { discover } from "./discover.ts";
-import { loadSkill } from "./load-skill.ts";
-import type { Skill } from "./parse.ts";
+import { fileText } from "../memory.ts";
+import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 
 /** Of all inline skills together; one that does not fit is named like the others. */
 const MAX_INLINE_CHARS = 64 * 1024;
@@ -87,3 +90,26 @@ function catalogue(skills: readonly Skill[], canLoad: boolean): SystemBlock[] {
 
 const introduction = (canLoad: boolean) =>
   `Skills are instructions for one kind of task. Before you begin a task that one of these is for, ${canLoad ? "load it with load_skill, or read its file" : "read its file"}.`;
+
+// The tool that gives the model a skill's instructions, as they are now, and tells where the skill's other files are.
+const MAX_BYTES = 64 * 1024;
+
+export function loadSkill(skills: () => readonly Skill[], backend: Backend): Tool {
+  return defineTool({
+    name: "load_skill",
+    description: "Gives you the full instructions of a skill, and the folder where its files are.",
+    parameters: z.strictObject({ name: z.string().describe("As it stands among the available skills.") }),
+    annotations: { readOnly: true, category: "read", requiresPermission: false },
+    async execute({ name }, _, { signal }) {
+      const paths = new Map(skills().map(({ name, path }) => [name, path]));
+      const path = paths.get(name);
+      if (path === undefined)
+        return failed(`There is no skill \`${name}\`${didYouMean(name, paths.keys()) || "."}`);
+      const file = await fileText(backend, path, MAX_BYTES, signal);
+      if (!file) return failed(`The skill \`${name}\` is gone: there is no file \`${path}\`.`);
+      const folder = posix.relative(backend.workdir, posix.dirname(path)) || ".";
+      const rest = file.truncated ? `\n\n[It goes on after ${MAX_BYTES / 1024} KiB: read \`${path}\`.]` : "";
+      return `# ${name}\n\nFolder: ${folder}\n\n${instructionsIn(file.text)}${rest}`;
+    },
+  });
+}

@@ -9,15 +9,11 @@ import { countUsage } from "../../core/run.ts";
 import { type Stream, tap } from "../../core/stream.ts";
 import type { Run, ToolResult } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
-import { cancelTask, checkTasks, startTask, waitTasks } from "./background.ts";
-import { type Child, childrenOf, hasEnded } from "./children.ts";
-import { delegate, task } from "./delegate.ts";
-import { goesOnElsewhere } from "./leaving.ts";
-import { listAgents } from "./list-agents.ts";
-import { CANCELLED } from "./outcome.ts";
-import { settle } from "./settle.ts";
-import { completionProtocol, taskComplete } from "./task-complete.ts";
-import { available, lineOf, type Team } from "./team.ts";
+import { goesOnElsewhere } from "./await-child.ts";
+import { type Child, childrenOf, hasEnded } from "./child.ts";
+import { CANCELLED, completionProtocol, settle, taskComplete } from "./result.ts";
+import { available, lineOf, type Team } from "./subagent-config.ts";
+import { cancelTask, checkTasks, delegate, listAgents, startTask, task, waitTasks } from "./tools.ts";
 
 const TOOLS = [listAgents, delegate, task, startTask, checkTasks, waitTasks, cancelTask] as const;
 /** The tools by which an agent gives tasks. */

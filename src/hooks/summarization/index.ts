@@ -11,11 +11,9 @@ import type { ModelRequest } from "../../core/model.ts";
 import { reportFailure, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
-import { cutPoint } from "./cut.ts";
-import { fitted } from "./shorten.ts";
+import { countTokens, cutPoint, estimateRequest, STATE_KEY, type Summary, viewOf } from "./projection.ts";
 import { isOverflow, summarize } from "./summarize.ts";
-import { countTokens, estimateRequest } from "./tokens.ts";
-import { STATE_KEY, type Summary, viewOf } from "./view.ts";
+import { fitted } from "./truncate.ts";
 
 /** A model call is not spent on less than this part of the window. */
 const WORTH_IT = 0.1;

@@ -6,7 +6,7 @@ import { type Message, userMessage } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { drain } from "../../core/stream.ts";
 import { tagged } from "../../lib/tagged.ts";
-import { clip, transcript } from "./shorten.ts";
+import { clip, transcript } from "./truncate.ts";
 
 export interface Task {
   /** The one that the summary makes room for: its model, settings and signal are used. */

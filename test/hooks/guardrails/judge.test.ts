@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { budgets } from "../../../src/hooks/budgets.ts";
 import { guardrails } from "../../../src/hooks/guardrails/index.ts";
+import { budgets } from "../../../src/hooks/run-limits.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
 import { play } from "../../support/agent.ts";

@@ -6,10 +6,14 @@ import type { ToolCall } from "../../../src/core/message.ts";
 import { toolMessages } from "../../../src/core/messages.ts";
 import { defineTool } from "../../../src/core/tool.ts";
 import type { TraceRecorder } from "../../../src/core/trace.ts";
-import { addSessionRule, clearSessionRules, sessionRules } from "../../../src/hooks/permissions/grants.ts";
 import { permissions } from "../../../src/hooks/permissions/index.ts";
 import type { Rule } from "../../../src/hooks/permissions/rule.ts";
-import { ruleFor } from "../../../src/hooks/permissions/rule-for.ts";
+import {
+  addSessionRule,
+  clearSessionRules,
+  ruleFor,
+  sessionRules,
+} from "../../../src/hooks/permissions/stored-rules.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decide, isDeniedForGood, type Mode, makePolicy } from "../../../src/hooks/permissions/policy.ts";
 import { type Rule, ruleOf, type Scope } from "../../../src/hooks/permissions/rule.ts";
-import { ruleFor } from "../../../src/hooks/permissions/rule-for.ts";
+import { ruleFor } from "../../../src/hooks/permissions/stored-rules.ts";
 import { callOf, policyOf, type Spec, toolNamed, verdict } from "./given.ts";
 
 const all = (decision: Rule["decision"], scope: Scope, more: Partial<Spec> = {}): Spec => ({

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { expect } from "vitest";
-import { plainReading } from "../../../src/hooks/permissions/shell/plain.ts";
+import { wideReading } from "../../../src/hooks/permissions/shell/broad-commands.ts";
 import { mentions } from "../../../src/hooks/permissions/shell/prefix.ts";
-import { wideReading } from "../../../src/hooks/permissions/shell/wide.ts";
+import { plainReading } from "../../../src/hooks/permissions/shell/simple-command.ts";
 import { needing } from "../../support/needing.ts";
 import { SMUGGLED } from "./commands.ts";
 import { hasShells, playground } from "./real-shells.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Rule, RuleSpec, ruleOf } from "../../../src/hooks/permissions/rule.ts";
-import { loadRules, saveRules } from "../../../src/hooks/permissions/rules-file.ts";
+import { loadRules, saveRules } from "../../../src/hooks/permissions/stored-rules.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-rules-"));
 afterAll(() => rmSync(folder, { recursive: true }));

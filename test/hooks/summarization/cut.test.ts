@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { conversation } from "../../../src/core/messages.ts";
-import { cutPoint } from "../../../src/hooks/summarization/cut.ts";
+import { cutPoint } from "../../../src/hooks/summarization/projection.ts";
 
 const call = (id: string) => ({ id, name: "read_file", args: {} });
 const PLENTY = 1_000_000;

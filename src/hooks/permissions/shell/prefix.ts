@@ -1,9 +1,8 @@
 // Command prefixes, such as `git status`: whole words, the first of them the name of a program.
 
-import type { PlainCommand } from "./plain.ts";
+import type { WideCommand, WideWord } from "./broad-commands.ts";
 import { programOf } from "./programs.ts";
-import type { WideWord } from "./scan.ts";
-import type { WideCommand } from "./wide.ts";
+import type { PlainCommand } from "./simple-command.ts";
 
 /** Words that mean themselves to every shell. */
 export const PREFIX = /^[\p{L}\p{N}_.,/:@%+^][\p{L}\p{N}_.,/:@%+=^-]*( +[\p{L}\p{N}_.,/:@%+=^-]+)*$/u;

@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { type Message, type SystemMessage, textOf, userMessage } from "../../core/message.ts";
-import { systemMessages } from "../../core/messages.ts";
+import { estimateTokens, systemMessages, toolMessages, unanswered } from "../../core/messages.ts";
+import type { ModelRequest } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { tagged } from "../../lib/tagged.ts";
 
@@ -66,3 +67,59 @@ function instructions(messages: readonly Message[]): SystemMessage[] {
   }
   return [...kept.values()].toReversed();
 }
+
+// How large a request is.
+
+/**
+ * What the provider counted for the newest answer, plus an estimate of what came since; else an estimate of
+ * all. That answer may have been given to a request with shortened tool results: a count far below what
+ * they hold is not believed.
+ */
+export function countTokens(view: View, request: ModelRequest): number {
+  const at = view.measured.findLastIndex((message) => counted(message) > 0);
+  const answer = view.measured[at];
+  if (!answer) return estimateRequest({ ...request, messages: view.messages });
+  const least = estimateTokens(toolMessages(view.tail)) / 2;
+  return Math.max(least, counted(answer) + estimateTokens(view.measured.slice(at + 1)));
+}
+
+function counted(message: Message): number {
+  const usage = message.role === "assistant" ? message.usage : undefined;
+  return usage && usage.input_tokens > 0 ? usage.input_tokens + usage.output_tokens : 0;
+}
+
+/** A quarter of all characters: messages, system prompt and tool schemas. */
+export function estimateRequest({ messages, system, tools }: ModelRequest): number {
+  const fixed = system.map((block) => block.text).join("").length + JSON.stringify(tools).length;
+  return estimateTokens(messages) + Math.ceil(fixed / 4);
+}
+
+// Where a conversation may be cut in two.
+const MIN_KEPT = 2;
+
+/**
+ * How many messages from the beginning may go into a summary; 0 when there is no place to cut. At least two,
+ * and the part `keep` of all, stay as they are, or fewer when they take more than `room` tokens. No call is
+ * parted from its results. Between two turns is better than in the middle of a long one.
+ */
+export function cutPoint(messages: readonly Message[], keep: number, room: number): number {
+  const sizes = messages.map((message) => estimateTokens([message]));
+  let latest = messages.length - Math.max(MIN_KEPT, Math.ceil(messages.length * keep));
+  let kept = sum(sizes.slice(Math.max(latest, 0)));
+  for (; latest < messages.length - MIN_KEPT && kept > room; latest++) kept -= sizes[latest] ?? 0;
+
+  let step = 0;
+  for (let at = latest; at > 0; at--) {
+    const role = messages[at]?.role;
+    const isPlace = role === "user" || (step === 0 && role !== "tool");
+    if (isPlace && unanswered(messages.slice(0, at)).length === 0) {
+      if (role === "user" && kept <= room) return at;
+      step ||= at;
+    }
+    kept += sizes[at - 1] ?? 0;
+    if (step > 0 && kept > room) break;
+  }
+  return step;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

@@ -13,7 +13,7 @@ import { estimateTokens } from "../core/messages.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
 import { tap } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
-import { estimateRequest } from "./summarization/tokens.ts";
+import { estimateRequest } from "./summarization/projection.ts";
 
 /** What a model may answer that was told no limit, and the most that any model answers. */
 const ANSWER_TOKENS = 8192;
