@@ -22,7 +22,7 @@ import { createPublicFetch, isRefused } from "./lib/public-fetch.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createModel, missingKey } from "./models/index.ts";
 import { createQuotas } from "./quotas/index.ts";
-import { logRecorder } from "./runs/log-recorder.ts";
+import { logRecorder } from "./runs/logging.ts";
 import { RunManager } from "./runs/manager.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
 import type { AllStores } from "./stores/all-stores.ts";

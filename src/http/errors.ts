@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
-import { isGone } from "./gone.ts";
+import { isGone } from "./client-disconnect.ts";
 import type { Problem } from "./schemas.ts";
 
 const STATUS: Record<ErrorCode, number> = {

@@ -1,34 +1,31 @@
 // The HTTP server: one plugin, one error handler, the routes. Listening and signals are the process's business.
 
 import { fastifySSE } from "@fastify/sse";
-import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
 import { AppError } from "../core/errors.ts";
-import { guard } from "./auth/guard.ts";
+import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
-import { refuseForeignNames } from "./auth/none.ts";
 import { createTickets } from "./auth/tickets.ts";
+import { browserHeaders, refuseForeignNames, refuseForeignPages } from "./browser-security.ts";
+import { boundAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
-import { refuseForeignPages } from "./foreign-pages.ts";
-import { browserHeaders } from "./headers.ts";
-import { limitRequests } from "./quotas.ts";
-import { withoutQueries } from "./request-log.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
-import { docsRoutes } from "./routes/docs.ts";
-import { eventRoutes } from "./routes/events.ts";
-import { healthRoutes } from "./routes/health.ts";
+import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
+import { docsRoutes, healthRoutes, ticketRoutes } from "./routes/operations.ts";
 import { permissionRoutes } from "./routes/permissions.ts";
 import { runRoutes } from "./routes/runs.ts";
-import { threadActionRoutes } from "./routes/thread-actions.ts";
-import { threadEventRoutes } from "./routes/thread-events.ts";
-import { threadRoutes } from "./routes/threads.ts";
-import { ticketRoutes } from "./routes/tickets.ts";
+import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
 import { toolRoutes } from "./routes/tools.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import type { HttpServices } from "./services.ts";
-import { boundAnswers } from "./slow-readers.ts";
-import { createStreams } from "./streams.ts";
+import { createStreams } from "./sse.ts";
 import { withZod } from "./validation.ts";
 
 export type HttpServer = Awaited<ReturnType<typeof createServer>>;
@@ -116,4 +113,12 @@ function closeConnections(server: FastifyInstance): void {
   server.addHook("onResponse", async () => {
     if (isClosing) setImmediate(() => server.server.closeIdleConnections());
   });
+}
+
+// What a request looks like in the log.
+
+/** A logger that tells method and path of a request, whoever logs it: no query, which may hold a ticket, no header. */
+export function withoutQueries(logger: FastifyBaseLogger): FastifyBaseLogger {
+  const req = ({ method, url = "" }: FastifyRequest) => ({ method, path: url.split("?", 1)[0] });
+  return logger.child({}, { serializers: { req } });
 }

@@ -13,7 +13,7 @@ import type { AgentSource } from "../runs/services.ts";
 import type { HttpToolStore } from "../tools/http/registration.ts";
 import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
-import type { StreamLimits, Streams } from "./streams.ts";
+import type { StreamLimits, Streams } from "./sse.ts";
 
 export interface HttpServices {
   readonly stores: Stores;

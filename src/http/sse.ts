@@ -4,9 +4,12 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import type { AppError } from "../core/errors.ts";
-import { gone } from "./gone.ts";
-import { cutWhenStalled, isLong, piecesOf } from "./slow-readers.ts";
+import { AppError } from "../core/errors.ts";
+import { randomId } from "../lib/random-id.ts";
+import { keep } from "../quotas/holds.ts";
+import type { Quotas } from "../quotas/index.ts";
+import { ownerOf } from "./auth/guard.ts";
+import { cutWhenStalled, gone, isLong, piecesOf } from "./client-disconnect.ts";
 
 export interface StreamOptions {
   /** Silence after which a sign of life is sent, in ms. */
@@ -128,4 +131,66 @@ async function drained(raw: ServerResponse, left: AbortSignal): Promise<void> {
   } catch (error) {
     if (!left.aborted) throw error;
   }
+}
+
+// The event streams that are open, and how many there may be.
+
+export interface StreamLimits {
+  /** Event streams at once. */
+  readonly streams: number;
+  readonly heartbeatMs: number;
+  readonly stallMs: number;
+}
+
+export interface Streams {
+  /** Aborted when the server ends. */
+  readonly closing: AbortSignal;
+  /** Ends what is still open; nothing more is to be expected from the runs. */
+  close(): void;
+  /**
+   * Throws `unavailable` when too many are open, `limit_exceeded` when too many of its owner are: to be asked before a
+   * run is started for one more. Until `reply` is over it has its place.
+   */
+  assertRoom(reply: FastifyReply): Promise<void>;
+  /** Sends frames on `reply`. Throws as `assertRoom` does, before anything is sent. */
+  send(reply: FastifyReply, frames: Frames, heartbeat: StreamOptions["heartbeat"]): Promise<"ended" | "left">;
+}
+
+export function createStreams({ heartbeatMs, stallMs, streams }: StreamLimits, quotas: Quotas): Streams {
+  const closing = new AbortController();
+  let open = 0;
+  const assertRoom = async (reply: FastifyReply) => {
+    if (open >= streams)
+      throw new AppError("unavailable", `All ${streams} event streams of this server are taken.`);
+    await holdStream(quotas, reply);
+  };
+  return {
+    assertRoom,
+    closing: closing.signal,
+    close: () => closing.abort(),
+    async send(reply, frames, heartbeat) {
+      await assertRoom(reply);
+      open++;
+      try {
+        return await sendFrames(reply, frames, { heartbeatMs, stallMs, heartbeat, closing: closing.signal });
+      } finally {
+        open--;
+      }
+    },
+  };
+}
+
+// The quotas of whoever sends a request: how many requests a minute, and how many event streams at once.
+const streaming = new WeakSet<FastifyReply>();
+
+/** From now on until its connection is done with it the reply counts as a stream. Throws `limit_exceeded`. */
+export async function holdStream(quotas: Quotas, reply: FastifyReply): Promise<void> {
+  if (streaming.has(reply)) return;
+  const held = { owner: ownerOf(reply.request), thing: "streams", id: randomId() } as const;
+  await quotas.hold(held.owner, held.thing, held.id);
+  streaming.add(reply);
+  const kept = keep(quotas, held);
+  // One that left meanwhile does not say so again.
+  if (reply.raw.closed || reply.raw.destroyed) await kept.release();
+  else reply.raw.once("close", () => void kept.release());
 }

@@ -10,7 +10,7 @@ import type { RunRecord, RunStatus } from "../core/records.ts";
 import type { LogEntry, Stores } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
 import type { RunManager } from "../runs/manager.ts";
-import { openOn } from "../runs/resume.ts";
+import { openOn } from "../runs/start.ts";
 
 export interface RunResult {
   readonly run: RunRecord;

@@ -2,25 +2,22 @@
 // watching, and whoever watches reads the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import type { EventBus, UserEvent } from "../core/bus.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
-import { isTerminal, type StreamEvent } from "../core/event.ts";
+import { isProgress, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, interruptedEnd } from "../core/grammar.ts";
+import type { Owner } from "../core/ids.ts";
 import { runAgent } from "../core/loop.ts";
 import { type Message, type ToolCall, toolMessage, type Usage } from "../core/message.ts";
 import { unanswered, unknownTo } from "../core/messages.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
-import type { Claim, Stores } from "../core/stores.ts";
+import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import { failed } from "../core/tool.ts";
 import { keep } from "../quotas/holds.ts";
-import { announceEnd, announceStart } from "./announce.ts";
-import { followAsked } from "./asked.ts";
-import { failureLog } from "./failures.ts";
-import { type Leftovers, leftovers, NOTHING } from "./leftovers.ts";
-import { load } from "./load.ts";
-import { keptOptions } from "./options.ts";
+import { followAsked, standIns } from "./deferred.ts";
+import { failureLog } from "./logging.ts";
+import { keptOptions, type Leftovers, leftovers, load, NOTHING } from "./prepare.ts";
 import type { Control, DriveServices } from "./services.ts";
-import { standIns } from "./stand-ins.ts";
-import { createWriter, type RunWriter } from "./writer.ts";
 
 /**
  * Resolves once the run is settled. Throws when it could not be, because the lease is lost or the run was left: it is
@@ -169,3 +166,68 @@ async function missingStart(
 function runStart({ agent }: RunRecord, model: string): StreamEvent {
   return { event: "run_start", data: { agent, model, attempt: 1 } };
 }
+
+// The one writer of a run: stamps events and writes them to the log, in order.
+/** Events that may be on their way to the store at once; past it the run waits for the store. */
+const MAX_UNWRITTEN = 256;
+
+export interface RunWriter {
+  /**
+   * Resolves when a following step may rely on the events: at once for one that only shows progress, when they
+   * are written for everything else. Throws what kept an earlier one from being written.
+   */
+  write(...events: readonly StreamEvent[]): Promise<void>;
+}
+
+export function createWriter(log: EventLog, lease: Lease): RunWriter {
+  let unwritten = 0;
+  let failure: unknown;
+
+  const writeProgress = (event: StreamEvent) => {
+    unwritten++;
+    const written = log.append(lease, [stamp(event, lease)]).then(
+      () => void unwritten--,
+      (error: unknown) => {
+        failure ??= error;
+      },
+    );
+    return unwritten < MAX_UNWRITTEN ? undefined : written;
+  };
+
+  return {
+    async write(...events) {
+      if (failure) throw failure;
+      const [event] = events;
+      if (events.length === 1 && event && (event.path || isProgress(event.event))) await writeProgress(event);
+      else
+        await log.append(
+          lease,
+          events.map((each) => stamp(each, lease)),
+        );
+    },
+  };
+}
+
+function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
+  if (event.event === "on_chat_model_stream") return event;
+  const { event: name, data, ...rest } = event;
+  // What a subagent says is said by its own run.
+  const ids = rest.path ? { run_id, thread_id, ...rest } : { ...rest, run_id, thread_id };
+  // Only the order of the keys changes, and what every event has.
+  return { event: name, ...ids, ts: new Date().toISOString(), data } as StreamEvent;
+}
+
+// Tells a run's user, wherever they listen, that it has begun and that it has ended.
+type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];
+
+/** One that is taken over has begun before. */
+export function announceStart(bus: EventBus, owner: Owner, run: RunRecord): void {
+  if (run.attempt === 1) bus.publish(owner, { event: "run_started", data: named(run) });
+}
+
+/** To be called once the end is written. */
+export function announceEnd(bus: EventBus, owner: Owner, run: RunRecord, status: EndStatus): void {
+  bus.publish(owner, { event: "run_ended", data: { ...named(run), status } });
+}
+
+const named = ({ thread_id, id, agent }: RunRecord) => ({ thread_id, run_id: id, agent });

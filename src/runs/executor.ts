@@ -7,9 +7,8 @@ import type { Owner } from "../core/ids.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import type { Logger } from "../lib/logger.ts";
 import { drive } from "./drive.ts";
-import { logFailedRun } from "./failures.ts";
+import { logFailedRun } from "./logging.ts";
 import type { DriveServices } from "./services.ts";
-import { type Slot, Slots } from "./slots.ts";
 
 /** Runs that are taken up in one go, so that newcomers find room meanwhile. */
 const AT_ONCE = 32;
@@ -284,4 +283,64 @@ export class Executor {
 function storeWasAway(leaseMs: number): AppError {
   const message = `The store was away for longer than ${leaseMs / 1000} s, which is as long as a run waits for it.`;
   return new AppError("unavailable", message);
+}
+
+// The runs that a process may execute at once.
+
+/** Room for one run. */
+export interface Slot {
+  /** The run has it until it ends. */
+  execute(claim: Claim): void;
+  /** To be called in any case; does nothing once a run has it. */
+  free(): void;
+}
+
+export class Slots {
+  readonly #size: number;
+  readonly #execute: (claim: Claim) => Promise<void>;
+  readonly #onFree: () => void;
+  #taken = 0;
+  #idle = Promise.withResolvers<void>();
+
+  /**
+   * `execute` resolves when the slot is no longer needed; it must not throw. `onFree` is told of every slot that comes
+   * free.
+   */
+  constructor(size: number, execute: (claim: Claim) => Promise<void>, onFree: () => void) {
+    this.#size = size;
+    this.#execute = execute;
+    this.#onFree = onFree;
+    this.#idle.resolve();
+  }
+
+  get areAllTaken(): boolean {
+    return this.#taken >= this.#size;
+  }
+
+  /** Resolves when none is taken. */
+  get idle(): Promise<void> {
+    return this.#idle.promise;
+  }
+
+  /** Nothing when all are taken. */
+  take(): Slot | undefined {
+    if (this.areAllTaken) return undefined;
+    if (this.#taken++ === 0) this.#idle = Promise.withResolvers();
+    let isMine = true;
+    return {
+      execute: (claim) => {
+        isMine = false;
+        void this.#execute(claim).finally(() => this.#free());
+      },
+      free: () => {
+        if (isMine) this.#free();
+        isMine = false;
+      },
+    };
+  }
+
+  #free(): void {
+    if (--this.#taken === 0) this.#idle.resolve();
+    this.#onFree();
+  }
 }

@@ -9,17 +9,16 @@ import type { Cursor, LogEntry, Page, StopMode, Stores } from "../core/stores.ts
 import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Quotas } from "../quotas/index.ts";
-import { announceEnd } from "./announce.ts";
+import { tellRunning, wakeThreads } from "./deferred.ts";
+import { announceEnd } from "./drive.ts";
 import { Executor, type ExecutorOptions } from "./executor.ts";
-import { type Following, follow, type Place } from "./following.ts";
-import { offeredTools } from "./offered.ts";
-import { openOn } from "./resume.ts";
+import { type Following, follow, type Place } from "./follow.ts";
+import { offeredTools } from "./prepare.ts";
 import type { DriveServices } from "./services.ts";
-import { createStarts, type ResumeRun, type StartRun, type Starts } from "./starts.ts";
+import { createStarts, openOn, type ResumeRun, type StartRun, type Starts } from "./start.ts";
 import { createSubagents } from "./subagents.ts";
-import { tellRunning, wakeThreads } from "./waking.ts";
 
-export type { StartRun } from "./starts.ts";
+export type { StartRun } from "./start.ts";
 
 /** How often threads are looked for whose results have come while this process, or another, could not go on with them. */
 const WAKE_MS = 5_000;

@@ -12,7 +12,7 @@ import { given } from "../lib/given.ts";
 import { admitted } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { AgentSource } from "./services.ts";
-import type { Starts } from "./starts.ts";
+import type { Starts } from "./start.ts";
 
 /** How often a store that is away is tried again, in ms. */
 const RETRY_MS = 500;

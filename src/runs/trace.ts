@@ -6,7 +6,7 @@ import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
 import { firstChars } from "../lib/cut.ts";
 import { given } from "../lib/given.ts";
-import { logPart } from "./log-part.ts";
+import { logPart } from "./follow.ts";
 
 /** A trace shows what happened; it is no second copy of the thread. */
 const PREVIEW_CHARS = 500;

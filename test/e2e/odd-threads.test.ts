@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
-import { ThreadUsage } from "../../src/runs/thread-usage.ts";
+import { ThreadUsage } from "../../src/runs/thread-actions.ts";
 import { Trace } from "../../src/runs/trace.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { claimed } from "../stores/fixture.ts";

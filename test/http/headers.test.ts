@@ -5,9 +5,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { unauthorized } from "../../src/http/auth/credentials.ts";
 import { guard } from "../../src/http/auth/guard.ts";
 import { createTickets } from "../../src/http/auth/tickets.ts";
+import { browserHeaders } from "../../src/http/browser-security.ts";
 import { sendProblem } from "../../src/http/errors.ts";
-import { browserHeaders } from "../../src/http/headers.ts";
-import { docsRoutes } from "../../src/http/routes/docs.ts";
+import { docsRoutes } from "../../src/http/routes/operations.ts";
 import { withZod } from "../../src/http/validation.ts";
 
 const APP = "https://app.example.com";

@@ -5,7 +5,7 @@ import fastify from "fastify";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
-import { boundAnswers } from "../../src/http/slow-readers.ts";
+import { boundAnswers } from "../../src/http/client-disconnect.ts";
 import { textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 

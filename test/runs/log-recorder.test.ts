@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runTrace } from "../../src/core/trace.ts";
-import { logRecorder } from "../../src/runs/log-recorder.ts";
+import { logRecorder } from "../../src/runs/logging.ts";
 
 test("an event is in the line of its span, or a line of its own", () => {
   const lines: unknown[] = [];

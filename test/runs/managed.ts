@@ -22,6 +22,7 @@ import { temporaryFolder } from "../support/server.ts";
 
 interface Managed {
   readonly runs: RunManager;
+  readonly agents: AgentSource;
   /** Starts a run of `owner` that says `input`, on a thread of its own unless it is named. */
   start(owner: Owner, input?: string, threadId?: string): Promise<RunRecord>;
   /** The errors that were logged. */
@@ -58,9 +59,16 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
   const build: AgentSource["build"] = (_definition, _services, { model: name }) =>
     name === undefined ? agent : { ...agent, model: { ...model, name } };
   const errors: string[] = [];
+  const agents: AgentSource = {
+    find: () => definition,
+    checkModel() {},
+    isReserved: () => false,
+    build,
+    ...options.agents,
+  };
   const runs = new RunManager({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
-    agents: { find: () => definition, checkModel() {}, isReserved: () => false, build, ...options.agents },
+    agents,
     logger: { info() {}, warn() {}, error: (_details, message) => void errors.push(message) },
   });
   onTestFinished(async () => {
@@ -71,7 +79,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     runs.start(owner, {
       ...{ thread_id, messages: [userMessage(input)], settings: {}, metadata: {}, on_busy: "reject" },
     });
-  return { runs, start, errors };
+  return { runs, agents, start, errors };
 }
 
 /** `stores` with other methods of runs. */

@@ -4,6 +4,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Quotas } from "../../quotas/index.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 import { accessOf, requireScope } from "./scopes.ts";
@@ -51,4 +52,12 @@ function ticketOf({ query }: FastifyRequest): string | undefined {
   const ticket: unknown = Object(query).ticket;
   if (ticket === undefined || typeof ticket === "string") return ticket;
   throw unauthorized("Send one ticket.");
+}
+
+/** To be called after `guard`: who is not known has no quota, and public routes cost none. */
+export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
+  server.addHook("onRequest", async (request) => {
+    if (accessOf(request.method, request.routeOptions.url ?? "") === "public") return;
+    await quotas.request(ownerOf(request));
+  });
 }

@@ -3,12 +3,10 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import type { BackendConfig } from "../../core/backend.ts";
-import { type Backend, BackendStatus, type FileStat } from "../../core/backend.ts";
+import { type Backend, type BackendConfig, BackendStatus, type FileStat } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { byteRange } from "../byte-range.ts";
-import { gone } from "../gone.ts";
+import { gone } from "../client-disconnect.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
@@ -189,4 +187,24 @@ async function* bounded(body: Readable, most: number): AsyncGenerator<Uint8Array
     if (bytes > most) throw new AppError("payload_too_large", `A file may have at most ${most} bytes.`);
     yield chunk;
   }
+}
+
+// The Range header (RFC 9110, §14): one range of bytes, or none.
+
+/**
+ * The bytes that a client asks for, out of `size`. Undefined for no range, and for what we need not honour
+ * (several ranges, other units). Throws `range_not_satisfiable`.
+ */
+export function byteRange(
+  header: string | undefined,
+  size: number,
+): { offset: number; length: number } | undefined {
+  const parts = /^bytes=(?<first>\d{0,15})-(?<last>\d{0,15})$/.exec(header ?? "")?.groups;
+  if (!parts || (parts.first === "" && parts.last === "")) return undefined;
+  const suffix = parts.first === "";
+  const offset = suffix ? Math.max(0, size - Number(parts.last)) : Number(parts.first);
+  const end = suffix || parts.last === "" ? size - 1 : Math.min(Number(parts.last), size - 1);
+  if (offset > end || offset >= size)
+    throw new AppError("range_not_satisfiable", `The file has ${size} bytes; \`${header}\` lies outside.`);
+  return { offset, length: end - offset + 1 };
 }

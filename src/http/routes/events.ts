@@ -4,8 +4,11 @@ import { z } from "zod";
 import { type EventBus, UserEvent } from "../../core/bus.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Place } from "../../runs/follow.ts";
+import { notFound } from "../../runs/manager.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { EventsQuery } from "../schemas.ts";
+import { lastEventId, placeOf, threadFrames } from "../run-stream.ts";
+import { EventsQuery, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import { type Frame, type Frames, resetFrame } from "../sse.ts";
 import type { App } from "../validation.ts";
@@ -53,3 +56,44 @@ function userFrames(bus: EventBus, owner: Owner): Frames {
 }
 
 const frame = (event: UserEvent): Frame => ({ event: event.event, data: JSON.stringify(event) });
+
+// Follow a thread: all its runs, one after the other, with one cursor.
+const ThreadStream = z.string().describe("Server-Sent Events, as those of each run.");
+
+export function threadEventRoutes(app: App, { stores, runs, streams }: RouteServices): void {
+  app.get(
+    "/threads/:thread_id/events",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Follow a thread across its runs",
+        description:
+          "Begins with the run that runs now, or with the next one; with `Last-Event-ID` (or `after`) with what came after that event. Goes on with every further run, in the order in which they begin, until the viewer leaves or the thread is deleted.",
+        tags: ["threads"],
+        params: ThreadParams,
+        querystring: EventsQuery,
+        response: { 200: { content: { "text/event-stream": { schema: ThreadStream } } } },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id: threadId } = request.params;
+      const owner = ownerOf(request);
+      if (!(await stores.threads.get(owner, threadId))) throw notFound("thread", threadId);
+      const from = await placeAt(owner, threadId, lastEventId(request) ?? request.query.after);
+      const thread = { owner, threadId, ...(from ? { from } : {}) };
+      await streams.send(reply, threadFrames(runs, thread), request.query.heartbeat);
+      return undefined;
+    },
+  );
+
+  /** Throws `not_found` for a cursor of another thread's run. */
+  async function placeAt(
+    owner: Owner,
+    threadId: string,
+    cursor: string | undefined,
+  ): Promise<Place | undefined> {
+    if (!cursor) return undefined;
+    const { runId, after } = placeOf(cursor);
+    return { run: await runs.get(owner, threadId, runId), after };
+  }
+}

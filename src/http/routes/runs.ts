@@ -7,13 +7,11 @@ import type { Owner } from "../../core/ids.ts";
 import { type Message, systemMessage, userMessage } from "../../core/message.ts";
 import { isSettled, RunRecord } from "../../core/records.ts";
 import { given } from "../../lib/given.ts";
+import { currentPhase } from "../../runs/follow.ts";
 import type { StartRun } from "../../runs/manager.ts";
-import { currentPhase } from "../../runs/phase.ts";
 import { Trace, traceOf } from "../../runs/trace.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { expired, lastEventId, placeOf, resumeAt } from "../cursor.ts";
-import { runFrames } from "../run-frames.ts";
-import { replyWithRun } from "../run-reply.ts";
+import { expired, lastEventId, placeOf, replyWithRun, resumeAt, runFrames } from "../run-stream.ts";
 import {
   EventsQuery,
   FinishedRun,

@@ -8,12 +8,11 @@ import { AuthConfig } from "../../../src/http/auth/config.ts";
 import { unauthorized } from "../../../src/http/auth/credentials.ts";
 import { guard, ownerOf, principalOf } from "../../../src/http/auth/guard.ts";
 import { createAuthenticate } from "../../../src/http/auth/index.ts";
-import { refuseForeignNames } from "../../../src/http/auth/none.ts";
 import { type Principal, Scope } from "../../../src/http/auth/principal.ts";
 import { accessOf, requireScope, STREAM_PATH } from "../../../src/http/auth/scopes.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
+import { refuseForeignNames, refuseForeignPages } from "../../../src/http/browser-security.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
-import { refuseForeignPages } from "../../../src/http/foreign-pages.ts";
 import { memoryApiKeys } from "../../../src/stores/memory/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
 

@@ -8,8 +8,8 @@ import type { Authenticate } from "../../../src/http/auth/credentials.ts";
 import { guard, principalOf } from "../../../src/http/auth/guard.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
-import { withoutQueries } from "../../../src/http/request-log.ts";
-import { ticketRoutes } from "../../../src/http/routes/tickets.ts";
+import { ticketRoutes } from "../../../src/http/routes/operations.ts";
+import { withoutQueries } from "../../../src/http/server.ts";
 import { withZod } from "../../../src/http/validation.ts";
 
 export interface GuardedOptions {

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { networkInterfaces } from "node:os";
 import { json } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { authenticateHeaders } from "../../../src/http/auth/header.ts";
+import { authenticateHeaders } from "../../../src/http/auth/index.ts";
 import { needing } from "../../support/needing.ts";
 import { guarded } from "./guarded.ts";
 

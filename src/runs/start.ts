@@ -2,18 +2,18 @@
 
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
-import type { Answer } from "../core/interrupt.ts";
+import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
+import { openInterrupts } from "../core/interrupts.ts";
 import type { Message } from "../core/message.ts";
+import { unanswered } from "../core/messages.ts";
 import type { ModelSettings } from "../core/model.ts";
 import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
-import type { NewRun, StartResult, Stores, WhenBusy } from "../core/stores.ts";
+import type { NewRun, StartResult, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
 import { given } from "../lib/given.ts";
+import { admitted, holdThread } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { createClientTools } from "../tools/client.ts";
-import { admit } from "./admission.ts";
 import type { Executor } from "./executor.ts";
-import { checkReplaced } from "./replacing.ts";
-import { checkAnswers, openOn } from "./resume.ts";
 import type { AgentSource } from "./services.ts";
 
 export interface StartRun {
@@ -179,4 +179,82 @@ function newRun(start: StartRun, agent: string): NewRun {
     metadata,
     ...given({ idempotency_key, resumes, rewind_to }),
   };
+}
+
+// Whether one more run may be started, as far as quotas go. From then on it counts, until it has ended.
+
+/** Throws `limit_exceeded`, and what `start` throws. A run that is not made does not count. */
+export async function admit<R extends StartResult>(
+  quotas: Quotas,
+  { owner, run, threads }: { owner: Owner; run: NewRun; threads: ThreadStore },
+  start: () => Promise<R>,
+): Promise<R> {
+  await quotas.assertFunds(owner);
+  const result = await admitted(quotas, { owner, thing: "runs", id: run.id }, async () => {
+    const exists = async () => (await threads.get(owner, run.thread_id)) !== undefined;
+    await holdThread(quotas, owner, { id: run.thread_id, exists });
+    return start();
+  });
+  // Where that fails, its time will be over.
+  if (result.outcome === "known") await quotas.release(owner, "runs", run.id).catch(() => {});
+  return result;
+}
+
+// Which message a run may take the place of.
+
+/** Throws `invalid_request`, with what would be right. */
+export function checkReplaced(messages: readonly Message[], id: string): void {
+  const message = messages.find((each) => each.id === id);
+  if (message?.role === "user") return;
+  const what = message
+    ? `message \`${id}\` is of role \`${message.role}\``
+    : `there is no message \`${id}\` in this thread`;
+  const right = "It must be a user's message of this thread, as `GET /threads/:id/messages` lists them.";
+  throw new AppError("invalid_request", `replaces: ${what}. ${right}`);
+}
+
+// Going on with an interrupted run: what is open on its thread, and which answers fit.
+/** What may be said to what. */
+const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
+  approval: ["approve", "deny", "edit", "respond"],
+  question: ["respond", "deny"],
+  tool: ["respond", "deny"],
+};
+
+/** What a thread waits for, in the order in which it was asked. */
+export async function openOn(threads: ThreadStore, owner: Owner, threadId: string): Promise<Interrupt[]> {
+  const open = openInterrupts(new Map(Object.entries(await threads.state(owner, threadId))));
+  if (open.length === 0) return open;
+  // A run that failed has answered its calls, and says nothing of what was asked about them.
+  const calls = unanswered(await threads.messages(owner, threadId)).map(({ id }) => id);
+  return open.filter(({ call_id }) => calls.includes(call_id));
+}
+
+/** Throws `interrupt_closed` for one that is not open, `invalid_request` for an answer that does not fit. */
+export function checkAnswers(answers: readonly Answer[], open: readonly Interrupt[]): void {
+  if (new Set(answers.map(({ id }) => id)).size < answers.length)
+    throw new AppError("invalid_request", "answers: each interrupt has one answer.");
+  for (const answer of answers) {
+    const interrupt = open.find(({ id }) => id === answer.id);
+    if (!interrupt)
+      throw new AppError(
+        "interrupt_closed",
+        `There is nothing open under \`${answer.id}\`: it was answered, or is over.`,
+      );
+    const fault = faultOf(answer, interrupt);
+    if (fault) throw new AppError("invalid_request", `answers: \`${answer.id}\` ${fault}.`);
+  }
+}
+
+function faultOf({ decision, args, remember, message }: Answer, interrupt: Interrupt): string | undefined {
+  const { kind, one_of_options, options = [] } = interrupt;
+  const fits = DECISIONS[kind];
+  if (!fits.includes(decision)) return `takes ${fits.join(", ")}; not ${decision}`;
+  if ((decision === "edit") !== (args !== undefined)) return "takes `args` with `edit`, and only with it";
+  const canBeKept = kind === "approval" && (decision === "approve" || decision === "deny");
+  if (remember !== undefined && !canBeKept)
+    return "takes `remember` with the `approve` or `deny` of an approval only";
+  if (decision === "respond" && one_of_options && !options.includes(message ?? ""))
+    return `takes one of its options as \`message\`: ${options.map((option) => `\`${option}\``).join(", ")}`;
+  return undefined;
 }

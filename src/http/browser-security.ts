@@ -3,7 +3,8 @@
 
 import fastifyCors from "@fastify/cors";
 import fastifyHelmet from "@fastify/helmet";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { AppError } from "../core/errors.ts";
 
 /** The one script that stands in a page itself: the call that starts the API reference. */
 const START_SCRIPT = "'sha256-NCQbzLgoN9vkyXZ+rs8V6od5d6P4kEJ5UATVWEcMHGM='";
@@ -47,4 +48,33 @@ export async function browserHeaders(server: FastifyInstance, origins: readonly 
     exposedHeaders: ["Content-Range", "Location", "Retry-After", "WWW-Authenticate"],
     maxAge: PREFLIGHT_AGE_S,
   });
+}
+
+// Web pages of other sites. What a browser adds by itself to every request, such as a gateway's cookie, must not
+// give them the rights of whoever looks at them.
+const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+const OWN_PAGES: ReadonlySet<unknown> = new Set([undefined, "same-origin", "none"]);
+
+/**
+ * A page from elsewhere may send a request without a body, though it never sees the answer. Those of `origins` may
+ * send any.
+ */
+export function refuseForeignPages(origins: readonly string[]): (request: FastifyRequest) => Promise<void> {
+  return async ({ method, headers }) => {
+    if (SAFE_METHODS.has(method) || OWN_PAGES.has(headers["sec-fetch-site"])) return;
+    if (headers.origin !== undefined && origins.includes(headers.origin)) return;
+    throw new AppError("forbidden", "Pages of other sites may not change anything here.");
+  };
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
+
+/** A web page that gave its own name our address (DNS rebinding) must not reach an open server. */
+export async function refuseForeignNames(request: FastifyRequest): Promise<void> {
+  const { host } = request.headers;
+  if (host === undefined || LOOPBACK.test(host)) return;
+  throw new AppError(
+    "forbidden",
+    "This server has no authentication and answers only to `localhost`. Address it by that name.",
+  );
 }

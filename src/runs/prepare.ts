@@ -2,25 +2,27 @@
 
 import { keptOverrides } from "../agents/kept-overrides.ts";
 import type { AgentDefinition } from "../core/agent.ts";
+import type { Backend, BackendConfig } from "../core/backend.ts";
 import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
-import { openInterrupts } from "../core/interrupts.ts";
-import { Message } from "../core/message.ts";
+import type { EventName, StreamEvent } from "../core/event.ts";
+import { BRACKETS, type Opening, stillOpen } from "../core/grammar.ts";
+import { newThreadId, type Owner } from "../core/ids.ts";
+import { OPEN_ENDED, openInterrupts } from "../core/interrupts.ts";
+import { addUsage, Message, NO_USAGE, type Usage } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
-import { Lineage, type RunRequest } from "../core/records.ts";
-import type { RunInput } from "../core/run.ts";
+import { toolsOffered } from "../core/offer.ts";
+import { Lineage, type RunRecord, RunRequest } from "../core/records.ts";
+import { type RunInput, unrecordedRun } from "../core/run.ts";
 import type { Agent } from "../core/runnable-agent.ts";
-import type { Claim, Lease, Stores } from "../core/stores.ts";
+import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import type { Tool } from "../core/tool.ts";
 import { runTrace } from "../core/trace.ts";
 import { fitted } from "../lib/fitted.ts";
 import { given } from "../lib/given.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
-import { EXPIRY } from "./asked.ts";
-import type { Leftovers } from "./leftovers.ts";
-import { optionsOf, type RunOptions } from "./options.ts";
+import { EXPIRY, standIns } from "./deferred.ts";
 import type { AgentSource, Control, DriveServices } from "./services.ts";
-import { standIns } from "./stand-ins.ts";
 
 export interface Loaded {
   readonly agent: Agent;
@@ -161,4 +163,103 @@ async function clientToolsOf(
   const names = new Set(asked.map(({ name }) => name));
   const parameters = { type: "object" };
   return [...defined, ...[...names].map((name) => clientTool({ name, description: name, parameters }))];
+}
+
+// With what a run was started besides its messages: a model, and settings for it. They lie in the thread's state while
+// the run waits, so that whoever goes on with it goes on alike.
+/** The slot of the thread's state. */
+const SLOT = "run_options";
+
+const RunOptions = RunRequest.pick({ model: true, settings: true });
+export type RunOptions = Pick<RunRequest, "model" | "settings">;
+type State = ReadonlyMap<string, unknown>;
+
+/** Those of the request, and of one that goes on with another run that one's, unless `isOffered` denies its model. */
+export function optionsOf(
+  { resumes }: RunRecord,
+  { model, settings }: RunRequest,
+  { state, isOffered }: { readonly state: State; readonly isOffered: (model: string) => boolean },
+): RunOptions {
+  const kept = resumes === undefined ? undefined : RunOptions.safeParse(state.get(SLOT)).data;
+  const before = kept?.model !== undefined && isOffered(kept.model) ? kept.model : undefined;
+  return { ...given({ model: model ?? before }), settings: { ...kept?.settings, ...settings } };
+}
+
+/** What is to be written with the end of a run that waits. */
+export function keptOptions({ model, settings }: RunOptions, state: State): StreamEvent[] {
+  const isUsual = model === undefined && Object.keys(settings).length === 0;
+  if (isUsual && !state.has(SLOT)) return [];
+  return [{ event: "on_state", data: { key: SLOT, value: { settings, ...given({ model }) } } }];
+}
+
+// What an agent's model is offered when this user talks to it: read off the agent as it would be built for a run.
+
+/** Names, sorted. No sandbox is started. Throws `invalid_request` for an agent that does not exist. */
+export async function offeredTools(
+  owner: Owner,
+  name: string,
+  { agents, stores: { items }, subagents, tenantTools }: DriveServices,
+): Promise<string[]> {
+  const definition = agents.find(name);
+  const [tools = [], user] = await Promise.all([
+    tenantTools?.(owner, name),
+    keptOverrides(items, owner, name),
+  ]);
+  const backend = definition.backend && unopened(definition.backend);
+  const agent = agents.build(definition, { tools, items, ...given({ backend, subagents }) }, { user });
+  const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
+  const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
+  return toolsOffered(agent, run).map((tool) => tool.name);
+}
+
+/** In the place of the agent's backend, for tools that are listed and never called. */
+function unopened({ type }: BackendConfig): Backend {
+  const refuse = () => {
+    throw new AppError("unavailable", "This workspace is not open.");
+  };
+  return {
+    ...{ type, workdir: "/", exec: refuse, stat: refuse, read: refuse, write: refuse, edit: refuse },
+    ...{ list: refuse, glob: refuse, grep: refuse, remove: refuse },
+  };
+}
+
+// What a run has left open, read back from its own log.
+
+export interface Leftovers {
+  /** The starts whose end is not in the log, in order. */
+  readonly openings: readonly Opening[];
+  /** Every tool call that has begun, ended or not: what it did is known only by its result in the thread. */
+  readonly begun: readonly string[];
+  /** What its model calls have used so far, and those of its subagents. */
+  readonly usage: Usage;
+  /** False when the log no longer goes back to the run's beginning: more may be open. */
+  readonly isWhole: boolean;
+}
+
+/** Of a run that has not begun. */
+export const NOTHING: Leftovers = { openings: [], begun: [], usage: NO_USAGE, isWhole: true };
+
+const OF_INTEREST: ReadonlySet<EventName> = new Set(BRACKETS);
+
+/** Reads what is in the log now. To be called by the run's writer, while it writes nothing. */
+export async function leftovers(log: EventLog, lease: Lease): Promise<Leftovers> {
+  const { first, last } = await log.bounds(lease);
+  const events: StreamEvent[] = [];
+  const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
+  for await (const batch of read) {
+    // The log holds what `append` was given, and nothing else.
+    for (const { event, json } of batch)
+      if (OF_INTEREST.has(event)) events.push(JSON.parse(json) as StreamEvent);
+    if (batch.some(({ seq }) => seq === last)) break;
+  }
+  const own = events.filter((event) => !event.path);
+  const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
+  const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
+  return { openings: stillOpen(events), begun, usage, isWhole: first <= 1 };
+}
+
+/** What a subagent uses counts when it is told to have ended: whoever goes on follows the others from their beginning. */
+function usedIn(event: StreamEvent): Usage {
+  const tells = event.event === "on_chat_model_end" || event.event === "on_subagent_end";
+  return (tells ? event.data.usage : undefined) ?? NO_USAGE;
 }

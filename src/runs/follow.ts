@@ -2,9 +2,11 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
+import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
+import { type Phase, trackPhase } from "../core/phase.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
-import type { Cursor, Stores } from "../core/stores.ts";
+import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../core/stores.ts";
 
 /**
  * How long a thread is not looked at on which nothing is heard, as word of a new run may be lost: not for long at
@@ -78,4 +80,48 @@ async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Pro
 /** Another thread of the same name does not have its runs. */
 async function isThere({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
   return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
+}
+
+// A part of a run's log as it is now, without waiting for more of it.
+
+/** The entries after the number `after`, to the number `last`, which is there. Throws `events_expired`. */
+export async function* logPart(
+  log: EventLog,
+  run: RunKey,
+  { after, last }: { after: number; last: number },
+): AsyncGenerator<LogEntry, void, void> {
+  if (after >= last) return;
+  const reading = new AbortController();
+  try {
+    for await (const batch of log.read(run, after, reading.signal))
+      for (const entry of batch) {
+        if (entry.seq <= last) yield entry;
+        if (entry.seq >= last) return;
+      }
+  } finally {
+    reading.abort();
+  }
+}
+
+// What a run is at, told by any process: read off the end of its log.
+/** Events that are looked at. */
+const TAIL = 256;
+
+/** Nothing for a run that has ended: that is what its status says. */
+export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): Promise<Phase | undefined> {
+  if (isSettled(run.status)) return undefined;
+  const { first, last } = await log.bounds(key);
+  if (last === 0) return { name: run.status === "pending" ? "idle" : "processing" };
+  const track = trackPhase();
+  let phase: Phase = { name: "processing" };
+  try {
+    // The log holds events as they were checked when they were made.
+    for await (const { json } of logPart(log, key, { after: Math.max(first - 1, last - TAIL), last }))
+      phase = track(JSON.parse(json) as StreamEvent);
+    return phase;
+  } catch (error) {
+    // So much was said meanwhile that this is gone: whoever wants to know asks again.
+    if (hasCode(error, "events_expired")) return undefined;
+    throw error;
+  }
 }

@@ -1,10 +1,25 @@
-// Clients that read an answer slowly, and clients that stop reading it. A long answer is written in pieces, so that the
-// progress of a slow client can be seen.
+// Whether a client is still there.
 
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 
+/** Made once: an error of its own for every connection costs more than the rest of its end. */
+const GONE = new Error("The client has left.");
+
+/** Aborts when the connection of `reply` ends, early or after the answer; at once when it has ended already. */
+export function gone({ raw }: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  raw.once("close", () => controller.abort(GONE));
+  if (raw.destroyed) controller.abort(GONE);
+  return controller.signal;
+}
+
+/** Whether that is why something was given up: nobody waits for the answer, and nothing is wrong. */
+export const isGone = (error: unknown) => error === GONE;
+
+// Clients that read an answer slowly, and clients that stop reading it. A long answer is written in pieces, so that the
+// progress of a slow client can be seen.
 /** A client makes progress through a long text in steps of this size. */
 const PIECE_BYTES = 16 * 1024;
 /** Up to this length a text is one write, as it would fit into a socket's buffer. */

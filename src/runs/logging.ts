@@ -5,6 +5,7 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
+import type { Span, TraceRecorder } from "../core/trace.ts";
 import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
 
@@ -64,4 +65,36 @@ function withoutFields(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   const { name, message, stack = message, cause } = error;
   return Object.assign(new Error(message, { cause }), { name, stack });
+}
+
+// Traces as log lines: what a span was, how long it took, what it knew. For `LOG_LEVEL=debug`.
+/** Of one span; those that come after them are left out. */
+const MAX_EVENTS = 100;
+
+export function logRecorder(logger: Pick<Logger, "debug">): TraceRecorder {
+  return {
+    startSpan(name, attributes) {
+      const started = performance.now();
+      const known: Record<string, unknown> = { ...attributes };
+      const events: object[] = [];
+      const sinceStart = () => Math.round(performance.now() - started);
+      const span: Span = {
+        set(key, value) {
+          known[key] = value;
+          return span;
+        },
+        recordEvent(event, attributes) {
+          if (events.length < MAX_EVENTS) events.push({ ...attributes, event, after_ms: sinceStart() });
+          return span;
+        },
+        end: () =>
+          logger.debug?.(
+            { ...known, ...(events.length > 0 ? { events } : {}), duration_ms: sinceStart() },
+            name,
+          ),
+      };
+      return span;
+    },
+    recordEvent: (name, attributes) => logger.debug?.(attributes, name),
+  };
 }

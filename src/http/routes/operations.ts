@@ -1,0 +1,112 @@
+// Is the process there, and can it work.
+
+import { createReadStream } from "node:fs";
+import { z } from "zod";
+import { AppError } from "../../core/errors.ts";
+import { packageRoot } from "../../lib/package-root.ts";
+import { principalOf } from "../auth/guard.ts";
+import { STREAM_PATH } from "../auth/scopes.ts";
+import type { Tickets } from "../auth/tickets.ts";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+export function healthRoutes(app: App, { stores, runs, backends, version, agents }: HttpServices): void {
+  const tags = ["operations"];
+
+  app.get(
+    "/health",
+    {
+      exposeHeadRoute: true,
+      schema: {
+        summary: "Liveness: the process answers",
+        tags,
+        response: { 200: z.object({ status: z.literal("ok"), version: z.string(), agents: z.int() }) },
+      },
+    },
+    async () => ({ status: "ok" as const, version, agents: agents.list().length }),
+  );
+
+  app.get(
+    "/ready",
+    {
+      exposeHeadRoute: true,
+      schema: {
+        summary: "Readiness: what the server needs is there",
+        tags,
+        response: { 200: z.object({ status: z.literal("ready") }) },
+      },
+    },
+    async () => {
+      if (!runs.isOpen) throw new AppError("shutting_down", "The server is shutting down.");
+      await Promise.all([stores.ping(), backends.ping()]);
+      return { status: "ready" as const };
+    },
+  );
+}
+
+// The contract, and a page to read and try it.
+const ASSETS: ReadonlyMap<string, string> = new Map([
+  ["swagger-ui.css", "text/css"],
+  ["swagger-ui-bundle.js", "text/javascript"],
+]);
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Skein API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<div id="api"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script>SwaggerUIBundle({ url: "/openapi.yaml", dom_id: "#api", deepLinking: true });</script>
+</html>
+`;
+
+export function docsRoutes(app: App): void {
+  const schema = { hide: true };
+
+  app.get("/", { schema }, async (_request, reply) => reply.redirect("/docs"));
+  app.get("/docs", { schema }, async (_request, reply) => reply.type("text/html").send(PAGE));
+  app.get("/openapi.yaml", { schema }, async (_request, reply) =>
+    reply.type("application/yaml").send(createReadStream(new URL("openapi.yaml", packageRoot))),
+  );
+  app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
+    const type = ASSETS.get(params.asset);
+    if (!type) throw new AppError("not_found", `There is no \`${params.asset}\` in the documentation.`);
+    const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // put there by script/build
+    return reply.type(type).header("cache-control", "max-age=86400").send(createReadStream(file));
+  });
+}
+
+// Tickets for streams, for browsers, whose EventSource sends no headers.
+const TicketBody = z
+  .strictObject({
+    path: z
+      .string()
+      .regex(STREAM_PATH, "must be the path of a stream, such as /threads/my-thread/events, without a query"),
+  })
+  .meta({ id: "NewTicket" });
+
+const Ticket = z
+  .object({ ticket: z.string().describe("For `?ticket=`."), expires_at: z.iso.datetime() })
+  .meta({ id: "Ticket" });
+
+export function ticketRoutes(app: App, tickets: Tickets): void {
+  app.post(
+    "/tickets",
+    {
+      schema: {
+        summary: "A ticket for one stream, to be opened within a minute by a browser's EventSource",
+        description:
+          "It is good for that path alone, and only to read. When the stream breaks later than that, get another one and go on with `?after=`.",
+        tags: ["operations"],
+        body: TicketBody,
+        response: { 201: Ticket },
+      },
+    },
+    async (request, reply) =>
+      reply
+        .code(201)
+        .header("cache-control", "no-store")
+        .send(tickets.issue(principalOf(request), request.body.path)),
+  );
+}
