@@ -9,7 +9,7 @@ import { editing } from "../../src/backends/edit.ts";
 import { searching } from "../../src/backends/search.ts";
 import { shellFiles } from "../../src/backends/shell/files.ts";
 import { PRELUDE } from "../../src/backends/shell/prelude.ts";
-import { type Runner, SandboxLostError } from "../../src/backends/shell/script.ts";
+import { SandboxLostError, type ScriptRunner } from "../../src/backends/shell/script.ts";
 import { Shell } from "../../src/backends/shell/shell.ts";
 import type { Backend } from "../../src/core/backend.ts";
 import { execute } from "./backend.ts";
@@ -63,7 +63,7 @@ async function openShell([file, ...words]: readonly [string, ...string[]], cwd: 
 }
 
 /** What is lost is run again, once. */
-const running = (runOnce: Runner["runOnce"]): Runner => ({
+const running = (runOnce: ScriptRunner["runOnce"]): ScriptRunner => ({
   runOnce,
   run: (fragment, signal) =>
     runOnce(fragment, signal).catch((error) => {
@@ -73,7 +73,7 @@ const running = (runOnce: Runner["runOnce"]): Runner => ({
 });
 
 /** Does everything twice that may be done twice. */
-export const repeating = (runner: Runner): Runner => ({
+export const repeating = (runner: ScriptRunner): ScriptRunner => ({
   ...runner,
   async run(fragment, signal) {
     await runner.run(fragment, signal);
@@ -82,7 +82,7 @@ export const repeating = (runner: Runner): Runner => ({
 });
 
 /** Loses the sandbox once, before or after what it does as its `count`th. */
-export function losing({ runOnce }: Runner, count: number, when: "before" | "after"): Runner {
+export function losing({ runOnce }: ScriptRunner, count: number, when: "before" | "after"): ScriptRunner {
   let left = count;
   return running(async (fragment, signal) => {
     left--;
@@ -93,7 +93,11 @@ export function losing({ runOnce }: Runner, count: number, when: "before" | "aft
   });
 }
 
-export function backendOn(runner: Runner, workdir: string, exec: Backend["exec"] = noCommands): Backend {
+export function backendOn(
+  runner: ScriptRunner,
+  workdir: string,
+  exec: Backend["exec"] = noCommands,
+): Backend {
   const files = shellFiles(runner, workdir);
   return { ...{ type: "shell", exec }, ...files, ...editing(files), ...searching(files) };
 }

@@ -5,7 +5,7 @@ import { AppError, messageOf } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { quote, type Runner } from "../shell/script.ts";
+import { quote, type ScriptRunner } from "../shell/script.ts";
 import type { Shell } from "../shell/shell.ts";
 import { type DockerClient, EngineError, type VolumeInfo } from "./engine.ts";
 import { labelOf } from "./identity.ts";
@@ -222,7 +222,7 @@ export async function* execWatched(
 }
 
 export interface DiskWatchOptions {
-  readonly shell: Pick<Runner, "runOnce">;
+  readonly shell: Pick<ScriptRunner, "runOnce">;
   readonly workdir: string;
   /** What the workspace may hold. */
   readonly bytes: number;

@@ -3,11 +3,11 @@
 import { AppError } from "../../core/errors.ts";
 import { quoted } from "../paths.ts";
 import { type Files, shellFiles } from "../shell/files.ts";
-import { type Runner, SandboxLostError } from "../shell/script.ts";
+import { SandboxLostError, type ScriptRunner } from "../shell/script.ts";
 import type { DockerSandbox } from "./sandbox.ts";
 
 export function sandboxFiles(current: () => DockerSandbox, workdir: string): Files {
-  const runner: Runner = {
+  const runner: ScriptRunner = {
     run: (fragment, signal) => current().run(fragment, signal),
     runOnce: (fragment, signal) => current().runOnce(fragment, signal),
   };

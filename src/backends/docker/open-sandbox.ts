@@ -6,7 +6,7 @@ import type { Sandbox } from "../ledger.ts";
 import { clearStaging } from "../shell/files.ts";
 import { openPerl, type PerlFiles } from "../shell/perl/client.ts";
 import { PRELUDE } from "../shell/prelude.ts";
-import { quote, type Runner, SandboxLostError } from "../shell/script.ts";
+import { quote, SandboxLostError, type ScriptRunner } from "../shell/script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../shell/session.ts";
 import { Shell } from "../shell/shell.ts";
 import { chownSpec, shellSpec } from "./container.ts";
@@ -73,7 +73,7 @@ export async function openSandbox(
 
 /** Its owner may have shut himself out, and could not get in to mend that. */
 async function isUsable(
-  shell: Pick<Runner, "runOnce">,
+  shell: Pick<ScriptRunner, "runOnce">,
   workdir: string,
   signal: AbortSignal,
 ): Promise<boolean> {

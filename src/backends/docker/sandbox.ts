@@ -11,7 +11,7 @@ import { orAborted } from "../../lib/abortable.ts";
 import type { BackendState, Place } from "../definition.ts";
 import type { Sandbox } from "../ledger.ts";
 import type { Files } from "../shell/files.ts";
-import { type Reply, type Runner, SandboxLostError, type ShellScript } from "../shell/script.ts";
+import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
 import { ensureContainer } from "./container.ts";
 import { execWatched } from "./disk.ts";
 import { EngineError, toAppError } from "./engine.ts";
@@ -36,7 +36,7 @@ export interface SandboxSettings {
   readonly onState: (state: BackendState) => void;
 }
 
-export class DockerSandbox implements Runner {
+export class DockerSandbox implements ScriptRunner {
   readonly #settings: SandboxSettings;
   readonly #closing = new AbortController();
   #opening: Promise<OpenSandbox> | undefined;

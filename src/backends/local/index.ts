@@ -9,7 +9,7 @@ import { AppError } from "../../core/errors.ts";
 import { type BackendDefinition, commonOptions } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
-import { Commands } from "./commands.ts";
+import { LocalCommands } from "./commands.ts";
 import { localFiles } from "./files.ts";
 import { openWorkspace, workspaceId } from "./workspace.ts";
 
@@ -20,7 +20,7 @@ export const local = {
   type: "local",
   options,
   open({ dataDir, allowSeveralUsers }) {
-    const commands = new Commands();
+    const commands = new LocalCommands();
     /** Whose machine this is: the first who came. */
     let sole: string | undefined;
     const made = new Set<string>();
@@ -44,7 +44,7 @@ export const local = {
         const { stat, read, write, list, remove } = tree;
         return {
           ...{ type: "local", workdir },
-          exec: (command, options) => commands.run(workspace, command, options),
+          exec: (command, options) => commands.exec(workspace, command, options),
           ...{ stat, read, write, list, remove },
           ...editing(tree),
           ...searching(tree),

@@ -1,42 +1,39 @@
-// One command that runs: its shell, its output, and how it is ended.
+// One command on this machine: its shell, its output pipe, and how it is killed with everything it started.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync } from "node:fs";
-import { readdir, readFile } from "node:fs/promises";
-import type { Socket } from "node:net";
+import { closeSync, constants, openSync } from "node:fs";
+import { readdir, readFile, unlink } from "node:fs/promises";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import type { ExecOutput, ExecResult } from "../../core/backend.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { AppError } from "../../core/errors.ts";
-import type { Stream } from "../../core/stream.ts";
-import { newTranscript } from "../transcript.ts";
-import { codeOf, HAS_PROC } from "./workspace.ts";
+import { backoff } from "../../lib/backoff.ts";
+import { atMost, CommandProcess, type Exit, JOB } from "../process.ts";
+import { codeOf, HAS_PROC, isMissing } from "./workspace.ts";
 
-/** How long the system may take to say that a killed shell is gone. */
+/** How long the system may take to report that a killed shell exited. */
 const REAP_MS = 1000;
+/** How long processes may take to end after SIGTERM. */
+const GRACE_MS = 400;
+const GRACE_BACKOFF = { base: 10, cap: 80 };
+/** A process that forks during the scan may survive it, so the scan is repeated. */
+const MAX_SCANS = 20;
+const READS_AT_ONCE = 16;
 
-export interface Pipe {
-  /** Ends when no process holds the other side any more. Destroyed by whoever opened the pipe. */
-  readonly output: Socket;
-  /** The side to give to a child. Closed by whoever opened the pipe, once the child has it. */
-  readonly input: number;
-}
+const run = promisify(execFile);
 
-export class LocalProcess {
+export class LocalProcess extends CommandProcess {
   readonly output: Socket;
-  /** In the environment of the command and of all that it starts. */
+  /** In the environment of the command and of everything it starts. */
   readonly mark: string;
-  /** Why it was ended by us. */
-  ended: ExecResult["ended"];
-  exit: { code: number | null; signal: NodeJS.Signals | null } | undefined;
   readonly #child: ChildProcess;
-  #ending: Promise<void> | undefined;
-  #isEnded = false;
-  #wake = () => {};
+  #exit: Exit = { exitCode: null };
 
-  /** Starts it; throws `backend_failed`. The pipe's input is closed here, its output by the owner of the job. */
+  /** Throws `backend_failed`. Closes the pipe's input; the caller destroys its output. */
   constructor(command: string, folder: string, mark: string, { input, output }: Pipe) {
+    super();
     this.mark = mark;
     this.output = output;
     try {
@@ -52,15 +49,16 @@ export class LocalProcess {
       closeSync(input);
     }
     this.#child.on("error", () => {});
-    this.#child.once("exit", (code, signal) => {
-      this.exit = { code, signal };
-      this.#wake();
+    this.#child.once("exit", (exitCode, signal) => {
+      this.#exit = signal ? { exitCode, signal } : { exitCode };
+      this.onExit();
+      this.#settleAtEnd();
     });
-    output.on("readable", () => this.#wake());
-    output.on("close", () => this.#wake());
+    output.on("data", (bytes: Buffer) => this.onOutput(bytes));
+    output.once("close", () => this.#settleAtEnd());
   }
 
-  /** Resolves when the shell runs. Throws `backend_failed` when it cannot. */
+  /** Resolves once the shell runs. Throws `backend_failed` when it cannot. */
   async started(): Promise<void> {
     try {
       await once(this.#child, "spawn");
@@ -69,55 +67,32 @@ export class LocalProcess {
     }
   }
 
-  /** True once the command is through; when it was ended by us, with all that it had started. */
-  get isOver(): boolean {
-    return this.#ending ? this.#isEnded : this.exit !== undefined;
+  protected pause(): void {
+    this.output.pause();
+  }
+  protected resume(): void {
+    this.output.resume();
+  }
+  protected async exit(): Promise<Exit> {
+    return this.#exit;
+  }
+  protected async kill(): Promise<void> {
+    if (this.#child.pid !== undefined)
+      await killTree({ leader: this.#child.pid, isMarked: (mark) => mark === this.mark });
+    await atMost(REAP_MS, this.settled);
   }
 
-  /** Whether its output has come to its end: nothing that it started holds it any more. */
-  get isSilent(): boolean {
-    return this.output.readableEnded || this.output.destroyed;
-  }
-
-  /** Resolves at the next output or the next change of what is above, or after `ms`. */
-  async change(ms?: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
-    this.#wake = resolve;
-    await promise;
-    clearTimeout(timer);
-  }
-
-  /** Ends the command and everything it started. Without effect when the command is through. */
-  end(reason: NonNullable<ExecResult["ended"]>): Promise<void> {
-    if (this.#ending) return this.#ending;
-    if (this.exit || this.#child.pid === undefined) return Promise.resolve();
-    this.ended = reason;
-    this.#ending = this.#end(this.#child.pid);
-    return this.#ending;
-  }
-
-  async #end(leader: number): Promise<void> {
-    await killTree({ leader, isMarked: (mark) => mark === this.mark });
-    const waiting = new AbortController();
-    if (!this.exit) {
-      this.#child.once("exit", () => waiting.abort());
-      await sleep(REAP_MS, undefined, { signal: waiting.signal }).catch(() => {});
-    }
-    this.#isEnded = true;
-    this.#wake();
+  #settleAtEnd(): void {
+    if (this.hasExited && this.output.destroyed) this.settle("done");
   }
 }
 
 export function cannotStart(cause: unknown): AppError {
-  return new AppError(
-    "backend_failed",
-    `The command cannot be started (${codeOf(cause) ?? "unknown error"}).`,
-    { cause },
-  );
+  const message = `The command cannot be started (${codeOf(cause) ?? "unknown error"}).`;
+  return new AppError("backend_failed", message, { cause });
 }
 
-/** Nothing of the server's own environment but the search path. */
+/** Of the server's own environment it has only the search path. */
 function environment(folder: string, mark: string): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
@@ -126,48 +101,81 @@ function environment(folder: string, mark: string): NodeJS.ProcessEnv {
     TMPDIR: tmpdir(),
     LANG: "C.UTF-8",
     TERM: "dumb",
-    [MARK]: mark,
+    [JOB]: mark,
   };
 }
 
-// Ending a command with everything it has started: its process group, and what has left the group but still
-// carries the mark that the command had in its environment. What leaves the group and wipes its environment
-// stays; where there is no /proc, only the group is found.
-/** The variable that holds the mark. */
-export const MARK = "SKEIN_JOB";
+export interface Pipe {
+  /** Ends when no process holds the other end. The opener destroys it. */
+  readonly output: Socket;
+  /** The end for the child. The opener closes it once the child has it. */
+  readonly input: number;
+}
 
-/** How long those who are asked to end may take. */
-const GRACE_MS = 400;
-const MIN_WAIT_MS = 10;
-const MAX_WAIT_MS = 80;
-/** A process that forks while it is looked for may need several looks. */
-const MAX_ROUNDS = 20;
-const READS_AT_ONCE = 16;
+/**
+ * Opens named pipes for commands' output. Node would give a child a socket, and a script that writes to `/dev/stderr`
+ * fails on a socket; one pipe also keeps output and errors in order. A pipe that was read to its end is reused.
+ */
+export function pipePool(): (newPath: () => string) => Promise<Pipe> {
+  const free: string[] = [];
+  return async (newPath) => {
+    for (let path = free.pop(); path !== undefined; path = free.pop()) {
+      try {
+        return openPipe(path, free);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+    }
+    const path = newPath();
+    await run("mkfifo", ["-m", "600", path]);
+    return openPipe(path, free);
+  };
+}
+
+function openPipe(path: string, free: string[]): Pipe {
+  // Neither blocks: the first is opened with O_NONBLOCK, the second because the first is open.
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const output = new Socket({ fd: reader, readable: true, writable: false });
+  output.on("error", () => output.destroy());
+  output.once("close", () => {
+    if (output.readableEnded) free.push(path);
+    else unlink(path).catch(() => {});
+  });
+  try {
+    const same = HAS_PROC ? `/proc/self/fd/${reader}` : path;
+    return { output, input: openSync(same, constants.O_WRONLY) };
+  } catch (error) {
+    output.destroy();
+    throw error;
+  }
+}
 
 interface Tree {
-  /** The group's leader. Absent when it has ended, for then its number may be another's. */
+  /** The leader of the process group. Omitted once it has ended, because its number may be reused. */
   readonly leader?: number;
-  /** Which marks are meant. */
   readonly isMarked: (mark: string) => boolean;
 }
 
-/** Asks first, then kills. Returns when nothing is left. */
+/**
+ * Ends a process group and the processes outside of it that carry the mark: SIGTERM first, then SIGKILL. Resolves when
+ * none is left. A process that leaves the group and clears its environment survives; without /proc only the group is found.
+ */
 export async function killTree({ leader, isMarked }: Tree): Promise<void> {
   const marked = () => processes(async (pid) => isMarked(await markOf(pid)));
-  const asked = leader === undefined ? await marked() : [-leader];
-  for (const target of asked) {
+  const targets = leader === undefined ? await marked() : [-leader];
+  for (const target of targets) {
     signal(target, "SIGTERM");
-    // A stopped process hears the other one only when it goes on.
+    // A stopped process receives it only when it continues.
     signal(target, "SIGCONT");
   }
   const left = leader === undefined ? marked : () => processes((pid) => isMember(pid, leader));
   const deadline = performance.now() + GRACE_MS;
-  for (let wait = MIN_WAIT_MS; performance.now() < deadline; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
-    if (asked.every(isGone) || (HAS_PROC && (await left()).length === 0)) break;
-    await sleep(wait);
+  for (let attempt = 0; performance.now() < deadline; attempt++) {
+    if (targets.every((target) => !signal(target, 0)) || (HAS_PROC && (await left()).length === 0)) break;
+    await sleep(backoff(attempt, GRACE_BACKOFF));
   }
-  for (const target of asked) signal(target, "SIGKILL");
-  for (let round = 0; round < MAX_ROUNDS; round++) {
+  for (const target of targets) signal(target, "SIGKILL");
+  for (let scan = 0; scan < MAX_SCANS; scan++) {
     const strays = await marked();
     if (strays.length === 0) return;
     for (const pid of strays) signal(pid, "SIGKILL");
@@ -185,101 +193,26 @@ async function processes(test: (pid: number) => Promise<boolean>): Promise<numbe
   return found;
 }
 
-/** Empty for a process without one, one of another user, and one that has ended. */
+/** Empty for a process without a mark, of another user, or that has ended. */
 async function markOf(pid: number): Promise<string> {
   const environment = await readFile(`/proc/${pid}/environ`, "latin1").catch(() => "");
-  const variable = environment.split("\0").find((candidate) => candidate.startsWith(`${MARK}=`));
-  return variable?.slice(MARK.length + 1) ?? "";
+  const variable = environment.split("\0").find((candidate) => candidate.startsWith(`${JOB}=`));
+  return variable?.slice(JOB.length + 1) ?? "";
 }
 
-/** Whether it lives and belongs to the group: one that has ended is a member until its parent asks for it. */
+/** Whether it belongs to the group and is alive: a zombie stays a member until its parent waits for it. */
 async function isMember(pid: number, group: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-  // `pid (name) state parent group …`; the name may hold anything.
+  // `pid (name) state parent group …`; the name may contain anything.
   const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(pgrp) === group && state !== "Z" && state !== "X";
 }
 
-function signal(target: number, name: NodeJS.Signals): void {
+/** False when there is no such process. */
+function signal(target: number, name: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(target, name);
+    return process.kill(target, name);
   } catch {
-    // It is gone.
-  }
-}
-
-function isGone(target: number): boolean {
-  try {
-    process.kill(target, 0);
     return false;
-  } catch {
-    return true;
   }
-}
-
-// Reading a command's output to its end.
-const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-/** What is left in the background may hold the pipe: so long it is waited for, and so much is read of it. */
-const DRAIN_MS = 100;
-const DRAIN_BYTES = 1024 * 1024;
-/** Reads that empty a full pipe. */
-const LAST_READS = 32;
-
-/**
- * Reads only as fast as the consumer takes: a command that writes faster waits. Past the limit it is ended.
- * Returns when the command is through; its output may still be held by what it left in the background.
- */
-export async function* follow(process: LocalProcess): Stream<ExecResult, ExecOutput> {
-  const transcript = newTranscript();
-  let bytes = 0;
-  let patience = DRAIN_MS;
-  let bytesInTime = 0;
-
-  const read = (): boolean => {
-    // `read` without a size returns a Buffer or null: no encoding is set.
-    const chunk: Buffer | null = process.ended === "output-limit" ? null : process.output.read();
-    if (!chunk) return false;
-    bytes += chunk.length;
-    transcript.take(chunk);
-    if (bytes > MAX_OUTPUT_BYTES) void process.end("output-limit");
-    return true;
-  };
-
-  for (;;) {
-    const isMore = read();
-    const text = transcript.due();
-    if (text !== "") yield { text };
-    if (!process.isOver) bytesInTime = bytes;
-    if (bytes - bytesInTime > DRAIN_BYTES) break;
-    if (isMore || text !== "") continue;
-    if (!process.isOver) {
-      await process.change(transcript.dueIn());
-      continue;
-    }
-    if (process.isSilent || process.ended === "output-limit" || patience <= 0) break;
-    const since = performance.now();
-    await process.change(patience);
-    patience -= performance.now() - since;
-  }
-  // What the command wrote is in the pipe by now, but a busy server may not have come to read it.
-  for (let count = 0; count < LAST_READS && !process.isSilent; count++) {
-    await setImmediate();
-    if (!read()) break;
-  }
-  const rest = transcript.end();
-  if (rest !== "") yield { text: rest };
-  return resultOf(process, transcript.read());
-}
-
-function resultOf(
-  { exit, ended }: LocalProcess,
-  { text, omitted }: { text: string; omitted: number },
-): ExecResult {
-  return {
-    output: text,
-    omitted,
-    exitCode: exit?.code ?? null,
-    ...(exit?.signal ? { signal: exit.signal } : {}),
-    ...(ended ? { ended } : {}),
-  };
 }

@@ -10,7 +10,7 @@ import { quoted, toRelative } from "../paths.ts";
 import type { Tree } from "../search.ts";
 import { entriesIn, perform, STAGING, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
 import { contentsOf, readFile } from "./read.ts";
-import { quote, type Runner, SandboxLostError } from "./script.ts";
+import { quote, SandboxLostError, type ScriptRunner } from "./script.ts";
 import { writeFile } from "./write.ts";
 
 /** A folder is listed up to here, in the order of the disk. */
@@ -23,7 +23,7 @@ const GRACE_SECONDS = 60;
 export type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
 /** The runner's shells know the functions of `PRELUDE`. */
-export function shellFiles(runner: Runner, workdir: string): Files {
+export function shellFiles(runner: ScriptRunner, workdir: string): Files {
   const at = (path: string): Target => {
     const relative = toRelative(path, [workdir]);
     if (!isInside(STAGING, relative)) return { runner, workdir, path, relative };
@@ -91,7 +91,7 @@ const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
  * is younger than a minute may belong to an operation that goes on.
  */
 export async function clearStaging(
-  runner: Pick<Runner, "runOnce">,
+  runner: Pick<ScriptRunner, "runOnce">,
   workdir: string,
   signal: AbortSignal,
 ): Promise<void> {

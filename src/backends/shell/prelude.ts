@@ -12,7 +12,7 @@ import { posix } from "node:path";
 import type { FileStat } from "../../core/backend.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { failure } from "../paths.ts";
-import { quote, type Reply, type Runner, type ShellScript } from "./script.ts";
+import { quote, type Reply, type ScriptRunner, type ShellScript } from "./script.ts";
 
 /** Relative to the workspace; no business of the agent's. */
 export const STAGING = ".skein/staging";
@@ -251,7 +251,7 @@ const CLEANUP_MS = 2000;
 const MAX_BYTES = 64 * 1024;
 
 export interface Target {
-  readonly runner: Runner;
+  readonly runner: ScriptRunner;
   readonly workdir: string;
   /** As the agent wrote it, for messages. */
   readonly path: string;

@@ -195,7 +195,7 @@ export class SandboxLostError extends Error {
   override name = "LaneLost";
 }
 
-export interface Runner {
+export interface ScriptRunner {
   /**
    * Runs a fragment that may safely run twice: after a loss it is run again. Throws the signal's reason,
    * `payload_too_large`, or `backend_failed`/`unavailable` when there is no sandbox to be had.

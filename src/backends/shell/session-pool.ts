@@ -1,7 +1,6 @@
-// A bounded number of lanes, shared by who needs one: first come, first served.
+// A bounded pool of shell sessions, first come, first served. Sessions are opened on demand and closed when unused.
 //
-// They are opened when they are needed and closed when they are not. Whoever waits is always answered: with a lane,
-// with why none can be opened, or with why the signal was aborted.
+// Every waiting caller gets an answer: a session, the reason why none can be opened, or its signal's reason.
 
 import { AppError } from "../../core/errors.ts";
 import { SandboxLostError } from "./script.ts";
@@ -12,11 +11,11 @@ const IDLE_MS = 5 * 60_000;
 
 export interface ShellPoolOptions {
   readonly open: (signal: AbortSignal) => Promise<ShellSession>;
-  /** At once. */
+  /** The most sessions at a time. */
   readonly limit: number;
 }
 
-/** A lane that is being opened, for those who waited when it began. */
+/** A session that is being opened, for the callers that waited when it began. */
 interface Opening {
   readonly waiters: ReadonlySet<Waiter>;
 }
@@ -30,9 +29,9 @@ interface Waiter {
 export class ShellPool {
   readonly #options: ShellPoolOptions;
   readonly #closing = new AbortController();
-  /** Without those that are being opened. */
+  /** Those that are open. */
   readonly #sessions = new Set<ShellSession>();
-  /** Used last is used first, so that the others grow old. */
+  /** The one used last is used first, so that the others expire. */
   readonly #idle = new Map<ShellSession, NodeJS.Timeout>();
   readonly #waiters: Waiter[] = [];
   /** The oldest first. */
@@ -43,50 +42,52 @@ export class ShellPool {
   }
 
   /**
-   * An idle lane, for the caller alone until it gives it back. Throws the signal's reason, `unavailable` when too
-   * many wait, what opening a lane throws, or the reason of `close`.
+   * An idle session, exclusive until its release. Throws the signal's reason, `unavailable` when too many callers
+   * wait, what opening a session throws, or the reason of `close`.
    */
-  take(signal: AbortSignal): Promise<ShellSession> {
-    return this.#take(signal, false);
+  acquire(signal: AbortSignal): Promise<ShellSession> {
+    return this.#acquire(signal, false);
   }
 
-  /** The same, ahead of all others and, when all lanes are busy, with one lane more. */
-  takeFirst(signal: AbortSignal): Promise<ShellSession> {
-    return this.#take(signal, true);
+  /** The same, ahead of all other callers and, if all sessions are busy, with one extra session. */
+  acquireFirst(signal: AbortSignal): Promise<ShellSession> {
+    return this.#acquire(signal, true);
   }
 
-  /** Takes a lane back as soon as it is idle. */
-  give(session: ShellSession): void {
-    if (session.isIdle) this.#giveIdle(session);
-    else if (!session.isClosed) void session.free().then(() => this.give(session));
+  /** Returns a session to the pool as soon as it is idle. */
+  release(session: ShellSession): void {
+    if (session.isIdle) this.#releaseIdle(session);
+    else if (!session.isClosed) void session.free().then(() => this.release(session));
   }
 
-  /** A lane that was taken and does not come back; another one may be opened for it. The caller closes it. */
-  forget(session: ShellSession): void {
+  /** Removes an acquired session from the pool, which may open another. The caller closes it. */
+  evict(session: ShellSession): void {
     if (this.#sessions.delete(session)) this.#grow();
   }
 
-  /** Closes those that are idle. */
-  dismissIdle(): void {
-    for (const session of [...this.#idle.keys()]) retire(session);
+  closeIdle(): void {
+    for (const session of [...this.#idle.keys()]) closeUnused(session);
   }
 
-  /** Those who wait fail with `reason`, and so does what runs in the lanes. */
+  /** Waiting callers fail with `reason`, and so do the scripts that run. */
   close(reason: Error): void {
     this.#closing.abort(reason);
     for (const waiter of this.#waiters.splice(0)) waiter.reject(reason);
     for (const session of [...this.#sessions]) session.close(reason);
   }
 
-  async #take(signal: AbortSignal, isUrgent: boolean): Promise<ShellSession> {
+  async #acquire(signal: AbortSignal, isUrgent: boolean): Promise<ShellSession> {
     this.#closing.signal.throwIfAborted();
     signal.throwIfAborted();
     const idle = this.#takeIdle();
     if (idle) return idle;
-    // Some of them wait for nothing but a lane's opening.
+    // Some callers wait only until their session is open.
     const mayOpen = Math.max(0, this.#options.limit - this.#sessions.size);
     if (!isUrgent && this.#waiters.length >= MAX_WAITERS + mayOpen)
-      throw new AppError("unavailable", `${MAX_WAITERS} operations wait for this sandbox. Try again later.`);
+      throw new AppError(
+        "unavailable",
+        `${MAX_WAITERS} operations are waiting for this sandbox. Try again later.`,
+      );
     return this.#wait(signal, isUrgent);
   }
 
@@ -117,14 +118,14 @@ export class ShellPool {
     }
   }
 
-  #giveIdle(session: ShellSession): void {
+  #releaseIdle(session: ShellSession): void {
     const waiter = this.#waiters.shift();
     if (waiter) waiter.take(session);
-    else if (this.#sessions.size > this.#options.limit) retire(session);
-    else this.#idle.set(session, setTimeout(() => retire(session), IDLE_MS).unref());
+    else if (this.#sessions.size > this.#options.limit) closeUnused(session);
+    else this.#idle.set(session, setTimeout(() => closeUnused(session), IDLE_MS).unref());
   }
 
-  /** Opens lanes for those who wait, as many as there may be. */
+  /** Opens sessions for waiting callers, up to the limit. */
   #grow(): void {
     const isUrgent = this.#waiters[0]?.isUrgent ?? false;
     const limit = this.#options.limit + (isUrgent ? 1 : 0);
@@ -147,24 +148,24 @@ export class ShellPool {
   }
 
   #add(session: ShellSession): void {
-    if (this.#closing.signal.aborted) retire(session);
+    if (this.#closing.signal.aborted) closeUnused(session);
     this.#sessions.add(session);
     void session.closed.then(() => {
       clearTimeout(this.#idle.get(session));
       this.#idle.delete(session);
-      this.forget(session);
+      this.evict(session);
     });
-    this.give(session);
+    this.release(session);
   }
 
-  /** For those who waited for it no other lane will come, unless there is one. Who came later gets another try. */
+  /** Fails the callers that waited for it, unless another session is open. Later callers get another attempt. */
   #fail({ waiters }: Opening, error: unknown): void {
     if (this.#sessions.size > 0) return;
     for (const waiter of waiters) if (this.#remove(waiter)) waiter.reject(error);
     this.#grow();
   }
 
-  /** False when it does not wait any more. */
+  /** False when it was not waiting. */
   #remove(waiter: Waiter): boolean {
     const at = this.#waiters.indexOf(waiter);
     if (at >= 0) this.#waiters.splice(at, 1);
@@ -172,4 +173,4 @@ export class ShellPool {
   }
 }
 
-const retire = (session: ShellSession) => session.close(new SandboxLostError("it was idle"));
+const closeUnused = (session: ShellSession) => session.close(new SandboxLostError("it was idle"));

@@ -28,9 +28,9 @@ describe("the lanes of a sandbox", () => {
 
   test("are opened when they are needed, and used again", async () => {
     const { pool, count } = counting(2);
-    for (let turn = 0; turn < 5; turn++) pool.give(await pool.take(signal));
+    for (let turn = 0; turn < 5; turn++) pool.release(await pool.acquire(signal));
     expect(count()).toBe(1);
-    const [one, two] = await Promise.all([pool.take(signal), pool.take(signal)]);
+    const [one, two] = await Promise.all([pool.acquire(signal), pool.acquire(signal)]);
     expect(one).not.toBe(two);
     expect(count()).toBe(2);
     pool.close(new Error("the end"));
@@ -38,63 +38,65 @@ describe("the lanes of a sandbox", () => {
 
   test("come to those who wait in their order, and to the urgent one first", async () => {
     const { pool, count } = counting(1);
-    const lane = await pool.take(signal);
+    const lane = await pool.acquire(signal);
     const order: string[] = [];
     const wait = async (name: string, taking: Promise<ShellSession>) => {
       const taken = await taking;
       order.push(name);
-      pool.give(taken);
+      pool.release(taken);
     };
     const abort = new AbortController();
-    const waiting = [wait("one", pool.take(signal)), wait("two", pool.take(signal))];
-    const gone = pool.take(abort.signal);
+    const waiting = [wait("one", pool.acquire(signal)), wait("two", pool.acquire(signal))];
+    const gone = pool.acquire(abort.signal);
     abort.abort(new Error("enough"));
     await expect(gone).rejects.toThrow("enough");
-    const extra = await pool.takeFirst(signal);
+    const extra = await pool.acquireFirst(signal);
     expect(count()).toBe(2);
-    waiting.push(wait("urgent", pool.takeFirst(signal)), wait("urgent too", pool.takeFirst(signal)));
-    pool.give(lane);
+    waiting.push(wait("urgent", pool.acquireFirst(signal)), wait("urgent too", pool.acquireFirst(signal)));
+    pool.release(lane);
     await Promise.all(waiting);
     expect(order).toEqual(["urgent", "urgent too", "one", "two"]);
-    pool.give(extra);
+    pool.release(extra);
     expect([lane.isClosed, extra.isClosed].sort()).toEqual([false, true]);
     pool.close(new Error("the end"));
   });
 
   test("are waited for by 64 at most", async () => {
     const { pool } = counting(1);
-    const lane = await pool.take(signal);
-    const waiting = Array.from({ length: 64 }, () => pool.take(signal).then((taken) => pool.give(taken)));
-    await expect(pool.take(signal)).rejects.toMatchObject({ code: "unavailable" });
-    pool.give(lane);
+    const lane = await pool.acquire(signal);
+    const waiting = Array.from({ length: 64 }, () =>
+      pool.acquire(signal).then((taken) => pool.release(taken)),
+    );
+    await expect(pool.acquire(signal)).rejects.toMatchObject({ code: "unavailable" });
+    pool.release(lane);
     await Promise.all(waiting);
-    pool.give(await pool.take(signal));
+    pool.release(await pool.acquire(signal));
     pool.close(new Error("the end"));
   });
 
   test("are replaced when they are lost, also while somebody waits", async () => {
     const { pool, count } = counting(1);
-    const lane = await pool.take(signal);
-    const waiting = pool.take(signal);
+    const lane = await pool.acquire(signal);
+    const waiting = pool.acquire(signal);
     await expect(run(lane, "kill -s KILL $$")).rejects.toThrow(SandboxLostError);
-    pool.give(lane);
-    pool.give(await waiting);
+    pool.release(lane);
+    pool.release(await waiting);
     expect(count()).toBe(2);
-    const idle = await pool.take(signal);
-    pool.give(idle);
+    const idle = await pool.acquire(signal);
+    pool.release(idle);
     idle.close(new SandboxLostError("gone"));
-    expect(await pool.take(signal)).not.toBe(idle);
+    expect(await pool.acquire(signal)).not.toBe(idle);
     pool.close(new Error("the end"));
   });
 
   test("that cannot be opened leave nobody waiting", async () => {
     const failing = Promise.withResolvers<never>();
     const { pool, count } = counting(2, () => failing.promise);
-    const waiting = Array.from({ length: 10 }, () => pool.take(signal));
+    const waiting = Array.from({ length: 10 }, () => pool.acquire(signal));
     failing.reject(new Error("no engine"));
     for (const { status } of await Promise.allSettled(waiting)) expect(status).toBe("rejected");
     expect(count()).toBeLessThanOrEqual(4);
-    await expect(pool.take(signal)).rejects.toThrow("no engine");
+    await expect(pool.acquire(signal)).rejects.toThrow("no engine");
   });
 
   test("that cannot be opened do not spoil those that can", async () => {
@@ -103,21 +105,21 @@ describe("the lanes of a sandbox", () => {
       if (++opening === 2) throw new Error("no room");
       return dash(events, limit);
     });
-    const waiting = Array.from({ length: 10 }, () => pool.take(signal).then((lane) => pool.give(lane)));
+    const waiting = Array.from({ length: 10 }, () => pool.acquire(signal).then((lane) => pool.release(lane)));
     await Promise.all(waiting);
     pool.close(new Error("the end"));
   });
 
   test("are not given back before they are free", async () => {
     const { pool } = counting(1);
-    const lane = await pool.take(signal);
+    const lane = await pool.acquire(signal);
     const abort = new AbortController();
     const running = run(lane, ": > busy; while [ ! -e free ]; do sleep 0.01; done", abort.signal);
     await started("busy");
     abort.abort(new Error("enough"));
     await expect(running).rejects.toThrow("enough");
-    pool.give(lane);
-    const waiting = pool.take(signal);
+    pool.release(lane);
+    const waiting = pool.acquire(signal);
     await run(await opened(), ": > free");
     expect(await waiting).toBe(lane);
     expect(lane.isIdle).toBe(true);
@@ -126,9 +128,9 @@ describe("the lanes of a sandbox", () => {
 
   test("are closed when nobody needs them for five minutes", async () => {
     const { pool } = counting(1);
-    const lane = await pool.take(signal);
+    const lane = await pool.acquire(signal);
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    pool.give(lane);
+    pool.release(lane);
     vi.advanceTimersByTime(5 * 60_000 - 1);
     expect(lane.isClosed).toBe(false);
     vi.advanceTimersByTime(1);
@@ -137,12 +139,12 @@ describe("the lanes of a sandbox", () => {
 
   test("fail all who wait and all who work when they are closed", async () => {
     const { pool } = counting(1);
-    const lane = await pool.take(signal);
+    const lane = await pool.acquire(signal);
     const working = run(lane, `while [ -d ${folder} ]; do sleep 0.1; done`);
-    const waiting = pool.take(signal);
+    const waiting = pool.acquire(signal);
     pool.close(new Error("the end"));
     await expect(working).rejects.toThrow("the end");
     await expect(waiting).rejects.toThrow("the end");
-    await expect(pool.take(signal)).rejects.toThrow("the end");
+    await expect(pool.acquire(signal)).rejects.toThrow("the end");
   });
 });
