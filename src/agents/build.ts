@@ -12,7 +12,7 @@ import type { Agent } from "../core/runnable-agent.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
 import type { TraceRecorder } from "../core/trace.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 import { misfitsOf, overridden, told } from "./overrides.ts";
@@ -41,7 +41,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
   return {
     name: definition.name,
-    ...given({ description: definition.description }),
+    ...omitUndefined({ description: definition.description }),
     model: catalogue.createModel(spec),
     system: definition.system,
     tools: chosenTools(definition.tools ?? [], [
@@ -73,7 +73,7 @@ function ignoring(what: string): Hook {
 
 function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): InterruptPolicy {
   const { expires_after, on_expiry: onExpiry, unattended } = interrupts;
-  return { onExpiry, unattended, ...given({ expiresAfterMs: expires_after }) };
+  return { onExpiry, unattended, ...omitUndefined({ expiresAfterMs: expires_after }) };
 }
 
 /** In the catalogue's order, whatever the order in the YAML. */

@@ -3,7 +3,7 @@
 
 import { ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
-import type { Variables } from "../lib/interpolate.ts";
+import type { Variables } from "../lib/yaml/variables.ts";
 import type { Catalogue } from "./catalogue.ts";
 
 /** For an agent that names none: a model there is a key or an address for, else the built-in demo. */

@@ -6,9 +6,9 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { messageOf } from "../core/errors.ts";
 import type { HookDefinition, UserMay } from "../core/hook.ts";
 import { check, type Fault } from "../lib/check.ts";
-import { given } from "../lib/given.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
 import { globMatcher } from "../lib/glob.ts";
-import { didYouMean } from "../lib/nearest.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 
@@ -87,7 +87,7 @@ export function overridden(definition: AgentDefinition, value: unknown, catalogu
     model: kept(model === undefined ? undefined : modelOf(model, definition, catalogue)),
   };
   const changes = { ...definition.hooks, ...Object.fromEntries(settings.flat()) };
-  return { definition: { ...definition, ...given(parts), hooks: changes }, faults };
+  return { definition: { ...definition, ...omitUndefined(parts), hooks: changes }, faults };
 }
 
 /** What of a user's changes does not fit, as users are told. */
@@ -140,7 +140,7 @@ function skillsOf(
   { backend, skills: own }: AgentDefinition,
 ): Part<NonNullable<AgentDefinition["skills"]>> {
   if (!backend) return fault(["skills"], "this agent has no backend, where their files would be");
-  const { paths, ...choice } = { ...own, ...given(skills) };
+  const { paths, ...choice } = { ...own, ...omitUndefined(skills) };
   if (!paths) return fault(["skills", "paths"], "is missing: the folders where the skills are");
   return { value: { include: [], exclude: [], ...choice, paths } };
 }

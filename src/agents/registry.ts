@@ -6,8 +6,8 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { UserMay } from "../core/hook.ts";
 import type { Agent } from "../core/runnable-agent.ts";
-import { given } from "../lib/given.ts";
-import { didYouMean } from "../lib/nearest.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
@@ -147,7 +147,7 @@ function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentIn
   const { name, description, prefix, model, backend, context_window, max_iterations } = definition;
   return {
     name,
-    ...given({ description, prefix, backend: backend?.type }),
+    ...omitUndefined({ description, prefix, backend: backend?.type }),
     model: catalogue.createModel(model).name,
     hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
     ...{ context_window, max_iterations },

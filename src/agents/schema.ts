@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AgentFields, ModelSpec } from "../core/agent.ts";
 import { messageOf } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";
-import { didYouMean } from "../lib/nearest.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isPattern, toolMatcher } from "./tool-choice.ts";
 

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { AgentFields } from "../core/agent.ts";
 import type { SystemBlock } from "../core/model.ts";
 import type { Fault } from "../lib/check.ts";
-import { tagged } from "../lib/tagged.ts";
+import { xmlTag } from "../lib/text.ts";
 import { textBeside } from "./text-beside.ts";
 
 /** Of all texts under `context` together. */
@@ -27,7 +27,7 @@ const { system_prompt, identity, context, behavioral_hints } = AgentFields.shape
 export async function readPrompt(fields: Fields, configFile: string): Promise<Prompt> {
   const who = identity.safeParse(fields.identity).data;
   const parts = [
-    who === undefined ? NOTHING : oneBlock("identity", tagged("identity", who)),
+    who === undefined ? NOTHING : oneBlock("identity", xmlTag("identity", who)),
     await instructions(fields.system_prompt, configFile),
     behavioral_hints.safeParse(fields.behavioral_hints).data ? HINTS : NOTHING,
     await projectContext(fields.context, configFile),
@@ -53,7 +53,7 @@ const refused = (...faults: Fault[]): Prompt => ({ blocks: [], faults });
 const NOTHING = refused();
 const HINTS = oneBlock(
   "behavioral_constraints",
-  tagged(
+  xmlTag(
     "behavioral_constraints",
     `- Do what was asked, and say so where you leave something out. What nobody asked for, propose; do not do it.
 - Look before you change: read what is there before you write over it.
@@ -105,5 +105,5 @@ async function projectContext(written: unknown, configFile: string): Promise<Pro
       path: ["context"],
       message: `must hold no more than ${MAX_CONTEXT_CHARS} characters in all, and holds ${text.length}`,
     });
-  return oneBlock("project_context", tagged("project_context", text));
+  return oneBlock("project_context", xmlTag("project_context", text));
 }

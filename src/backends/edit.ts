@@ -2,7 +2,7 @@
 
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
-import { serially } from "../lib/serially.ts";
+import { serially } from "../lib/async.ts";
 import { quoted } from "./paths.ts";
 
 const MAX_EDIT_BYTES = 10 * 1024 * 1024;

@@ -1,8 +1,8 @@
 // The paths that agents write, checked by their text. Links are each backend's own matter.
 
 import { AppError, type ErrorCode } from "../core/errors.ts";
-import { firstChars } from "../lib/cut.ts";
-import { isInside, resolveInside } from "../lib/inside.ts";
+import { isInside, resolveInside } from "../lib/paths.ts";
+import { firstChars } from "../lib/text.ts";
 
 const MAX_PATH_BYTES = 4096;
 const MAX_NAME_BYTES = 255;

@@ -5,8 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandEnd, ExecOptions, ExecOutput, ExecResult } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
 import type { Stream } from "../core/stream.ts";
-import { firstChars } from "../lib/cut.ts";
-import { headTail } from "../lib/head-tail.ts";
+import { firstChars, headTail } from "../lib/text.ts";
 
 /** Linux accepts at most 128 KiB in one argument. */
 const MAX_COMMAND_BYTES = 100_000;

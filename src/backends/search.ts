@@ -5,10 +5,10 @@
 
 import type { Backend, Found, GrepMatch } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
-import { firstChars, lastChars } from "../lib/cut.ts";
+import { type TimeSlices, timeSlices } from "../lib/async.ts";
 import { globMatcher } from "../lib/glob.ts";
-import { type Pace, pace } from "../lib/pace.ts";
 import { type SafeRegex, safeRegex } from "../lib/regex.ts";
+import { firstChars, lastChars } from "../lib/text.ts";
 import { toRelative } from "./paths.ts";
 
 const MAX_PATHS = 100;
@@ -89,7 +89,7 @@ async function filesBelow(
   const named = new Set(pattern.split("/"));
   const skipped = new Set(SKIPPED_FOLDERS.filter((name) => !named.has(name)));
   const found = await tree.files(base, skipped, signal);
-  const clock = pace(signal, MAX_SEARCH_MS);
+  const clock = timeSlices(signal, MAX_SEARCH_MS);
   const kept: string[] = [];
   for (const file of found.matches) {
     if (clock.isDue() && !(await clock.rest())) return { matches: kept, truncated: true };
@@ -100,7 +100,7 @@ async function filesBelow(
 
 interface Search {
   readonly regex: SafeRegex;
-  readonly clock: Pace;
+  readonly clock: TimeSlices;
   readonly matches: GrepMatch[];
   /** Whether there may be more than `matches`. */
   truncated: boolean;
@@ -112,7 +112,7 @@ async function searchLines(
   regex: SafeRegex,
   signal: AbortSignal,
 ): Promise<Found<GrepMatch>> {
-  const search: Search = { regex, clock: pace(signal, MAX_SEARCH_MS), matches: [], truncated: false };
+  const search: Search = { regex, clock: timeSlices(signal, MAX_SEARCH_MS), matches: [], truncated: false };
   for await (const { path, bytes } of tree.contents(files, MAX_FILE_BYTES, signal)) {
     if (bytes.subarray(0, BINARY_PROBE_BYTES).includes(0)) continue;
     if (!(await searchFile(`${tree.workdir}/${path}`, new TextDecoder().decode(bytes), search))) break;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { ApiKey, type ApiKeyStore, issueApiKey, readApiKey } from "../http/auth/api-keys.ts";
 import { check, sentence } from "../lib/check.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 
 /** As the command line gives them. */
 export interface KeyOptions {
@@ -53,13 +53,13 @@ const NewKey = z.object({
 
 /** The key itself is the whole output. Throws `invalid_request` for options that are wrong. */
 export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
-  const checked = check(NewKey, given(options));
+  const checked = check(NewKey, omitUndefined(options));
   if (!("value" in checked)) {
     const problems = checked.faults.map((fault) => `--${sentence(fault)}`);
     throw new AppError("invalid_request", problems.join("\n"));
   }
   const { expires, ...about } = checked.value;
-  const { key, record } = await issueApiKey(store, { ...about, ...given({ expires_at: expires }) });
+  const { key, record } = await issueApiKey(store, { ...about, ...omitUndefined({ expires_at: expires }) });
   const end = record.expires_at ? `until ${record.expires_at}` : "until it is revoked";
   return {
     output: key,
@@ -75,7 +75,7 @@ export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise
   const rows = [HEAD];
   let cursor: string | undefined;
   do {
-    const page = await store.list({ limit: PAGE, ...given({ cursor, tenant: options.tenant }) });
+    const page = await store.list({ limit: PAGE, ...omitUndefined({ cursor, tenant: options.tenant }) });
     rows.push(...page.items.map(rowOf));
     cursor = page.next_cursor;
   } while (cursor !== undefined);

@@ -2,11 +2,10 @@
 
 import { z } from "zod";
 import { type AuthConfig, AuthScheme, JwtAlgorithm, JwtConfig, TicketSecret } from "../http/auth/config.ts";
-import { Network } from "../lib/addresses.ts";
 import { check, sentence } from "../lib/check.ts";
-import { given } from "../lib/given.ts";
-import type { Variables } from "../lib/interpolate.ts";
-import { Origin } from "../lib/origin.ts";
+import { Network, Origin } from "../lib/hosts.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Variables } from "../lib/yaml/variables.ts";
 import {
   DockerHost,
   Host,
@@ -74,16 +73,16 @@ export function override(config: ServerConfig, settings: Settings): ServerConfig
   return {
     ...config,
     auth: overrideAuth(config.auth, settings),
-    cors: { ...config.cors, ...given({ origins: settings.CORS_ORIGINS }) },
-    ...given({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
-    ...given({ public_url: settings.PUBLIC_URL }),
-    http_tools: { ...config.http_tools, ...given({ allow: settings.HTTP_TOOLS_ALLOW }) },
-    redis: { ...config.redis, ...given({ url: REDIS_URL }) },
-    listen: { ...config.listen, ...given({ host: HOST, port: PORT }) },
+    cors: { ...config.cors, ...omitUndefined({ origins: settings.CORS_ORIGINS }) },
+    ...omitUndefined({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
+    ...omitUndefined({ public_url: settings.PUBLIC_URL }),
+    http_tools: { ...config.http_tools, ...omitUndefined({ allow: settings.HTTP_TOOLS_ALLOW }) },
+    redis: { ...config.redis, ...omitUndefined({ url: REDIS_URL }) },
+    listen: { ...config.listen, ...omitUndefined({ host: HOST, port: PORT }) },
     backends: {
       ...config.backends,
-      ...given({ allow_local: ALLOW_LOCAL_BACKEND }),
-      docker: { ...config.backends.docker, ...given({ host: DOCKER_HOST }) },
+      ...omitUndefined({ allow_local: ALLOW_LOCAL_BACKEND }),
+      docker: { ...config.backends.docker, ...omitUndefined({ host: DOCKER_HOST }) },
     },
   };
 }
@@ -94,12 +93,12 @@ function overrideAuth(auth: AuthConfig, settings: Settings): AuthConfig {
   const { JWT_TENANT_CLAIM, JWT_USER_CLAIM, JWT_SCOPES_CLAIM } = settings;
   return {
     ...auth,
-    ...given({ scheme: AUTH, trusted_proxies: TRUSTED_PROXIES, ticket_secret: TICKET_SECRET }),
+    ...omitUndefined({ scheme: AUTH, trusted_proxies: TRUSTED_PROXIES, ticket_secret: TICKET_SECRET }),
     jwt: {
       ...auth.jwt,
-      ...given({ jwks_url: JWT_JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE }),
-      ...given({ algorithms: JWT_ALGORITHMS, tenant_claim: JWT_TENANT_CLAIM }),
-      ...given({ user_claim: JWT_USER_CLAIM, scopes_claim: JWT_SCOPES_CLAIM }),
+      ...omitUndefined({ jwks_url: JWT_JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE }),
+      ...omitUndefined({ algorithms: JWT_ALGORITHMS, tenant_claim: JWT_TENANT_CLAIM }),
+      ...omitUndefined({ user_claim: JWT_USER_CLAIM, scopes_claim: JWT_SCOPES_CLAIM }),
     },
   };
 }

@@ -3,9 +3,9 @@
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { authProblems } from "../http/auth/config.ts";
-import type { Variables } from "../lib/interpolate.ts";
 import { readText } from "../lib/read-text.ts";
-import { MAX_YAML_BYTES, readYaml } from "../lib/yaml-document.ts";
+import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
+import type { Variables } from "../lib/yaml/variables.ts";
 import { override, readEnvironment } from "./environment.ts";
 import { ServerConfig } from "./server.ts";
 

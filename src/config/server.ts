@@ -3,9 +3,8 @@
 
 import { z } from "zod";
 import { AuthConfig } from "../http/auth/config.ts";
-import { Duration } from "../lib/duration.ts";
-import { hostList } from "../lib/host-list.ts";
-import { Origin } from "../lib/origin.ts";
+import { hostList, Origin } from "../lib/hosts.ts";
+import { Duration } from "../lib/units.ts";
 import { WEBHOOK_SECRET } from "../lib/webhook-signature.ts";
 import { QuotaConfig } from "../quotas/config.ts";
 

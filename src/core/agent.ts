@@ -1,7 +1,7 @@
 // An agent as operators describe it.
 
 import { z } from "zod";
-import { Duration } from "../lib/duration.ts";
+import { Duration } from "../lib/units.ts";
 import type { BackendConfig } from "./backend.ts";
 import { ModelSettings, type SystemBlock } from "./model.ts";
 

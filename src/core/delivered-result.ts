@@ -1,7 +1,7 @@
 // A result that was delivered from outside, as the thread gets it: in the call's place, or in a message of its own when the
 // thread has continued without it.
 
-import { firstChars, lastChars } from "../lib/cut.ts";
+import { firstChars, lastChars } from "../lib/text.ts";
 import type { DeferredCall } from "./deferred-calls.ts";
 import { type Message, textOf, type UserMessage, userMessage } from "./message.ts";
 import { unanswered } from "./messages.ts";

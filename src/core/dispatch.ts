@@ -1,7 +1,7 @@
 // Carrying out the tool calls of one message: side by side, each with exactly one start, one end and, unless
 // it must wait, one result in the thread the moment it is known.
 
-import { untilAborted } from "../lib/abortable.ts";
+import { untilAborted } from "../lib/async.ts";
 import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";

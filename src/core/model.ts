@@ -1,7 +1,7 @@
 // The port to a language model: one method, always streaming.
 
 import { z } from "zod";
-import type { JsonSchema } from "../lib/json-schema.ts";
+import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
 import type { Stream } from "./stream.ts";
 

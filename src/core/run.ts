@@ -1,6 +1,6 @@
 // A run, before it begins and while it lasts: what the loop keeps of it, and what changes it.
 
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { AppError, LimitReason } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { newRunId } from "./ids.ts";
@@ -114,7 +114,7 @@ export function liveRun(input: RunInput, { name, description, interrupts, withou
     answers: input.answers ?? [],
     usage: input.usage,
     step: 0,
-    ...given({ description, threadMetadata, backend, lineage, trace }),
+    ...omitUndefined({ description, threadMetadata, backend, lineage, trace }),
   };
 }
 

@@ -1,7 +1,7 @@
 // The order of the system prompt's blocks: what changes least stands first, so that a provider's cache serves as much
 // of it as it can. Who adds a block need not know who else does.
 
-import { tagged } from "../lib/tagged.ts";
+import { xmlTag } from "../lib/text.ts";
 import type { SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 
@@ -38,6 +38,6 @@ function placeOf({ id, cache, place = id }: SystemBlock): number {
  * instances of the agent share stands before it.
  */
 export function instanceBlock({ name }: Lineage): SystemBlock {
-  const text = tagged("identity", `You are \`${name}\`, an agent that works for another one.`);
+  const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another one.`);
   return { id: "identity", text, cache: "dynamic" };
 }

@@ -1,7 +1,7 @@
 // Tools: what a model may call, and what they know of the run they work for.
 
 import { z } from "zod";
-import type { JsonSchema } from "../lib/json-schema.ts";
+import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { Backend } from "./backend.ts";
 import type { Owner } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";

@@ -10,7 +10,7 @@ import { defineHook, type ToolRequest } from "../core/hook.ts";
 import type { Content, ToolCall } from "../core/message.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
-import { firstChars, lastChars } from "../lib/cut.ts";
+import { firstChars, lastChars } from "../lib/text.ts";
 
 /** These bound their results themselves, or let the model read on. */
 const EXCLUDED: ReadonlySet<string> = new Set(["ls", "glob", "grep", "read_file", "edit_file", "write_file"]);

@@ -7,7 +7,7 @@ import { AppError } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import type { SystemBlock } from "../core/model.ts";
-import { tagged } from "../lib/tagged.ts";
+import { xmlTag } from "../lib/text.ts";
 
 const MAX_KIB = 64;
 
@@ -89,7 +89,7 @@ function blockOf(text: string, paths: readonly string[]): SystemBlock {
 - You can update it by using edit_file on the AGENTS.md file (${paths.join(", ")})
 - Use it to track important context, decisions, and patterns
 - Keep entries concise and organized`;
-  return { id: "memory", text: `${tagged("agent_memory", text)}\n\n${guidelines}`, cache: "semi" };
+  return { id: "memory", text: `${xmlTag("agent_memory", text)}\n\n${guidelines}`, cache: "semi" };
 }
 
 // A text file of the agent's, for a prompt.

@@ -8,8 +8,7 @@ import type { Item, ItemStore, Shelf } from "../core/items.ts";
 import type { SystemBlock } from "../core/model.ts";
 import { rootOf } from "../core/run.ts";
 import { defineTool, failed, type Run, type Tool } from "../core/tool.ts";
-import { firstChars } from "../lib/cut.ts";
-import { tagged } from "../lib/tagged.ts";
+import { firstChars, xmlTag } from "../lib/text.ts";
 
 const MAX_CHARS = 20_000;
 const PREVIEW_CHARS = 80;
@@ -54,7 +53,7 @@ function protocol(hasTool: (name: string) => boolean): SystemBlock | undefined {
     ...(hasTool("write_note") ? [WRITING] : []),
   ];
   if (rules.length === 0) return undefined;
-  const text = tagged("notes_protocol", [INTRODUCTION, ...rules, TRUST].join("\n"));
+  const text = xmlTag("notes_protocol", [INTRODUCTION, ...rules, TRUST].join("\n"));
   return { id: "notes_protocol", text, cache: "static" };
 }
 

@@ -6,8 +6,7 @@ import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/items.ts";
-import { firstChars } from "../lib/cut.ts";
-import { tagged } from "../lib/tagged.ts";
+import { firstChars, xmlTag } from "../lib/text.ts";
 
 /** Of one agent; the oldest go for newer ones. */
 const MAX_KEPT = 64;
@@ -81,7 +80,7 @@ export async function priorReflections(
   });
   let told: string | undefined;
   for (let count = 1; count <= Math.min(alike.length, MAX_TOLD); count++) {
-    const text = tagged("prior_reflections", [INTRODUCTION, ...alike.slice(0, count)].join("\n\n"));
+    const text = xmlTag("prior_reflections", [INTRODUCTION, ...alike.slice(0, count)].join("\n\n"));
     if (Buffer.byteLength(text) > MAX_TOLD_BYTES) break;
     told = text;
   }

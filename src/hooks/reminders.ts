@@ -4,7 +4,7 @@
 
 import { type Message, userMessage } from "../core/message.ts";
 import type { Run } from "../core/tool.ts";
-import { tagged } from "../lib/tagged.ts";
+import { xmlTag } from "../lib/text.ts";
 
 /** Past it the oldest is no longer shown. */
 const MAX_REMINDERS = 20;
@@ -20,7 +20,7 @@ export function reminders(): Reminders {
   return {
     add(text, run) {
       // A user message: what providers do with a system message in the middle differs.
-      said.push({ after: run.messages.at(-1)?.id, message: userMessage(tagged("reminder", text)) });
+      said.push({ after: run.messages.at(-1)?.id, message: userMessage(xmlTag("reminder", text)) });
       if (said.length > MAX_REMINDERS) said.shift();
     },
     among(messages) {

@@ -9,7 +9,7 @@ import type { Completion } from "../core/model.ts";
 import { tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
 import type { Span } from "../core/trace.ts";
-import { firstChars } from "../lib/cut.ts";
+import { firstChars } from "../lib/text.ts";
 
 /** A trace shows what happened; it is no second copy of the thread. */
 const PREVIEW_CHARS = 500;

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
 import { type Message, type ToolMessage, textOf } from "../core/message.ts";
 import { systemMessages } from "../core/messages.ts";
-import { firstChars } from "../lib/cut.ts";
+import { firstChars } from "../lib/text.ts";
 
 export const trimming = defineHook({
   name: "trimming",

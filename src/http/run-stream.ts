@@ -7,7 +7,7 @@ import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, LogEntry } from "../core/stores.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Following } from "../runs/follow.ts";
 import type { RunManager } from "../runs/manager.ts";
 import { gone } from "./client-disconnect.ts";
@@ -89,7 +89,7 @@ export async function resumeAt(
   const { epoch } = parts;
   const after = {
     seq: Number(parts.seq),
-    ...given({ epoch: epoch === undefined ? undefined : Number(epoch) }),
+    ...omitUndefined({ epoch: epoch === undefined ? undefined : Number(epoch) }),
   };
   if (after.seq > last || after.seq < first - 1) throw expired();
   if ((await runs.seen(owner, run, after)) !== after.seq) throw expired();

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { check, type Fault, sentence } from "../lib/check.ts";
 import { fitted } from "../lib/fitted.ts";
-import { isNestedDeeper } from "../lib/nesting.ts";
+import { isNestedDeeper } from "../lib/json.ts";
 
 /** The server as the routes see it. */
 export type App = ReturnType<typeof withZod>;

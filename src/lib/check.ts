@@ -2,7 +2,7 @@
 // each time what is wrong and what would be right. No value of the checked data is ever repeated.
 
 import { z } from "zod";
-import { didYouMean } from "./nearest.ts";
+import { didYouMean } from "./did-you-mean.ts";
 
 type Path = readonly PropertyKey[];
 

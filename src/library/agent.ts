@@ -1,6 +1,6 @@
 // Makes an agent out of what a program says of it.
 
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { define } from "./definition.ts";
 import type { AgentOptions, LocalAgent } from "./local-agent.ts";
 import { createRuntime, type Runtime } from "./runtime.ts";
@@ -11,7 +11,7 @@ export function createAgent(options: AgentOptions = {}): LocalAgent {
   let own: Runtime | undefined;
   const agent: LocalAgent = {
     ...{ name: definition.name, definition, catalogue },
-    ...given({ description: definition.description, backend, loop: options.loop }),
+    ...omitUndefined({ description: definition.description, backend, loop: options.loop }),
     subagents: (options.subagents ?? []).map((each) => ("agent" in each ? each.agent : each)),
     run(input, spawning = {}) {
       own ??= createRuntime({ agents: [agent] });

@@ -12,7 +12,7 @@ import { AppError } from "../core/errors.ts";
 import type { Model } from "../core/model.ts";
 import { permissions, permissionsWith } from "../hooks/permissions/index.ts";
 import { check, type Fault } from "../lib/check.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { createModel, missingKey } from "../models/index.ts";
 import { nativeTools } from "../tools/native/index.ts";
 import type { AgentOptions } from "./local-agent.ts";
@@ -36,7 +36,7 @@ export function define(options: AgentOptions): Defined {
   const { hook_settings, permissions } = options;
   const configured = isBackend(backend) ? undefined : backend;
   const { single } = fileSchemas(catalogue);
-  const more = given({ hooks: hook_settings, permissions, backend: configured });
+  const more = omitUndefined({ hooks: hook_settings, permissions, backend: configured });
   const checked = check(single, { name, ...fields, ...more });
   const faults = [...("faults" in checked ? checked.faults : []), ...faultsOf(options, spec, catalogue)];
   if (faults.length > 0) throw new AppError("config_invalid", faults.map(told(name)).join("\n"));
@@ -46,7 +46,7 @@ export function define(options: AgentOptions): Defined {
     model: spec,
     system: blocks.map(({ id, text }) => ({ id, text, cache: "static" })),
     // As written: whoever makes a hook or a backend parses its options, and parsing twice would change them twice.
-    hooks: { ...hook_settings, ...given({ permissions }) },
+    hooks: { ...hook_settings, ...omitUndefined({ permissions }) },
     ...(backend ? { backend: configured ? { name, ...configured } : { type: OWN_BACKEND, name } } : {}),
   };
   return { definition, catalogue, ...(isBackend(backend) ? { backend } : {}) };
@@ -90,7 +90,7 @@ function fieldsOf(options: AgentOptions, model: ModelSpec, blocks: readonly Bloc
   return {
     ...rest,
     model,
-    ...given({ tools: tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)) }),
+    ...omitUndefined({ tools: tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)) }),
     subagents: subagents.map((each) => ("agent" in each ? { ...each, agent: each.agent.name } : each.name)),
     ...(blocks.length > 0 ? { system_prompt: blocks } : {}),
   };

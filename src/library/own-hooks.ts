@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { defineHook, type Hook, type HookDefinition, type HookServices } from "../core/hook.ts";
 import { hooks } from "../hooks/index.ts";
-import { didYouMean } from "../lib/nearest.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
 
 /** Called for each run: its closure is that run's own. */
 export type HookFactory = (services: HookServices) => Hook;

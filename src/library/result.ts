@@ -1,14 +1,13 @@
 // How a run ended, for who waits for it.
 
-import type { ErrorInfo } from "../core/errors.ts";
-import { AppError } from "../core/errors.ts";
+import { AppError, type ErrorInfo } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import type { AssistantMessage, Message, Usage } from "../core/message.ts";
 import type { RunRecord, RunStatus } from "../core/records.ts";
 import type { LogEntry, Stores } from "../core/stores.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { RunManager } from "../runs/manager.ts";
 import { openOn } from "../runs/start.ts";
 
@@ -59,10 +58,10 @@ export async function resultOf(
   const message = messages.findLast((each) => each.role === "assistant");
   return {
     ...{ run: ended, status, text: message?.content ?? "", messages, usage, interrupts },
-    ...given({
+    ...omitUndefined({
       stop_reason,
       message,
-      error: error && ({ ...error, ...given({ cause }) } as RunResult["error"]),
+      error: error && ({ ...error, ...omitUndefined({ cause }) } as RunResult["error"]),
     }),
   };
 }

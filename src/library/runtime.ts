@@ -6,8 +6,8 @@ import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { TraceRecorder } from "../core/trace.ts";
-import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { RunManager } from "../runs/manager.ts";
 import type { AllStores } from "../stores/all-stores.ts";
@@ -78,7 +78,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const runs = new RunManager({
     ...{ stores, agents, logger, onFailed, maxActive: max_runs },
     backends: withOwnBackends((name) => agents.get(name)?.backend, pool),
-    ...given({ quotas: options.quotas, recorder: options.recorder }),
+    ...omitUndefined({ quotas: options.quotas, recorder: options.recorder }),
   });
   const closing = new AbortController();
   const opened = runs.open();
@@ -93,7 +93,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   };
   const attach = async (owner: Owner, { id, agent = "" }: Thread): Promise<AgentHandle> => {
     const [run] = (await stores.runs.list(owner, id, { limit: 1 })).items;
-    return createHandle(services, { id, agent, owner, prepared: opened, ...given({ run }) }).handle;
+    return createHandle(services, { id, agent, owner, prepared: opened, ...omitUndefined({ run }) }).handle;
   };
   const services = { runs, stores, causes, logger, closing: closing.signal, onBegin, attach };
 
@@ -115,11 +115,14 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       if (typeof agent !== "string") agents.add(agent);
       const { name } = agents.find(typeof agent === "string" ? agent : agent.name);
       const { tenant, user, ...beginning } = spawning;
-      const owner = ownerOf({ ...given({ tenant, user }) });
+      const owner = ownerOf({ ...omitUndefined({ tenant, user }) });
       const prepared = messages ? opened : opened.then(() => createThread(stores, owner, id));
       const begun = createHandle(services, { id, agent: name, owner, prepared });
       if (messages)
-        begun.begin({ messages, ...given({ ...beginning, tools: client_tools && [...client_tools] }) });
+        begun.begin({
+          messages,
+          ...omitUndefined({ ...beginning, tools: client_tools && [...client_tools] }),
+        });
       if (signal) cancelWith(signal, begun);
       return begun.handle;
     },

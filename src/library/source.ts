@@ -4,8 +4,8 @@ import { buildAgent } from "../agents/build.ts";
 import { requestedModel } from "../agents/model-choice.ts";
 import { reservedNames } from "../agents/tool-choice.ts";
 import { AppError } from "../core/errors.ts";
-import { given } from "../lib/given.ts";
-import { didYouMean } from "../lib/nearest.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { AgentSource } from "../runs/services.ts";
 import type { LocalAgent } from "./local-agent.ts";
 
@@ -58,7 +58,10 @@ export function localAgents(): LocalAgents {
     isReserved: (name) => agents.values().some(({ catalogue }) => reservedNames(catalogue).has(name)),
     build(definition, services, overrides) {
       const { catalogue, loop } = named(definition.name);
-      return { ...buildAgent(definition, catalogue, { ...services, ...overrides }), ...given({ loop }) };
+      return {
+        ...buildAgent(definition, catalogue, { ...services, ...overrides }),
+        ...omitUndefined({ loop }),
+      };
     },
   };
 }

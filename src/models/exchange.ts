@@ -6,7 +6,7 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { Stream } from "../core/stream.ts";
-import { NodeResponse, readCapped, release } from "../lib/node-fetch.ts";
+import { readCapped, release, StreamResponse } from "../lib/http-fetch.ts";
 import { type SseParser, sseParser } from "../lib/sse-parser.ts";
 import { failureOf, ProviderError } from "./failure.ts";
 import type { ReplyReader } from "./reply.ts";
@@ -114,7 +114,8 @@ function push(parser: SseParser, chunk: Buffer): void {
 }
 
 async function bodyOf(response: Response): Promise<IncomingMessage> {
-  if (!(response instanceof NodeResponse)) throw new TypeError("The SDK did not use the fetch it was given.");
+  if (!(response instanceof StreamResponse))
+    throw new TypeError("The SDK did not use the fetch it was given.");
   const type = response.headers.get("content-type") ?? "";
   if (!/json|html/.test(type)) return response.stream;
   const text = await readCapped(response.stream, MAX_ERROR_BYTES);

@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { ModelConfig, ModelSpec } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { Model } from "../core/model.ts";
-import { given } from "../lib/given.ts";
-import { didYouMean } from "../lib/nearest.ts";
-import { packageRoot } from "../lib/package-root.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import { packageRoot } from "../lib/paths.ts";
 import { anthropicModel } from "./anthropic/client.ts";
 import { openaiModel } from "./openai/client.ts";
 import type { Key, ModelOptions } from "./options.ts";
@@ -90,7 +90,8 @@ function configOf(single: Single): ModelConfig {
 function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model | undefined): Model {
   const { provider: providerName, model, temperature, max_tokens, thinking, tool_choice } = config;
   const name = `${providerName}:${model}`;
-  if (providerName === SCRIPTED) return { ...scriptedFile(scriptPath(model), name), ...given({ fallback }) };
+  if (providerName === SCRIPTED)
+    return { ...scriptedFile(scriptPath(model), name), ...omitUndefined({ fallback }) };
   const provider = providerOf(providerName);
   if (!provider) throw unknownProvider(providerName);
   const baseUrl = addressOf(config, provider, env);
@@ -102,8 +103,8 @@ function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model 
   return provider.create({
     ...{ name, model, baseUrl },
     key: keyOf(config, provider, env),
-    settings: given({ temperature, max_tokens, thinking, tool_choice }),
-    ...given({ fallback }),
+    settings: omitUndefined({ temperature, max_tokens, thinking, tool_choice }),
+    ...omitUndefined({ fallback }),
   });
 }
 

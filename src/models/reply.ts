@@ -3,7 +3,7 @@
 import type { StreamEvent } from "../core/event.ts";
 import type { ToolCall } from "../core/message.ts";
 import type { ModelReply, StopReason } from "../core/model.ts";
-import { isNestedDeeper } from "../lib/nesting.ts";
+import { isNestedDeeper } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
 
 /** Reads one reply, event by event. Knows a provider's format and nothing of how it gets here. */

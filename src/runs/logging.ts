@@ -6,8 +6,8 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
 import type { Span, TraceRecorder } from "../core/trace.ts";
-import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 
 export interface FailureLog {
   /** What the run has failed with. Undefined while it has not failed. */
@@ -36,7 +36,7 @@ export function failureLog(logger: Logger, claim: Claim): FailureLog {
       }
       const err = withoutFields(error);
       const own = err instanceof AppError ? err.code : what === "hook" ? "hook_failed" : "internal";
-      logger.warn({ ...idsOf(claim), ...given(about), code: code ?? own, err }, SAYINGS[what]);
+      logger.warn({ ...idsOf(claim), ...omitUndefined(about), code: code ?? own, err }, SAYINGS[what]);
     },
     ended(last) {
       if (last?.event === "error") logFailedRun(logger, claim, cause);

@@ -6,8 +6,8 @@ import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, LogEntry, Page, StopMode, Stores } from "../core/stores.ts";
-import { given } from "../lib/given.ts";
 import type { Logger } from "../lib/logger.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { tellRunning, wakeThreads } from "./deferred.ts";
 import { announceEnd } from "./drive.ts";
@@ -193,7 +193,7 @@ export class RunManager {
       start: async (owner, thread_id, messages) => {
         const [last] = (await this.#stores.runs.list(owner, thread_id, { limit: 1 })).items;
         const resumes = messages.length === 0 && last?.status === "interrupted" ? last.id : undefined;
-        return this.start(owner, { ...start, thread_id, messages, ...given({ resumes }) });
+        return this.start(owner, { ...start, thread_id, messages, ...omitUndefined({ resumes }) });
       },
     });
   }

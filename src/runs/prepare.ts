@@ -19,7 +19,7 @@ import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import type { Tool } from "../core/tool.ts";
 import { runTrace } from "../core/trace.ts";
 import { fitted } from "../lib/fitted.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
 import { EXPIRY, standIns } from "./deferred.ts";
 import type { AgentSource, Control, DriveServices } from "./services.ts";
@@ -69,10 +69,10 @@ export async function load(
   // One that was only noted for its expiry has begun once there was an answer.
   const isToCome = (id: string) => later.has(id) && (later.get(id) !== EXPIRY || asked.has(id));
 
-  const parts = { tools, items: stores.items, ...given({ backend, recorder, quotas, subagents }) };
+  const parts = { tools, items: stores.items, ...omitUndefined({ backend, recorder, quotas, subagents }) };
   const isOffered = (model: string) => isThere(agents, definition, model);
   const options = optionsOf(run, request, { state, isOffered });
-  const built = agents.build(definition, parts, { user, ...given({ model: options.model }) });
+  const built = agents.build(definition, parts, { user, ...omitUndefined({ model: options.model }) });
   const agent = { ...built, tools: [...built.tools, ...(await clientToolsOf(request, state, built.tools))] };
   const input: RunInput = {
     ...{ id: run.id, threadId: thread_id, owner, attempt: run.attempt },
@@ -91,8 +91,8 @@ export async function load(
     }),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
-    ...given({ backend, lineage, threadMetadata: thread?.metadata }),
-    ...given({ trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }) }),
+    ...omitUndefined({ backend, lineage, threadMetadata: thread?.metadata }),
+    ...omitUndefined({ trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }) }),
   };
   return {
     agent,
@@ -112,7 +112,7 @@ function placedIn(agents: AgentSource, name: string, lineage: Lineage | undefine
   if (lineage?.backend_of === undefined) return definition;
   const { backend } = agents.find(lineage.backend_of);
   const { backend: _, ...rest } = definition;
-  return { ...rest, ...given({ backend }) };
+  return { ...rest, ...omitUndefined({ backend }) };
 }
 
 /** Earlier versions stored calls as a provider had sent them, with numbers for names and ids, or without them. */
@@ -182,14 +182,14 @@ export function optionsOf(
 ): RunOptions {
   const kept = resumes === undefined ? undefined : RunOptions.safeParse(state.get(SLOT)).data;
   const before = kept?.model !== undefined && isOffered(kept.model) ? kept.model : undefined;
-  return { ...given({ model: model ?? before }), settings: { ...kept?.settings, ...settings } };
+  return { ...omitUndefined({ model: model ?? before }), settings: { ...kept?.settings, ...settings } };
 }
 
 /** What is to be written with the end of a run that waits. */
 export function keptOptions({ model, settings }: RunOptions, state: State): StreamEvent[] {
   const isUsual = model === undefined && Object.keys(settings).length === 0;
   if (isUsual && !state.has(SLOT)) return [];
-  return [{ event: "on_state", data: { key: SLOT, value: { settings, ...given({ model }) } } }];
+  return [{ event: "on_state", data: { key: SLOT, value: { settings, ...omitUndefined({ model }) } } }];
 }
 
 // What an agent's model is offered when this user talks to it: read off the agent as it would be built for a run.
@@ -206,7 +206,11 @@ export async function offeredTools(
     keptOverrides(items, owner, name),
   ]);
   const backend = definition.backend && unopened(definition.backend);
-  const agent = agents.build(definition, { tools, items, ...given({ backend, subagents }) }, { user });
+  const agent = agents.build(
+    definition,
+    { tools, items, ...omitUndefined({ backend, subagents }) },
+    { user },
+  );
   const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
   const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
   return toolsOffered(agent, run).map((tool) => tool.name);

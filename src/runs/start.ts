@@ -9,7 +9,7 @@ import { unanswered } from "../core/messages.ts";
 import type { ModelSettings } from "../core/model.ts";
 import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
 import type { NewRun, StartResult, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { admitted, holdThread } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { createClientTools } from "../tools/client.ts";
@@ -175,9 +175,9 @@ function newRun(start: StartRun, agent: string): NewRun {
     id: newRunId(),
     thread_id,
     agent,
-    request: { input: [...messages], settings, ...given({ model, answers, tools, lineage }) },
+    request: { input: [...messages], settings, ...omitUndefined({ model, answers, tools, lineage }) },
     metadata,
-    ...given({ idempotency_key, resumes, rewind_to }),
+    ...omitUndefined({ idempotency_key, resumes, rewind_to }),
   };
 }
 

@@ -8,7 +8,7 @@ import type { Owner } from "../core/ids.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { EventLog, RunKey, StopMode, Stores } from "../core/stores.ts";
 import type { AgentSummary, NewChild, Subagents } from "../core/subagents.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { admitted } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { AgentSource } from "./services.ts";
@@ -88,7 +88,7 @@ export function createSubagents(services: SubagentServices): Subagents {
 function describe(name: string, agents: SubagentServices["agents"]): AgentSummary[] {
   try {
     const found = agents.find(name);
-    return [{ name: found.name, ...given({ description: found.description, prefix: found.prefix }) }];
+    return [{ name: found.name, ...omitUndefined({ description: found.description, prefix: found.prefix }) }];
   } catch (error) {
     if (error instanceof AppError) return [];
     throw error;

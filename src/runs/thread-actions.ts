@@ -15,9 +15,8 @@ import type { Agent } from "../core/runnable-agent.ts";
 import { speak } from "../core/speak.ts";
 import type { RunStore, Stores, ThreadStore } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
-import { firstChars } from "../lib/cut.ts";
-import { given } from "../lib/given.ts";
-import { tagged } from "../lib/tagged.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import { firstChars, xmlTag } from "../lib/text.ts";
 import { admitted } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { notFound } from "./manager.ts";
@@ -50,7 +49,7 @@ export async function forkThread(
     return threads.create(owner, {
       ...{ id, metadata, messages: upTo(all, message_id) },
       state: Object.fromEntries(Object.entries(state).filter(([key]) => KEPT.includes(key))),
-      ...given({ agent, title: title ?? thread.title }),
+      ...omitUndefined({ agent, title: title ?? thread.title }),
     });
   });
 }
@@ -137,7 +136,7 @@ async function ask(
       call({
         model: agent.model,
         system: [{ id: "title", text: ROLE, cache: "static" }],
-        messages: [userMessage(`${tagged("conversation", text)}\n\n${QUESTION}`)],
+        messages: [userMessage(`${xmlTag("conversation", text)}\n\n${QUESTION}`)],
         tools: [],
         settings: { max_tokens: ANSWER_TOKENS },
         signal: run.signal,
@@ -230,7 +229,7 @@ async function childrenOf(threads: ThreadStore, owner: Owner, parent: string): P
   const found: Thread[] = [];
   let cursor: string | undefined;
   do {
-    const page = await threads.list(owner, { parent, limit: THREADS_PAGE, ...given({ cursor }) });
+    const page = await threads.list(owner, { parent, limit: THREADS_PAGE, ...omitUndefined({ cursor }) });
     found.push(...page.items);
     cursor = page.next_cursor;
   } while (cursor !== undefined);
@@ -264,7 +263,7 @@ export async function threadUsage(store: RunStore, owner: Owner, threadId: strin
   let runs = 0;
   let cursor: string | undefined;
   do {
-    const page = await store.list(owner, threadId, { limit: RUNS_PAGE, ...given({ cursor }) });
+    const page = await store.list(owner, threadId, { limit: RUNS_PAGE, ...omitUndefined({ cursor }) });
     for (const run of page.items) usage = addUsage(usage, run.usage);
     runs += page.items.length;
     cursor = page.next_cursor;

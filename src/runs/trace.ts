@@ -4,8 +4,8 @@ import { z } from "zod";
 import { ErrorShape, type EventName, type StreamEvent } from "../core/event.ts";
 import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
-import { firstChars } from "../lib/cut.ts";
-import { given } from "../lib/given.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import { firstChars } from "../lib/text.ts";
 import { logPart } from "./follow.ts";
 
 /** A trace shows what happened; it is no second copy of the thread. */
@@ -149,7 +149,7 @@ function beginning(event: StreamEvent): Beginning | undefined {
 
 const modelCall = ({ model, message_count }: { model: string; message_count?: number | undefined }) => ({
   model,
-  ...given({ message_count }),
+  ...omitUndefined({ message_count }),
 });
 
 interface Ending {
@@ -161,7 +161,7 @@ function ending(event: StreamEvent): Ending | undefined {
   switch (event.event) {
     case "on_chat_model_end": {
       const { stop_reason, usage, error } = event.data;
-      return { kind: "llm", about: given({ stop_reason, usage, error }) };
+      return { kind: "llm", about: omitUndefined({ stop_reason, usage, error }) };
     }
     case "message_discard":
       return { kind: "llm", about: { error: { message: "Its process died; it starts again." } } };
@@ -172,11 +172,14 @@ function ending(event: StreamEvent): Ending | undefined {
         error: error === undefined ? undefined : { message: preview(error) },
         status: interrupted ? "interrupted" : undefined,
       };
-      return { kind: `tool ${call_id}`, about: { ...given(told), duration_ms } };
+      return { kind: `tool ${call_id}`, about: { ...omitUndefined(told), duration_ms } };
     }
     case "on_subagent_end": {
       const { id, status, summary, usage } = event.data;
-      return { kind: `subagent ${id}`, about: { status, output: preview(summary), ...given({ usage }) } };
+      return {
+        kind: `subagent ${id}`,
+        about: { status, output: preview(summary), ...omitUndefined({ usage }) },
+      };
     }
     case "done": {
       const { status, stop_reason, usage } = event.data;
@@ -184,7 +187,7 @@ function ending(event: StreamEvent): Ending | undefined {
     }
     case "error": {
       const { usage, ...error } = event.data;
-      return { kind: "run", about: { status: "error", error, ...given({ usage }) } };
+      return { kind: "run", about: { status: "error", error, ...omitUndefined({ usage }) } };
     }
     default:
       return undefined;

@@ -13,7 +13,7 @@ import {
 import { NO_USAGE, type UserMessage } from "../core/message.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { Claim, Lease, NewRun, NewThread, StartResult, StopMode, WhenBusy } from "../core/stores.ts";
-import { jsonCopy } from "../lib/json-copy.ts";
+import { jsonCopy } from "../lib/json.ts";
 import { draftOf, endingIn, neverStarted, stamp } from "./endings.ts";
 import { type Limits, queueRoom } from "./options.ts";
 import {

@@ -1,7 +1,7 @@
 // The thread port over a kernel.
 
 import type { ThreadStore } from "../core/stores.ts";
-import { jsonCopy } from "../lib/json-copy.ts";
+import { jsonCopy } from "../lib/json.ts";
 import type { Kernel } from "./kernel.ts";
 import * as rules from "./rules.ts";
 

@@ -6,7 +6,7 @@ import type { ToolCall } from "../core/message.ts";
 import type { ClientTool } from "../core/records.ts";
 import type { Stream } from "../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
-import { loadSchemaCompiler } from "../lib/json-schema.ts";
+import { loadSchemaCompiler } from "../lib/untrusted-schema/index.ts";
 
 /** Throws `invalid_request` for parameters that are no JSON Schema of an object. */
 export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {

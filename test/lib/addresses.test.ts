@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Network, within } from "../../src/lib/addresses.ts";
-import { Origin } from "../../src/lib/origin.ts";
+import { Network, Origin, within } from "../../src/lib/hosts.ts";
 
 describe("networks", () => {
   test.each<[string, string[], string[]]>([

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Duration } from "../../src/lib/duration.ts";
+import { Duration } from "../../src/lib/units.ts";
 
 test.each([
   ["250ms", 250],

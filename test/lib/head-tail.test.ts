@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { headTail } from "../../src/lib/head-tail.ts";
+import { headTail } from "../../src/lib/text.ts";
 
 const GAP = /\n\n\.\.\. \((\d+) characters left out\) \.\.\.\n\n/;
 

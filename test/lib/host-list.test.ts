@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hostList } from "../../src/lib/host-list.ts";
+import { hostList } from "../../src/lib/hosts.ts";
 
 test.each([
   [

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type CompileSchema, loadSchemaCompiler } from "../../src/lib/json-schema.ts";
+import { type CompileSchema, loadSchemaCompiler } from "../../src/lib/untrusted-schema/index.ts";
 
 let compile: CompileSchema;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 import { expect, test } from "vitest";
-import { isPublicAddress } from "../../src/lib/public-address.ts";
+import { isPublicAddress } from "../../src/lib/ssrf-safe-fetch/public-address.ts";
 
 test.each(["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "2a00:1450:4001:800::200e", "::ffff:8.8.8.8"])(
   "%s is public",

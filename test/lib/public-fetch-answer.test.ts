@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { createPublicFetch } from "../../src/lib/public-fetch.ts";
+import { createPublicFetch } from "../../src/lib/ssrf-safe-fetch/index.ts";
 import { httpServer, json, type LocalServer, tcpServer } from "../support/hostile.ts";
 import { allowing, get, MIB, NEVER } from "../support/public-fetch.ts";
 

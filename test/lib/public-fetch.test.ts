@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
-import { hostList } from "../../src/lib/host-list.ts";
-import { httpUrl, isRefused } from "../../src/lib/public-fetch.ts";
+import { hostList } from "../../src/lib/hosts.ts";
+import { httpUrl, isRefused } from "../../src/lib/ssrf-safe-fetch/index.ts";
 import { httpServer, json } from "../support/hostile.ts";
 import { allowing, get, NEVER } from "../support/public-fetch.ts";
 

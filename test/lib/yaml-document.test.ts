@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { readYaml } from "../../src/lib/yaml-document.ts";
+import { readYaml } from "../../src/lib/yaml/document.ts";
 
 const Server = z.strictObject({
   name: z.string().optional(),

@@ -8,7 +8,7 @@ import { userMessage } from "../../src/core/message.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import type { RunStore, Stores } from "../../src/core/stores.ts";
 import type { Tool } from "../../src/core/tool.ts";
-import { given } from "../../src/lib/given.ts";
+import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import { RunManager } from "../../src/runs/manager.ts";
 import type { AgentSource } from "../../src/runs/services.ts";
@@ -54,7 +54,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     tools,
     hooks,
     maxIterations: 25,
-    ...given({ interrupts }),
+    ...omitUndefined({ interrupts }),
   };
   const build: AgentSource["build"] = (_definition, _services, { model: name }) =>
     name === undefined ? agent : { ...agent, model: { ...model, name } };

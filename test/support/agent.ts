@@ -12,7 +12,7 @@ import type { Model } from "../../src/core/model.ts";
 import { merge, type Outcome, type RunInput } from "../../src/core/run.ts";
 import type { Agent } from "../../src/core/runnable-agent.ts";
 import type { Tool } from "../../src/core/tool.ts";
-import { given } from "../../src/lib/given.ts";
+import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import { drainRun } from "./drain.ts";
 
@@ -51,7 +51,7 @@ export async function play(play: Play): Promise<Played> {
     tools: play.tools ?? [],
     hooks: play.hooks ?? [],
     maxIterations: play.maxIterations ?? AgentFields.shape.max_iterations.parse(undefined),
-    ...given({ description: play.description, interrupts: play.interrupts }),
+    ...omitUndefined({ description: play.description, interrupts: play.interrupts }),
   };
   const record = async (event: StreamEvent) => {
     if (event.event === "on_message") messages.push(event.data.message);

@@ -1,8 +1,8 @@
 // Requests by the fetch that never leads inside, told by what came of them.
 
-import { FetchError } from "../../src/lib/fetch-error.ts";
-import { hostList } from "../../src/lib/host-list.ts";
-import { createPublicFetch, type PublicFetchOptions } from "../../src/lib/public-fetch.ts";
+import { hostList } from "../../src/lib/hosts.ts";
+import { FetchError } from "../../src/lib/ssrf-safe-fetch/dial.ts";
+import { createPublicFetch, type PublicFetchOptions } from "../../src/lib/ssrf-safe-fetch/index.ts";
 import type { LocalServer } from "./hostile.ts";
 
 export const MIB = 1024 * 1024;

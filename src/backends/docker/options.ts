@@ -1,8 +1,7 @@
 // What an operator may say of a Docker backend. Everything has a default but the image.
 
 import { z } from "zod";
-import { Duration } from "../../lib/duration.ts";
-import { Size } from "../../lib/size.ts";
+import { Duration, Size } from "../../lib/units.ts";
 import { commonOptions } from "../definition.ts";
 import type { SandboxKeep } from "../ledger.ts";
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
 import { AppError, messageOf } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
-import { orAborted } from "../../lib/abortable.ts";
+import { orAborted } from "../../lib/async.ts";
 import type { BackendState, Place } from "../definition.ts";
 import type { Sandbox } from "../ledger.ts";
 import type { Files } from "../shell/files.ts";

@@ -4,7 +4,7 @@ import { closeSync } from "node:fs";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
-import { isOver, LIFE } from "../../lib/life.ts";
+import { hasEnded, PROCESS_ID } from "../../lib/process-id.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { assertExecutable, CANCELLED, followProcess } from "../process.ts";
 import { cannotStart, killTree, LocalProcess, type Pipe, pipePool } from "./process.ts";
@@ -57,7 +57,7 @@ export class LocalCommands {
   /** Ends everything that runs in a workspace. */
   stop(workspaceId: string): Promise<void> {
     const commands = this.#workspaces.get(workspaceId);
-    return endAll(commands ? [commands] : [], (mark) => mark.startsWith(`${LIFE}/${workspaceId}/`));
+    return endAll(commands ? [commands] : [], (mark) => mark.startsWith(`${PROCESS_ID}/${workspaceId}/`));
   }
 
   /** Ends what a crashed server left running in a workspace. */
@@ -65,14 +65,14 @@ export class LocalCommands {
     return killTree({
       isMarked(mark) {
         const [life = "", id] = mark.split("/");
-        return id === workspaceId && isOver(life);
+        return id === workspaceId && hasEnded(life);
       },
     });
   }
 
   close(): Promise<void> {
     this.#isClosed = true;
-    return endAll([...this.#workspaces.values()], (mark) => mark.startsWith(`${LIFE}/`));
+    return endAll([...this.#workspaces.values()], (mark) => mark.startsWith(`${PROCESS_ID}/`));
   }
 
   async #start(workspace: Workspace, command: string): Promise<LocalProcess> {
@@ -82,7 +82,7 @@ export class LocalCommands {
         closeSync(pipe.input);
         throw shuttingDown();
       }
-      const mark = `${LIFE}/${workspace.id}/${randomId()}`;
+      const mark = `${PROCESS_ID}/${workspace.id}/${randomId()}`;
       const running = new LocalProcess(command, workspace.root, mark, pipe);
       await running.started();
       return running;

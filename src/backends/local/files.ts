@@ -5,7 +5,7 @@ import { chmod, type FileHandle, lstat, mkdir, open, opendir, rename, unlink } f
 import { posix } from "node:path";
 import type { Backend, FileStat, Found } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
-import { untilAborted } from "../../lib/abortable.ts";
+import { untilAborted } from "../../lib/async.ts";
 import { failure, quoted, toRelative } from "../paths.ts";
 import type { Tree } from "../search.ts";
 import {

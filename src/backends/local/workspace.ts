@@ -19,8 +19,8 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../core/errors.ts";
-import { isInside } from "../../lib/inside.ts";
-import { isOver, LIFE } from "../../lib/life.ts";
+import { isInside } from "../../lib/paths.ts";
+import { hasEnded, PROCESS_ID } from "../../lib/process-id.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Place } from "../definition.ts";
 import { failure } from "../paths.ts";
@@ -55,7 +55,7 @@ export async function openWorkspace(dataDir: string, place: Place): Promise<Work
     const home = await realpath(folder);
     const workspace = { id, root: join(home, "files"), staging: join(home, "staging") };
     for (const name of await readdir(workspace.staging))
-      if (isOver(name.split(".")[0] ?? ""))
+      if (hasEnded(name.split(".")[0] ?? ""))
         await erase(join(workspace.staging, name), workspace).catch(() => {});
     return workspace;
   } catch (error) {
@@ -73,7 +73,7 @@ export async function ensureFolders({ root, staging }: Workspace): Promise<void>
 }
 
 /** A name in staging that no one else has. */
-export const stagingPath = ({ staging }: Workspace) => join(staging, `${LIFE}.${randomId()}`);
+export const stagingPath = ({ staging }: Workspace) => join(staging, `${PROCESS_ID}.${randomId()}`);
 
 /**
  * Removes what lies in staging, whatever it is. Folders in it are moved up first, so that no depth is too

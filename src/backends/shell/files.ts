@@ -5,7 +5,7 @@
 
 import type { Backend, Found } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
-import { isInside } from "../../lib/inside.ts";
+import { isInside } from "../../lib/paths.ts";
 import { quoted, toRelative } from "../paths.ts";
 import type { Tree } from "../search.ts";
 import { entriesIn, perform, STAGING, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";

@@ -2,7 +2,7 @@
 // their process group and by the variable in their environment. A process that leaves the group and clears its environment survives.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { orAborted } from "../../lib/abortable.ts";
+import { orAborted } from "../../lib/async.ts";
 import { type BackoffOptions, backoff } from "../../lib/backoff.ts";
 import { JOB } from "../process.ts";
 import type { Reply } from "./script.ts";

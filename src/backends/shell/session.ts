@@ -3,7 +3,7 @@
 // When the shell is through with what it was asked it prints a mark, so the lane knows that it is free. A lane whose
 // shell ends, or is given up, is closed: what it was doing is lost.
 
-import { orAborted } from "../../lib/abortable.ts";
+import { orAborted } from "../../lib/async.ts";
 import { type Operation, runScript, SandboxLostError } from "./script.ts";
 
 const OPEN_MS = 8000;

@@ -5,7 +5,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { AppError } from "../../core/errors.ts";
-import { untilAborted } from "../../lib/abortable.ts";
+import { untilAborted } from "../../lib/async.ts";
 import { failure, quoted } from "../paths.ts";
 import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
 import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";

@@ -6,7 +6,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
 import type { ReadableThreads } from "./remote.ts";
 
@@ -31,7 +31,7 @@ async function listed(
   const found: Pick<Thread, "id">[] = [];
   let cursor: string | undefined;
   do {
-    const page = await threads.list(owner, { limit: THREADS_A_PAGE, ...which, ...given({ cursor }) });
+    const page = await threads.list(owner, { limit: THREADS_A_PAGE, ...which, ...omitUndefined({ cursor }) });
     found.push(...page.items.map(({ id }) => ({ id })));
     cursor = page.next_cursor;
   } while (cursor !== undefined);
@@ -72,7 +72,7 @@ async function* pages(
 ): AsyncGenerator<Message[], void, void> {
   let after: string | undefined;
   for (;;) {
-    const page = await threads.messages(owner, id, { limit: MESSAGES_A_PAGE, ...given({ after }) });
+    const page = await threads.messages(owner, id, { limit: MESSAGES_A_PAGE, ...omitUndefined({ after }) });
     after = page.at(-1)?.id;
     if (after === undefined) return;
     yield page;
@@ -90,12 +90,12 @@ function aboutOf(thread: Thread, { state, model, children }: Seen): ThreadFile {
   const [, provider, name] = /^([^:]*):(.*)$/s.exec(model ?? "") ?? [];
   return {
     session_id: id,
-    ...given({ agent_type: agent, title }),
+    ...omitUndefined({ agent_type: agent, title }),
     metadata,
-    ...given({ parent_session_id: parent?.thread_id, parent_tool_use_id: parent?.call_id }),
+    ...omitUndefined({ parent_session_id: parent?.thread_id, parent_tool_use_id: parent?.call_id }),
     ...{ parent_run_id: parent?.run_id ?? "", background: parent?.background ?? false },
     child_session_ids: children,
-    ...given({ provider, model: name }),
+    ...omitUndefined({ provider, model: name }),
     ...{ created_at, updated_at, state: carried(state) },
   };
 }

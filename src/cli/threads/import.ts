@@ -10,7 +10,7 @@ import { Message } from "../../core/message.ts";
 import type { Parent } from "../../core/records.ts";
 import type { ThreadStore } from "../../core/stores.ts";
 import { check, sentence } from "../../lib/check.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { readText } from "../../lib/read-text.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 
@@ -30,7 +30,7 @@ export async function importThreads(threads: ThreadStore, owner: Owner, dir: str
     for await (const message of readHistory(dir, id)) history.push(message);
     await threads.create(owner, {
       ...{ id, metadata, messages: history, state: carried(about.state) },
-      ...given({ agent, title, parent: parentOf(about) }),
+      ...omitUndefined({ agent, title, parent: parentOf(about) }),
     });
     messages += history.length;
   }

@@ -5,7 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
 import type { Page, ThreadStore } from "../../core/stores.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 
 const SILENCE_MS = 25_000;
 
@@ -14,7 +14,7 @@ export type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "s
 /** Throws `unavailable` when the server refuses or does not answer. */
 export function remoteThreads({ url, key }: { url: string; key: string | undefined }): ReadableThreads {
   const base = url.replace(/\/+$/, "");
-  const headers = given({ authorization: key && `Bearer ${key}` });
+  const headers = omitUndefined({ authorization: key && `Bearer ${key}` });
 
   async function read(path: string, query?: object): Promise<unknown> {
     const answer = await readIfThere(path, query);
@@ -37,10 +37,10 @@ export function remoteThreads({ url, key }: { url: string; key: string | undefin
 
   return {
     // The server's schema has made these answers.
-    list: async (_, query) => (await read("/threads", given(query))) as Page<Thread>,
+    list: async (_, query) => (await read("/threads", omitUndefined(query))) as Page<Thread>,
     get: async (_, id) => (await readIfThere(pathOf(id))) as Thread | undefined,
     messages: async (_, id, query = {}) =>
-      ((await read(`${pathOf(id)}/messages`, given(query))) as { items: Message[] }).items,
+      ((await read(`${pathOf(id)}/messages`, omitUndefined(query))) as { items: Message[] }).items,
     state: async (_, id) => (await read(`${pathOf(id)}/state`)) as Record<string, unknown>,
   };
 }

@@ -5,8 +5,8 @@ import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { defineTool, type Tool } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { pace } from "../../lib/pace.ts";
+import { timeSlices } from "../../lib/async.ts";
+import { firstChars } from "../../lib/text.ts";
 
 const annotations = { readOnly: true, category: "read", requiresPermission: false } as const;
 
@@ -119,7 +119,7 @@ async function readLines(
 ): Promise<Lines | undefined> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const window = lineWindow(offset, limit, MAX_CHARS);
-  const clock = pace(signal, Number.POSITIVE_INFINITY);
+  const clock = timeSlices(signal, Number.POSITIVE_INFINITY);
   for await (const chunk of backend.read(path, {}, signal)) {
     const piece = decoded(decoder, chunk);
     if (piece === undefined) return undefined;

@@ -9,7 +9,7 @@ import type { CallModel, HookServices } from "../../core/hook.ts";
 import { userMessage } from "../../core/message.ts";
 import type { Completion, Model, ModelRequest } from "../../core/model.ts";
 import { drain, type Stream } from "../../core/stream.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { xmlTag } from "../../lib/text.ts";
 import type { Stage, Subject } from "./extract.ts";
 import { type Judgement, Rules, rulesOf } from "./rules.ts";
 
@@ -72,8 +72,8 @@ async function ask(judge: Judge, { stage, text, request, next }: Case): Promise<
     return await drain(
       next({
         model: judge.model ?? request.model,
-        system: [{ id: "guardrail", text: `${ROLE}\n\n${tagged("policy", judge.policy)}`, cache: "static" }],
-        messages: [userMessage(`This is ${SUBJECTS[stage]}:\n\n${tagged("text", text)}\n\n${QUESTION}`)],
+        system: [{ id: "guardrail", text: `${ROLE}\n\n${xmlTag("policy", judge.policy)}`, cache: "static" }],
+        messages: [userMessage(`This is ${SUBJECTS[stage]}:\n\n${xmlTag("text", text)}\n\n${QUESTION}`)],
         tools: [],
         settings: { max_tokens: MAX_ANSWER_TOKENS },
         signal: AbortSignal.any([request.signal, late.signal]),

@@ -12,7 +12,7 @@ import { type AssistantMessage, assistantMessage } from "../../core/message.ts";
 import type { Completion } from "../../core/model.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
+import { firstChars } from "../../lib/text.ts";
 import { held, spoken } from "./buffer-until-reviewed.ts";
 import { Checks, guardOf } from "./check.ts";
 import { authorOf, callsOf, newInput, type Stage, type Subject, withoutRefused, wordsOf } from "./extract.ts";

@@ -11,7 +11,7 @@ import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult } from "../../core/tool.ts";
 import type { TraceRecorder } from "../../core/trace.ts";
-import { firstChars } from "../../lib/cut.ts";
+import { firstChars } from "../../lib/text.ts";
 import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { SESSION_RULES, sessionRulesShelf, userRulesShelf } from "./remembered.ts";
 import { type Rule, RuleSpec } from "./rule.ts";

@@ -5,10 +5,10 @@ import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { given } from "../../lib/given.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { safeRegex } from "../../lib/regex.ts";
+import { firstChars } from "../../lib/text.ts";
 import { PREFIX, wordsOf } from "./shell/prefix.ts";
 import { isNeverAllowed } from "./shell/programs.ts";
 
@@ -155,10 +155,16 @@ const hashOf = (matcher: Matcher) =>
 
 function toRule(fields: RuleFields, scope: Scope): Rule {
   const { allow, deny, ask, category, command_prefix, regex, arguments: args, ...rest } = fields;
-  const short = given({ tool: allow ?? deny ?? ask, category, command_prefix, regex, arguments: args });
+  const short = omitUndefined({
+    tool: allow ?? deny ?? ask,
+    category,
+    command_prefix,
+    regex,
+    arguments: args,
+  });
   const { decision = allow === undefined ? (deny === undefined ? "ask" : "deny") : "allow" } = rest;
   const { matcher = short, id = nameOf(decision, matcher), priority, message, description } = rest;
-  return { id, scope, priority, matcher, decision, ...given({ message, description }) };
+  return { id, scope, priority, matcher, decision, ...omitUndefined({ message, description }) };
 }
 
 /** Throws a zod error for what is no rule. */

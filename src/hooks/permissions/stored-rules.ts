@@ -11,9 +11,9 @@ import { setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { check, sentence } from "../../lib/check.ts";
-import { firstChars } from "../../lib/cut.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { readText } from "../../lib/read-text.ts";
+import { firstChars } from "../../lib/text.ts";
 import { ruleKey, rulesIn, SESSION_RULES } from "./remembered.ts";
 import { type Decision, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "./rule.ts";
 

@@ -8,8 +8,8 @@ import { warning } from "../../core/event.ts";
 import { defineHook } from "../../core/hook.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import { defineTool, failed, type Tool } from "../../core/tool.ts";
-import { didYouMean } from "../../lib/nearest.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { didYouMean } from "../../lib/did-you-mean.ts";
+import { xmlTag } from "../../lib/text.ts";
 import { fileText } from "../memory.ts";
 import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 
@@ -75,7 +75,7 @@ function divided(skills: readonly Skill[]): { inline: Inline[]; listed: Skill[] 
 function inlineBlock(skills: readonly Inline[]): SystemBlock[] {
   if (skills.length === 0) return [];
   const texts = skills.map(({ name, content }) => `# ${name}\n\n${content}`);
-  return [{ id: "skills", text: tagged("skills", texts.join("\n\n---\n\n")), cache: "semi" }];
+  return [{ id: "skills", text: xmlTag("skills", texts.join("\n\n---\n\n")), cache: "semi" }];
 }
 
 function catalogue(skills: readonly Skill[], canLoad: boolean): SystemBlock[] {
@@ -84,7 +84,7 @@ function catalogue(skills: readonly Skill[], canLoad: boolean): SystemBlock[] {
     const what = description ? ` ${description}` : "";
     return `[${name}]${what} → Read ${path} for full instructions`;
   });
-  const text = [introduction(canLoad), tagged("available_skills", lines.join("\n"))].join("\n\n");
+  const text = [introduction(canLoad), xmlTag("available_skills", lines.join("\n"))].join("\n\n");
   return [{ id: "available_skills", text, cache: "semi" }];
 }
 

@@ -6,9 +6,9 @@ import { z } from "zod";
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { Backend } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
-import { firstChars } from "../../lib/cut.ts";
+import { timeSlices } from "../../lib/async.ts";
 import { globMatcher } from "../../lib/glob.ts";
-import { pace } from "../../lib/pace.ts";
+import { firstChars } from "../../lib/text.ts";
 import { type FileText, fileText } from "../memory.ts";
 
 type Config = NonNullable<AgentDefinition["skills"]>;
@@ -34,7 +34,7 @@ export async function discover(backend: Backend, config: Config, signal: AbortSi
   const isWanted = selection(config);
   const { files, faults } = await findFiles(backend, config.paths, signal);
   const skills = new Map<string, Skill>();
-  const clock = pace(signal, MAX_MS);
+  const clock = timeSlices(signal, MAX_MS);
   for (let at = 0; at < files.length; at += READS_AT_ONCE) {
     const batch = files.slice(at, at + READS_AT_ONCE).map((path) => read(backend, path, signal));
     for (const file of await Promise.all(batch)) {

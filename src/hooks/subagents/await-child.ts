@@ -14,7 +14,7 @@ import { isSettled, type Lineage, type RunRecord } from "../../core/records.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Subagents } from "../../core/subagents.ts";
 import type { Run } from "../../core/tool.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { type Child, hasEnded, keepChildren, lineageOf } from "./child.ts";
 import {
   CANCELLED,
@@ -146,7 +146,7 @@ function started(
   const prefix = subagents.describe([agent])[0]?.prefix;
   return {
     event: "on_subagent_start",
-    data: { id, call_id: call.id, agent, name, ...given({ prefix }), parent, thread_id, run_id },
+    data: { id, call_id: call.id, agent, name, ...omitUndefined({ prefix }), parent, thread_id, run_id },
   };
 }
 

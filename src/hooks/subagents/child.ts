@@ -9,8 +9,7 @@ import type { Lineage, RunRecord } from "../../core/records.ts";
 import { patchState, rootOf } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { firstChars, xmlTag } from "../../lib/text.ts";
 import { priorReflections } from "../reflections.ts";
 import { claimTask, settleTask } from "../tasks.ts";
 import { backendOf, memberCalled, type Team } from "./subagent-config.ts";
@@ -216,7 +215,7 @@ export async function briefing(team: Team, { agent, task, context }: Task, run: 
   const place = { owner: run.owner, agent };
   const prior =
     team.items && team.agent.hooks.reflections ? await priorReflections(team.items, place, task) : undefined;
-  return [tagged("delegation_context", why), ...(prior ? [prior] : []), task].map((text) =>
+  return [xmlTag("delegation_context", why), ...(prior ? [prior] : []), task].map((text) =>
     userMessage(text),
   );
 }

@@ -8,7 +8,7 @@ import type { SystemBlock } from "../../core/model.ts";
 import { countUsage } from "../../core/run.ts";
 import { type Stream, tap } from "../../core/stream.ts";
 import type { Run, ToolResult } from "../../core/tool.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { xmlTag } from "../../lib/text.ts";
 import { goesOnElsewhere } from "./await-child.ts";
 import { type Child, childrenOf, hasEnded } from "./child.ts";
 import { CANCELLED, completionProtocol, settle, taskComplete } from "./result.ts";
@@ -81,7 +81,7 @@ const mayDelegate = ({ agent }: Team, { lineage }: Run) => (lineage?.depth ?? 0)
 function agentsBlock(team: Team, ways: readonly string[]): SystemBlock {
   const lines = available(team).map(lineOf).join("\n");
   const text = `You may give tasks to these agents, with ${oneOf(ways)}:\n${lines}`;
-  return { id: "available_agents", text: tagged("available_agents", text), cache: "dynamic" };
+  return { id: "available_agents", text: xmlTag("available_agents", text), cache: "dynamic" };
 }
 
 /** Children in the foreground that are not at their end, though the call that waits for them is. */

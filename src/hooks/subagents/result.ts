@@ -9,8 +9,7 @@ import type { RunStatus } from "../../core/records.ts";
 import { rootOf, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { firstChars, xmlTag } from "../../lib/text.ts";
 import { recordFailure } from "../reflections.ts";
 import { settleTask } from "../tasks.ts";
 import { type Child, cut, keepChildren } from "./child.ts";
@@ -168,7 +167,7 @@ const isComplete = (run: Run) => completionIn(Object.fromEntries(run.state))?.ru
 
 export const completionProtocol: SystemBlock = {
   id: "completion_protocol",
-  text: tagged(
+  text: xmlTag(
     "completion_protocol",
     `Another agent has given you a task; nobody else reads what you write.
 - Work on it until it is done or cannot be done, then call task_complete, once.

@@ -5,7 +5,7 @@ import { type Message, type SystemMessage, textOf, userMessage } from "../../cor
 import { estimateTokens, systemMessages, toolMessages, unanswered } from "../../core/messages.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { xmlTag } from "../../lib/text.ts";
 
 /** The slot of the thread's state that holds its summary. */
 export const STATE_KEY = "summary";
@@ -48,7 +48,7 @@ export function viewOf(messages: readonly Message[], state: Run["state"]): View 
 
 /** A user message: what providers do with a system message in the middle differs. */
 function introduction({ text }: Summary): Message {
-  const summary = tagged("conversation_summary", text);
+  const summary = xmlTag("conversation_summary", text);
   return userMessage(
     `This conversation began before what you see. What came before, in short:\n\n${summary}`,
   );

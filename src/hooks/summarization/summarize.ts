@@ -5,7 +5,7 @@ import type { CallModel } from "../../core/hook.ts";
 import { type Message, userMessage } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { drain } from "../../core/stream.ts";
-import { tagged } from "../../lib/tagged.ts";
+import { xmlTag } from "../../lib/text.ts";
 import { clip, transcript } from "./truncate.ts";
 
 export interface Task {
@@ -97,9 +97,9 @@ function promptFor({ messages, earlier }: Task, limit: number): string {
     room -= text.length;
     parts.push(
       "An earlier summary covers what came before; yours replaces it, so take over what still matters:",
-      tagged("earlier_summary", text),
+      xmlTag("earlier_summary", text),
     );
   }
-  parts.push(tagged("conversation", transcript(messages, room)));
+  parts.push(xmlTag("conversation", transcript(messages, room)));
   return parts.join("\n\n");
 }

@@ -3,7 +3,7 @@
 import type { Content, Message, ToolCall } from "../../core/message.ts";
 import { prettyPrint } from "../../core/messages.ts";
 import type { ModelRequest } from "../../core/model.ts";
-import { firstChars, lastChars } from "../../lib/cut.ts";
+import { firstChars, lastChars } from "../../lib/text.ts";
 import { estimateRequest } from "./projection.ts";
 
 /** Characters that a long text may keep, step by step until everything fits. */

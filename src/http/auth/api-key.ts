@@ -1,7 +1,7 @@
 // Who sends an API key is whom it was made for.
 
 import { LRUCache } from "lru-cache";
-import { isSameText } from "../../lib/same-text.ts";
+import { timingSafeEqualText } from "../../lib/text.ts";
 import { type ApiKey, type ApiKeyStore, type KeptApiKey, readApiKey } from "./api-keys.ts";
 import { type Authenticate, bearerToken, onlyHeader, unauthorized } from "./credentials.ts";
 
@@ -25,7 +25,7 @@ export function authenticateApiKey(store: ApiKeyStore, now: () => number = Date.
     if (!given) throw unauthorized(REFUSED);
     const key = await find(given.id);
     // An id that nobody has takes the same way as a secret that does not fit.
-    const fits = isSameText(given.hash, key?.hash ?? NO_HASH);
+    const fits = timingSafeEqualText(given.hash, key?.hash ?? NO_HASH);
     if (!key || !fits || isOver(key, now())) throw unauthorized(REFUSED);
     const { tenant, user, scopes } = key;
     return { tenant, user, scopes };

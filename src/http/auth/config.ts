@@ -1,8 +1,8 @@
 // How the server learns who is asking: the settings, and what is wrong with them as a whole.
 
 import { z } from "zod";
-import { isLoopback, Network } from "../../lib/addresses.ts";
 import { check, sentence } from "../../lib/check.ts";
+import { isLoopback, Network } from "../../lib/hosts.ts";
 
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;

@@ -3,7 +3,7 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import { within } from "../../lib/addresses.ts";
+import { within } from "../../lib/hosts.ts";
 import { authenticateApiKey } from "./api-key.ts";
 import type { ApiKeyStore } from "./api-keys.ts";
 import { type AuthConfig, type AuthScheme, JwtConfig } from "./config.ts";

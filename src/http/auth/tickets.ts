@@ -6,7 +6,7 @@
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { isSameText } from "../../lib/same-text.ts";
+import { timingSafeEqualText } from "../../lib/text.ts";
 import { unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 
@@ -37,7 +37,8 @@ export function createTickets(secret: string | undefined, now: () => number = Da
 
     verify(ticket, path) {
       const [content = ""] = ticket.split(".", 1);
-      if (ticket.length > MAX_LENGTH || !isSameText(ticket, `${content}.${sign(content)}`)) throw refused();
+      if (ticket.length > MAX_LENGTH || !timingSafeEqualText(ticket, `${content}.${sign(content)}`))
+        throw refused();
       const [tenant, user, own, end] = Content.parse(
         JSON.parse(Buffer.from(content, "base64url").toString()),
       );

@@ -7,7 +7,7 @@ import { AgentInfo } from "../../agents/registry.ts";
 import { AppError } from "../../core/errors.ts";
 import { UserMay } from "../../core/hook.ts";
 import type { Owner } from "../../core/ids.ts";
-import { mergePatch } from "../../lib/merge-patch.ts";
+import { mergePatch } from "../../lib/json.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";

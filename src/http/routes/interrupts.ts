@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { Interrupt } from "../../core/interrupt.ts";
 import { RunRecord } from "../../core/records.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { notFound } from "../../runs/manager.ts";
 import { openOn } from "../../runs/start.ts";
 import { ownerOf } from "../auth/guard.ts";
@@ -50,14 +50,17 @@ export function interruptRoutes(app: App, { stores, runs, streams }: RouteServic
     },
     async (request) => {
       const owner = ownerOf(request);
-      const query = { ...given(request.query), status: "interrupted", children: true } as const;
+      const query = { ...omitUndefined(request.query), status: "interrupted", children: true } as const;
       const page = await stores.threads.list(owner, query);
       // What waits for somebody's answer on a thread that works for another is asked on that one.
       const asking = page.items.filter(({ parent }) => parent?.background ?? true);
       const found = asking.map(async ({ id }) =>
         (await openOn(stores.threads, owner, id)).map((interrupt) => ({ ...interrupt, thread_id: id })),
       );
-      return { items: (await Promise.all(found)).flat(), ...given({ next_cursor: page.next_cursor }) };
+      return {
+        items: (await Promise.all(found)).flat(),
+        ...omitUndefined({ next_cursor: page.next_cursor }),
+      };
     },
   );
 
@@ -89,7 +92,7 @@ export function interruptRoutes(app: App, { stores, runs, streams }: RouteServic
       const key = request.headers["idempotency-key"];
       const resume = {
         ...{ thread_id, run_id, answers },
-        ...given({ tools, idempotency_key: typeof key === "string" ? key : undefined }),
+        ...omitUndefined({ tools, idempotency_key: typeof key === "string" ? key : undefined }),
       };
       const starting = {
         ...{ owner, background, onDisconnect: on_disconnect },

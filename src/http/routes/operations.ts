@@ -3,7 +3,7 @@
 import { createReadStream } from "node:fs";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import { packageRoot } from "../../lib/package-root.ts";
+import { packageRoot } from "../../lib/paths.ts";
 import { principalOf } from "../auth/guard.ts";
 import { STREAM_PATH } from "../auth/scopes.ts";
 import type { Tickets } from "../auth/tickets.ts";

@@ -6,7 +6,7 @@ import { hasCode } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import { type Message, systemMessage, userMessage } from "../../core/message.ts";
 import { isSettled, RunRecord } from "../../core/records.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { currentPhase } from "../../runs/follow.ts";
 import type { StartRun } from "../../runs/manager.ts";
 import { Trace, traceOf } from "../../runs/trace.ts";
@@ -80,7 +80,7 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
         response: { 200: pageOf(RunRecord) },
       },
     },
-    async (request) => runs.list(ownerOf(request), request.params.thread_id, given(request.query)),
+    async (request) => runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
   );
 
   app.get(
@@ -92,7 +92,7 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
       const run = await runs.get(owner, thread_id, run_id);
       return {
         ...run,
-        ...given({ phase: await currentPhase(stores.events, { owner, thread_id, run_id }, run) }),
+        ...omitUndefined({ phase: await currentPhase(stores.events, { owner, thread_id, run_id }, run) }),
       };
     },
   );
@@ -201,10 +201,16 @@ function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody 
   return {
     thread_id: threadId,
     messages: inputOf(request.body),
-    settings: given({ temperature, max_tokens, thinking, tool_choice }),
+    settings: omitUndefined({ temperature, max_tokens, thinking, tool_choice }),
     metadata,
     on_busy,
-    ...given({ agent, model, tools, replaces, idempotency_key: typeof key === "string" ? key : undefined }),
+    ...omitUndefined({
+      agent,
+      model,
+      tools,
+      replaces,
+      idempotency_key: typeof key === "string" ? key : undefined,
+    }),
   };
 }
 

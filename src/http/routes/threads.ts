@@ -4,7 +4,7 @@ import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/records.ts";
-import { given } from "../../lib/given.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { admitted } from "../../quotas/holds.ts";
 import { notFound } from "../../runs/manager.ts";
 import {
@@ -42,7 +42,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
       const { id = newThreadId(), ...rest } = request.body;
       const owner = ownerOf(request);
       const thread = await admitted(quotas, { owner, thing: "threads", id }, () =>
-        threads.create(owner, { id, ...given(rest) }),
+        threads.create(owner, { id, ...omitUndefined(rest) }),
       );
       return reply.code(201).header("location", `/threads/${thread.id}`).send(thread);
     },
@@ -58,7 +58,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
         response: { 200: pageOf(Thread) },
       },
     },
-    async (request) => threads.list(ownerOf(request), given(request.query)),
+    async (request) => threads.list(ownerOf(request), omitUndefined(request.query)),
   );
 
   app.get(
@@ -80,7 +80,10 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     },
     async (request) => {
       const { thread_id } = request.params;
-      return found(await threads.update(ownerOf(request), thread_id, given(request.body)), request.params);
+      return found(
+        await threads.update(ownerOf(request), thread_id, omitUndefined(request.body)),
+        request.params,
+      );
     },
   );
 
@@ -116,7 +119,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     async (request) => {
       const owner = ownerOf(request);
       found(await threads.get(owner, request.params.thread_id), request.params);
-      return { items: await threads.messages(owner, request.params.thread_id, given(request.query)) };
+      return { items: await threads.messages(owner, request.params.thread_id, omitUndefined(request.query)) };
     },
   );
 
@@ -188,7 +191,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     },
     async (request, reply) => {
       const from = { owner: ownerOf(request), threadId: request.params.thread_id };
-      const thread = await forkThread({ threads, quotas }, from, given(request.body));
+      const thread = await forkThread({ threads, quotas }, from, omitUndefined(request.body));
       return reply.code(201).header("location", `/threads/${thread.id}`).send(thread);
     },
   );

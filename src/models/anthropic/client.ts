@@ -2,7 +2,7 @@
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { Model } from "../../core/model.ts";
-import { nodeFetch } from "../../lib/node-fetch.ts";
+import { httpFetch } from "../../lib/http-fetch.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
 import { anthropicReply } from "./reply.ts";
@@ -35,7 +35,7 @@ async function connect(baseUrl: string, apiKey: string): Promise<Anthropic> {
   return new Anthropic({
     apiKey,
     baseURL: baseUrl.replace(/\/+(v1\/*)?$/, ""),
-    fetch: nodeFetch,
+    fetch: httpFetch,
     maxRetries: 0,
     logLevel: "off",
     openTelemetry: false,

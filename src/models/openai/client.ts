@@ -3,7 +3,7 @@
 
 import type { OpenAI } from "openai";
 import type { Model } from "../../core/model.ts";
-import { nodeFetch } from "../../lib/node-fetch.ts";
+import { httpFetch } from "../../lib/http-fetch.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
 import { type Dialect, dialectOf } from "./dialect.ts";
@@ -38,5 +38,5 @@ export function openaiModel(options: OpenAIOptions): Model {
 /** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
 async function connect(baseURL: string, apiKey: string): Promise<OpenAI> {
   const { OpenAI } = await import("openai");
-  return new OpenAI({ apiKey, baseURL, fetch: nodeFetch, maxRetries: 0, logLevel: "off" });
+  return new OpenAI({ apiKey, baseURL, fetch: httpFetch, maxRetries: 0, logLevel: "off" });
 }

@@ -2,7 +2,7 @@
 
 import { AppError } from "../../core/errors.ts";
 import { type ApiKey, type ApiKeyStore, apiKeyExists, type KeptApiKey } from "../../http/auth/api-keys.ts";
-import { jsonCopy } from "../../lib/json-copy.ts";
+import { jsonCopy } from "../../lib/json.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 
 /** One more is refused with `limit_exceeded`. Those that are revoked count: an id is never taken twice. */

@@ -6,7 +6,7 @@ import type { Item, Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../core/records.ts";
 import type { NewRun } from "../../core/stores.ts";
-import { jsonCopy } from "../../lib/json-copy.ts";
+import { jsonCopy } from "../../lib/json.ts";
 import type { Log } from "../log.ts";
 import type { ThreadHead } from "../thread-head.ts";
 

@@ -1,6 +1,6 @@
 // The tenants' HTTP tools in memory.
 
-import { jsonCopy } from "../../lib/json-copy.ts";
+import { jsonCopy } from "../../lib/json.ts";
 import { type HttpTool, type HttpToolStore, MAX_HTTP_TOOLS } from "../../tools/http/registration.ts";
 import { tooManyHttpTools } from "../http-tool-limit.ts";
 import type { Book } from "./book.ts";

@@ -1,7 +1,7 @@
 // Items in memory. Every method changes what it changes in one turn of the event loop.
 
 import { type Item, type ItemStore, MAX_ITEMS, type Shelf } from "../../core/items.ts";
-import { jsonCopy } from "../../lib/json-copy.ts";
+import { jsonCopy } from "../../lib/json.ts";
 import { itemOrder, itemText, shelfFull } from "../item-limits.ts";
 import { noSuchThread } from "../refusals.ts";
 import type { Book } from "./book.ts";

@@ -5,7 +5,7 @@ import type { DueCalls } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { NewRun } from "../../core/stores.ts";
-import { jsonCopy } from "../../lib/json-copy.ts";
+import { jsonCopy } from "../../lib/json.ts";
 import type { Kernel } from "../kernel.ts";
 import { Log } from "../log.ts";
 import { badCursor, pageOf } from "../page.ts";

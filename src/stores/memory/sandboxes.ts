@@ -1,7 +1,7 @@
 // The ledger of sandboxes in memory. What still runs when the process ends is found again on the engine.
 
 import type { SandboxLedger } from "../../backends/ledger.ts";
-import { jsonCopy } from "../../lib/json-copy.ts";
+import { jsonCopy } from "../../lib/json.ts";
 import { createLedger, type SandboxEntry } from "../sandbox-ledger.ts";
 import type { Book } from "./book.ts";
 

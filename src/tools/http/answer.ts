@@ -4,9 +4,9 @@ import { replyResult, replyText } from "../../core/delivered-result.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { FetchError } from "../../lib/fetch-error.ts";
-import type { PublicResponse } from "../../lib/public-fetch.ts";
+import { FetchError } from "../../lib/ssrf-safe-fetch/dial.ts";
+import type { PublicResponse } from "../../lib/ssrf-safe-fetch/index.ts";
+import { firstChars } from "../../lib/text.ts";
 import { streamOf } from "./stream.ts";
 
 const MAX_RESULT_BYTES = 1024 * 1024;

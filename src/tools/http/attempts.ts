@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Stream } from "../../core/stream.ts";
 import { failed } from "../../core/tool.ts";
 import { backoff } from "../../lib/backoff.ts";
-import { FetchError } from "../../lib/fetch-error.ts";
+import { FetchError } from "../../lib/ssrf-safe-fetch/dial.ts";
 import type { Answer } from "./answer.ts";
 
 const MAX_TRIES = 3;

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
-import { loadSchemaCompiler } from "../../lib/json-schema.ts";
+import { loadSchemaCompiler } from "../../lib/untrusted-schema/index.ts";
 
 /** Of one tenant. */
 export const MAX_HTTP_TOOLS = 100;

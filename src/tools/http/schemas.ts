@@ -1,7 +1,7 @@
 // The checks of arguments, made when a tool is first called and kept for the next run.
 
 import { LRUCache } from "lru-cache";
-import type { CompileSchema, JsonSchema, SchemaCheck } from "../../lib/json-schema.ts";
+import type { CompileSchema, JsonSchema, SchemaCheck } from "../../lib/untrusted-schema/index.ts";
 
 const MAX_KEPT = 64;
 const checks = new LRUCache<string, SchemaCheck>({ max: MAX_KEPT });

@@ -1,8 +1,8 @@
 // An answer that comes in pieces: one JSON value in each line (`application/x-ndjson`), or in each server-sent event.
 
 import { StringDecoder } from "node:string_decoder";
-import { FetchError } from "../../lib/fetch-error.ts";
 import { sseParser } from "../../lib/sse-parser.ts";
+import { FetchError } from "../../lib/ssrf-safe-fetch/dial.ts";
 
 type Chunks = AsyncIterable<Uint8Array>;
 

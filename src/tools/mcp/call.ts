@@ -3,7 +3,7 @@
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
-import { firstChars } from "../../lib/cut.ts";
+import { firstChars } from "../../lib/text.ts";
 import type { Progress } from "./connection.ts";
 import type { Mask } from "./secrets.ts";
 

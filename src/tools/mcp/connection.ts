@@ -15,9 +15,9 @@ import {
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
-import { orAborted } from "../../lib/abortable.ts";
-import { firstChars } from "../../lib/cut.ts";
-import type { JsonSchema } from "../../lib/json-schema.ts";
+import { orAborted } from "../../lib/async.ts";
+import { firstChars } from "../../lib/text.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import { type FailureKind, McpFailure } from "./failure.ts";
 import { callSignal, httpTransport } from "./http.ts";
 import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts";

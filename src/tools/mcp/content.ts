@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { Content, Part } from "../../core/message.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";
-import { firstChars, lastChars } from "../../lib/cut.ts";
+import { firstChars, lastChars } from "../../lib/text.ts";
 import type { Mask } from "./secrets.ts";
 
 type Block = CallToolResult["content"][number];

@@ -2,7 +2,7 @@
 // who needs it. One that cannot be reached is tried again, ever more rarely.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { orAborted } from "../../lib/abortable.ts";
+import { orAborted } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Connection, Era } from "./connection.ts";
 import { dismissed, McpFailure } from "./failure.ts";

@@ -3,10 +3,10 @@
 
 import { z } from "zod";
 import type { ToolAnnotations } from "../../core/tool.ts";
-import { firstChars } from "../../lib/cut.ts";
-import { given } from "../../lib/given.ts";
 import { globMatcher } from "../../lib/glob.ts";
-import type { JsonSchema } from "../../lib/json-schema.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { firstChars } from "../../lib/text.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import { plainName, toolNames } from "./names.ts";
 import type { McpServerDefinition } from "./options.ts";
 import { usableParameters } from "./parameters.ts";
@@ -112,7 +112,7 @@ function usable(raw: RawTool, mask: Mask): Omit<ListedTool, "name"> | { fault: s
 
 function annotationsOf(hints: RawTool["annotations"]): ToolAnnotations {
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = hints ?? {};
-  return given({
+  return omitUndefined({
     readOnly: readOnlyHint,
     idempotent: idempotentHint,
     // As the protocol has it: what only reads destroys nothing, and of anything else one must be told.

@@ -1,8 +1,8 @@
 // What the log says of one server: a line each, short, and without what the server was given to prove who we are.
 
 import { messageOf } from "../../core/errors.ts";
-import { firstChars } from "../../lib/cut.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { firstChars } from "../../lib/text.ts";
 import type { Mask } from "./secrets.ts";
 
 const MAX_DETAIL = 500;

@@ -3,8 +3,8 @@
 
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
-import { Duration } from "../../lib/duration.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import { Duration } from "../../lib/units.ts";
 
 const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
 

@@ -1,7 +1,7 @@
 // The parameters of a server's tool, made fit for every model provider: one that a provider refuses would
 // fail each run of each agent that is offered the tool.
 
-import type { JsonSchema } from "../../lib/json-schema.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 
 const MAX_CHARS = 64 * 1024;
 const MAX_DEPTH = 32;

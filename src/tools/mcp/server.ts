@@ -6,7 +6,7 @@ import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
-import { orAborted } from "../../lib/abortable.ts";
+import { orAborted } from "../../lib/async.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { type Limits, limitsOf, showing } from "./call.ts";
 import type { Connection, Progress } from "./connection.ts";

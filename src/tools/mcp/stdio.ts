@@ -8,7 +8,7 @@ import {
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { firstChars } from "../../lib/cut.ts";
+import { firstChars } from "../../lib/text.ts";
 import { allowance, messageAllowance } from "./allowance.ts";
 import { type Child, type Exit, startChild } from "./child.ts";
 import { linesOf } from "./lines.ts";

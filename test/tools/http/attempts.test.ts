@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
-import { hostList } from "../../../src/lib/host-list.ts";
-import { createPublicFetch } from "../../../src/lib/public-fetch.ts";
+import { hostList } from "../../../src/lib/hosts.ts";
+import { createPublicFetch } from "../../../src/lib/ssrf-safe-fetch/index.ts";
 import { type Heard, httpServer, json } from "../../support/hostile.ts";
 import { call, OK } from "./caller.ts";
 

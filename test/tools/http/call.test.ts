@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
 import { assistantMessage, userMessage } from "../../../src/core/message.ts";
-import { createPublicFetch } from "../../../src/lib/public-fetch.ts";
+import { createPublicFetch } from "../../../src/lib/ssrf-safe-fetch/index.ts";
 import { createHttpTools } from "../../../src/tools/http/index.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";

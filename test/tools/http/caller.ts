@@ -2,8 +2,8 @@
 
 import type { ServerResponse } from "node:http";
 import type { ToolMessage } from "../../../src/core/message.ts";
-import { hostList } from "../../../src/lib/host-list.ts";
-import { createPublicFetch } from "../../../src/lib/public-fetch.ts";
+import { hostList } from "../../../src/lib/hosts.ts";
+import { createPublicFetch } from "../../../src/lib/ssrf-safe-fetch/index.ts";
 import { createHttpTools, type HttpToolServices } from "../../../src/tools/http/index.ts";
 import { HttpToolRegistration, newHttpTool } from "../../../src/tools/http/registration.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";

@@ -1,8 +1,8 @@
 // Files of a workspace, as a helper in the sandbox sees them.
 
 import { AppError } from "../../../core/errors.ts";
-import { untilAborted } from "../../../lib/abortable.ts";
-import { isInside } from "../../../lib/inside.ts";
+import { untilAborted } from "../../../lib/async.ts";
+import { isInside } from "../../../lib/paths.ts";
 import { failure, quoted, toRelative } from "../../paths.ts";
 import type { Files } from "../files.ts";
 import { STAGING } from "../prelude.ts";

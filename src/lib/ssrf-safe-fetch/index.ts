@@ -7,12 +7,10 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { Dispatcher } from "undici";
-import { orAborted } from "./abortable.ts";
-import { FetchError } from "./fetch-error.ts";
-import type { HostList } from "./host-list.ts";
-import { pinnedDial } from "./pinned-dial.ts";
-import { isPublicAddress } from "./public-address.ts";
-import { publicNames } from "./public-names.ts";
+import { orAborted } from "../async.ts";
+import type { HostList } from "../hosts.ts";
+import { FetchError, pinnedDial } from "./dial.ts";
+import { isPublicAddress, publicNames } from "./public-address.ts";
 
 /** Of the provisional kind, before the answer proper. */
 const MAX_INTERIM = 20;

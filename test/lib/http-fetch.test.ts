@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { NodeResponse, nodeFetch, readCapped, release } from "../../src/lib/node-fetch.ts";
+import { httpFetch, readCapped, release, StreamResponse } from "../../src/lib/http-fetch.ts";
 
 async function serving(listener: RequestListener) {
   let connections = 0;
@@ -18,7 +18,7 @@ async function serving(listener: RequestListener) {
 }
 
 async function streamOf(response: Response) {
-  if (!(response instanceof NodeResponse)) throw new Error("not a stream");
+  if (!(response instanceof StreamResponse)) throw new Error("not a stream");
   return response.stream;
 }
 
@@ -28,7 +28,7 @@ describe("a request", () => {
       const { method, headers } = request;
       response.end(JSON.stringify({ method, headers, body: await readCapped(request, 1000) }));
     });
-    const response = await nodeFetch(`${url}x`, {
+    const response = await httpFetch(`${url}x`, {
       ...{ method: "POST", body: "žluťoučký", headers: new Headers({ "X-Team": "a" }) },
     });
     expect(JSON.parse(await readCapped(await streamOf(response), 10_000))).toMatchObject({
@@ -43,20 +43,20 @@ describe("a request", () => {
       if (request.url === "/late") response.write("begun");
     });
     const silent = new AbortController();
-    const unanswered = nodeFetch(url, { signal: silent.signal });
+    const unanswered = httpFetch(url, { signal: silent.signal });
     silent.abort();
     await expect(unanswered).rejects.toThrow(/abort/i);
 
     const late = new AbortController();
-    const stream = await streamOf(await nodeFetch(`${url}late`, { signal: late.signal }));
+    const stream = await streamOf(await httpFetch(`${url}late`, { signal: late.signal }));
     late.abort();
     await expect(readCapped(stream, 1000)).rejects.toThrow();
     expect(stream.destroyed).toBe(true);
   });
 
   test("that nobody can take fails", async () => {
-    await expect(nodeFetch("http://127.0.0.1:1/")).rejects.toThrow("ECONNREFUSED");
-    await expect(nodeFetch("http://127.0.0.1:1/", { method: "POST", body: new FormData() })).rejects.toThrow(
+    await expect(httpFetch("http://127.0.0.1:1/")).rejects.toThrow("ECONNREFUSED");
+    await expect(httpFetch("http://127.0.0.1:1/", { method: "POST", body: new FormData() })).rejects.toThrow(
       TypeError,
     );
   });
@@ -68,8 +68,8 @@ describe("an answer", () => {
       response.writeHead(503, { "retry-after": "7" });
       response.end("x".repeat(10 * 1024 * 1024));
     });
-    const response = await nodeFetch(url);
-    expect(response).not.toBeInstanceOf(NodeResponse);
+    const response = await httpFetch(url);
+    expect(response).not.toBeInstanceOf(StreamResponse);
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "7"]);
     expect((await response.text()).length).toBe(64 * 1024);
   });
@@ -78,13 +78,13 @@ describe("an answer", () => {
     const { url } = await serving(
       (_, response) => void response.writeHead(302, { location: "/other" }).end(),
     );
-    expect((await nodeFetch(url)).status).toBe(302);
+    expect((await httpFetch(url)).status).toBe(302);
   });
 
   test("whose end nobody waits for leaves its connection to the next", async () => {
     const { url, connections } = await serving((_, response) => void response.end("x".repeat(100_000)));
     for (let turn = 0; turn < 3; turn++) {
-      const stream = await streamOf(await nodeFetch(url));
+      const stream = await streamOf(await httpFetch(url));
       const closed = new Promise((resolve) => stream.once("close", resolve));
       release(stream);
       await closed;
@@ -98,7 +98,7 @@ describe("an answer", () => {
         void (response.destroyed || response.write("x".repeat(1000), () => setImmediate(more)));
       more();
     });
-    const stream = await streamOf(await nodeFetch(url));
+    const stream = await streamOf(await httpFetch(url));
     const closed = new Promise((resolve) => stream.once("close", resolve));
     release(stream);
     await closed;

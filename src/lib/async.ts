@@ -1,4 +1,6 @@
-// Waiting that ends at an abort, though what it waits for stays silent.
+// Waiting with a signal, taking turns, and long work in slices.
+
+import { setImmediate } from "node:timers/promises";
 
 /**
  * Yields what `source` yields and returns its result. After an abort `source` has `graceMs` to end by itself; then the
@@ -52,4 +54,50 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+// Work on the same thing, one after the other; on different things, side by side.
+
+/** Returns a function that runs `work` when all earlier work under `key` has ended, however it ended. */
+export function serially(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  /** The last work under each key; a key goes when its work is done. */
+  const last = new Map<string, Promise<void>>();
+  return async (key, work) => {
+    const before = last.get(key);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    last.set(key, promise);
+    await before;
+    try {
+      return await work();
+    } finally {
+      resolve();
+      if (last.get(key) === promise) last.delete(key);
+    }
+  };
+}
+
+// Long work on the one thread that everybody shares: done in slices, up to a limit.
+const SLICE_MS = 10;
+
+export interface TimeSlices {
+  /** To be asked often, it costs nothing: whether `rest` is due. */
+  isDue(): boolean;
+  /** Lets others work. Throws the reason once the signal has aborted. False when the time is used up. */
+  rest(): Promise<boolean>;
+}
+
+/** Of the limit nothing is lost while resting. */
+export function timeSlices(signal: AbortSignal, limitMs: number): TimeSlices {
+  let used = 0;
+  let since = performance.now();
+  return {
+    isDue: () => performance.now() - since > SLICE_MS,
+    async rest() {
+      used += performance.now() - since;
+      await setImmediate();
+      signal.throwIfAborted();
+      since = performance.now();
+      return used < limitMs;
+    },
+  };
 }

@@ -3,11 +3,11 @@
 import { randomId } from "./random-id.ts";
 
 /** `<pid>-<random>`: unlike the pid alone it is never had by two processes. */
-export const LIFE = `${process.pid}-${randomId()}`;
+export const PROCESS_ID = `${process.pid}-${randomId()}`;
 
 /** Whether the process that had this name is gone. Asked on the same machine only. */
-export function isOver(life: string): boolean {
-  if (life === LIFE) return false;
+export function hasEnded(life: string): boolean {
+  if (life === PROCESS_ID) return false;
   const pid = Number(life.split("-")[0]);
   if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return true;
   try {

@@ -1,4 +1,4 @@
-// Paths held inside a root, by their text alone: links are not looked at.
+// Paths, by their text alone: links are not followed.
 
 import { posix } from "node:path";
 
@@ -12,3 +12,7 @@ export function resolveInside(root: string, path: string): string | undefined {
 export function isInside(root: string, path: string): boolean {
   return path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`);
 }
+
+// Where this package lies, from src/ and from dist/ alike: for the files that are shipped beside the code.
+
+export const packageRoot = new URL("../../", import.meta.url);

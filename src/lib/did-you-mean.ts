@@ -3,7 +3,7 @@
 const MAX_LENGTH = 64;
 
 /** The closest candidate, or nothing when none is close. Words of more than 64 characters have no neighbours. */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+export function closestMatch(word: string, candidates: Iterable<string>): string | undefined {
   if (word === "" || word.length > MAX_LENGTH) return undefined;
   const meant = word.toLowerCase();
   let best: string | undefined;
@@ -20,7 +20,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
 
 /** As the end of a message: empty when nothing is close. */
 export function didYouMean(word: unknown, candidates: Iterable<string>): string {
-  const found = typeof word === "string" ? nearest(word, candidates) : undefined;
+  const found = typeof word === "string" ? closestMatch(word, candidates) : undefined;
   return found === undefined ? "" : `; did you mean \`${found}\`?`;
 }
 

@@ -4,10 +4,9 @@
 
 import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
-import { type Checked, check, type Fault, sentence } from "./check.ts";
-import type { Variables } from "./interpolate.ts";
-import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./yaml-tree.ts";
-import { type Filled, fillIn } from "./yaml-variables.ts";
+import { type Checked, check, type Fault, sentence } from "../check.ts";
+import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts";
+import { type Filled, fillIn, type Variables } from "./variables.ts";
 
 export interface YamlDocument {
   /** The plain data, variables filled in; undefined when the text is no YAML. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nearest } from "../../src/lib/nearest.ts";
+import { closestMatch } from "../../src/lib/did-you-mean.ts";
 
 const KEYS = ["model", "memory", "max_iterations", "system_prompt", "tools"];
 
@@ -10,8 +10,8 @@ test.each([
   ["iterations", "max_iterations"],
   ["prompt", "system_prompt"],
   ["memroy", "memory"],
-])("takes %s for %s", (word, meant) => expect(nearest(word, KEYS)).toBe(meant));
+])("takes %s for %s", (word, meant) => expect(closestMatch(word, KEYS)).toBe(meant));
 
 test.each(["", "x", "permissions", "m".repeat(100)])("has no guess for %j", (word) =>
-  expect(nearest(word, KEYS)).toBeUndefined(),
+  expect(closestMatch(word, KEYS)).toBeUndefined(),
 );

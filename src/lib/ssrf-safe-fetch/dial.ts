@@ -3,7 +3,6 @@
 
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici";
-import { FetchError } from "./fetch-error.ts";
 import { plainAddress } from "./public-address.ts";
 
 const CONNECT_MS = 5000;
@@ -64,4 +63,23 @@ function only(addresses: readonly string[]): LookupFunction {
     if (all || !first) callback(null, found);
     else callback(null, first.address, first.family);
   };
+}
+
+// How a request to a stranger's address fails.
+
+/**
+ * `forbidden`: it may not be sent there. `unreachable`: no connection, so nothing was sent. `broken`: the connection
+ * ended too early; what was sent may have had its effect. `unreadable`: there was an answer, and it cannot be taken.
+ */
+export type FetchFailure = "forbidden" | "unreachable" | "broken" | "unreadable";
+
+/** The message completes "It failed: …" and names neither host nor address. */
+export class FetchError extends Error {
+  readonly failure: FetchFailure;
+
+  constructor(failure: FetchFailure, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "FetchError";
+    this.failure = failure;
+  }
 }

@@ -20,7 +20,7 @@ const options = {
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
 
 /** An answer whose body is still to come. Whoever gets it ends it, with `release` or `stream.destroy()`. */
-export class NodeResponse extends Response {
+export class StreamResponse extends Response {
   readonly stream: IncomingMessage;
 
   constructor(stream: IncomingMessage, status: number) {
@@ -29,10 +29,10 @@ export class NodeResponse extends Response {
   }
 }
 
-export async function nodeFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+export async function httpFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const stream = await send(new URL(input instanceof Request ? input.url : input), init);
   const status = stream.statusCode ?? 0;
-  if (status >= 200 && status < 300) return new NodeResponse(stream, status);
+  if (status >= 200 && status < 300) return new StreamResponse(stream, status);
   const text = await readCapped(stream, MAX_ERROR_BYTES);
   return new Response(status === 304 ? null : text, { status, headers: headersOf(stream) });
 }

@@ -1,0 +1,84 @@
+// IP addresses, networks, hosts and origins as operators write them. Names are never resolved.
+
+import { BlockList, isIP } from "node:net";
+import { z } from "zod";
+
+/** By the text alone: of names none but `localhost` counts. */
+export function isLoopback(host: string): boolean {
+  return isIP(host) === 0 ? host.toLowerCase() === "localhost" : LOOPBACK(host);
+}
+
+/** One address, `10.0.0.5` or `fd00::5`, or a network, `10.0.0.0/8` or `fd00::/8`; not one of all addresses. */
+export const Network = z.string().refine((text) => parse(text) !== undefined, {
+  error:
+    "must be an IP address or a network, such as 10.0.0.5, 10.0.0.0/8 or fd00::/8, and not all addresses there are",
+});
+
+/** Tells whether an address is in one of `networks`. An IPv4 address may be written as an IPv6 one (`::ffff:…`). */
+export function within(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const text of networks) {
+    const network = parse(text);
+    if (network) list.addSubnet(network.address, network.bits, network.family);
+  }
+  return (address) => {
+    // A link-local address carries the name of its interface.
+    const [bare = ""] = address.split("%");
+    const version = isIP(bare);
+    return version !== 0 && list.check(bare, FAMILIES[version === 4 ? 4 : 6]);
+  };
+}
+
+const FAMILIES = { 4: "ipv4", 6: "ipv6" } as const;
+const WIDTHS = { ipv4: 32, ipv6: 128 };
+
+function parse(text: string) {
+  const [, address = "", length] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  if (version === 0) return undefined;
+  const family = FAMILIES[version === 4 ? 4 : 6];
+  const bits = length === undefined ? WIDTHS[family] : Number(length);
+  return bits > 0 && bits <= WIDTHS[family] ? { address, family, bits } : undefined;
+}
+
+const LOOPBACK = within(["127.0.0.0/8", "::1"]);
+
+// A list of hosts that an operator writes down: `host` or `host:port`, separated by commas.
+
+/** Whether the host of `url`, written as it is there, is on the list, with its port or with any. */
+export type HostList = (url: URL) => boolean;
+
+const ENTRY = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::(\d{1,5}))?$/i;
+
+/** Throws a `SyntaxError` whose message completes "The list …". */
+export function hostList(text: string): HostList {
+  const entries = text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "")
+    .map(parsed);
+  return (url) =>
+    entries.some(({ host, port }) => host === url.hostname && (port === undefined || port === portOf(url)));
+}
+
+function parsed(entry: string): { host: string; port: number | undefined } {
+  const [, host = "", digits] = ENTRY.exec(entry) ?? [];
+  const url = host === "" ? null : URL.parse(`http://${host}`);
+  const port = digits === undefined ? undefined : Number(digits);
+  if (!url || (port !== undefined && (port < 1 || port > 65_535)))
+    throw new SyntaxError(
+      `holds \`${entry}\`, which must be a host or host:port, such as tools.internal:9100 or [fd00::5]:9100`,
+    );
+  return { host: url.hostname, port };
+}
+
+const portOf = ({ port, protocol }: URL) => Number(port) || (protocol === "https:" ? 443 : 80);
+
+// The origin of a web page, as browsers write it in `Origin`.
+/** `https://app.example.com` or `http://localhost:3000`: no path, no usual port, nothing that stands for several. */
+export const Origin = z
+  .string()
+  .refine(
+    (text) => /^https?:\/\/[^*]+$/.test(text) && URL.parse(text)?.origin === text,
+    "must be the origin of a web page as browsers write it, such as https://app.example.com or http://localhost:3000",
+  );

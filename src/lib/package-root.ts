@@ -1,3 +1,0 @@
-// Where this package lies, from src/ and from dist/ alike: for the files that are shipped beside the code.
-
-export const packageRoot = new URL("../../", import.meta.url);
