@@ -1,4 +1,4 @@
-// Skein as a library: the language, the engine that speaks it, and what programs need around them.
+// What a program gets that imports `skein`.
 
 export { type ConsoleOptions, runAtConsole } from "./cli/console.ts";
 export type { Backend, BackendPool } from "./core/backend.ts";
@@ -31,7 +31,19 @@ export type { RunTrace, Span, TraceRecorder } from "./core/trace.ts";
 export { type ValueKey, valueKey } from "./core/values.ts";
 export type { Rule } from "./hooks/permissions/rule.ts";
 export { loadRules, saveRules } from "./hooks/permissions/stored-rules.ts";
-export * from "./library/index.ts";
+export { createAgent } from "./library/agent.ts";
+export type { AgentHandle } from "./library/handle.ts";
+export type { Input } from "./library/input.ts";
+export type {
+  AgentOptions,
+  HookFactory,
+  LocalAgent,
+  OwnHook,
+  SpawnOptions,
+  Whose,
+} from "./library/local-agent.ts";
+export type { RunResult } from "./library/result.ts";
+export { createRuntime, type Runtime, type RuntimeOptions } from "./library/runtime.ts";
 export { createModel } from "./models/index.ts";
 export { type Script, scriptedModel, type Turn } from "./models/scripted.ts";
 export { QuotaConfig } from "./quotas/config.ts";

@@ -4,13 +4,13 @@
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import packageJson from "../package.json" with { type: "json" };
-import { createApp, openApiKeys, openStores } from "./app.ts";
+import { loadAgents } from "./agents/load.ts";
+import { catalogueOf, createApp, openApiKeys, openStores } from "./app.ts";
 import { chat } from "./cli/chat.ts";
-import { configCheck } from "./cli/config-check.ts";
 import { type Answer, createKey, listKeys, revokeKey } from "./cli/keys.ts";
-import { exportThreads } from "./cli/threads/export.ts";
+import { exportThreads, remoteThreads } from "./cli/threads/export.ts";
 import { importThreads } from "./cli/threads/import.ts";
-import { remoteThreads } from "./cli/threads/remote.ts";
+import { checkConfig } from "./config/check.ts";
 import { loadServerConfig } from "./config/load.ts";
 import { AppError, messageOf } from "./core/errors.ts";
 import type { Owner } from "./core/ids.ts";
@@ -22,16 +22,16 @@ const USAGE = `skein ${packageJson.version}: an agent server
 
   skein serve            serve the agents of agents.yaml
   skein chat             talk to a running server (--url, --agent, --thread; SKEIN_API_KEY)
-  skein config check     tell everything that is wrong with the configuration
-  skein keys create      make an API key (--user, --tenant, --scopes read,run,tools,admin, --name, --expires 90d)
-  skein keys list        show all keys (--tenant), without what is secret
-  skein keys revoke ID   end one
-  skein threads export DIR    write a user's threads into a folder (--user, --tenant; or of a running server: --url)
-  skein threads import DIR    make threads out of such a folder (--user, --tenant)
+  skein config check     validate the configuration and list every problem
+  skein keys create      create an API key (--user, --tenant, --scopes read,run,tools,admin, --name, --expires 90d)
+  skein keys list        list keys (--tenant); secrets are never shown
+  skein keys revoke ID   revoke a key
+  skein threads export DIR    write a user's threads to a folder (--user, --tenant; or --url of a running server)
+  skein threads import DIR    create threads from such a folder (--user, --tenant)
   skein --version
 
 Settings come from config/server.yaml and the environment: HOST PORT DATA_DIR AGENTS_FILE CONFIG_FILE STORE
-LOG_LEVEL, and the providers' own (ANTHROPIC_API_KEY, OPENAI_API_KEY, …_BASE_URL).
+LOG_LEVEL, and provider variables (ANTHROPIC_API_KEY, OPENAI_API_KEY, …_BASE_URL).
 `;
 
 async function main(): Promise<number> {
@@ -56,12 +56,7 @@ async function main(): Promise<number> {
     case "chat": {
       const { url = `http://127.0.0.1:${process.env.PORT || 8000}`, agent, thread } = values;
       const key = process.env.SKEIN_API_KEY;
-      return chat({
-        url,
-        ...(agent ? { agent } : {}),
-        ...(thread ? { thread } : {}),
-        ...(key ? { key } : {}),
-      });
+      return chat({ url, agent, thread: thread || undefined, key: key || undefined });
     }
     case "config check":
       return configCheck(process.env);
@@ -72,7 +67,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Throws `invalid_request` for what is no option of ours. */
+/** Throws `invalid_request` for an unknown option. */
 function commandLine() {
   try {
     return parseArgs({
@@ -97,6 +92,18 @@ function commandLine() {
   }
 }
 
+/** Prints every problem and warning of the configuration. */
+async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
+  const catalogue = catalogueOf(env);
+  const { problems, warnings, summary } = await checkConfig(env, (file) =>
+    loadAgents({ file, catalogue, env }),
+  );
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+  process.stdout.write(`${summary}\n`);
+  return problems.length > 0 ? 1 : 0;
+}
+
 /** Works on the configured store, also while a server uses it. */
 async function keys(command: (store: ApiKeyStore) => Promise<Answer>): Promise<number> {
   const { keys: store, close } = await openApiKeys(await loadServerConfig(process.env));
@@ -112,7 +119,10 @@ async function keys(command: (store: ApiKeyStore) => Promise<Answer>): Promise<n
 /** Reads from a running server, with any store. */
 async function exportFrom(url: string, whose: Whose, dir: string): Promise<number> {
   if (whose.user !== undefined || whose.tenant !== undefined)
-    throw new AppError("invalid_request", "With --url the key in SKEIN_API_KEY says whose threads they are.");
+    throw new AppError(
+      "invalid_request",
+      "With --url the owner comes from SKEIN_API_KEY; omit --user and --tenant.",
+    );
   const key = process.env.SKEIN_API_KEY;
   // The server knows the owner by the key.
   const owner = { tenant: "", user: "" };
@@ -124,32 +134,36 @@ interface Whose {
   readonly user?: string | undefined;
 }
 
-/** Works on the configured store. That of sqlite must not be in use by a server. */
+/** Works on the configured store. A SQLite store must not be in use by a server. */
 async function threads(
   whose: Whose,
   command: (store: ThreadStore, owner: Owner) => Promise<string>,
 ): Promise<number> {
   const config = await loadServerConfig(process.env);
-  // Without authentication there is only one.
+  // Without authentication there is only one owner.
   const { tenant = "default", user = config.auth.scheme === "none" ? "default" : undefined } = whose;
-  if (user === undefined) throw new AppError("invalid_request", "Say whose threads: --user, and --tenant.");
+  if (user === undefined)
+    throw new AppError("invalid_request", "Specify the owner with --user and --tenant.");
   const stores = await openStores(config);
   try {
     if (!stores.isDurable)
-      throw new AppError("invalid_request", "The memory store keeps nothing. Set STORE.");
+      throw new AppError(
+        "invalid_request",
+        "STORE=memory does not persist threads. Use STORE=sqlite or STORE=redis.",
+      );
     return say(await command(stores.threads, { tenant, user }));
   } finally {
     await stores.close();
   }
 }
 
-/** Resolves when the server was asked to end and has ended. */
+/** Resolves when the server was asked to stop and has stopped. */
 async function serve(): Promise<number> {
   const config = await loadServerConfig(process.env);
   const logger = pino({ level: config.log_level }, pino.destination({ dest: 2, sync: false }));
   const app = await createApp({ config, env: process.env, logger });
   const stopped = signal();
-  // In a terminal it says that the terminal is gone.
+  // In a terminal, SIGHUP means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
   const address = await app.listen().catch(async (error: unknown) => {
     await app.close();
@@ -170,7 +184,7 @@ ${BEFORE[config.auth.scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[c
   return 0;
 }
 
-/** How a request says who asks. */
+/** The credentials of the example request. */
 const WHO: Readonly<Record<AuthConfig["scheme"], string>> = {
   none: "",
   api_key: ' -H "authorization: Bearer $SKEIN_API_KEY"',
@@ -178,7 +192,7 @@ const WHO: Readonly<Record<AuthConfig["scheme"], string>> = {
   header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada' -H 'x-skein-scopes: read,run'",
 };
 
-/** Commands to run before such a request. Tokens come from the identity provider. */
+/** Commands to run before the example request. JWTs come from the identity provider. */
 const BEFORE: Partial<Record<AuthConfig["scheme"], string>> = {
   api_key: "  export SKEIN_API_KEY=$(npm exec -- skein keys create --user ada)\n",
 };

@@ -1,11 +1,11 @@
-// Asking at the terminal what a run has asked.
+// Asks the user at the terminal to answer the interrupts of a run.
 
 import type { Interface } from "node:readline";
 import { styleText } from "node:util";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../client/client.ts";
 
-/** Resolves with the answers, or with nothing when the user leaves one open. */
+/** Resolves with the answers, or with `undefined` when the user leaves one open. */
 export async function answersTo(interrupts: readonly Interrupt[], ask: Ask): Promise<Answer[] | undefined> {
   const answers: Answer[] = [];
   for (const interrupt of interrupts) {
@@ -16,7 +16,7 @@ export async function answersTo(interrupts: readonly Interrupt[], ask: Ask): Pro
   return answers;
 }
 
-/** The text that the user enters; nothing when the terminal is closed, or the user presses Ctrl-C. */
+/** Resolves with the line that the user enters; `undefined` when the terminal is closed or the user presses Ctrl-C. */
 export type Ask = (question: string) => Promise<string | undefined>;
 type Asking = (interrupt: Interrupt, ask: Ask) => Promise<Omit<Answer, "id"> | undefined>;
 
@@ -36,19 +36,17 @@ const ASKING: Record<Interrupt["kind"], Asking> = {
     const choices = options.map((option, index) => `  ${index + 1}. ${visible(option)}\n`).join("");
     const isSeveral = args.kind === "multi_select";
     const hint = isSeveral ? styleText("dim", "several with commas: ") : "";
-    for (
-      let before = `${asked(interrupt)}\n${choices}  ${hint}`;
-      ;
-      before = "  Not one of the options. Try again: "
-    ) {
-      const text = await ask(before);
+    let question = `${asked(interrupt)}\n${choices}  ${hint}`;
+    for (;;) {
+      const text = await ask(question);
       if (text === undefined) return undefined;
       const message = chosen(text, options, isSeveral);
       if (!interrupt.one_of_options || options.includes(message)) return { decision: "respond", message };
+      question = "  Not one of the options. Try again: ";
     }
   },
   async tool({ name }) {
-    return { decision: "deny", message: `There is no \`${name}\` at a terminal.` };
+    return { decision: "deny", message: `\`${name}\` is not available in a terminal.` };
   },
 };
 
@@ -57,7 +55,7 @@ function asked({ prompt, asked_by }: Interrupt): string {
   return styleText("yellow", visible(`? ${who}${prompt}`));
 }
 
-/** What a model has written, such that it can neither move the cursor nor hide a part of itself. */
+/** Escapes control characters, so that text of a model cannot move the cursor or hide a part of itself. */
 export const visible = (text: string) =>
   text.replace(/[^\P{C}\n]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
 
@@ -70,13 +68,15 @@ const APPROVALS: ReadonlyMap<string, Omit<Answer, "id">> = new Map([
 
 const Args = z.record(z.string(), z.unknown());
 
-/** Asks until it gets arguments. */
+/** Asks until the user enters a JSON object. */
 async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
-  for (let question = "  its arguments, as JSON: "; ; question = "  that is no JSON object; again: ") {
+  let question = "  arguments, as JSON: ";
+  for (;;) {
     const text = await ask(question);
     if (text === undefined) return undefined;
     const args = Args.safeParse(jsonIn(text)).data;
     if (args) return { decision: "edit", args };
+    question = "  Not a JSON object. Try again: ";
   }
 }
 
@@ -88,7 +88,7 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** Numbers and first letters stand for options; any other text for itself. */
+/** A number or a unique first letter selects an option; any other text is the answer. */
 function chosen(text: string, options: readonly string[], several: boolean): string {
   const parts = several ? text.split(",").map((part) => part.trim()) : [text];
   const named = (part: string) => {
@@ -98,7 +98,7 @@ function chosen(text: string, options: readonly string[], several: boolean): str
   return parts.map(named).join(", ");
 }
 
-/** Asks at `terminal`, which is open yet. */
+/** `terminal` must be open. */
 export function askingAt(terminal: Interface): Ask {
   let isOpen = true;
   terminal.once("close", () => {

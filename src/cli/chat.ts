@@ -1,5 +1,5 @@
-// `skein chat`: talk to a running server, and answer what a run asks. Ctrl-C stops the run after its step, a second one
-// at once, a third one only looks away; with no run it leaves, and leaves a question open.
+// `skein chat`: talks to a running server and asks the user what a run asks. Ctrl-C stops the run after its step, a second
+// one at once, a third one stops following. With no active run it exits; an open question stays open.
 
 import { createInterface, type Interface } from "node:readline";
 import {
@@ -15,37 +15,37 @@ import { renderer } from "./render.ts";
 
 export interface ChatOptions {
   readonly url: string;
-  readonly agent?: string;
-  readonly thread?: string;
-  /** An API key, or another token that the server takes. */
-  readonly key?: string;
+  readonly agent?: string | undefined;
+  readonly thread?: string | undefined;
+  /** An API key or another bearer token. */
+  readonly key?: string | undefined;
 }
 
 /** Resolves with the exit code when the user leaves. */
 export async function chat({ url, agent, thread = newThreadId(), key }: ChatOptions): Promise<number> {
   if (!(await isThere(url))) {
-    process.stderr.write(`No Skein server answers at ${url}. Is it running (\`npm start\`)?\n`);
+    process.stderr.write(`No Skein server responds at ${url}. Start one with \`npm start\`.\n`);
     return 1;
   }
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const client = createClient({ baseUrl: url, headers, onRetry });
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: "\n> " });
-  process.stdout.write(`Thread ${thread} on ${url}. An empty line or Ctrl-C leaves.\n`);
+  process.stdout.write(`Thread ${thread} on ${url}. An empty line or Ctrl-C exits.\n`);
   const ask = askingAt(terminal);
-  // It keeps what is typed from here on.
+  // Created before the first run, so that it buffers everything typed from here on.
   const lines = terminal[Symbol.asyncIterator]();
   let isOpen = true;
   terminal.once("close", () => {
     isOpen = false;
   });
-  await showRuns(client, thread, await goingOn(client, thread, ask), { terminal, ask });
+  await showRuns(client, thread, await resumeOpen(client, thread, ask), { terminal, ask });
   const leave = () => terminal.close();
   terminal.on("SIGINT", leave);
   if (isOpen) terminal.prompt();
   for await (const input of lines) {
     if (input.trim() === "") break;
     terminal.off("SIGINT", leave);
-    const run = { input, ...(agent === undefined ? {} : { agent }) };
+    const run = { input, ...(agent ? { agent } : {}) };
     await showRuns(client, thread, (signal) => client.run(thread, run, signal), { terminal, ask });
     terminal.on("SIGINT", leave);
     if (isOpen) terminal.prompt();
@@ -54,7 +54,7 @@ export async function chat({ url, agent, thread = newThreadId(), key }: ChatOpti
   return 0;
 }
 
-/** A connection that is back at once is not worth a line. */
+/** Reports only the third attempt: a short interruption is not worth a line. */
 function onRetry(reason: Error, attempt: number): void {
   if (attempt === 3) process.stdout.write(`\n(${visible(reason.message)} Retrying; press Ctrl-C to stop.)\n`);
 }
@@ -73,25 +73,25 @@ async function isThere(url: string): Promise<boolean> {
 /** What the first, second and third Ctrl-C do. */
 const STOPS = [
   "stopping after this step; Ctrl-C again to stop now",
-  "stopping; Ctrl-C again to look away",
-  "not following any more; the run may go on",
+  "stopping; Ctrl-C again to stop following",
+  "no longer following; the run may continue",
 ];
 
 type Start = (signal: AbortSignal) => AsyncIterable<StreamEvent>;
 
-/** What was left open on the thread is asked now. */
-async function goingOn(client: Client, thread: string, ask: Ask): Promise<Start | undefined> {
+/** Asks the questions that were left open on the thread. */
+async function resumeOpen(client: Client, thread: string, ask: Ask): Promise<Start | undefined> {
   try {
     const asked = await client.interrupts(thread);
     return await answering(client, thread, { runId: asked[0]?.run_id, asked }, ask);
   } catch (error) {
-    // Whoever may not look is told when they say something.
+    // The first message reports missing permission.
     if (error instanceof ProblemError) return undefined;
     throw error;
   }
 }
 
-/** Nothing when nothing was asked, or the user leaves it open. */
+/** `undefined` when nothing was asked or the user leaves the question open. */
 async function answering(
   client: Client,
   thread: string,
@@ -103,7 +103,7 @@ async function answering(
   return (signal) => client.resume(thread, runId, answers, signal);
 }
 
-/** A run, and those with which it goes on once its questions are answered. */
+/** Shows a run, and the runs that resume it once its questions are answered. */
 async function showRuns(
   client: Client,
   thread: string,
@@ -116,33 +116,33 @@ async function showRuns(
 
 interface Shown {
   readonly runId: string | undefined;
-  /** What it has asked, and waits for. */
+  /** The questions that it waits for. */
   readonly asked: readonly Interrupt[];
 }
 
 async function showRun(client: Client, thread: string, start: Start, terminal: Interface): Promise<Shown> {
   const asked: Interrupt[] = [];
   const render = renderer();
-  const away = new AbortController();
+  const leaving = new AbortController();
   let runId: string | undefined;
   let presses = 0;
   const stop = () => {
     process.stdout.write(`\n(${STOPS[runId === undefined ? 2 : Math.min(presses, 2)]})\n`);
-    if (runId === undefined || presses >= 2) away.abort();
+    if (runId === undefined || presses >= 2) leaving.abort();
     else client.stop(thread, runId, presses === 0 ? "interrupt" : "cancel").catch(() => {});
     presses++;
   };
   terminal.on("SIGINT", stop);
   try {
-    for await (const event of start(away.signal)) {
-      // What a subagent asks and says of its own run its parent asks and says as well.
+    for await (const event of start(leaving.signal)) {
+      // The parent repeats the questions of its subagents without a path.
       if (event.event === "on_interrupt" && !event.path) asked.push(event.data);
       if (event.event !== "on_chat_model_stream" && !event.path) runId = event.run_id ?? runId;
       process.stdout.write(render(event));
     }
   } catch (error) {
     if (error instanceof ProblemError) process.stdout.write(`✗ ${error.message} (${error.code})\n`);
-    else if (!away.signal.aborted) process.stdout.write(`✗ The server is gone: ${String(error)}\n`);
+    else if (!leaving.signal.aborted) process.stdout.write(`✗ The connection failed: ${String(error)}\n`);
   } finally {
     terminal.off("SIGINT", stop);
   }

@@ -1,4 +1,4 @@
-// A console for an agent of one's own program: shows what it says, takes what the user types, asks what it asks.
+// A console for an agent of a program: shows its events, sends what the user types, and asks its questions.
 
 import { createInterface, type Interface } from "node:readline";
 import type { AgentHandle } from "../library/handle.ts";
@@ -11,8 +11,8 @@ export interface ConsoleOptions {
 }
 
 /**
- * Resolves when the user enters an empty line or closes the input; a run that is at work then goes on. Ctrl-C stops a run
- * after its step, a second one at once.
+ * Resolves when the user enters an empty line or closes the input; an active run continues. Ctrl-C stops a run after its
+ * step, a second one at once.
  */
 export async function runAtConsole(
   handle: AgentHandle,
@@ -21,33 +21,33 @@ export async function runAtConsole(
   const terminal = createInterface({ input, output, prompt: "\n> " });
   const closed = new AbortController();
   terminal.once("close", () => closed.abort());
-  // It listens from the beginning: the input may end while a run is shown.
+  // Created first: the input may end while a run is shown.
   const lines = terminal[Symbol.asyncIterator]();
-  const place = { handle, terminal, output, closed: closed.signal };
+  const console = { handle, terminal, output, closed: closed.signal };
   try {
-    await show(place);
+    await show(console);
     while (!closed.signal.aborted) {
       terminal.prompt();
       const line = await lines.next();
       if (line.done || line.value.trim() === "") break;
       await handle.send(line.value);
-      await show(place);
+      await show(console);
     }
   } finally {
     terminal.close();
   }
 }
 
-interface Place {
+interface Console {
   readonly handle: AgentHandle;
   readonly terminal: Interface;
   readonly output: NodeJS.WritableStream;
-  /** Aborted when there is nobody to ask any more. */
+  /** Aborted when the terminal is closed. */
   readonly closed: AbortSignal;
 }
 
-/** The run that the handle is at, and those with which it goes on once its questions are answered. */
-async function show({ handle, terminal, output, closed }: Place): Promise<void> {
+/** Shows the newest run, and the runs that resume it once its questions are answered. */
+async function show({ handle, terminal, output, closed }: Console): Promise<void> {
   const render = renderer();
   let presses = 0;
   const stop = () => void (presses++ === 0 ? handle.interrupt() : handle.cancel()).catch(() => {});

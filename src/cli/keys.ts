@@ -1,4 +1,4 @@
-// `skein keys`: makes, lists and revokes API keys. What a server checks while this runs is the same store.
+// `skein keys`: creates, lists and revokes API keys, in the store that a running server uses.
 
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
@@ -6,7 +6,7 @@ import { ApiKey, type ApiKeyStore, issueApiKey, readApiKey } from "../http/auth/
 import { check, sentence } from "../lib/check.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 
-/** As the command line gives them. */
+/** Options of the command line. */
 export interface KeyOptions {
   readonly tenant?: string | undefined;
   readonly user?: string | undefined;
@@ -15,7 +15,7 @@ export interface KeyOptions {
   readonly expires?: string | undefined;
 }
 
-/** `note` is for people, and goes elsewhere: what is said on standard output can be taken by a script. */
+/** `output` goes to standard output, for scripts; `note` goes to standard error, for people. */
 export interface Answer {
   readonly output: string;
   readonly note?: string;
@@ -27,7 +27,7 @@ const UNITS: Readonly<Record<string, number>> = { h: HOUR, d: 24 * HOUR };
 const Expiry = z.string().transform((text, context) => {
   const time = timeOf(text);
   if (time > Date.now()) return new Date(time).toISOString();
-  const message = "must be a time to come, such as 90d, 12h, 2031-01-31 or 2031-01-31T10:00:00Z";
+  const message = "must be in the future, such as 90d, 12h, 2031-01-31 or 2031-01-31T10:00:00Z";
   context.addIssue({ code: "custom", message });
   return z.NEVER;
 });
@@ -51,7 +51,7 @@ const NewKey = z.object({
   expires: Expiry.optional(),
 });
 
-/** The key itself is the whole output. Throws `invalid_request` for options that are wrong. */
+/** The output is the key alone. Throws `invalid_request` for invalid options. */
 export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
   const checked = check(NewKey, omitUndefined(options));
   if (!("value" in checked)) {
@@ -63,7 +63,7 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
   const end = record.expires_at ? `until ${record.expires_at}` : "until it is revoked";
   return {
     output: key,
-    note: `Key ${record.id}: user ${record.user} of tenant ${record.tenant} may ${record.scopes.join(", ")}, ${end}.\nIt is shown this once. \`skein keys revoke ${record.id}\` ends it.`,
+    note: `Key ${record.id}: user ${record.user} of tenant ${record.tenant} may ${record.scopes.join(", ")}, ${end}.\nThe key is shown only once. Revoke it with \`skein keys revoke ${record.id}\`.`,
   };
 }
 
@@ -96,11 +96,12 @@ function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expire
   return `${Date.parse(expires_at) > Date.now() ? "until" : "expired"} ${expires_at}`;
 }
 
-/** Takes the id, or the key whole. Throws `not_found`, and `invalid_request` without either. */
+/** Accepts the id or the whole key. Throws `not_found`, and `invalid_request` without either. */
 export async function revokeKey(store: ApiKeyStore, text: string | undefined): Promise<Answer> {
-  if (text === undefined) throw new AppError("invalid_request", "Say which: `skein keys revoke ID`.");
+  if (text === undefined) throw new AppError("invalid_request", "Specify the key: `skein keys revoke ID`.");
   const id = readApiKey(text)?.id ?? text;
   const revoked = await store.revoke(id);
-  if (!revoked) throw new AppError("not_found", "There is no key of this id. `skein keys list` shows all.");
-  return { output: `Revoked ${id}. Servers take it for a few seconds more at most.` };
+  if (!revoked)
+    throw new AppError("not_found", "There is no key with this id. `skein keys list` shows all keys.");
+  return { output: `Revoked ${id}. Servers may accept it for a few more seconds.` };
 }

@@ -1,4 +1,4 @@
-// A run's events as a person at a terminal reads them.
+// Renders the events of a run as text for a terminal.
 
 import { styleText } from "node:util";
 import type { StreamEvent } from "../core/event.ts";
@@ -6,9 +6,9 @@ import type { StreamEvent } from "../core/event.ts";
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 
-/** Gives the text to print for each event of a run; empty for what a person need not see. */
+/** Returns a function from event to text; empty for events that are not shown. */
 export function renderer(): (event: StreamEvent) => string {
-  /** What the subagents at work are called, by where they are: several may be at once. */
+  /** Names of the active subagents by path. */
   const names = new Map<string, string>();
   return (event) => {
     const { path = [] } = event;

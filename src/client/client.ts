@@ -1,4 +1,4 @@
-// The client that front ends import: starts runs and follows them through lost connections. Needs `fetch`.
+// The client for front ends: starts runs and follows them across lost connections. Needs only `fetch`.
 
 import type { StreamEvent } from "../core/event.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
@@ -13,9 +13,9 @@ export type { RunRecord, Thread } from "../core/records.ts";
 export { ConnectionLost, ProblemError } from "./connection.ts";
 
 const FIRST_PAUSE_MS = 100;
-/** A limit that is over within this time is waited for; one that is not (a budget of the day) is the user's business. */
+/** A rate limit that ends within this time is waited for; a longer one (a daily budget) is thrown. */
 const LONGEST_LIMIT_MS = 60_000;
-/** Timers take no more than 24 days. */
+/** The longest delay of `setTimeout`, 24 days. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface ClientOptions {
@@ -23,13 +23,13 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly fetch?: typeof fetch;
   /**
-   * How long the server may send nothing before its connection counts as lost, in ms; default 25,000. Longer than the
-   * pause between the server's heartbeats, which is ten seconds unless its operator has changed that.
+   * After this silence, in ms, a connection counts as lost; default 25,000. Must exceed the server's heartbeat interval,
+   * which is ten seconds by default.
    */
   readonly silenceMs?: number;
   /** The longest pause between two attempts, in ms, unless the server asks for a longer one; default 10,000. */
   readonly longestPauseMs?: number;
-  /** Called before each pause. `attempt` counts from 1 and starts again once an event has come. */
+  /** Called before each pause. `attempt` counts from 1 and is reset by each event. */
   readonly onRetry?: (reason: Error, attempt: number, delayMs: number) => void;
 }
 
@@ -42,7 +42,7 @@ export interface RunOptions {
   readonly on_busy?: "reject" | "enqueue" | "interrupt";
 }
 
-/** Throws `TypeError` for a `baseUrl` or headers that no request can have, `RangeError` for a time out of range. */
+/** Throws `TypeError` for an invalid `baseUrl` or headers, `RangeError` for a time out of range. */
 export function createClient(options: ClientOptions) {
   const { fetch: send = fetch, silenceMs = 25_000, longestPauseMs = 10_000, onRetry } = options;
   const base = options.baseUrl.replace(/\/+$/, "");
@@ -53,7 +53,7 @@ export function createClient(options: ClientOptions) {
     return connect({ fetch: send, silenceMs }, base + path, { ...init, headers }, signal);
   };
 
-  /** A request that starts a run is repeated, with the same key, until it was answered; then the run is followed. */
+  /** Repeats the POST with the same idempotency key until the server responds, then follows the run. */
   async function* follow(
     path: string,
     body: unknown,
@@ -63,7 +63,7 @@ export function createClient(options: ClientOptions) {
     let cursor: string | undefined;
     let events = path;
     for (let attempt = 1; ; attempt++) {
-      let reason: Error = new ConnectionLost("The stream ended before the run did.");
+      let reason: Error = new ConnectionLost("The stream was closed before the run ended.");
       try {
         const connection = await (cursor === undefined
           ? request(path, start, signal)
@@ -80,7 +80,7 @@ export function createClient(options: ClientOptions) {
           if (event.event === "done" || event.event === "error") return;
         }
       } catch (error) {
-        if (!isPassing(error)) throw error;
+        if (!isTransient(error)) throw error;
         reason = error;
       }
       const delayMs = delayAfter(reason, attempt, longestPauseMs);
@@ -91,18 +91,17 @@ export function createClient(options: ClientOptions) {
 
   return {
     /**
-     * Starts a run and yields its events to the last. A lost connection is resumed at the event where it broke: no
-     * event is missed, none comes twice, and no second run is started. It tries for as long as it takes the server to
-     * come back; aborting `signal` ends that, and stops following, not the run. Throws `ProblemError` for what the
-     * server refuses.
+     * Starts a run and yields all of its events. After a lost connection it resumes at the next event: none is missed or
+     * repeated, and no second run starts. It retries until `signal` aborts, which stops following but not the run. Throws
+     * `ProblemError` when the server refuses the request.
      */
     run(threadId: string, run: RunOptions, signal?: AbortSignal): AsyncGenerator<StreamEvent, void, void> {
       return follow(pathOf(threadId), run, signal);
     },
 
     /**
-     * Answers what an interrupted run asked, and yields the events of the run that goes on. As `run` otherwise. Throws
-     * `interrupt_closed` for what somebody else has answered.
+     * Answers the interrupts of a run and yields the events of the run that resumes it, as `run` does. Throws
+     * `interrupt_closed` when an interrupt was already answered.
      */
     resume(
       threadId: string,
@@ -113,7 +112,7 @@ export function createClient(options: ClientOptions) {
       return follow(`${pathOf(threadId)}/${encodeURIComponent(runId)}/resume`, { answers }, signal);
     },
 
-    /** What waits for an answer on a thread; nothing on one that there is not. */
+    /** The open interrupts of a thread; empty when there is no such thread. */
     async interrupts(threadId: string): Promise<Interrupt[]> {
       try {
         const connection = await request(`/threads/${encodeURIComponent(threadId)}/interrupts`, {});
@@ -124,7 +123,7 @@ export function createClient(options: ClientOptions) {
       }
     },
 
-    /** Ends a run: now, or after its current step. */
+    /** Stops a run: `cancel` now, `interrupt` after its current step. */
     async stop(threadId: string, runId: string, mode: "cancel" | "interrupt" = "cancel"): Promise<RunRecord> {
       const path = `${pathOf(threadId)}/${encodeURIComponent(runId)}/cancel`;
       return (await (await request(path, posted({ mode }))).json()) as RunRecord;
@@ -141,7 +140,7 @@ const posted = (body: unknown, headers: Readonly<Record<string, string>> = {}): 
   headers: { ...headers, "content-type": "application/json" },
 });
 
-/** Mistakes that would otherwise look like a server that is away. */
+/** Rejects options that would otherwise look like an unreachable server. */
 function assertUsable(base: string, { headers = {}, silenceMs, longestPauseMs }: ClientOptions): void {
   for (const [name, ms] of Object.entries({ silenceMs, longestPauseMs })) {
     if (ms === undefined || (ms > 0 && ms <= LONGEST_TIMER_MS)) continue;
@@ -150,7 +149,7 @@ function assertUsable(base: string, { headers = {}, silenceMs, longestPauseMs }:
   try {
     new Request(`${base}/health`, { headers });
   } catch (cause) {
-    throw new TypeError(`No request can be made with the \`baseUrl\` \`${base}\` and these headers.`, {
+    throw new TypeError(`The \`baseUrl\` \`${base}\` or the headers are invalid.`, {
       cause,
     });
   }
@@ -161,27 +160,29 @@ function assertEvents(connection: Connection): void {
   if (type.startsWith("text/event-stream")) return;
   connection.close();
   throw new Error(
-    `The answer is \`${type}\`, not an event stream. Is \`baseUrl\` the address of a Skein server?`,
+    `The response is \`${type}\`, not an event stream. Check that \`baseUrl\` is a Skein server.`,
   );
 }
 
-const AWAY: readonly number[] = [502, 503, 504];
+const UNAVAILABLE: readonly number[] = [502, 503, 504];
 
-/** Whether the same request may succeed later: the network, a server that restarts, a limit that is soon over. */
-function isPassing(error: unknown): error is Error {
+/** Whether a retry may succeed: a network error, a restarting server, or a rate limit that ends soon. */
+function isTransient(error: unknown): error is Error {
   if (error instanceof ConnectionLost) return true;
   if (!(error instanceof ProblemError)) return false;
-  return error.status === 429 ? (error.retryAfterMs ?? 0) <= LONGEST_LIMIT_MS : AWAY.includes(error.status);
+  return error.status === 429
+    ? (error.retryAfterMs ?? 0) <= LONGEST_LIMIT_MS
+    : UNAVAILABLE.includes(error.status);
 }
 
-/** At random up to a bound that doubles: clients that lost the same server come back at different moments. */
+/** Exponential backoff with full jitter, so that clients of one server do not return at the same moment. */
 function delayAfter(reason: Error, attempt: number, longest: number): number {
   const asked = reason instanceof ProblemError ? (reason.retryAfterMs ?? 0) : 0;
   const jitter = Math.random() * Math.min(longest, FIRST_PAUSE_MS * 2 ** (attempt - 1));
   return Math.min(asked + jitter, LONGEST_TIMER_MS);
 }
 
-/** Throws the reason of `signal` as soon as it aborts. */
+/** Throws the reason of `signal` when it aborts. */
 async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();

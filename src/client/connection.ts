@@ -1,16 +1,15 @@
-// One request of the client and its answer. A connection that dies without a word is noticed by its silence.
+// One HTTP request and its response. Silence longer than `silenceMs` counts as a lost connection.
 
 export interface ConnectionOptions {
   readonly fetch: typeof fetch;
-  /** How long the server may send nothing before the connection counts as lost, in ms. */
   readonly silenceMs: number;
 }
 
-/** What the server refused, with its code. */
+/** An error response of the server. */
 export class ProblemError extends Error {
   readonly status: number;
   readonly code: string;
-  /** How long the server asks to wait before the next attempt. */
+  /** From `Retry-After`. */
   readonly retryAfterMs?: number;
   constructor(status: number, problem: { code?: string; detail?: string }, retryAfterMs?: number) {
     super(problem.detail ?? `HTTP ${status}`);
@@ -21,7 +20,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** There was no answer, or it broke off: whether the request had an effect is not known. */
+/** The response is missing or incomplete; the request may have taken effect. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
@@ -32,7 +31,7 @@ export interface Connection {
   /** The body as it comes. Throws `ConnectionLost`. Ending the iteration closes the connection. */
   chunks(): AsyncGenerator<Uint8Array, void, void>;
   json(): Promise<unknown>;
-  /** Ends it without reading the body. */
+  /** Closes the connection without reading the body. */
   close(): void;
 }
 
@@ -46,8 +45,8 @@ export async function connect(
   const closing = new AbortController();
   const { fetch: send, silenceMs } = options;
 
-  /** The clock runs only while something is waited for: a slow reader of the events does not make the server silent. */
-  async function heard<T>(work: Promise<T>): Promise<T> {
+  /** The timer runs only during a read: a slow consumer does not make the server silent. */
+  async function withSilenceLimit<T>(work: Promise<T>): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence = new Promise<never>((_, reject) => {
       const lost = () => reject(new ConnectionLost(`The server sent nothing for ${silenceMs} ms.`));
@@ -66,9 +65,12 @@ export async function connect(
   }
 
   const ended = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
-  const response = await heard(send(url, { ...init, signal: ended }));
+  const response = await withSilenceLimit(send(url, { ...init, signal: ended }));
   if (!response.ok) {
-    const problem = (await heard(response.json()).catch(() => ({}))) as { code?: string; detail?: string };
+    const problem = (await withSilenceLimit(response.json()).catch(() => ({}))) as {
+      code?: string;
+      detail?: string;
+    };
     signal?.throwIfAborted();
     throw new ProblemError(response.status, problem, retryAfter(response.headers));
   }
@@ -79,7 +81,9 @@ export async function connect(
       const reader = response.body?.getReader();
       try {
         for (;;) {
-          const { done, value } = reader ? await heard(reader.read()) : { done: true, value: undefined };
+          const { done, value } = reader
+            ? await withSilenceLimit(reader.read())
+            : { done: true, value: undefined };
           if (done || !value) return;
           yield value;
         }
@@ -87,18 +91,18 @@ export async function connect(
         closing.abort();
       }
     },
-    json: () => heard(response.json()),
+    json: () => withSilenceLimit(response.json()),
     close: () => closing.abort(),
   };
 }
 
-/** What `fetch` throws says little itself; Node's has the reason as its cause. */
+/** Node's `fetch` puts the reason in `cause`. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;
 }
 
-/** In seconds, or as a date. */
+/** Accepts seconds or a date. */
 function retryAfter(headers: Headers): number | undefined {
   const value = headers.get("retry-after");
   if (value === null) return undefined;

@@ -1,36 +1,59 @@
-// Reads Server-Sent Events out of a response body.
+// Parses Server-Sent Events from a response body. Own code, because the client has no dependencies.
 
 export interface Frame {
-  readonly id?: string;
+  readonly id?: string | undefined;
   readonly event: string;
   readonly data: string;
 }
 
-/** The frames of `body` as they come. Ends with it; comments are passed over. */
-export async function* frames(body: AsyncIterable<Uint8Array>): AsyncGenerator<Frame, void, void> {
+/** In characters, for one event. */
+const MAX_LENGTH = 64 * 1024 * 1024;
+
+/** Yields each frame when its blank line arrives; skips comments. Throws for an event longer than `maxLength`. */
+export async function* frames(
+  body: AsyncIterable<Uint8Array>,
+  maxLength = MAX_LENGTH,
+): AsyncGenerator<Frame, void, void> {
+  let open: { id?: string; event?: string; data?: string } = {};
+  let length = 0;
+  for await (const line of lines(body, maxLength)) {
+    if (line === "") {
+      if (open.data !== undefined) yield { id: open.id, event: open.event || "message", data: open.data };
+      open = {};
+      length = 0;
+      continue;
+    }
+    length += line.length;
+    if (length > maxLength) throw tooLong(maxLength);
+    const [, name, value = ""] = /^([^:]*)(?::[ ]?(.*))?$/su.exec(line) ?? [];
+    if (name === "data") open.data = open.data === undefined ? value : `${open.data}\n${value}`;
+    if (name === "event") open.event = value;
+    if (name === "id" && !value.includes("\0")) open.id = value;
+  }
+}
+
+/** Lines end with LF, CR or CRLF, which may be split between two chunks. An unfinished last line is dropped. */
+async function* lines(
+  body: AsyncIterable<Uint8Array>,
+  maxLength: number,
+): AsyncGenerator<string, void, void> {
   const decoder = new TextDecoder();
-  let rest = "";
+  let line = "";
+  let endedWithCr = false;
   for await (const chunk of body) {
-    // The blank line may be split between two chunks.
-    const from = Math.max(0, rest.length - 1);
-    rest += decoder.decode(chunk, { stream: true });
-    for (let end = rest.indexOf("\n\n", from); end >= 0; end = rest.indexOf("\n\n")) {
-      const frame = parsed(rest.slice(0, end));
-      rest = rest.slice(end + 2);
-      if (frame) yield frame;
+    let text = decoder.decode(chunk, { stream: true });
+    if (text === "") continue;
+    if (endedWithCr && text.startsWith("\n")) text = text.slice(1);
+    endedWithCr = text === "" ? false : text.endsWith("\r");
+    const [first = "", ...more] = text.split(/\r\n|\n|\r/);
+    line += first;
+    if (line.length > maxLength) throw tooLong(maxLength);
+    for (const next of more) {
+      yield line;
+      line = next;
     }
   }
 }
 
-function parsed(block: string): Frame | undefined {
-  const fields = new Map(
-    block.split("\n").map((line) => {
-      const colon = line.indexOf(":");
-      return [line.slice(0, colon), line.slice(colon + 1).trimStart()] as const;
-    }),
-  );
-  const data = fields.get("data");
-  if (data === undefined) return undefined;
-  const id = fields.get("id");
-  return { event: fields.get("event") ?? "message", data, ...(id === undefined ? {} : { id }) };
-}
+const tooLong = (maxLength: number) =>
+  new Error(`The server sent an event that is longer than ${maxLength} characters.`);

@@ -1,3 +1,3 @@
-// What a run is at, for front ends that follow it: a module of its own, beside the client, that needs nothing.
+// The phase of a run, for front ends: a separate module without dependencies.
 
 export { type Phase, type PhaseName, phaseOf, trackPhase } from "../core/phase.ts";

@@ -1,16 +1,35 @@
-// Makes an agent out of what a program says of it.
+// Creates an agent from options. They become the same definition as an entry of agents.yaml and pass the same checks.
 
+import { z } from "zod";
+import { memoizeModels } from "../agents/build.ts";
+import type { Catalogue } from "../agents/catalogue.ts";
+import { automaticModel } from "../agents/model-choice.ts";
+import { fileSchemas } from "../agents/schema.ts";
+import { BackendOptions } from "../backends/index.ts";
+import { type AgentDefinition, AgentFields, type ModelSpec } from "../core/agent.ts";
+import type { Backend } from "../core/backend.ts";
+import { AppError } from "../core/errors.ts";
+import { defineHook, type HookDefinition } from "../core/hook.ts";
+import type { Model } from "../core/model.ts";
+import { hooks } from "../hooks/index.ts";
+import { permissions, permissionsWith } from "../hooks/permissions/index.ts";
+import { check, type Fault } from "../lib/check.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import { define } from "./definition.ts";
-import type { AgentOptions, LocalAgent } from "./local-agent.ts";
+import { createModel, missingKey } from "../models/index.ts";
+import { nativeTools } from "../tools/native/index.ts";
+import { OWN_BACKEND } from "./backends.ts";
+import type { AgentOptions, HookFactory, LocalAgent, OwnHook } from "./local-agent.ts";
 import { createRuntime, type Runtime } from "./runtime.ts";
 
-/** Connects to nobody. Throws `config_invalid` with everything that is wrong, one a line. */
+/** Opens no connection. Throws `config_invalid` with every problem, one per line. */
 export function createAgent(options: AgentOptions = {}): LocalAgent {
   const { definition, catalogue, backend } = define(options);
   let own: Runtime | undefined;
   const agent: LocalAgent = {
-    ...{ name: definition.name, definition, catalogue },
+    name: definition.name,
+    definition,
+    catalogue,
     ...omitUndefined({ description: definition.description, backend, loop: options.loop }),
     subagents: (options.subagents ?? []).map((each) => ("agent" in each ? each.agent : each)),
     run(input, spawning = {}) {
@@ -25,4 +44,162 @@ export function createAgent(options: AgentOptions = {}): LocalAgent {
     },
   };
   return agent;
+}
+
+function define(options: AgentOptions) {
+  const { name = "agent", loop, env = process.env, backend } = options;
+  const model = options.model ?? (loop ? noModel(name) : automaticModel(env));
+  const spec = isModel(model) ? model.name : model;
+  const catalogue = catalogueOf(options, model, env);
+  const blocks = blocksOf(options);
+  const fields = fieldsOf(options, spec, blocks);
+  const { hook_settings, permissions } = options;
+  const configured = isBackend(backend) ? undefined : backend;
+  const { single } = fileSchemas(catalogue);
+  const more = omitUndefined({ hooks: hook_settings, permissions, backend: configured });
+  const checked = check(single, { name, ...fields, ...more });
+  const faults = [...("faults" in checked ? checked.faults : []), ...faultsOf(options, spec, catalogue)];
+  if (faults.length > 0) throw new AppError("config_invalid", faults.map(formatFault(name)).join("\n"));
+  const definition: AgentDefinition = {
+    ...AgentFields.parse(fields),
+    name,
+    model: spec,
+    system: blocks.map(({ id, text }) => ({ id, text, cache: "static" })),
+    // Unparsed: `create` of a hook or backend parses its options, and parsing twice would transform them twice.
+    hooks: { ...hook_settings, ...omitUndefined({ permissions }) },
+    ...(backend ? { backend: configured ? { name, ...configured } : { type: OWN_BACKEND, name } } : {}),
+  };
+  return { definition, catalogue, ...(isBackend(backend) ? { backend } : {}) };
+}
+
+function catalogueOf(
+  { tools = [], hooks = [], permission_rules: rules = [] }: AgentOptions,
+  model: ModelSpec | Model,
+  env: NodeJS.ProcessEnv,
+): Catalogue {
+  const ownOf = (spec: ModelSpec) => (isModel(model) && spec === model.name ? model : undefined);
+  return {
+    hooks: arrangeHooks(hooks).map((hook) => (hook === permissions ? permissionsWith(rules) : hook)),
+    tools: () => [...tools.filter((tool) => typeof tool !== "string"), ...nativeTools],
+    mcpServers: z.never(),
+    backends: BackendOptions,
+    createModel: memoizeModels((spec) => ownOf(spec) ?? createModel(spec, env)),
+    missingKey: (spec) => (ownOf(spec) ? undefined : missingKey(spec, env)),
+  };
+}
+
+interface Block {
+  readonly id: string;
+  readonly text: string;
+}
+
+function blocksOf({ system_prompt: prompt = [] }: AgentOptions): readonly Block[] {
+  if (typeof prompt !== "string") return prompt;
+  return prompt.trim() ? [{ id: "instructions", text: prompt }] : [];
+}
+
+/** The fields as agents.yaml would have them. Unknown options stay in, so that the check refuses them. */
+function fieldsOf(options: AgentOptions, model: ModelSpec, blocks: readonly Block[]) {
+  const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
+  const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;
+  const { permission_rules: _rules, ...fields } = others;
+  const { tools, subagents = [], ...rest } = fields;
+  return {
+    ...rest,
+    model,
+    ...omitUndefined({ tools: tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)) }),
+    subagents: subagents.map((each) => ("agent" in each ? { ...each, agent: each.agent.name } : each.name)),
+    ...(blocks.length > 0 ? { system_prompt: blocks } : {}),
+  };
+}
+
+/** Problems that involve more than one field. */
+function faultsOf(options: AgentOptions, model: ModelSpec, { createModel }: Catalogue): Fault[] {
+  const { backend, hook_settings = {}, permissions } = options;
+  const faults: Fault[] = [];
+  for (const field of ["skills", "memory"] as const)
+    if (options[field] !== undefined && backend === undefined)
+      faults.push({ path: [field], message: "needs a `backend`, which holds its files" });
+  for (const field of ["identity", "context", "behavioral_hints"])
+    if (field in options)
+      faults.push({
+        path: [field],
+        message: "is supported only in agents.yaml: use a block of `system_prompt`",
+      });
+  if (permissions && "permissions" in hook_settings)
+    faults.push({
+      path: ["permissions"],
+      message: "is also set in `hook_settings`: keep only one of them",
+    });
+  const ids = blocksOf(options).map(({ id }) => id);
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice !== undefined)
+    faults.push({
+      path: ["system_prompt"],
+      message: `has two blocks with the id \`${twice}\`: ids must be unique`,
+    });
+  try {
+    createModel(model);
+  } catch (error) {
+    faults.push({ path: ["model"], message: AppError.from(error).message });
+  }
+  return faults;
+}
+
+const formatFault =
+  (name: string) =>
+  ({ path, message }: Fault) =>
+    `agent \`${name}\`: ${path
+      .map(String)
+      .join(".")
+      .replace(/^hooks\b/, "hook_settings")} ${message}`;
+
+const isModel = (model: ModelSpec | Model): model is Model => typeof model === "object" && "stream" in model;
+const isBackend = (backend: AgentOptions["backend"]): backend is Backend =>
+  backend !== undefined && typeof backend.exec === "function";
+
+/** The model of an agent with a custom loop and no model. */
+function noModel(name: string): Model {
+  return {
+    name: "none:none",
+    async *stream() {
+      throw new AppError(
+        "config_invalid",
+        `Agent \`${name}\` has no model, but its loop calls \`speak\`. Set \`model\`.`,
+      );
+    },
+  };
+}
+
+/** All hooks of an agent, outermost first. Throws `config_invalid`. */
+function arrangeHooks(own: readonly OwnHook[]): HookDefinition[] {
+  const list = [...hooks];
+  const outside: HookDefinition[] = [];
+  for (const [index, each] of own.entries()) {
+    const definition = asDefinition("hook" in each ? each.hook : each, `own#${index + 1}`);
+    if ([...list, ...outside].some(({ name }) => name === definition.name))
+      throw new AppError("config_invalid", `hooks: \`${definition.name}\` already exists.`);
+    if ("hook" in each) list.splice(placeOf(each, list), 0, definition);
+    else outside.push(definition);
+  }
+  return [...outside, ...list];
+}
+
+function placeOf(own: { before: string } | { after: string }, list: readonly HookDefinition[]): number {
+  const name = "before" in own ? own.before : own.after;
+  const place = list.findIndex((hook) => hook.name === name);
+  if (place !== -1) return "before" in own ? place : place + 1;
+  const names = list.map((hook) => hook.name);
+  throw new AppError("config_invalid", `hooks: there is no hook \`${name}\`${didYouMean(name, names)}`);
+}
+
+/** A factory is named by its place in the list. */
+function asDefinition(hook: HookFactory | HookDefinition, name: string): HookDefinition {
+  if (typeof hook !== "function") return hook;
+  return defineHook({
+    name,
+    options: z.object({}),
+    activeByDefault: () => true,
+    create: (_options, services) => hook(services),
+  });
 }

@@ -1,14 +1,22 @@
-// The backends of a program's agents: its own ones as they are, all others out of a pool.
+// The backends of a program's agents: its own `Backend` objects, and a pool for configured ones.
 
+import { createBackendPool } from "../backends/pool.ts";
 import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
-import { OWN_BACKEND } from "./definition.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { AllStores } from "../stores/all-stores.ts";
 
-/** `own` finds a program's backend by its agent's name; `pool` is asked for everything else. */
+/** The type of a backend that the program passes as an object. */
+export const OWN_BACKEND = "own";
+
+/** `own` finds the `Backend` of an agent by name; all other requests go to `pool`. */
 export function withOwnBackends(own: (name: string) => Backend | undefined, pool: BackendPool): BackendPool {
   const ownOf = ({ type, name }: { type: string; name?: string }) =>
     type === OWN_BACKEND && name !== undefined ? own(name) : undefined;
   const statusOf = (name: string | undefined, { type, workdir }: Backend): BackendStatus => ({
-    ...{ name: name ?? "default", type, workdir, status: "running" },
+    name: name ?? "default",
+    type,
+    workdir,
+    status: "running",
   });
   const orOwn =
     (method: "status" | "start" | "stop"): BackendPool["status"] =>
@@ -24,4 +32,31 @@ export function withOwnBackends(own: (name: string) => Backend | undefined, pool
     ping: () => pool.ping(),
     close: () => pool.close(),
   };
+}
+
+/** Opens nothing before the first use. The caller closes it. */
+export function openPool({
+  dir,
+  stores,
+  logger,
+}: {
+  dir: string;
+  stores: AllStores;
+  logger: Logger;
+}): BackendPool {
+  return createBackendPool({
+    dataDir: dir,
+    allowSeveralUsers: false,
+    sandboxes: stores.sandboxes,
+    logger,
+    docker: {
+      host: undefined,
+      firewall: "managed",
+      isShared: stores.shared !== undefined,
+      deployment: stores.shared?.deployment,
+      caps: { total: 100, tenant: 100 },
+      sweepMs: 20_000,
+    },
+    onStatus: (owner, data) => stores.bus.publish(owner, { event: "backend_status", data }),
+  });
 }

@@ -1,60 +1,244 @@
-// A handle on a thread and the agent that works on it: say something, watch, answer, stop. It holds nothing of the
-// thread: several handles may be on the same one, in this process or in others.
+// A handle on a thread and its agent: send, follow, answer, stop. It holds no state of the thread, so several handles can
+// share a thread, also across processes.
 
 import type { z } from "zod";
+import { AppError, hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
 import type { Phase } from "../core/phase.ts";
 import type { Metadata, RunRecord, RunStatus, Thread } from "../core/records.ts";
-import type { Input } from "./input.ts";
-import type { RunResult } from "./result.ts";
+import { serially } from "../lib/async.ts";
+import type { Logger } from "../lib/logger.ts";
+import { currentPhase } from "../runs/follow.ts";
+import type { StartRun } from "../runs/manager.ts";
+import { openOn } from "../runs/start.ts";
+import { type Input, messagesOf, userMessagesOf } from "./input.ts";
+import { eventOf, type ResultServices, type RunResult, resultOf } from "./result.ts";
 
 export interface AgentHandle {
-  /** The thread's id: what `runtime.get` takes. */
+  /** Id of the thread, for `runtime.get`. */
   readonly id: string;
   readonly agent: string;
   readonly owner: Owner;
   /**
-   * How the newest run ends that was begun through this handle. A run that fails is a result; it rejects with what kept
-   * the run from being accepted, and with `run_not_active` before anything was asked.
+   * The result of the newest run started through this handle. A failed run is a result too. Rejects with the reason when
+   * the run was not accepted, and with `run_not_active` before the first run.
    */
   readonly result: Promise<RunResult>;
-  /** The newest run begun through this handle, once it is accepted. */
+  /** The newest run started through this handle, once accepted. */
   run(): Promise<RunRecord | undefined>;
-  /** Of that run; `idle` before the first. */
+  /** Status of that run; `idle` before the first. */
   status(): Promise<RunStatus | "idle">;
-  /** What it is at: calling the model, executing a tool … Nothing when it is not at work. */
+  /** What that run is doing, such as calling the model. `undefined` when it is not running. */
   phase(): Promise<Phase | undefined>;
-  /** What that run said after its first `after` events, then what it says, to its end. */
+  /** Events of that run after the first `after`, then live events to its end. */
   events(after?: number): AsyncGenerator<StreamEvent, void, void>;
   /**
-   * Calls `listener` with all that is said on the thread, from the beginning of the newest run on, until the function
-   * that is returned is called. What a listener throws, or rejects with, is logged; it is not waited for.
+   * Calls `listener` with every event of the thread, from the start of the newest run on. Returns the function that
+   * unsubscribes. Errors of the listener are logged; it is not awaited.
    */
   subscribe(listener: (event: StreamEvent) => void): () => void;
-  /** A message for the run that is at work, taken in before its next model call; where there is none, a new run. */
+  /** Steers the active run (read before its next model call), or starts a run. */
   send(input: Input): Promise<void>;
-  /** What waits for an answer. */
+  /** The open interrupts of the thread. */
   interrupts(): Promise<Interrupt[]>;
-  /** Goes on with the interrupted run. Throws `interrupt_closed`, `invalid_request`, `run_not_active`. */
+  /** Resumes the interrupted run. Throws `interrupt_closed`, `invalid_request`, `run_not_active`. */
   answer(answers: readonly Answer[]): Promise<void>;
-  /** The result of a call that the front end carries out: a text, or an error. As `answer`, otherwise. */
+  /** Answers the call of a client tool with a text or an error. Otherwise as `answer`. */
   submitToolResult(callId: string, result: string | { readonly error: string }): Promise<void>;
   /** Asks the run to stop after its current step. */
   interrupt(): Promise<void>;
-  /** Ends the run now, and what waits for an answer; resolves when it has ended. */
+  /** Cancels the run, also one that waits for an answer; resolves when it has ended. */
   cancel(): Promise<void>;
-  /** The thread's messages; a copy. */
+  /** A copy of the thread's messages. */
   history(): Promise<Message[]>;
-  /** The thread's values: todos, files and what hooks and loops have set. */
+  /** The thread's state: todos, files and values set by hooks and loops. */
   state(): Promise<Record<string, unknown>>;
   metadata(): Promise<z.infer<typeof Metadata>>;
-  /** Changes the thread's title or metadata, and creates the thread if it is not there. */
+  /** Changes the title or metadata of the thread; creates the thread if necessary. */
   describe(change: { title?: string; metadata?: z.infer<typeof Metadata> }): Promise<Thread>;
-  /** Of the thread for which this one works. */
+  /** The thread that this one works for. */
   parent(): Promise<AgentHandle | undefined>;
-  /** Of the threads that work for this one, newest change first; a hundred at most. */
+  /** The threads that work for this one: the 100 last changed, newest first. */
   children(): Promise<AgentHandle[]>;
+}
+
+interface HandleServices extends ResultServices {
+  readonly logger: Logger;
+  /** Aborted when the runtime is closed. */
+  readonly closing: AbortSignal;
+  /** Called for each run that a handle starts. */
+  onBegin(handle: AgentHandle, result: Promise<RunResult>): void;
+  /** A handle on an existing thread. */
+  attach(owner: Owner, thread: Thread): Promise<AgentHandle>;
+}
+
+interface HandleStart {
+  readonly id: string;
+  readonly agent: string;
+  readonly owner: Owner;
+  /** Resolves when a run can be started. */
+  readonly prepared: Promise<unknown>;
+  /** The newest run of an existing thread. */
+  readonly run?: RunRecord;
+}
+
+type RunStart = Partial<Omit<StartRun, "thread_id" | "agent" | "messages">> & {
+  readonly messages: readonly Message[];
+};
+
+/** A handle, and the function that starts a run on it. */
+export interface StartableHandle {
+  readonly handle: AgentHandle;
+  begin(start: RunStart): void;
+}
+
+const CHILDREN = 100;
+
+export function createHandle(services: HandleServices, start: HandleStart): StartableHandle {
+  const { id, agent, owner, prepared, run } = start;
+  const { runs, stores, logger, closing } = services;
+  let newest: Promise<RunRecord> | undefined = run && Promise.resolve(run);
+  let result: Promise<RunResult> | undefined;
+  // Each use of `prepared` reports its failure.
+  prepared.catch(() => {});
+
+  const follow = (started: Promise<RunRecord>) => {
+    newest = started;
+    result = started.then((run) => resultOf(services, { owner, run }, closing));
+    // A caller that never reads `result` must not cause an unhandled rejection.
+    result.catch(() => {});
+    services.onBegin(handle, result);
+  };
+  const begin = ({ messages, ...more }: RunStart) =>
+    follow(
+      prepared.then(() =>
+        runs.start(owner, {
+          thread_id: id,
+          agent,
+          messages,
+          settings: {},
+          metadata: {},
+          on_busy: "reject",
+          ...more,
+        }),
+      ),
+    );
+  const stop = async (mode: "cancel" | "interrupt") => {
+    const run = await newest;
+    if (!run) return;
+    try {
+      const stopped = await runs.end(owner, id, run.id, mode);
+      if (mode === "cancel") await runs.settled(owner, stopped, closing);
+    } catch (error) {
+      if (!hasCode(error, "run_not_active")) throw error;
+    }
+  };
+  // In order: each answer resumes the run that the previous answer started.
+  const inTurn = serially();
+  const resume = (answers: readonly Answer[]) =>
+    inTurn(id, async () => {
+      const run = await newest;
+      if (!run) throw new AppError("run_not_active", `No run on thread \`${id}\` waits for an answer.`);
+      await resultOf(services, { owner, run }, closing);
+      const resumed = runs.resume(owner, { thread_id: id, run_id: run.id, answers: [...answers] });
+      await resumed;
+      follow(resumed);
+    });
+
+  const handle: AgentHandle = {
+    id,
+    agent,
+    owner,
+    get result() {
+      result ??= newest?.then((run) => resultOf(services, { owner, run }, closing));
+      return (
+        result ??
+        Promise.reject(new AppError("run_not_active", `No run was started on thread \`${id}\` yet.`))
+      );
+    },
+    run: async () => {
+      const run = await newest;
+      return run && runs.get(owner, id, run.id);
+    },
+    status: async () => (await handle.run())?.status ?? "idle",
+    async phase() {
+      const run = await handle.run();
+      return run && currentPhase(stores.events, { owner, thread_id: id, run_id: run.id }, run);
+    },
+    async *events(after = 0) {
+      const run = await newest;
+      if (!run) return;
+      const leaving = new AbortController();
+      try {
+        for await (const batch of runs.events(owner, run, after, AbortSignal.any([leaving.signal, closing])))
+          for (const entry of batch) yield eventOf(entry);
+      } finally {
+        leaving.abort();
+      }
+    },
+    subscribe(listener) {
+      const leaving = new AbortController();
+      const delivery = deliver(listener, AbortSignal.any([leaving.signal, closing]));
+      delivery.catch((err: unknown) =>
+        logger.error({ err, thread_id: id }, "a subscription ended with an error"),
+      );
+      return () => leaving.abort();
+    },
+    async send(input) {
+      const active = await stores.runs.active(owner, id);
+      for (const message of active ? userMessagesOf(input) : []) {
+        if (await stores.runs.steer(owner, id, active?.id ?? "", message)) continue;
+        begin({ messages: [message], on_busy: "enqueue" });
+      }
+      if (!active) begin({ messages: messagesOf(input), on_busy: "enqueue" });
+      await newest;
+    },
+    interrupts: () => openOn(stores.threads, owner, id),
+    answer: resume,
+    submitToolResult: (call, said) =>
+      resume([
+        typeof said === "string"
+          ? { id: `tool_${call}`, decision: "respond", message: said }
+          : { id: `tool_${call}`, decision: "deny", message: said.error },
+      ]),
+    interrupt: () => stop("interrupt"),
+    cancel: () => stop("cancel"),
+    history: () => stores.threads.messages(owner, id),
+    state: () => stores.threads.state(owner, id),
+    metadata: async () => (await stores.threads.get(owner, id))?.metadata ?? {},
+    async describe(change) {
+      const changed = await stores.threads.update(owner, id, change);
+      return changed ?? stores.threads.create(owner, { id, metadata: {}, ...change });
+    },
+    async parent() {
+      const { parent } = (await stores.threads.get(owner, id)) ?? {};
+      const thread = parent && (await stores.threads.get(owner, parent.thread_id));
+      return thread && services.attach(owner, thread);
+    },
+    async children() {
+      const { items } = await stores.threads.list(owner, { parent: id, limit: CHILDREN });
+      return Promise.all(items.map((thread) => services.attach(owner, thread)));
+    },
+  };
+
+  async function deliver(listener: (event: StreamEvent) => void, signal: AbortSignal): Promise<void> {
+    await prepared;
+    const run = await newest?.catch(() => undefined);
+    const from = run && { run, after: { seq: 0 } };
+    const places = runs.follow({ owner, threadId: id, ...(from ? { from } : {}) }, signal);
+    for await (const place of places)
+      for await (const batch of runs.events(owner, place.run, place.after, signal))
+        for (const entry of batch) {
+          if (signal.aborted) return;
+          // An async listener is not awaited; its rejection is caught here.
+          (async () => listener(eventOf(entry)))().catch((err: unknown) =>
+            logger.error({ err, thread_id: id }, "a subscriber threw an error"),
+          );
+        }
+  }
+
+  return { handle, begin };
 }

@@ -1,9 +1,10 @@
-// An agent as a program describes it: in the words of agents.yaml, with tools, hooks, models and a loop of its own.
+// An agent as a program describes it: the keys of agents.yaml, plus the program's own tools, hooks, models and loop.
 
 import type { z } from "zod";
 import type { Catalogue } from "../agents/catalogue.ts";
 import type { AgentDefinition, AgentFields, ModelSpec } from "../core/agent.ts";
 import type { Backend, BackendConfig } from "../core/backend.ts";
+import type { Hook, HookDefinition, HookServices } from "../core/hook.ts";
 import type { Model, ModelSettings } from "../core/model.ts";
 import type { AgentLoop } from "../core/own-loop.ts";
 import type { ClientTool } from "../core/records.ts";
@@ -12,11 +13,10 @@ import type { Rule } from "../hooks/permissions/rule.ts";
 import type { StartRun } from "../runs/manager.ts";
 import type { AgentHandle } from "./handle.ts";
 import type { Input } from "./input.ts";
-import type { OwnHook } from "./own-hooks.ts";
 
 type Fields = z.input<typeof AgentFields>;
 
-/** What is not said here is as in agents.yaml, defaults included. */
+/** Fields and defaults are those of agents.yaml unless described here. */
 export interface AgentOptions
   extends Pick<
     Fields,
@@ -28,78 +28,84 @@ export interface AgentOptions
     | "max_delegation_depth"
     | "interrupts"
   > {
-  /** Default: `agent`. Agents of one runtime have different ones. */
+  /** Unique within a runtime. Default: `agent`. */
   readonly name?: string;
-  /** `provider:model`, a map, or a model of one's own. Default: whatever the environment has a key for. */
+  /** `provider:model`, a map, or a custom model. Default: by the API key in the environment. */
   readonly model?: ModelSpec | Model;
   readonly system_prompt?: string | readonly { readonly id: string; readonly text: string }[];
   /**
-   * One's own, and names or globs of those that Skein has: as in agents.yaml, a list that names a built-in tool is exact for
-   * the built-in ones. Of several of one name the first.
+   * Custom tools, and names or globs of Skein's tools. As in agents.yaml, a list that names a built-in tool excludes the
+   * other built-in tools. The first of several tools with one name wins.
    */
   readonly tools?: readonly (Tool | string)[];
-  /** One's own, in order, first outermost; outside those that Skein has unless they say where they stand. */
+  /** Custom hooks, outermost first. They wrap Skein's hooks unless `before` or `after` places them. */
   readonly hooks?: readonly OwnHook[];
-  /** Those that Skein has, by name: off, on, or on with options. */
+  /** Settings of Skein's hooks by name: off, on, or options. */
   readonly hook_settings?: AgentDefinition["hooks"];
-  /** As in agents.yaml: short for the hook. */
+  /** Options of the hook `permissions`. */
   readonly permissions?: Record<string, unknown>;
-  /** With conditions of one's own, too; they stand before those of `permissions`, and switch the hook on. */
+  /** May have custom conditions. They precede the rules of `permissions` and switch the hook on. */
   readonly permission_rules?: readonly Rule[];
   readonly subagents?: readonly (
     | LocalAgent
     | { readonly agent: LocalAgent; readonly backend?: "shared" | "own" }
   )[];
-  /** As in agents.yaml; or one of one's own, which all users of the agent share, and which its maker closes. */
+  /** As in agents.yaml; or a `Backend`, shared by all users of the agent and closed by the caller. */
   readonly backend?: BackendConfig | Backend;
-  /** In the place of Skein's. */
+  /** Replaces Skein's loop. */
   readonly loop?: AgentLoop;
-  /** Where keys of models are looked for. Default: the process's. */
+  /** Holds the API keys of models. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** An agent of this program. Never changed: `with` makes another one. */
+/** An immutable agent; `with` returns another one. */
 export interface LocalAgent {
   readonly name: string;
   readonly description?: string;
   readonly definition: AgentDefinition;
-  /** What it is made of. */
   readonly catalogue: Catalogue;
   readonly backend?: Backend;
   readonly loop?: AgentLoop;
-  /** Those that it may give tasks to. */
+  /** Agents that it may delegate to. */
   readonly subagents: readonly LocalAgent[];
-  /**
-   * Runs it in a runtime of its own, with threads in memory: a text, or messages. Throws `invalid_request` for an empty
-   * input.
-   */
+  /** Runs it in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
   run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle;
-  /** The same with other options. Threads in memory are the old one's. */
+  /** A copy with other options. Threads in memory stay with the original. */
   with(changes: Partial<AgentOptions>): LocalAgent;
-  /** Ends what `run` has begun. */
+  /** Ends all runs that `run` started. */
   close(): Promise<void>;
 }
 
-/** Whose a thread is. Default: `default`, as of a server without authentication. */
+/** The owner of a thread. Both default to `default`, as on a server without authentication. */
 export interface Whose {
   readonly tenant?: string;
   readonly user?: string;
 }
 
 export interface SpawnOptions extends Whose {
-  /** What to begin with. Without it nothing is run before `send`. */
+  /** Without it, the first run starts with `send`. */
   readonly input?: Input;
-  /** One's own id, or that of a thread that is there. Default: a new one. */
+  /** Id of a new or existing thread. Default: a new id. */
   readonly thread?: string;
-  /** Cancels the run that this begins. */
+  /** Cancels the run that this call starts. */
   readonly signal?: AbortSignal;
-  /** `provider:model`, instead of the agent's. */
+  /** `provider:model`, in place of the agent's model. */
   readonly model?: string;
   readonly settings?: ModelSettings;
-  /** Of the run. */
+  /** Metadata of the run. */
   readonly metadata?: StartRun["metadata"];
   /** Default: `reject`. */
   readonly on_busy?: StartRun["on_busy"];
-  /** Whose calls the program answers itself, with `submitToolResult`. */
+  /** Tools whose calls the program answers with `submitToolResult`. */
   readonly client_tools?: readonly ClientTool[];
 }
+
+/** Called once per run, so a closure holds state of that run only. */
+export type HookFactory = (services: HookServices) => Hook;
+
+export type OwnHook =
+  | HookFactory
+  | HookDefinition
+  /** Placed directly before (outside) or after (inside) the named hook. */
+  | { readonly hook: HookFactory | HookDefinition; readonly before: string }
+  | { readonly hook: HookFactory | HookDefinition; readonly after: string };

@@ -1,4 +1,4 @@
-// How a run ended, for who waits for it.
+// The result of a run.
 
 import { AppError, type ErrorInfo } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
@@ -13,33 +13,33 @@ import { openOn } from "../runs/start.ts";
 
 export interface RunResult {
   readonly run: RunRecord;
-  /** `error` with a limit as `stop_reason`, or with `error`. */
+  /** `error` comes with a limit as `stop_reason`, or with `error` set. */
   readonly status: Exclude<RunStatus, "pending" | "running">;
   readonly stop_reason?: string;
-  /** The last thing that the assistant said in this run. */
+  /** The last assistant message of this run. */
   readonly message?: AssistantMessage;
-  /** Its text; empty when there is none. */
+  /** Text of `message`, or empty. */
   readonly text: string;
-  /** All that the run added to the thread, what it was started with included. */
+  /** All messages that the run added to the thread, including its input. */
   readonly messages: readonly Message[];
   readonly usage: Usage;
-  /** `cause` is what was thrown, where the run failed in this process and not long ago. */
+  /** `cause` is the thrown value, if the run failed recently in this process. */
   readonly error?: ErrorInfo & { readonly cause?: unknown };
-  /** What it waits for when it is `interrupted`. */
+  /** The open interrupts of an `interrupted` run. */
   readonly interrupts: readonly Interrupt[];
 }
 
-/** The log holds events as they were checked when they were made. */
+/** Safe: events are validated before they are stored. */
 export const eventOf = ({ json }: LogEntry) => JSON.parse(json) as StreamEvent;
 
 export interface ResultServices {
   readonly runs: RunManager;
   readonly stores: Stores;
-  /** What runs have failed with, by their ids. */
+  /** Thrown values by run id. */
   readonly causes: { get(runId: string): unknown };
 }
 
-/** Resolves once the run has ended. Throws `shutting_down` when `signal` aborts before, as the run may go on elsewhere. */
+/** Resolves when the run ends. Throws `shutting_down` when `signal` aborts first: the run may continue elsewhere. */
 export async function resultOf(
   { runs, stores, causes }: ResultServices,
   { owner, run }: { owner: Owner; run: RunRecord },
@@ -52,12 +52,17 @@ export async function resultOf(
   const ended = await runs.get(owner, run.thread_id, run.id);
   const { status, stop_reason, usage, error } = ended;
   if (status === "pending" || status === "running")
-    throw new AppError("shutting_down", `The runtime was closed before run \`${run.id}\` had ended.`);
+    throw new AppError("shutting_down", `The runtime was closed before run \`${run.id}\` ended.`);
   const interrupts = status === "interrupted" ? await openOn(stores.threads, owner, run.thread_id) : [];
   const cause = causes.get(run.id);
   const message = messages.findLast((each) => each.role === "assistant");
   return {
-    ...{ run: ended, status, text: message?.content ?? "", messages, usage, interrupts },
+    run: ended,
+    status,
+    text: message?.content ?? "",
+    messages,
+    usage,
+    interrupts,
     ...omitUndefined({
       stop_reason,
       message,
@@ -66,7 +71,7 @@ export async function resultOf(
   };
 }
 
-/** A subagent's message belongs to its own thread. */
+/** Leaves out messages of subagents, which belong to their own threads. */
 function messageIn(entry: LogEntry): Message[] {
   const event = eventOf(entry);
   return event.event === "on_message" && !event.path ? [event.data.message] : [];

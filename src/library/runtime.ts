@@ -1,32 +1,40 @@
-// Runs agents in this process, on the engine that the server runs on: threads, quotas, takeovers and all.
+// Runs agents in this process, on the engine of the server: the same threads, quotas and take-overs.
 
 import { LRUCache } from "lru-cache";
+import { buildAgent } from "../agents/build.ts";
+import { requestedModel } from "../agents/model-choice.ts";
+import { reservedNames } from "../agents/tool-choice.ts";
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { TraceRecorder } from "../core/trace.ts";
+import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { RunManager } from "../runs/manager.ts";
+import type { AgentSource } from "../runs/services.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
-import { withOwnBackends } from "./backends.ts";
-import { openPool, TO_CONSOLE } from "./defaults.ts";
-import type { AgentHandle } from "./handle.ts";
+import { openPool, withOwnBackends } from "./backends.ts";
+import { type AgentHandle, createHandle, type StartableHandle } from "./handle.ts";
 import { messagesOf } from "./input.ts";
 import type { LocalAgent, SpawnOptions, Whose } from "./local-agent.ts";
 import type { RunResult } from "./result.ts";
-import { localAgents } from "./source.ts";
-import { type Begun, createHandle } from "./thread-handle.ts";
+
+const TO_CONSOLE: Logger = {
+  info() {},
+  warn: (details, message) => console.warn(message, details),
+  error: (details, message) => console.error(message, details),
+};
 
 export interface RuntimeOptions {
-  /** With their subagents; `spawn` adds others. */
+  /** Includes their subagents; `spawn` adds others. */
   readonly agents?: readonly LocalAgent[];
-  /** Whoever made them closes them. Default: in memory, gone with the runtime. */
+  /** Closed by the caller. Default: in memory, dropped with the runtime. */
   readonly stores?: AllStores;
-  /** Whoever made it closes it. Default: those that agents describe, made on first use below `data_dir`. */
+  /** Closed by the caller. Default: the backends that agents configure, created on first use below `data_dir`. */
   readonly backends?: BackendPool;
   /** Default: `./data`. */
   readonly data_dir?: string;
@@ -34,7 +42,7 @@ export interface RuntimeOptions {
   readonly recorder?: TraceRecorder;
   /** Logs runs that fail and failures within runs. Default: errors and warnings go to the console. */
   readonly logger?: Logger;
-  /** Runs at work at once; past it they wait. Default 256. */
+  /** Concurrent runs; further runs wait. Default 256. */
   readonly max_runs?: number;
   /** How long `close` waits for runs, in ms. Default 10 s. */
   readonly grace_ms?: number;
@@ -42,23 +50,22 @@ export interface RuntimeOptions {
 
 export interface Runtime extends AsyncDisposable {
   /**
-   * Begins to work on a thread: by the agent, or by one of its name. Throws `invalid_request` for an empty input, for a
-   * name that there is not, and for a thread's id that is none; what else keeps the run from being accepted is what the
-   * handle's `result` rejects with.
+   * Starts a run on a thread, by an agent or the name of one. Throws `invalid_request` for an empty input, an unknown
+   * name and an invalid thread id; for other reasons why a run is not accepted, the handle's `result` rejects.
    */
   spawn(agent: LocalAgent | string, options?: SpawnOptions): AgentHandle;
-  /** A handle on a thread that is there, at its newest run. */
+  /** A handle on an existing thread, at its newest run. */
   get(id: string, whose?: Whose): Promise<AgentHandle | undefined>;
-  /** Whether a run of the thread is at work, or waits to be. */
+  /** Whether a run of the thread is active or queued. */
   isRunning(id: string, whose?: Whose): Promise<boolean>;
-  /** Those whose run was begun in this runtime and has not ended. */
+  /** Handles whose run was started in this runtime and has not ended. */
   list(): AgentHandle[];
-  /** Cancels what runs on the thread, and what waits there; resolves when it has ended. */
+  /** Cancels the active and queued runs of the thread; resolves when they have ended. */
   shutdown(id: string, whose?: Whose): Promise<void>;
   shutdownAll(): Promise<void>;
-  /** Takes an agent in, in place of the one of its name: runs that begin from now on are its. */
+  /** Replaces the agent of the same name for runs that start from now on. */
   replace(agent: LocalAgent): void;
-  /** Waits a moment for what runs, then ends it, or leaves it to the next process where stores last. */
+  /** Waits `grace_ms` for runs, then ends them; with durable stores the next process continues them. */
   close(): Promise<void>;
 }
 
@@ -76,13 +83,17 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     if (cause !== undefined && cause !== null) causes.set(run.id, cause);
   };
   const runs = new RunManager({
-    ...{ stores, agents, logger, onFailed, maxActive: max_runs },
+    stores,
+    agents,
+    logger,
+    onFailed,
+    maxActive: max_runs,
     backends: withOwnBackends((name) => agents.get(name)?.backend, pool),
     ...omitUndefined({ quotas: options.quotas, recorder: options.recorder }),
   });
   const closing = new AbortController();
   const opened = runs.open();
-  opened.catch(() => {}); // whoever starts a run is told
+  opened.catch(() => {}); // starting a run reports it
   const active = new Map<Promise<RunResult>, AgentHandle>();
   let closed: Promise<void> | undefined;
 
@@ -97,7 +108,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   };
   const services = { runs, stores, causes, logger, closing: closing.signal, onBegin, attach };
 
-  /** Every run of a thread that has not ended. */
+  /** Cancels every run of a thread that has not ended. */
   const shutdown = async (owner: Owner, id: string): Promise<void> => {
     const { items } = await runs.list(owner, id, { limit: RUNS_OF_A_THREAD });
     for (const run of items.filter(({ status }) => status === "pending" || status === "running")) {
@@ -117,14 +128,14 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const { tenant, user, ...beginning } = spawning;
       const owner = ownerOf({ ...omitUndefined({ tenant, user }) });
       const prepared = messages ? opened : opened.then(() => createThread(stores, owner, id));
-      const begun = createHandle(services, { id, agent: name, owner, prepared });
+      const startable = createHandle(services, { id, agent: name, owner, prepared });
       if (messages)
-        begun.begin({
+        startable.begin({
           messages,
           ...omitUndefined({ ...beginning, tools: client_tools && [...client_tools] }),
         });
-      if (signal) cancelWith(signal, begun);
-      return begun.handle;
+      if (signal) cancelWith(signal, startable);
+      return startable.handle;
     },
     async get(id, whose) {
       const owner = ownerOf(whose);
@@ -170,10 +181,66 @@ async function createThread({ threads }: AllStores, owner: Owner, id: string): P
   });
 }
 
-function cancelWith(signal: AbortSignal, { handle }: Begun): void {
+function cancelWith(signal: AbortSignal, { handle }: StartableHandle): void {
   const cancel = () => void handle.cancel().catch(() => {});
   if (signal.aborted) cancel();
   signal.addEventListener("abort", cancel, { once: true });
   const over = () => signal.removeEventListener("abort", cancel);
   handle.result.then(over, over);
+}
+
+interface LocalAgents extends AgentSource {
+  /** Includes its subagents. Throws `config_invalid` when another agent has the name. */
+  add(agent: LocalAgent): void;
+  replace(agent: LocalAgent): void;
+  get(name: string): LocalAgent | undefined;
+}
+
+function localAgents(): LocalAgents {
+  const agents = new Map<string, LocalAgent>();
+
+  const named = (name: string): LocalAgent => {
+    const agent = agents.get(name);
+    if (agent) return agent;
+    const message = `There is no agent \`${name}\` in this runtime${didYouMean(name, agents.keys())}`;
+    throw new AppError("invalid_request", message);
+  };
+
+  const add = (agent: LocalAgent): void => {
+    const known = agents.get(agent.name);
+    if (known === agent) return;
+    if (known)
+      throw new AppError(
+        "config_invalid",
+        `This runtime already has another agent \`${agent.name}\`. Rename this one, or call \`replace\`.`,
+      );
+    agents.set(agent.name, agent);
+    for (const subagent of agent.subagents) add(subagent);
+  };
+
+  return {
+    add,
+    replace(agent) {
+      agents.set(agent.name, agent);
+      for (const subagent of agent.subagents) if (!agents.has(subagent.name)) add(subagent);
+    },
+    get: (name) => agents.get(name),
+    find(name) {
+      const [first] = agents.keys();
+      if (name === undefined && first === undefined)
+        throw new AppError("invalid_request", "This runtime has no agents yet.");
+      return named(name ?? first ?? "").definition;
+    },
+    checkModel(definition, model) {
+      requestedModel(model, definition.model, named(definition.name).catalogue);
+    },
+    isReserved: (name) => agents.values().some(({ catalogue }) => reservedNames(catalogue).has(name)),
+    build(definition, services, overrides) {
+      const { catalogue, loop } = named(definition.name);
+      return {
+        ...buildAgent(definition, catalogue, { ...services, ...overrides }),
+        ...omitUndefined({ loop }),
+      };
+    },
+  };
 }

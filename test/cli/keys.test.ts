@@ -51,7 +51,7 @@ describe("skein keys create", () => {
     ["a scope that is none", { user: "ada", scopes: "read,rnu" }, /--scopes.*did you mean `run`/],
     ["no scope", { user: "ada", scopes: "" }, /--scopes/],
     ["a name of two lines", { user: "ada", name: "a\nb" }, /--name/],
-    ["an end that is past", { user: "ada", expires: "2020-01-01" }, /--expires: must be a time to come/],
+    ["an end that is past", { user: "ada", expires: "2020-01-01" }, /--expires: must be in the future/],
     ["an end at once", { user: "ada", expires: "0d" }, /--expires/],
     ["an end that is none", { user: "ada", expires: "soon" }, /--expires/],
   ])("refuses %s", async (_, options, words) => {

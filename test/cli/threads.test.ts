@@ -139,7 +139,7 @@ describe("an import", () => {
     const { dir, stores } = await exported();
     await stores.threads.delete(ADA, "child");
     await expect(importThreads(stores.threads, ADA, dir)).rejects.toMatchObject({
-      ...{ code: "invalid_request", message: expect.stringContaining("There is a thread `trip` already.") },
+      ...{ code: "invalid_request", message: expect.stringContaining("Thread `trip` already exists.") },
     });
     expect(await stores.threads.get(ADA, "child")).toBeUndefined();
   });
@@ -161,7 +161,7 @@ describe("an import", () => {
         const file = join(dir, "child/history.jsonl");
         await appendFile(file, `\n${await readFile(file, "utf8")}`);
       },
-      /child\/history\.jsonl:3: message `msg_\w+` came before/,
+      /child\/history\.jsonl:3: duplicate message `msg_\w+`/,
     ],
     [
       "a history that is missing",
@@ -171,7 +171,7 @@ describe("an import", () => {
     [
       "an export that was cut off",
       (dir) => rm(join(dir, "trip/metadata.json")),
-      /metadata\.json does not exist.*not whole/,
+      /metadata\.json does not exist.*incomplete/,
     ],
     [
       "a folder of another name",

@@ -198,7 +198,7 @@ describe("an answer that is not an event stream", () => {
     const { url } = await answering((response) =>
       response.writeHead(200, { "content-type": "text/html" }).end(),
     );
-    await expect(followed(url)).rejects.toThrow("The answer is `text/html`, not an event stream.");
+    await expect(followed(url)).rejects.toThrow("The response is `text/html`, not an event stream.");
   });
 
   test("a refusal that breaks off when the caller's signal aborts throws the reason of the signal", async () => {
@@ -240,7 +240,7 @@ test("pauses grow, at random, to the longest one, and begin again after an event
 
 test.each([
   [{ baseUrl: "somewhere" }, /`baseUrl` `somewhere`/],
-  [{ baseUrl: "http://localhost", headers: { "a b": "c" } }, /these headers/],
+  [{ baseUrl: "http://localhost", headers: { "a b": "c" } }, /headers are invalid/],
   [{ baseUrl: "http://localhost", silenceMs: Number.POSITIVE_INFINITY }, /`silenceMs` is Infinity/],
   [{ baseUrl: "http://localhost", longestPauseMs: 0 }, /`longestPauseMs` is 0/],
 ])("a client is refused what cannot work: %j", (options, message) => {

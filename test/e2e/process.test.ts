@@ -217,7 +217,7 @@ describe("the command line", () => {
   test("says at once that no server answers", async () => {
     const run = skein(["chat", "--url", "http://127.0.0.1:1"], {});
     expect(await run.exited).toBe(1);
-    expect(run.output()).toMatch(/No Skein server answers at http:\/\/127\.0\.0\.1:1/);
+    expect(run.output()).toMatch(/No Skein server responds at http:\/\/127\.0\.0\.1:1/);
   });
 
   test("answers an unknown option with its usage and exit code 2", async () => {

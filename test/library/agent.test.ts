@@ -9,7 +9,7 @@ import type { ModelRequest } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { type Rule, RuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { loadRules, saveRules } from "../../src/hooks/permissions/stored-rules.ts";
-import { createAgent } from "../../src/library/index.ts";
+import { createAgent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { agentWith, collect } from "../support/library.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -242,7 +242,7 @@ describe("options", () => {
             { id: "a", text: "y" },
           ],
         }),
-      /two blocks `a`/,
+      /two blocks with the id `a`/,
     ],
   ])("refuse %s", (_, make, message) => expect(make).toThrow(message));
 

@@ -6,7 +6,7 @@ import type { Hook } from "../../src/core/hook.ts";
 import { NO_USAGE, toolMessage } from "../../src/core/message.ts";
 import type { AgentInternals, AgentLoop } from "../../src/core/own-loop.ts";
 import { defineTool } from "../../src/core/tool.ts";
-import { type AgentHandle, type AgentOptions, createAgent } from "../../src/library/index.ts";
+import { type AgentHandle, type AgentOptions, createAgent } from "../../src/index.ts";
 import { gate } from "../support/gate.ts";
 import { agentWith, collect, runtimeWith } from "../support/library.ts";
 

@@ -1,23 +1,28 @@
-// `skein threads export`: writes all threads of one user into a folder. One thread after the other, page by page.
+// `skein threads export`: writes all threads of one user to a folder, from a store or a running server. It reads one thread
+// at a time, page by page.
 
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
+import { ConnectionLost, connect, ProblemError } from "../../client/connection.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
+import type { Page, ThreadStore } from "../../core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
-import type { ReadableThreads } from "./remote.ts";
 
+const SILENCE_MS = 25_000;
 const THREADS_A_PAGE = 100;
 const MESSAGES_A_PAGE = 100;
 
-/** What was written, in words. Throws `already_exists` for a folder of a thread that is there: nothing is written over. */
+type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "state">;
+
+/** Returns a summary. Throws `already_exists` when the folder of a thread exists: no file is overwritten. */
 export async function exportThreads(threads: ReadableThreads, owner: Owner, dir: string): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   let messages = 0;
-  // Names first: a thread that is used meanwhile changes its place in the list.
+  // List all ids first: a thread that changes during the export moves in the list.
   const all = await listed(threads, owner, { children: true });
   for (const { id } of all) messages += (await exportThread(threads, { owner, id }, dir)) ?? 0;
   return `Exported ${all.length} threads with ${messages} messages to ${dir}.`;
@@ -38,7 +43,7 @@ async function listed(
   return found;
 }
 
-/** How many messages it has; nothing when it is gone. What says that it is whole is written last. */
+/** Returns the number of messages; `undefined` when the thread was deleted. `metadata.json` comes last and marks a complete export. */
 async function exportThread(
   threads: ReadableThreads,
   { owner, id }: { owner: Owner; id: string },
@@ -90,22 +95,60 @@ function aboutOf(thread: Thread, { state, model, children }: Seen): ThreadFile {
   const [, provider, name] = /^([^:]*):(.*)$/s.exec(model ?? "") ?? [];
   return {
     session_id: id,
-    ...omitUndefined({ agent_type: agent, title }),
     metadata,
-    ...omitUndefined({ parent_session_id: parent?.thread_id, parent_tool_use_id: parent?.call_id }),
-    ...{ parent_run_id: parent?.run_id ?? "", background: parent?.background ?? false },
+    parent_run_id: parent?.run_id ?? "",
+    background: parent?.background ?? false,
     child_session_ids: children,
-    ...omitUndefined({ provider, model: name }),
-    ...{ created_at, updated_at, state: carried(state) },
+    created_at,
+    updated_at,
+    state: carried(state),
+    ...omitUndefined({ agent_type: agent, title, provider, model: name }),
+    ...omitUndefined({ parent_session_id: parent?.thread_id, parent_tool_use_id: parent?.call_id }),
   };
 }
 
 async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    throw new AppError("already_exists", `${path} is there already: export into an empty folder.`);
+    throw new AppError("already_exists", `${path} already exists. Export into an empty folder.`);
   });
 }
 
-/** Conversations are nobody else's business. */
+/** Readable by the owner of the file only. */
 const create = (path: string): Promise<FileHandle> => open(path, "wx", 0o600);
+
+/** The threads of a running server; the key determines the owner. Throws `unavailable` when the server refuses or does not answer. */
+export function remoteThreads({ url, key }: { url: string; key: string | undefined }): ReadableThreads {
+  const base = url.replace(/\/+$/, "");
+  const headers = omitUndefined({ authorization: key && `Bearer ${key}` });
+
+  async function read(path: string, query?: object): Promise<unknown> {
+    const answer = await readIfThere(path, query);
+    if (answer === undefined) throw new AppError("unavailable", `${base}${path} was not found.`);
+    return answer;
+  }
+
+  async function readIfThere(path: string, query: object = {}): Promise<unknown> {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) search.set(name, String(value));
+    const options = { fetch, silenceMs: SILENCE_MS };
+    try {
+      return await (await connect(options, `${base}${path}?${search}`, { headers })).json();
+    } catch (error) {
+      if (error instanceof ProblemError && error.status === 404) return undefined;
+      if (!(error instanceof ProblemError || error instanceof ConnectionLost)) throw error;
+      throw new AppError("unavailable", `${base}: ${error.message}`, { cause: error });
+    }
+  }
+
+  return {
+    // Safe: the server's response schemas produced these values.
+    list: async (_, query) => (await read("/threads", omitUndefined(query))) as Page<Thread>,
+    get: async (_, id) => (await readIfThere(pathOf(id))) as Thread | undefined,
+    messages: async (_, id, query = {}) =>
+      ((await read(`${pathOf(id)}/messages`, omitUndefined(query))) as { items: Message[] }).items,
+    state: async (_, id) => (await read(`${pathOf(id)}/state`)) as Record<string, unknown>,
+  };
+}
+
+const pathOf = (id: string) => `/threads/${encodeURIComponent(id)}`;

@@ -1,5 +1,5 @@
-// Threads as files, for whoever carries them elsewhere: `<thread>/metadata.json` says what a thread is,
-// `<thread>/history.jsonl` holds its messages, one a line, oldest first. Times are ISO 8601 in UTC.
+// The export format: `<thread>/metadata.json` describes a thread, `<thread>/history.jsonl` holds its messages, one per line,
+// oldest first. Times are ISO 8601 in UTC.
 
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { Metadata } from "../../core/records.ts";
 export const metadataFile = (dir: string, id: string) => join(dir, id, "metadata.json");
 export const historyFile = (dir: string, id: string) => join(dir, id, "history.jsonl");
 
-/** The values of a thread's state that are carried along: nothing that waits for a run, and nothing that was allowed. */
+/** State that is exported. Pending interrupts and remembered permissions are not. */
 const CARRIED: ReadonlySet<string> = new Set(["todos", "files", "summary"]);
 
 export const carried = (state: Readonly<Record<string, unknown>>) =>
@@ -25,13 +25,13 @@ export const ThreadFile = z.object({
   parent_run_id: z.string().default(""),
   background: z.boolean().default(false),
   child_session_ids: z.array(Id).default([]),
-  provider: z.string().optional().describe("Of the message that a model wrote last."),
+  provider: z.string().optional().describe("Provider of the last message by a model."),
   model: z.string().optional(),
   created_at: z.iso.datetime().optional(),
   updated_at: z.iso.datetime().optional(),
   state: z
     .record(z.string(), z.unknown())
     .default({})
-    .describe("Todos, files and the summary of what is long past."),
+    .describe("Todos, files and the summary of old messages."),
 });
 export type ThreadFile = z.infer<typeof ThreadFile>;

@@ -1,5 +1,5 @@
-// `skein threads import`: makes threads out of what `export` has written, for one user. All files are read and checked
-// before the first thread is made; then they are read again, one thread at a time, so that no more is held.
+// `skein threads import`: creates threads of one user from the files of `export`. It validates all files before it creates
+// the first thread, then reads them again one thread at a time to bound memory.
 
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -15,43 +15,46 @@ import { readText } from "../../lib/read-text.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;
-/** A thread is held whole by whoever works on it. */
+/** A run holds the whole thread in memory. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
 const MAX_PROBLEMS = 20;
 
-/** What was made, in words. Throws `invalid_request` with every problem, one a line; then nothing was made. */
+/** Returns a summary. Throws `invalid_request` with every problem, one per line, before anything is created. */
 export async function importThreads(threads: ThreadStore, owner: Owner, dir: string): Promise<string> {
-  const places = await checkAll(threads, owner, dir);
+  const all = await checkAll(threads, owner, dir);
   let messages = 0;
-  // The one that changed last comes last, so that they are listed in the order in which they were.
-  for (const { id } of places.toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1))) {
+  // Oldest change first, which keeps the order of the list.
+  for (const { id } of all.toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1))) {
     const { agent_type: agent, title, metadata, ...about } = await readAbout(dir, id);
     const history: Message[] = [];
     for await (const message of readHistory(dir, id)) history.push(message);
     await threads.create(owner, {
-      ...{ id, metadata, messages: history, state: carried(about.state) },
+      id,
+      metadata,
+      messages: history,
+      state: carried(about.state),
       ...omitUndefined({ agent, title, parent: parentOf(about) }),
     });
     messages += history.length;
   }
-  return `Imported ${places.length} threads with ${messages} messages from ${dir}.`;
+  return `Imported ${all.length} threads with ${messages} messages from ${dir}.`;
 }
 
-interface Place {
+interface Checked {
   readonly id: string;
   readonly updated_at: string;
 }
 
-async function checkAll(threads: ThreadStore, owner: Owner, dir: string): Promise<Place[]> {
-  const places: Place[] = [];
+async function checkAll(threads: ThreadStore, owner: Owner, dir: string): Promise<Checked[]> {
+  const found: Checked[] = [];
   const problems: string[] = [];
   for (const id of await foldersOf(dir)) {
     try {
       const { updated_at = "" } = await readAbout(dir, id);
       for await (const _ of readHistory(dir, id));
       if (await threads.get(owner, id))
-        throw broken(`There is a thread \`${id}\` already. Nothing is written over.`);
-      places.push({ id, updated_at });
+        throw broken(`Thread \`${id}\` already exists. Import never overwrites a thread.`);
+      found.push({ id, updated_at });
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== "invalid_request") throw error;
       problems.push(error.message);
@@ -59,14 +62,14 @@ async function checkAll(threads: ThreadStore, owner: Owner, dir: string): Promis
     if (problems.length >= MAX_PROBLEMS) break;
   }
   if (problems.length > 0) throw broken(problems.join("\n"));
-  return places;
+  return found;
 }
 
 const broken = (message: string) => new AppError("invalid_request", message);
 
 async function foldersOf(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { withFileTypes: true }).catch(() => {
-    throw broken(`${dir} is no folder that can be read.`);
+    throw broken(`${dir} is not a readable folder.`);
   });
   return entries
     .filter((entry) => entry.isDirectory())
@@ -77,7 +80,7 @@ async function foldersOf(dir: string): Promise<string[]> {
 async function readAbout(dir: string, id: string): Promise<ThreadFile> {
   const file = metadataFile(dir, id);
   const read = await readText(file, MAX_METADATA_BYTES);
-  if ("fault" in read) throw broken(`${file} ${read.fault}: the export of this thread is not whole.`);
+  if ("fault" in read) throw broken(`${file} ${read.fault}: the export of this thread is incomplete.`);
   const about = parsed(ThreadFile, read.text, file);
   if (about.session_id === id) return about;
   throw broken(`${file}: session_id must be the name of the folder, \`${id}\`.`);
@@ -87,7 +90,7 @@ async function readAbout(dir: string, id: string): Promise<ThreadFile> {
 async function* readHistory(dir: string, id: string): AsyncGenerator<Message, void, void> {
   const file = historyFile(dir, id);
   const found = await stat(file).catch(() => undefined);
-  if (!found?.isFile()) throw broken(`${file} does not exist: the export of this thread is not whole.`);
+  if (!found?.isFile()) throw broken(`${file} does not exist: the export of this thread is incomplete.`);
   if (found.size > MAX_HISTORY_BYTES)
     throw broken(`${file} is larger than ${MAX_HISTORY_BYTES / 1024 / 1024} MiB.`);
   const ids = new Set<string>();
@@ -96,13 +99,13 @@ async function* readHistory(dir: string, id: string): AsyncGenerator<Message, vo
     line++;
     if (text.trim() === "") continue;
     const message = parsed(Message, text, `${file}:${line}`);
-    if (ids.has(message.id)) throw broken(`${file}:${line}: message \`${message.id}\` came before.`);
+    if (ids.has(message.id)) throw broken(`${file}:${line}: duplicate message \`${message.id}\`.`);
     ids.add(message.id);
     yield message;
   }
 }
 
-/** They end where JSON has no other meaning for it: not at U+2028, which a message may hold. */
+/** Splits at LF only. `readline` would also split at U+2028, which a message may contain. */
 async function* linesOf(file: string): AsyncGenerator<string, void, void> {
   let line = "";
   for await (const chunk of createReadStream(file, { encoding: "utf8" })) {
@@ -131,15 +134,8 @@ function jsonOf(text: string, place: string): unknown {
   }
 }
 
-function parentOf(
-  about: Pick<ThreadFile, "parent_run_id" | "background" | "parent_session_id" | "parent_tool_use_id">,
-) {
-  const {
-    parent_session_id: thread_id,
-    parent_tool_use_id: call_id,
-    parent_run_id: run_id,
-    background,
-  } = about;
+function parentOf(about: Omit<ThreadFile, "agent_type" | "title" | "metadata">) {
+  const { parent_session_id: thread_id, parent_tool_use_id: call_id } = about;
   if (thread_id === undefined || call_id === undefined) return undefined;
-  return { thread_id, run_id, call_id, background } satisfies Parent;
+  return { thread_id, call_id, run_id: about.parent_run_id, background: about.background } satisfies Parent;
 }

@@ -14,7 +14,7 @@ import {
 import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
 import type { ModelRequest } from "../../../src/core/model.ts";
 import { defineTool } from "../../../src/core/tool.ts";
-import type { AgentOptions } from "../../../src/library/index.ts";
+import type { AgentOptions } from "../../../src/index.ts";
 import { agentWith, collect, runtimeWith } from "../../support/library.ts";
 import { temporaryFolder } from "../../support/server.ts";
 
