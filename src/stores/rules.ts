@@ -193,7 +193,7 @@ export function stop({ head, run, now }: View, mode: StopMode): Decision<RunReco
   const ending = endingIn(drafts);
   return {
     writes: [{ write: "cancel_run", run: record.id, drafts, ending }],
-    result: (ended) => ({ ...record, ...ending, ended_at: new Date(ended).toISOString() }),
+    result: () => ({ ...record, ...ending }),
   };
 }
 

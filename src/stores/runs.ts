@@ -1,5 +1,6 @@
 // The run port over a kernel: every command is one decision of rules.ts.
 
+import { isSettled } from "../core/records.ts";
 import type { Claim, RunStore } from "../core/stores.ts";
 import { crashedTooOften, stamp } from "./endings.ts";
 import type { Kernel, Looked } from "./kernel.ts";
@@ -53,8 +54,11 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       await kernel.change(thread, { after: lease }, (view) => rules.release(view, lease));
     },
 
-    requestStop(owner, threadId, run, mode) {
-      return kernel.change(kernel.ref(owner, threadId), { run }, (view) => rules.stop(view, mode));
+    async requestStop(owner, threadId, run, mode) {
+      const thread = kernel.ref(owner, threadId);
+      const record = await kernel.change(thread, { run }, (view) => rules.stop(view, mode));
+      // The store alone knows when it ended.
+      return record && isSettled(record.status) ? kernel.runs.get(owner, threadId, run) : record;
     },
 
     steer(owner, threadId, runId, message) {

@@ -30,10 +30,15 @@ export class Turns<Thread> {
     this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
   }
 
-  /** Whether somebody executes the thread's run, as far as is known. */
-  isHeld(thread: Thread): boolean {
+  /** Whether a run is active on the thread or waits for it. */
+  isBusy(tenant: string, thread: Thread): boolean {
+    return this.#busy.get(tenant)?.has(thread) ?? false;
+  }
+
+  /** When the lease of the thread's run is over, unless it is already. */
+  heldUntil(thread: Thread): number | undefined {
     this.#letGo();
-    return this.#held.has(thread);
+    return this.#held.get(thread)?.until;
   }
 
   /** Nobody executes the thread's run. One that waits already keeps its place. */

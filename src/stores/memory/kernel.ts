@@ -53,12 +53,13 @@ export function memoryKernel(book: Book): Kernel<Ref> {
 
     async change(ref, lookups, decide) {
       const thread = book.find(ref.owner, ref.id);
-      const { writes, result, tell } = decide(viewOf(thread, ref.owner, lookups));
+      const view = viewOf(thread, ref.owner, lookups);
+      const { writes, result, tell } = decide(view);
       if (writes.some(needsRoom)) book.makeRoom(thread);
       let written = thread;
-      for (const write of writes) written = carryOut(written, ref.owner, write);
+      for (const write of writes) written = carryOut(written, ref.owner, write, view.now);
       if (tell) calls.say(tell);
-      return result(now());
+      return result(view.now);
     },
 
     async eachDue(limit, look) {
@@ -193,9 +194,14 @@ export function memoryKernel(book: Book): Kernel<Ref> {
   }
 
   /** Returns the thread after it. */
-  function carryOut(found: ThreadEntry | undefined, owner: Owner, write: Write): ThreadEntry | undefined {
+  function carryOut(
+    found: ThreadEntry | undefined,
+    owner: Owner,
+    write: Write,
+    at: number,
+  ): ThreadEntry | undefined {
     if (write.write === "create_thread") {
-      const thread = newThread(book, owner, write.thread);
+      const thread = newThread(book, owner, write.thread, at);
       describe(book, thread, write.thread);
       fill(book, thread, write.thread);
       return thread;
@@ -207,14 +213,14 @@ export function memoryKernel(book: Book): Kernel<Ref> {
       return undefined;
     }
     found.head = head;
-    apply(found, write);
+    apply(found, write, at);
     return found;
   }
 
-  function apply(thread: ThreadEntry, write: Write): void {
+  function apply(thread: ThreadEntry, write: Write, at: number): void {
     switch (write.write) {
       case "add_run":
-        addRun(thread, write.run);
+        addRun(thread, write.run, at);
         return;
       case "queue_run":
         book.touch(thread);
@@ -276,15 +282,15 @@ export function memoryKernel(book: Book): Kernel<Ref> {
     turns.hold(thread.owner.tenant, thread);
   }
 
-  function addRun(thread: ThreadEntry, news: NewRun): void {
-    const run = newRun(thread, news);
+  function addRun(thread: ThreadEntry, news: NewRun, at: number): void {
+    const run = newRun(thread, news, at);
     thread.runs.push(run);
     thread.agent = run.agent;
     thread.updatedAt = run.createdAt;
     book.weigh(thread, RUN_BYTES + run.work.requestBytes);
   }
 
-  function newRun(thread: ThreadEntry, news: NewRun): LiveRun {
+  function newRun(thread: ThreadEntry, news: NewRun, at: number): LiveRun {
     const { id, agent, metadata, idempotency_key: key, resumes } = news;
     const request = jsonCopy(news.request);
     return {
@@ -294,7 +300,7 @@ export function memoryKernel(book: Book): Kernel<Ref> {
       metadata: { ...metadata },
       key,
       resumes,
-      createdAt: now(),
+      createdAt: at,
       status: "pending",
       attempt: 1,
       begun: undefined,

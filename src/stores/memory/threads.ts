@@ -13,8 +13,8 @@ export function newThread(
   book: Book,
   owner: Owner,
   { id, agent, parent }: Pick<NewThread, "id" | "agent" | "parent">,
+  now: number,
 ): ThreadEntry {
-  const now = book.limits.now();
   const thread: ThreadEntry = {
     owner: { tenant: owner.tenant, user: owner.user },
     id,

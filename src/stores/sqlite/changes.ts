@@ -1,23 +1,16 @@
 // What events mean, as changes of the tables.
 
-import { movesOf } from "../../core/deferred-calls.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
 import { type Change, type Ending, endingOf, THREAD_STATUS } from "../endings.ts";
 import type { Limits } from "../options.ts";
-import { cannotRewind } from "../refusals.ts";
 import type { Database } from "./database.ts";
 import type { RowKey, ThreadKey } from "./keys.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
-
-/** The states of calls that go with what a thread forgets. */
-const REWOUND = movesOf("rewind")
-  .map(([from]) => `'${from}'`)
-  .join(", ");
 
 /** Busy while a run is active or waits, else what the last one left behind. */
 const STATUS = `CASE WHEN
@@ -30,14 +23,12 @@ export interface Changes {
   apply(key: RowKey, change: Change, seq: number): void;
   /** Gives a thread what it begins with. Inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
-  /** Forgets a message and all after it, and the calls that wait. Inside a transaction. Throws `invalid_request` when there is none. */
+  /** Forgets a message and all after it. Inside a transaction. */
   rewind(thread: ThreadKey, messageId: string): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
   touchThread(owner: string, threadId: string): void;
   /** Whether a run is active on a thread, or else waits for it. */
   busyWith(owner: string, threadId: string): "active" | "waiting" | undefined;
-  /** The run that a newcomer would have to wait for. */
-  ahead(owner: string, threadId: string): string | undefined;
   /** What was left for a run and is not in the thread yet, oldest first. */
   inbox(key: RowKey): UserMessage[];
 }
@@ -53,7 +44,6 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   const forgetFrom = database.query(`
     DELETE FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
       SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`);
-  const forgetCalls = database.query(`DELETE FROM deferred_calls WHERE ${THREAD} AND state IN (${REWOUND})`);
   const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
   const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
   const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);
@@ -92,10 +82,7 @@ export function createChanges(database: Database, { now }: Limits): Changes {
       for (const [key, value] of Object.entries(state)) setSlot(thread, { key, value });
     },
     rewind(thread, messageId) {
-      const forgotten = forgetFrom.run(...thread, messageId);
-      if (forgotten === 0) throw cannotRewind(messageId);
-      count.run(-forgotten, ...thread);
-      forgetCalls.run(...thread);
+      count.run(-forgetFrom.run(...thread, messageId), ...thread);
     },
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);
@@ -103,9 +90,6 @@ export function createChanges(database: Database, { now }: Limits): Changes {
     busyWith(owner, threadId) {
       if (selectRunning.get(owner, threadId)) return "active";
       return selectWaiting.get(owner, threadId) && "waiting";
-    },
-    ahead(owner, threadId) {
-      return (selectRunning.get(owner, threadId) ?? selectWaiting.get(owner, threadId))?.id;
     },
     inbox(key) {
       // `steer` is the only one who fills this column.

@@ -4,18 +4,18 @@
 
 import { dirname, join } from "node:path";
 import type { AllStores } from "../all-stores.ts";
+import { createDeferredCalls } from "../deferred-calls.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
+import { createRuns } from "../runs.ts";
+import { createThreads } from "../threads.ts";
 import { Database } from "./database.ts";
-import { sqliteDeferredCalls } from "./deferred-calls.ts";
 import { createEngine, type Engine } from "./engine.ts";
-import { sqliteEvents } from "./events.ts";
 import { sqliteHttpTools } from "./http-tools.ts";
 import { sqliteItems } from "./items.ts";
+import { sqliteKernel } from "./kernel.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
-import { sqliteRuns } from "./runs.ts";
 import { sqliteSandboxes } from "./sandboxes.ts";
-import { sqliteThreads } from "./threads.ts";
 
 /** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
 export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
@@ -42,15 +42,16 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
 
 function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): AllStores {
   const { database, live, queue, writer, lifetime } = engine;
+  const kernel = sqliteKernel(engine);
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
   const stores = {
-    threads: sqliteThreads(engine),
-    runs: sqliteRuns(engine),
-    events: sqliteEvents(engine),
+    threads: createThreads(kernel),
+    runs: createRuns(kernel),
+    events: kernel.events,
     sandboxes: sqliteSandboxes(engine),
     httpTools: sqliteHttpTools(engine),
-    deferredCalls: sqliteDeferredCalls(engine),
+    deferredCalls: createDeferredCalls(kernel),
     items: sqliteItems(engine),
     quotas,
     bus,

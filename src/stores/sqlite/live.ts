@@ -52,6 +52,15 @@ export class LiveRuns {
     return run;
   }
 
+  /** Whether a process may write the run. */
+  isHeld(key: RunKey): boolean {
+    return this.epochOf(key) !== undefined;
+  }
+
+  epochOf(key: RunKey): number | undefined {
+    return this.#runs.get(key.owner, place(key))?.hold?.epoch;
+  }
+
   hold(key: RunKey, epoch: number, stop: StopMode | undefined): void {
     this.open(key).hold = { epoch, stop };
   }

@@ -11,16 +11,17 @@ import { ownerOf, type ThreadKey, threadOf, threadText } from "./keys.ts";
 export interface Queue {
   /** On how many threads of the owner's tenant runs are active or wait. */
   count(owner: string): number;
-  /** Whether somebody executes the thread's run. */
-  isHeld(thread: ThreadKey): boolean;
+  /** Whether a run is active on the thread or waits for it. */
+  isBusy(thread: ThreadKey): boolean;
+  /** When the lease of the thread's run is over, unless it is already. */
+  heldUntil(thread: ThreadKey): number | undefined;
   /** Somebody executes the thread's run, and says so again within a lease. */
   hold(thread: ThreadKey): void;
-  /** Nobody executes the thread's run. Whoever executes runs is called. */
-  wait(thread: ThreadKey): void;
   /** No run is active on the thread or waits for it. */
   drop(thread: ThreadKey): void;
   /** The thread whose turn it is. Whoever takes it says what it is at then, or puts it back. */
   take(): ThreadKey | undefined;
+  /** No process executes the thread's run. */
   putBack(thread: ThreadKey): void;
   call(call: RunCall): void;
   listen(listener: (call: RunCall) => void): void;
@@ -38,12 +39,9 @@ export function createQueue(database: Database, limits: Limits): Queue {
 
   const queue: Queue = {
     count: (owner) => turns.count(tenantOf(owner)),
-    isHeld: (thread) => turns.isHeld(threadText(thread)),
+    isBusy: (thread) => turns.isBusy(tenantOf(thread[0]), threadText(thread)),
+    heldUntil: (thread) => turns.heldUntil(threadText(thread)),
     hold: (thread) => turns.hold(tenantOf(thread[0]), threadText(thread)),
-    wait(thread) {
-      queue.putBack(thread);
-      calls.say({ call: "waiting" });
-    },
     drop: (thread) => turns.drop(tenantOf(thread[0]), threadText(thread)),
     take() {
       const text = turns.take();

@@ -52,7 +52,11 @@ export function createRecorder(
   /** A run of the thread has ended. */
   function moveOn(thread: ThreadKey, then: Then): void {
     const left = changes.busyWith(...thread);
-    if (left === "waiting") then(() => queue.wait(thread));
+    if (left === "waiting")
+      then(() => {
+        queue.putBack(thread);
+        queue.call({ call: "waiting" });
+      });
     if (left === undefined) then(() => queue.drop(thread));
   }
 

@@ -1,0 +1,221 @@
+// Threads, runs and deferred calls as the file has them.
+
+import type { CallState, DeferredCall } from "../../core/deferred-calls.ts";
+import type { Message } from "../../core/message.ts";
+import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
+import type { Kernel } from "../kernel.ts";
+import { badCursor, decodePosition, encodePosition, pageOf } from "../page.ts";
+import { noSuchMessage } from "../refusals.ts";
+import type { CallHead } from "../thread-head.ts";
+import type { Engine } from "./engine.ts";
+import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
+import { hasEnded } from "./lifetime.ts";
+import { RUN_COLUMNS, type RunRow, toRecord } from "./run-rows.ts";
+
+interface ThreadRow {
+  readonly id: string;
+  readonly agent: string | null;
+  readonly title: string | null;
+  readonly metadata: string;
+  readonly parent: string | null;
+  readonly status: ThreadStatus;
+  readonly message_count: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+interface CallRow {
+  readonly owner: string;
+  readonly thread_id: string;
+  readonly call_id: string;
+  readonly run_id: string;
+  readonly tool: string;
+  readonly token_hash: string;
+  readonly state: CallState;
+  readonly expires_at: number;
+}
+
+const THREAD_COLUMNS = "id, agent, title, metadata, parent, status, message_count, created_at, updated_at";
+const CALL_COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, expires_at";
+const THREAD = "owner = ? AND thread_id = ?";
+
+export interface Reads extends Pick<Kernel<ThreadKey>, "runs" | "threads" | "deferredCalls"> {
+  known(thread: ThreadKey, key: string): RunRecord | undefined;
+  call(thread: ThreadKey, id: string): DeferredCall | undefined;
+  /** All of a thread, without their replies. */
+  calls(thread: ThreadKey): CallHead[];
+}
+
+export function sqliteReads({ database, changes, live, queue, lifetime }: Engine): Reads {
+  const selectThread = database.query<ThreadRow>(
+    `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = ? AND id = ?`,
+  );
+  const pageOfThreads = (below: string) =>
+    database.query<ThreadRow>(`
+      SELECT ${THREAD_COLUMNS} FROM threads
+      WHERE owner = ?1 AND (updated_at, id) < (?2, ?3)
+        AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
+        AND NOT ${hasEnded(8, 9)} ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+  // Two, because each is served by an index of its own.
+  const selectAny = pageOfThreads("");
+  const selectBelow = pageOfThreads("AND parent_thread IS ?10");
+  const positionOf = database.query<{ position: number }>(
+    `SELECT position FROM messages WHERE ${THREAD} AND id = ?`,
+  );
+  const selectMessages = database.query<{ body: string }>(
+    `SELECT body FROM messages WHERE ${THREAD} AND position > ? ORDER BY position LIMIT ?`,
+  );
+  const selectState = database.query<{ key: string; value: string }>(
+    `SELECT key, value FROM state WHERE ${THREAD}`,
+  );
+
+  const runWhere = (condition: string) =>
+    database.query<RunRow>(`SELECT ${RUN_COLUMNS} FROM runs WHERE ${THREAD} AND ${condition}`);
+  const selectRun = runWhere("id = ?");
+  const selectKnown = runWhere("idempotency_key = ?");
+  const selectActive = runWhere("status = 'running'");
+  const selectRuns = runWhere("number < ? ORDER BY number DESC LIMIT ?");
+  const selectLastBegun = runWhere("begun IS NOT NULL ORDER BY begun DESC LIMIT 1");
+  const selectBegunNext = runWhere("begun > ? ORDER BY begun LIMIT 1");
+  const numbersOf = database.query<{ number: number; begun: number | null }>(
+    `SELECT number, begun FROM runs WHERE ${THREAD} AND id = ?`,
+  );
+
+  const selectCall = database.query<CallRow & { reply: string | null }>(
+    `SELECT ${CALL_COLUMNS}, reply FROM deferred_calls WHERE ${THREAD} AND call_id = ?`,
+  );
+  const selectCalls = database.query<CallRow>(`SELECT ${CALL_COLUMNS} FROM deferred_calls WHERE ${THREAD}`);
+
+  const reads: Reads = {
+    known(thread, key) {
+      const row = selectKnown.get(...thread, key);
+      return row && toRecord(row);
+    },
+
+    call(thread, id) {
+      const row = selectCall.get(...thread, id);
+      if (!row) return undefined;
+      const { reply, ...rest } = row;
+      return reply === null ? callOf(rest) : { ...callOf(rest), reply: JSON.parse(reply) };
+    },
+
+    calls: (thread) => selectCalls.all(...thread).map(callOf),
+
+    runs: {
+      async get(owner, threadId, runId) {
+        return visited([ownerText(owner), threadId], (thread) => recordOf(selectRun.get(...thread, runId)));
+      },
+
+      async known(owner, threadId, key) {
+        return visited([ownerText(owner), threadId], (thread) => reads.known(thread, key));
+      },
+
+      async list(owner, threadId, { limit, cursor }) {
+        return visited([ownerText(owner), threadId], (thread) => {
+          const end = cursor === undefined ? FIRST_PAGE : numbersOf.get(...thread, cursor);
+          if (!end) throw badCursor(cursor ?? "");
+          const page = pageOf(selectRuns.all(...thread, end.number, limit + 1), limit, (row) => row.id);
+          return { ...page, items: page.items.map(toRecord) };
+        });
+      },
+
+      async active(owner, threadId) {
+        return visited([ownerText(owner), threadId], (thread) => recordOf(selectActive.get(...thread)));
+      },
+
+      async begun(owner, threadId, after) {
+        return visited([ownerText(owner), threadId], (thread) => {
+          if (after === undefined) return recordOf(selectLastBegun.get(...thread));
+          const number = after === "" ? 0 : (numbersOf.get(...thread, after)?.begun ?? undefined);
+          return number === undefined ? undefined : recordOf(selectBegunNext.get(...thread, number));
+        });
+      },
+
+      listen: (listener) => queue.listen(listener),
+
+      async inbox(lease) {
+        database.assertOpen();
+        const { key } = live.leased(lease);
+        return database.read(() => changes.inbox(rowKey(key)));
+      },
+
+      async renew(lease) {
+        database.assertOpen();
+        const { key, hold } = live.leased(lease);
+        queue.hold([ownerText(key.owner), key.thread_id]);
+        return hold.stop ? { stop: hold.stop } : {};
+      },
+    },
+
+    threads: {
+      async get(owner, id) {
+        return visited([ownerText(owner), id], (thread) => {
+          const row = selectThread.get(...thread);
+          return row && toThread(row);
+        });
+      },
+
+      async list(owner, { limit, cursor, agent, status, q, parent, children }) {
+        const { updatedAt, id } = cursor === undefined ? NEWEST : decodePosition(cursor);
+        const filter = [agent ?? null, status ?? null, q?.toLowerCase() ?? null];
+        const values = [ownerText(owner), updatedAt, id, ...filter, limit + 1, ...lifetime.ended()];
+        const rows = database.read(() =>
+          children && parent === undefined
+            ? selectAny.all(...values)
+            : selectBelow.all(...values, parent ?? null),
+        );
+        const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
+        return { ...page, items: page.items.map(toThread) };
+      },
+
+      async messages(owner, id, { after, limit = -1 } = {}) {
+        return visited([ownerText(owner), id], (thread) => {
+          const start = after === undefined ? undefined : positionOf.get(...thread, after);
+          if (after !== undefined && !start) throw noSuchMessage(after);
+          const rows = selectMessages.all(...thread, start?.position ?? 0, limit);
+          // Only messages are put into this column.
+          return rows.map(({ body }) => JSON.parse(body) as Message);
+        });
+      },
+
+      async state(owner, id) {
+        const rows = visited([ownerText(owner), id], (thread) => selectState.all(...thread));
+        return Object.fromEntries(rows.map(({ key, value }) => [key, JSON.parse(value)]));
+      },
+    },
+
+    deferredCalls: {
+      async get({ owner, thread_id, call_id }) {
+        return visited([ownerText(owner), thread_id], (thread) => reads.call(thread, call_id));
+      },
+    },
+  };
+  return reads;
+
+  function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): T {
+    lifetime.visit(...thread);
+    return database.read(() => read(thread));
+  }
+}
+
+const FIRST_PAGE = { number: Number.MAX_SAFE_INTEGER };
+/** Before every position there is: no date is later. */
+const NEWEST = { updatedAt: 8.64e15, id: "" };
+
+const recordOf = (row: RunRow | undefined) => row && toRecord(row);
+
+function toThread({ agent, title, metadata, parent, created_at, updated_at, ...row }: ThreadRow): Thread {
+  return {
+    ...row,
+    ...(agent === null ? {} : { agent }),
+    ...(title === null ? {} : { title }),
+    metadata: JSON.parse(metadata),
+    ...(parent === null ? {} : { parent: JSON.parse(parent) }),
+    created_at: new Date(created_at).toISOString(),
+    updated_at: new Date(updated_at).toISOString(),
+  };
+}
+
+function callOf({ owner, expires_at, ...row }: CallRow): CallHead {
+  return { ...row, owner: ownerOf(owner), expires_at: new Date(expires_at).toISOString() };
+}
