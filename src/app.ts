@@ -22,8 +22,8 @@ import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createModel, missingKey } from "./models/index.ts";
 import { createQuotas } from "./quotas/index.ts";
+import { createEngine } from "./runs/index.ts";
 import { logRecorder } from "./runs/logging.ts";
-import { RunManager } from "./runs/manager.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
 import type { AllStores } from "./stores/all-stores.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
@@ -90,7 +90,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const { url, secret } = config.interrupts.webhook;
     const webhook = url && secret ? new InterruptWebhook({ url, secret }, logger) : undefined;
     closers.push(async () => webhook?.close());
-    const runs = new RunManager({
+    const runs = createEngine({
       ...{ stores, agents, backends, quotas, logger, maxActive: config.limits.runs },
       tenantTools: tenantTools(config, stores),
       ...(recorder ? { recorder } : {}),

@@ -1,31 +1,30 @@
-// Whether a client is still there.
+// Clients that disconnect, and clients that stop reading. Long answers are written in pieces, so that the progress of a slow
+// client can be seen.
 
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 
-/** Made once: an error of its own for every connection costs more than the rest of its end. */
-const GONE = new Error("The client has left.");
+/** Shared, because creating an Error per connection is expensive. */
+const DISCONNECTED = new Error("The client has disconnected.");
 
-/** Aborts when the connection of `reply` ends, early or after the answer; at once when it has ended already. */
-export function gone({ raw }: FastifyReply): AbortSignal {
+/** Aborts when the connection of `reply` closes, before or after the answer; at once if it is closed already. */
+export function clientDisconnect({ raw }: FastifyReply): AbortSignal {
   const controller = new AbortController();
-  raw.once("close", () => controller.abort(GONE));
-  if (raw.destroyed) controller.abort(GONE);
+  raw.once("close", () => controller.abort(DISCONNECTED));
+  if (raw.destroyed || raw.closed) controller.abort(DISCONNECTED);
   return controller.signal;
 }
 
-/** Whether that is why something was given up: nobody waits for the answer, and nothing is wrong. */
-export const isGone = (error: unknown) => error === GONE;
+/** Whether work was aborted because its client disconnected, which is no failure. */
+export const isClientDisconnect = (error: unknown) => error === DISCONNECTED;
 
-// Clients that read an answer slowly, and clients that stop reading it. A long answer is written in pieces, so that the
-// progress of a slow client can be seen.
 /** A client makes progress through a long text in steps of this size. */
 const PIECE_BYTES = 16 * 1024;
-/** Up to this length a text is one write, as it would fit into a socket's buffer. */
+/** A shorter text is one write, as it fits into a socket's buffer. */
 const LONG_BYTES = 4 * PIECE_BYTES;
 /** How often progress is checked within the stall time. */
-const LOOKS = 4;
+const CHECKS = 4;
 
 export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> {
   const bytes = typeof text === "string" ? Buffer.from(text) : text;
@@ -37,29 +36,29 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
 export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**
- * Destroys the connection of `raw` once data has waited for `stallMs`, or up to a quarter longer, and the client has read
- * none of it. Stops when the connection closes, or when the returned function is called.
+ * Destroys the connection once data has waited for `stallMs`, or up to a quarter longer, and the client has read none of it.
+ * Stops when the connection closes, or when the returned function is called.
  */
 export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void {
   const { socket } = raw;
-  // A response whose connection has ended already does not close once more.
+  // A response whose connection is closed emits no further `close`.
   if (!socket || raw.destroyed) return () => {};
-  let still = 0;
+  let stalled = 0;
   let [written, waiting] = [0, 0];
-  const look = setInterval(() => {
+  const timer = setInterval(() => {
     const { bytesWritten, writableLength } = socket;
-    const isStill = writableLength > 0 && bytesWritten === written && writableLength === waiting;
+    const isStalled = writableLength > 0 && bytesWritten === written && writableLength === waiting;
     [written, waiting] = [bytesWritten, writableLength];
-    still = isStill ? still + 1 : 0;
-    if (still === LOOKS) socket.destroy();
-  }, stallMs / LOOKS);
-  const stop = () => clearInterval(look);
+    stalled = isStalled ? stalled + 1 : 0;
+    if (stalled === CHECKS) socket.destroy();
+  }, stallMs / CHECKS);
+  const stop = () => clearInterval(timer);
   raw.once("close", stop);
   return stop;
 }
 
-/** The same for all long answers except event streams. */
-export function boundAnswers(server: FastifyInstance, stallMs: number): void {
+/** Does the same for every long answer that is not an event stream. */
+export function cutStalledAnswers(server: FastifyInstance, stallMs: number): void {
   server.addHook("onSend", async (_request, reply, payload: unknown) => {
     const isWhole = typeof payload === "string" || Buffer.isBuffer(payload);
     const length = isWhole ? Buffer.byteLength(payload) : Number.POSITIVE_INFINITY;

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
-import { isGone } from "./client-disconnect.ts";
+import { isClientDisconnect } from "./client-disconnect.ts";
 import type { Problem } from "./schemas.ts";
 
 const STATUS: Record<ErrorCode, number> = {
@@ -108,7 +108,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
 
 function fromFastify(thrown: FastifyError | Error): AppError {
   if (thrown instanceof AppError) return thrown;
-  if (isGone(thrown)) return new AppError("cancelled", thrown.message);
+  if (isClientDisconnect(thrown)) return new AppError("cancelled", thrown.message);
   const code = "code" in thrown ? thrown.code : undefined;
   const known = code === undefined ? undefined : FASTIFY[code];
   if (known) return new AppError(known[0], known[1], { cause: thrown });

@@ -1,4 +1,5 @@
-// The answer to a request that starts a run, or rejoins one: its stream, its end, or word that it was accepted.
+// The answer to a request for a run: its events as a stream, or the run once it has ended. A viewer is a cursor, not a
+// queue: it reads on from the log.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { AppError, hasCode } from "../core/errors.ts";
@@ -6,55 +7,116 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
-import type { Cursor, LogEntry } from "../core/stores.ts";
+import type { Cursor, LogEntry, RunKey, Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import type { Following } from "../runs/follow.ts";
-import type { RunManager } from "../runs/manager.ts";
-import { gone } from "./client-disconnect.ts";
+import { getRun, keyOf, stopRun } from "../runs/control.ts";
+import { followThread, type ThreadCursor } from "../runs/follow.ts";
+import { clientDisconnect } from "./client-disconnect.ts";
 import type { RouteServices } from "./services.ts";
 import { type Frame, type Frames, resetFrame } from "./sse.ts";
 
-export interface Starting {
+export interface RunReplyOptions {
   readonly owner: Owner;
   readonly background: boolean;
-  /** What becomes of the run when the client leaves before its end. */
-  readonly onDisconnect: "continue" | "cancel";
-  /** Not called when there is no room for the answer. */
-  run(): Promise<RunRecord>;
+  /** What happens to the run if the client disconnects before it ends. */
+  readonly on_disconnect: "continue" | "cancel";
 }
 
+/**
+ * Starts a run, or finds one, and answers with its stream, with the ended run, or at once. `start` is given the id of the
+ * stream's place, which is taken before: no run is started for a client that is refused.
+ */
 export async function replyWithRun(
-  { runs, streams }: Pick<RouteServices, "runs" | "streams">,
-  starting: Starting,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  { runs, streams, stores: { events } }: RouteServices,
+  { owner, background, on_disconnect }: RunReplyOptions,
+  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  start: (stream: string | undefined) => Promise<RunRecord>,
 ) {
-  const { owner, background } = starting;
-  const isWatched = !background && !wantsJson(request);
-  if (isWatched) await streams.assertRoom(reply);
-  const run = await starting.run();
+  const place = background || wantsJson(request) ? undefined : streams.take(reply);
+  const run = await start(place?.id);
+  place?.keep();
+  const key = keyOf(owner, run);
   reply.header("location", `/threads/${run.thread_id}/runs/${run.id}/events`);
   if (background) return reply.code(202).send(run);
 
-  const leaves = starting.onDisconnect === "cancel" ? cancelQuietly : async () => {};
-  if (!isWatched) return finishedRun(runs, { owner, run }, { reply, closing: streams.closing }, leaves);
-  const after = await resumeAt(runs, { owner, run }, lastEventId(request));
-  if (after === undefined) return reply.code(204).send(null);
-  const frames = runFrames(runs, { owner, run, after });
-  if ((await streams.send(reply, frames, "comment")) === "left") await leaves();
-  return undefined;
-
-  async function cancelQuietly(): Promise<void> {
-    await runs.stop(owner, run.thread_id, run.id, "cancel").catch((error: unknown) => {
+  const onLeft = async () => {
+    if (on_disconnect === "continue") return;
+    await stopRun(runs, key, "cancel").catch((error: unknown) => {
       if (!hasCode(error, "run_not_active")) throw error;
     });
-  }
+  };
+  if (!place) return finishedRun(runs.stores, key, { reply, closing: streams.closing }, onLeft);
+  const after = await resumeAt(events, owner, run, lastEventId(request));
+  if (after === undefined) return reply.code(204).send(null);
+  if ((await place.send(runFrames(runs.stores, key, after), "comment")) === "left") await onLeft();
+  return undefined;
 }
 
 const wantsJson = ({ headers }: FastifyRequest) =>
   (headers.accept?.includes("application/json") ?? false) && !headers.accept?.includes("text/event-stream");
 
-// Where a viewer stands in a run: the id of the last event it got, `<run>:<epoch>-<seq>`.
+/**
+ * Resolves with the ended run and the messages that it added to the thread. If the client disconnects first, calls `onLeft`
+ * and returns the run as it is.
+ */
+async function finishedRun(
+  stores: Stores,
+  key: RunKey,
+  { reply, closing }: { reply: FastifyReply; closing: AbortSignal },
+  onLeft: () => Promise<void>,
+): Promise<RunRecord & { messages: Message[] }> {
+  const left = clientDisconnect(reply);
+  const messages: Message[] = [];
+  for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing])))
+    for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
+  if (left.aborted) await onLeft();
+  else if (closing.aborted)
+    throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
+  return { ...(await getRun({ stores }, key)), messages };
+}
+
+/** The log holds exactly what was appended, which was checked then. A subagent's message belongs to its own thread. */
+function messageIn(json: string): Message[] {
+  const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
+  return event.path ? [] : [event.data.message];
+}
+
+/** The entries after `after`. If entries were dropped, a reset frame comes first, then the entries that are left. */
+export function runFrames({ events }: Pick<Stores, "events">, key: RunKey, after: Cursor): Frames {
+  return async function* (signal) {
+    for (let cursor = after; ; ) {
+      try {
+        for await (const batch of events.read(key, cursor, signal)) {
+          yield batch.map((entry) => frame(key.run_id, entry));
+          cursor = batch.at(-1) ?? cursor;
+        }
+        return;
+      } catch (error) {
+        if (!hasCode(error, "events_expired")) throw error;
+        yield [resetFrame(error)];
+        const { last } = await events.bounds(key);
+        if (last === 0) return;
+        cursor = { seq: await events.seen(key, cursor) };
+      }
+    }
+  };
+}
+
+/** The same for a thread, run after run. */
+export function threadFrames(stores: Stores, thread: ThreadCursor): Frames {
+  return async function* (signal) {
+    for await (const { run, after } of followThread(stores, thread, signal))
+      yield* runFrames(stores, keyOf(thread.owner, run), after)(signal);
+  };
+}
+
+/** The id is the cursor with which a client comes back: `<run>:<epoch>-<seq>`, opaque to it. */
+const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => ({
+  id: `${runId}:${epoch}-${seq}`,
+  event,
+  data: json,
+});
+
 const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-)?(?<seq>\d{1,9})$/;
 
 /** The cursor with which a client comes back. */
@@ -63,36 +125,40 @@ export function lastEventId({ headers }: FastifyRequest): string | undefined {
   return typeof header === "string" ? header : undefined;
 }
 
-/** The run and the event that the cursor of somebody names who follows a thread. Throws `invalid_request`. */
-export function placeOf(cursor: string): { runId: string; after: Cursor } {
+export function idempotencyKey({ headers }: FastifyRequest): string | undefined {
+  const key = headers["idempotency-key"];
+  return typeof key === "string" ? key : undefined;
+}
+
+/** The run and the event that a thread's cursor names. Throws `invalid_request`. */
+export function parseThreadCursor(cursor: string): { runId: string; after: Cursor } {
   const { run, seq, epoch } = CURSOR.exec(cursor)?.groups ?? {};
   if (run === undefined) throw notACursor();
   return { runId: run, after: { seq: Number(seq), epoch: Number(epoch) } };
 }
 
 /**
- * Where to continue; undefined when the run has ended and was read to its end. A viewer without a cursor gets what is still
- * kept. Throws `invalid_request` for a cursor of another run, and `events_expired` when what comes after it is no longer
- * kept, or the log has lost what the viewer has seen.
+ * Where to continue; undefined if the run has ended and was read to its end. Without a cursor, at the first event that is
+ * kept. Throws `invalid_request` for a cursor of another run, and `events_expired` if the events after the cursor, or the
+ * event at it, are no longer kept.
  */
 export async function resumeAt(
-  runs: RunManager,
-  { owner, run }: { owner: Owner; run: RunRecord },
+  events: Stores["events"],
+  owner: Owner,
+  run: RunRecord,
   cursor: string | undefined,
 ): Promise<Cursor | undefined> {
-  const { first, last } = await runs.bounds(owner, run);
+  const key = keyOf(owner, run);
+  const { first, last } = await events.bounds(key);
   const hasEnded = isSettled(run.status);
   if (hasEnded && last === 0) throw expired();
   if (cursor === undefined || cursor === "") return { seq: 0 };
   const parts = CURSOR.exec(cursor)?.groups;
   if (!parts || (parts.run !== undefined && parts.run !== run.id)) throw notACursor();
-  const { epoch } = parts;
-  const after = {
-    seq: Number(parts.seq),
-    ...omitUndefined({ epoch: epoch === undefined ? undefined : Number(epoch) }),
-  };
+  const epoch = parts.epoch === undefined ? undefined : Number(parts.epoch);
+  const after = { seq: Number(parts.seq), ...omitUndefined({ epoch }) };
   if (after.seq > last || after.seq < first - 1) throw expired();
-  if ((await runs.seen(owner, run, after)) !== after.seq) throw expired();
+  if ((await events.seen(key, after)) !== after.seq) throw expired();
   return hasEnded && after.seq === last ? undefined : after;
 }
 
@@ -103,80 +169,7 @@ const notACursor = () =>
   );
 
 export const expired = () =>
-  new AppError("events_expired", "The events after this cursor are not kept. Read the thread's messages.");
-
-// A run as a viewer gets it: its entries as frames. A viewer is a cursor, not a queue: it reads on from the log.
-
-interface View {
-  readonly owner: Owner;
-  readonly run: RunRecord;
-  /** The event that was seen last. */
-  readonly after: Cursor;
-}
-
-/** The entries after `after`. Where entries were dropped or lost, a reset frame comes first, then what is still there. */
-export function runFrames(runs: RunManager, { owner, run, after }: View): Frames {
-  return async function* (signal) {
-    for (let cursor = after; ; ) {
-      try {
-        for await (const batch of runs.events(owner, run, cursor, signal)) {
-          yield framesOf(run.id, batch);
-          cursor = batch.at(-1) ?? cursor;
-        }
-        return;
-      } catch (error) {
-        if (!hasCode(error, "events_expired")) throw error;
-        yield [resetFrame(error)];
-        const { last } = await runs.bounds(owner, run);
-        if (last === 0) return;
-        cursor = { seq: await runs.seen(owner, run, cursor) };
-      }
-    }
-  };
-}
-
-/** The same of a thread, run after run. */
-export function threadFrames(runs: RunManager, thread: Following): Frames {
-  return async function* (signal) {
-    for await (const { run, after } of runs.follow(thread, signal))
-      yield* runFrames(runs, { owner: thread.owner, run, after })(signal);
-  };
-}
-
-const framesOf = (runId: string, entries: readonly LogEntry[]) => entries.map((entry) => frame(runId, entry));
-
-/** The id is the cursor a viewer comes back with: opaque to it, `<run>:<epoch>-<seq>` to us. */
-const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => ({
-  id: `${runId}:${epoch}-${seq}`,
-  event,
-  data: json,
-});
-
-// The answer to a client that waits for a run instead of following it.
-
-/**
- * Resolves with the ended run and all it added to the thread. When the client leaves first, `onLeave` is
- * called and the run is returned as it is.
- */
-export async function finishedRun(
-  runs: RunManager,
-  { owner, run }: { owner: Owner; run: RunRecord },
-  { reply, closing }: { reply: FastifyReply; closing: AbortSignal },
-  onLeave: () => Promise<void>,
-): Promise<RunRecord & { messages: Message[] }> {
-  const left = gone(reply);
-  const messages: Message[] = [];
-  for await (const batch of runs.events(owner, run, 0, AbortSignal.any([left, closing]))) {
-    for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
-  }
-  if (left.aborted) await onLeave();
-  else if (closing.aborted)
-    throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
-  return { ...(await runs.get(owner, run.thread_id, run.id)), messages };
-}
-
-/** The log holds events as they were checked when they were made; a subagent's belong to its own thread. */
-function messageIn(json: string): Message[] {
-  const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
-  return event.path ? [] : [event.data.message];
-}
+  new AppError(
+    "events_expired",
+    "The events after this cursor are no longer available. Read the thread's messages instead.",
+  );

@@ -12,7 +12,7 @@ import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
 import { createTickets } from "./auth/tickets.ts";
 import { browserHeaders, refuseForeignNames, refuseForeignPages } from "./browser-security.ts";
-import { boundAnswers } from "./client-disconnect.ts";
+import { cutStalledAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
@@ -60,7 +60,7 @@ export async function createServer(
   server.addHook("onRequest", refuseForeignPages(origins));
   guard(server, createAuthenticate(auth, apiKeys), tickets);
   limitRequests(server, services.quotas);
-  boundAnswers(server, services.limits.stallMs);
+  cutStalledAnswers(server, services.limits.stallMs);
   // Heartbeats are ours: the plugin's would ignore back-pressure. The data of an event is JSON already.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);

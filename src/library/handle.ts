@@ -8,12 +8,13 @@ import type { Owner } from "../core/ids.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
 import type { Phase } from "../core/phase.ts";
-import type { Metadata, RunRecord, RunStatus, Thread } from "../core/records.ts";
+import type { Metadata, RunRecord, RunRequest, RunStatus, Thread } from "../core/records.ts";
 import { serially } from "../lib/async.ts";
 import type { Logger } from "../lib/logger.ts";
-import { currentPhase } from "../runs/follow.ts";
-import type { StartRun } from "../runs/manager.ts";
-import { openOn } from "../runs/start.ts";
+import { getRun, keyOf, settledRun } from "../runs/control.ts";
+import type { Runs } from "../runs/executor.ts";
+import { currentPhase, followThread } from "../runs/follow.ts";
+import { endRun, openOn, type RunCommand, resumeRun, startRun } from "../runs/start.ts";
 import { type Input, messagesOf, userMessagesOf } from "./input.ts";
 import { eventOf, type ResultServices, type RunResult, resultOf } from "./result.ts";
 
@@ -66,6 +67,7 @@ export interface AgentHandle {
 }
 
 interface HandleServices extends ResultServices {
+  readonly runs: Runs;
   readonly logger: Logger;
   /** Aborted when the runtime is closed. */
   readonly closing: AbortSignal;
@@ -85,9 +87,11 @@ interface HandleStart {
   readonly run?: RunRecord;
 }
 
-type RunStart = Partial<Omit<StartRun, "thread_id" | "agent" | "messages">> & {
+interface RunStart
+  extends Partial<Pick<RunCommand, "metadata" | "on_busy">>,
+    Partial<Pick<RunRequest, "model" | "settings" | "tools">> {
   readonly messages: readonly Message[];
-};
+}
 
 /** A handle, and the function that starts a run on it. */
 export interface StartableHandle {
@@ -112,17 +116,15 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
     result.catch(() => {});
     services.onBegin(handle, result);
   };
-  const begin = ({ messages, ...more }: RunStart) =>
+  const begin = ({ messages, metadata = {}, on_busy = "reject", settings = {}, ...rest }: RunStart) =>
     follow(
       prepared.then(() =>
-        runs.start(owner, {
+        startRun(runs, owner, {
           thread_id: id,
           agent,
-          messages,
-          settings: {},
-          metadata: {},
-          on_busy: "reject",
-          ...more,
+          request: { input: [...messages], settings, ...rest },
+          metadata,
+          on_busy,
         }),
       ),
     );
@@ -130,8 +132,8 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
     const run = await newest;
     if (!run) return;
     try {
-      const stopped = await runs.end(owner, id, run.id, mode);
-      if (mode === "cancel") await runs.settled(owner, stopped, closing);
+      const stopped = await endRun(runs, keyOf(owner, run), mode);
+      if (mode === "cancel") await settledRun(runs, keyOf(owner, stopped), closing);
     } catch (error) {
       if (!hasCode(error, "run_not_active")) throw error;
     }
@@ -143,7 +145,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
       const run = await newest;
       if (!run) throw new AppError("run_not_active", `No run on thread \`${id}\` waits for an answer.`);
       await resultOf(services, { owner, run }, closing);
-      const resumed = runs.resume(owner, { thread_id: id, run_id: run.id, answers: [...answers] });
+      const resumed = resumeRun(runs, owner, { thread_id: id, run_id: run.id, answers: [...answers] });
       await resumed;
       follow(resumed);
     });
@@ -161,19 +163,20 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
     },
     run: async () => {
       const run = await newest;
-      return run && runs.get(owner, id, run.id);
+      return run && getRun(runs, keyOf(owner, run));
     },
     status: async () => (await handle.run())?.status ?? "idle",
     async phase() {
       const run = await handle.run();
-      return run && currentPhase(stores.events, { owner, thread_id: id, run_id: run.id }, run);
+      return run && currentPhase(stores.events, keyOf(owner, run), run);
     },
     async *events(after = 0) {
       const run = await newest;
       if (!run) return;
       const leaving = new AbortController();
       try {
-        for await (const batch of runs.events(owner, run, after, AbortSignal.any([leaving.signal, closing])))
+        const signal = AbortSignal.any([leaving.signal, closing]);
+        for await (const batch of stores.events.read(keyOf(owner, run), after, signal))
           for (const entry of batch) yield eventOf(entry);
       } finally {
         leaving.abort();
@@ -228,9 +231,8 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
     await prepared;
     const run = await newest?.catch(() => undefined);
     const from = run && { run, after: { seq: 0 } };
-    const places = runs.follow({ owner, threadId: id, ...(from ? { from } : {}) }, signal);
-    for await (const place of places)
-      for await (const batch of runs.events(owner, place.run, place.after, signal))
+    for await (const at of followThread(stores, { owner, threadId: id, from }, signal))
+      for await (const batch of stores.events.read(keyOf(owner, at.run), at.after, signal))
         for (const entry of batch) {
           if (signal.aborted) return;
           // An async listener is not awaited; its rejection is caught here.

@@ -10,7 +10,7 @@ import type { AgentLoop } from "../core/own-loop.ts";
 import type { ClientTool } from "../core/records.ts";
 import type { Tool } from "../core/tool.ts";
 import type { Rule } from "../hooks/permissions/rule.ts";
-import type { StartRun } from "../runs/manager.ts";
+import type { RunCommand } from "../runs/start.ts";
 import type { AgentHandle } from "./handle.ts";
 import type { Input } from "./input.ts";
 
@@ -93,9 +93,9 @@ export interface SpawnOptions extends Whose {
   readonly model?: string;
   readonly settings?: ModelSettings;
   /** Metadata of the run. */
-  readonly metadata?: StartRun["metadata"];
+  readonly metadata?: RunCommand["metadata"];
   /** Default: `reject`. */
-  readonly on_busy?: StartRun["on_busy"];
+  readonly on_busy?: RunCommand["on_busy"];
   /** Tools whose calls the program answers with `submitToolResult`. */
   readonly client_tools?: readonly ClientTool[];
 }

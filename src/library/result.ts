@@ -8,7 +8,7 @@ import type { AssistantMessage, Message, Usage } from "../core/message.ts";
 import type { RunRecord, RunStatus } from "../core/records.ts";
 import type { LogEntry, Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import type { RunManager } from "../runs/manager.ts";
+import { getRun, keyOf } from "../runs/control.ts";
 import { openOn } from "../runs/start.ts";
 
 export interface RunResult {
@@ -33,7 +33,6 @@ export interface RunResult {
 export const eventOf = ({ json }: LogEntry) => JSON.parse(json) as StreamEvent;
 
 export interface ResultServices {
-  readonly runs: RunManager;
   readonly stores: Stores;
   /** Thrown values by run id. */
   readonly causes: { get(runId: string): unknown };
@@ -41,15 +40,16 @@ export interface ResultServices {
 
 /** Resolves when the run ends. Throws `shutting_down` when `signal` aborts first: the run may continue elsewhere. */
 export async function resultOf(
-  { runs, stores, causes }: ResultServices,
+  { stores, causes }: ResultServices,
   { owner, run }: { owner: Owner; run: RunRecord },
   signal: AbortSignal,
 ): Promise<RunResult> {
   const messages: Message[] = [];
-  for await (const batch of runs.events(owner, run, 0, signal)) {
+  const key = keyOf(owner, run);
+  for await (const batch of stores.events.read(key, 0, signal)) {
     for (const entry of batch) if (entry.event === "on_message") messages.push(...messageIn(entry));
   }
-  const ended = await runs.get(owner, run.thread_id, run.id);
+  const ended = await getRun({ stores }, key);
   const { status, stop_reason, usage, error } = ended;
   if (status === "pending" || status === "running")
     throw new AppError("shutting_down", `The runtime was closed before run \`${run.id}\` ended.`);

@@ -13,8 +13,9 @@ import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Quotas } from "../quotas/index.ts";
-import { RunManager } from "../runs/manager.ts";
-import type { AgentSource } from "../runs/services.ts";
+import { keyOf, settledRun, stopRun } from "../runs/control.ts";
+import { createEngine } from "../runs/index.ts";
+import type { Agents } from "../runs/services.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { openPool, withOwnBackends } from "./backends.ts";
@@ -82,7 +83,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const onFailed = (run: RunRecord, { cause }: AppError) => {
     if (cause !== undefined && cause !== null) causes.set(run.id, cause);
   };
-  const runs = new RunManager({
+  const runs = createEngine({
     stores,
     agents,
     logger,
@@ -110,12 +111,12 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
 
   /** Cancels every run of a thread that has not ended. */
   const shutdown = async (owner: Owner, id: string): Promise<void> => {
-    const { items } = await runs.list(owner, id, { limit: RUNS_OF_A_THREAD });
+    const { items } = await stores.runs.list(owner, id, { limit: RUNS_OF_A_THREAD });
     for (const run of items.filter(({ status }) => status === "pending" || status === "running")) {
-      const stopped = await runs.stop(owner, id, run.id, "cancel").catch((error: unknown) => {
+      const stopped = await stopRun(runs, keyOf(owner, run), "cancel").catch((error: unknown) => {
         if (!hasCode(error, "run_not_active")) throw error;
       });
-      if (stopped) await runs.settled(owner, stopped, closing.signal);
+      if (stopped) await settledRun(runs, keyOf(owner, stopped), closing.signal);
     }
   };
 
@@ -189,7 +190,7 @@ function cancelWith(signal: AbortSignal, { handle }: StartableHandle): void {
   handle.result.then(over, over);
 }
 
-interface LocalAgents extends AgentSource {
+interface LocalAgents extends Agents {
   /** Includes its subagents. Throws `config_invalid` when another agent has the name. */
   add(agent: LocalAgent): void;
   replace(agent: LocalAgent): void;

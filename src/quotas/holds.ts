@@ -30,18 +30,53 @@ export async function admitted<T>(
   }
 }
 
-/** A thread that is worked on: one more, or one that `exists`. Throws `limit_exceeded`. */
-export async function holdThread(
-  quotas: Quotas,
-  owner: Owner,
-  { id, exists }: { id: string; exists: () => Promise<boolean> },
-): Promise<void> {
-  try {
-    await quotas.hold(owner, "threads", id);
-  } catch (error) {
-    if (!hasCode(error, "limit_exceeded") || !(await exists())) throw error;
-    await quotas.keep(owner, "threads", id);
+/** What a run needs of its owner's quotas: ids of things that shall count. */
+export interface Wanted {
+  /** Also needs tokens and money to be left. */
+  readonly run?: string;
+  readonly thread?: string;
+  /** Whether the thread exists; a thread that exists counts, whatever the limit. */
+  isThreadKnown?(): Promise<boolean>;
+  readonly stream?: string | undefined;
+}
+
+/** Neither method throws: what cannot be released counts until its time is over. */
+export interface Admission {
+  /** Releases everything that did not count before. */
+  release(): Promise<void>;
+  releaseRun(): Promise<void>;
+}
+
+/** Takes all of what a run needs, or throws `limit_exceeded` and takes nothing. Asks the store everything at once. */
+export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
+  const { run, thread, stream, isThreadKnown = async () => false } = wanted;
+  const added: [Thing, string][] = [];
+  const hold = async (thing: Thing, id: string | undefined) => {
+    if (id !== undefined && (await quotas.hold(owner, thing, id))) added.push([thing, id]);
+  };
+  const release = async (held: readonly [Thing, string][]) => {
+    await Promise.allSettled(held.map(([thing, id]) => quotas.release(owner, thing, id)));
+  };
+  const holdThread = () =>
+    hold("threads", thread).catch(async (error: unknown) => {
+      if (!thread || !hasCode(error, "limit_exceeded") || !(await isThreadKnown())) throw error;
+      await quotas.keep(owner, "threads", thread);
+    });
+  const answers = await Promise.allSettled([
+    hold("streams", stream),
+    run === undefined ? undefined : quotas.assertFunds(owner),
+    hold("runs", run),
+    holdThread(),
+  ]);
+  const refused = answers.find((answer) => answer.status === "rejected");
+  if (refused) {
+    await release(added);
+    throw refused.reason;
   }
+  return {
+    release: () => release(added),
+    releaseRun: () => release(added.filter(([thing]) => thing === "runs")),
+  };
 }
 
 /** Either may be called again, and neither throws. */

@@ -1,4 +1,5 @@
-// Going on with threads whose calls have got their results from outside, or will not get them any more.
+// Answers that come from outside: results of callback tools that arrive later, and questions that expire. Records both as
+// deferred calls, resumes their threads when they are due, and stands in for results that a thread does not wait for.
 
 import {
   type CallKey,
@@ -10,7 +11,6 @@ import {
 } from "../core/deferred-calls.ts";
 import { boundedResult, lateMessage, nextStep } from "../core/delivered-result.ts";
 import { hasCode } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { openInterrupts } from "../core/interrupts.ts";
@@ -22,47 +22,50 @@ import type { Stores } from "../core/stores.ts";
 import { type DoneResult, done, failed } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { RunObserver } from "./services.ts";
 
-/** Threads that are gone on with in one go. */
-const AT_ONCE = 32;
+/** Threads that are resumed at a time. */
+const BATCH_SIZE = 32;
 
-export interface WakeServices {
+export interface ResumeServices {
   readonly stores: Stores;
   readonly logger: Logger;
-  /** Starts a run of the thread's agent: with these messages, or, without any, one that resumes the calls that wait. */
+  /** Starts a run of the thread's agent: with these messages or, without any, one that resumes the open calls. */
   start(owner: Owner, threadId: string, messages: readonly UserMessage[]): Promise<unknown>;
 }
 
-/** Never throws: what cannot go on now is due again. */
-export async function wakeThreads({ stores, logger, start }: WakeServices): Promise<void> {
+/** Resumes the threads whose deferred calls have a result or have expired. Never throws; a thread that fails stays due. */
+export async function resumeDeferred({ stores, logger, start }: ResumeServices): Promise<void> {
   const { deferredCalls, threads } = stores;
   try {
-    for (const due of await deferredCalls.due(AT_ONCE)) await wake(due);
+    for (const due of await deferredCalls.due(BATCH_SIZE)) await resume(due);
   } catch (err) {
-    logger.error({ err }, "could not look for results that have come");
+    logger.error({ err }, "could not look for deferred results");
   }
 
-  async function wake({ owner, thread_id, call_ids }: DueCalls): Promise<void> {
+  async function resume({ owner, thread_id, call_ids }: DueCalls): Promise<void> {
     const calls: DeferredCall[] = [];
     try {
-      for (const call_id of call_ids)
-        calls.push(...found(await deferredCalls.get({ owner, thread_id, call_id })));
+      for (const call_id of call_ids) {
+        const call = await deferredCalls.get({ owner, thread_id, call_id });
+        if (call) calls.push(call);
+      }
       const messages = await threads.messages(owner, thread_id);
       const that = (step: ReturnType<typeof nextStep>) =>
         calls.filter((call) => nextStep(call, messages) === step);
       await forget(that("forget"));
       if (that("resume").length > 0) {
         await start(owner, thread_id, []);
-        await tellRunning(stores, that("tell"));
+        await steerLateResults(stores, that("tell"));
       }
-      // A message would end the wait for other calls, so it comes once they have their answers.
+      // A message would end the wait for other calls, so it waits until they have their results.
       else if (that("tell").length > 0 && unanswered(messages).length === 0)
         await start(owner, thread_id, that("tell").map(lateMessage));
     } catch (err) {
-      // Another run has started: it continues the thread.
-      if (hasCode(err, "thread_busy")) return tellRunning(stores, calls);
-      logger.error({ err, thread_id }, "could not continue a thread");
-      // Its agent is gone, or its model: that is no better the next time.
+      // Another run has started and continues the thread.
+      if (hasCode(err, "thread_busy")) return steerLateResults(stores, calls);
+      logger.error({ err, thread_id }, "could not resume a thread");
+      // The agent or its model was removed from the configuration: a retry would fail the same way.
       if (hasCode(err, "invalid_request")) await forget(calls);
     }
   }
@@ -72,13 +75,8 @@ export async function wakeThreads({ stores, logger, start }: WakeServices): Prom
   }
 }
 
-const found = (call: DeferredCall | undefined) => (call ? [call] : []);
-
-/**
- * Leaves late results with the run that is active on their thread, if there is one: it takes them in before its next model
- * call, or they join the thread when it ends. Never throws: what was not left is still due.
- */
-export async function tellRunning({ runs }: Stores, calls: readonly DeferredCall[]): Promise<void> {
+/** Sends late results to the active run of their thread, if there is one. Never throws: what is not sent stays due. */
+export async function steerLateResults({ runs }: Stores, calls: readonly DeferredCall[]): Promise<void> {
   try {
     for (const call of calls) {
       const { owner, thread_id } = call;
@@ -86,54 +84,57 @@ export async function tellRunning({ runs }: Stores, calls: readonly DeferredCall
       if (run) await runs.steer(owner, thread_id, run.id, lateMessage(call));
     }
   } catch {
-    // Its inbox is full, or the store is away.
+    // The inbox is full, or the store is unreachable.
   }
 }
 
-// What a run has asked and still waits for. A question with an expiry is noted where results that come later are noted,
-// so that any process goes on with the thread when its time is up.
-/** In place of a tool's name: no tool is called so, and none takes the note for its own. */
+/** Stands for a tool's name in the record of an expiring question. No tool can have this name. */
 export const EXPIRY = "(expiry)";
 
-export interface Asked {
-  /**
-   * To be called before one of these, of the run itself, is written: a question is noted before anybody sees it, and its note is gone before
-   * its call may run. Throws what the store throws.
-   */
-  before(event: Extract<StreamEvent, { event: "on_interrupt" | "on_resume" }>): Promise<void>;
-  /** The questions of this run that are open, as they were shown; none of a child's, which somebody else shows. */
+export interface InterruptTracker extends RunObserver {
+  /** This run's open questions. Empty if a parent shows them as its own. */
   open(): Interrupt[];
 }
 
-export function followAsked(
+/**
+ * Follows a run's questions. The expiry of a question is scheduled before the question is shown, and removed before its call
+ * may run, so that any process can resume the thread in time.
+ */
+export function trackInterrupts(
   { deferredCalls }: Pick<Stores, "deferredCalls">,
   { owner, threadId: thread_id, id: run_id, lineage, state }: RunInput,
-): Asked {
-  // Somebody waits for the child and shows its questions as its own: that thread is gone on with.
+): InterruptTracker {
+  // A parent that waits shows the questions of its child, and its thread is the one to resume.
   const isShownHere = lineage?.parent.background ?? true;
   const known = new Map(openInterrupts(state).map((each) => [each.id, each]));
   const shown = new Map<string, Interrupt>();
 
-  /** A call may have several questions, of several subagents: the first expiry counts. */
-  async function note(call_id: string): Promise<void> {
+  /** Several subagents may ask questions under one call: the first expiry counts. */
+  async function scheduleExpiry(call_id: string): Promise<void> {
     if (!isShownHere) return;
     const [expires_at] = [...known.values()]
       .flatMap((each) => (each.call_id === call_id && each.expires_at ? [each.expires_at] : []))
       .sort();
     const key = { owner, thread_id, call_id };
     if (expires_at === undefined) return deferredCalls.forget(key);
-    const token_hash = tokenHash(randomId());
     try {
-      await deferredCalls.open({ ...key, run_id, tool: EXPIRY, token_hash, expires_at });
+      await deferredCalls.open({
+        ...key,
+        run_id,
+        tool: EXPIRY,
+        token_hash: tokenHash(randomId()),
+        expires_at,
+      });
       await deferredCalls.accept(key);
     } catch (error) {
-      // The others wake the thread as well; who goes on with it asks what is still open anew, and finds room for it.
+      // The thread's other deferred calls resume it as well. The new run asks again and schedules this expiry then.
       if (!hasCode(error, "limit_exceeded")) throw error;
     }
   }
 
   return {
-    async before(event) {
+    async beforeWrite(event) {
+      if (event.event !== "on_interrupt" && event.event !== "on_resume") return;
       const { id } = event.data;
       const before = known.get(id);
       if (event.event === "on_interrupt") {
@@ -144,23 +145,23 @@ export function followAsked(
         shown.delete(id);
       }
       const { call_id, expires_at } = known.get(id) ?? before ?? {};
-      if (call_id !== undefined && expires_at !== undefined) await note(call_id);
+      if (call_id !== undefined && expires_at !== undefined) await scheduleExpiry(call_id);
     },
     open: () => (isShownHere ? [...shown.values()] : []),
   };
 }
 
-// What a thread gets in place of a result that comes from outside, when it does not wait for it: the result itself, if it
-// was delivered before, else a stand-in. The store decides which of the two came first.
-
 export interface StandInServices {
   readonly store: DeferredCallStore;
   readonly thread: { readonly owner: Owner; readonly thread_id: string };
-  /** Called with the call as it is in the store, before its answer is in the thread. */
+  /** Called with the stored call before its result is in the thread. */
   onAnswer?(call: DeferredCall): void;
 }
 
-/** For one thread, on behalf of the run that is active on it. Throws what the store throws. */
+/**
+ * Makes results for deferred calls that a thread does not wait for: the delivered result, or a stand-in. The store decides
+ * which came first. Throws what the store throws.
+ */
 export function standIns({ store, thread, onAnswer }: StandInServices): StandIn {
   return async (call, { isGivenUp }) => {
     const key: CallKey = { ...thread, call_id: call.id };
@@ -169,7 +170,7 @@ export function standIns({ store, thread, onAnswer }: StandInServices): StandIn 
     const now = await (isGivenUp ? store.close(key) : store.leave(key));
     if (now) onAnswer?.(now);
     if (now?.state === "delivered") return boundedResult(now.reply);
-    return isGivenUp && !(now && hasResult(now.state)) ? givenUp(before) : pending(before);
+    return isGivenUp && !(now && hasResult(now.state)) ? cancelled(before) : pending(before);
   };
 }
 
@@ -182,7 +183,7 @@ The result comes as a message of its own; the conversation continues without it.
   );
 }
 
-function givenUp({ state }: DeferredCall): DoneResult {
+function cancelled({ state }: DeferredCall): DoneResult {
   if (state === "sent") return failed(OUTCOME_UNKNOWN);
   return failed(
     "Cancelled: the tool's server had accepted this call and may carry it out; its result is no longer taken.",

@@ -1,5 +1,5 @@
-// Drives one claimed run from its first event to its last. The run belongs to the server: nobody needs to be
-// watching, and whoever watches reads the log.
+// Executes one claimed run from its first event to its last: prepares it, runs the loop, writes every event to the log.
+// Nobody needs to watch; viewers read the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, UserEvent } from "../core/bus.ts";
@@ -13,108 +13,143 @@ import { unanswered, unknownTo } from "../core/messages.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
 import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import { failed } from "../core/tool.ts";
-import { keep } from "../quotas/holds.ts";
-import { followAsked, standIns } from "./deferred.ts";
+import { type Kept, keep } from "../quotas/holds.ts";
+import { standIns, trackInterrupts } from "./deferred.ts";
 import { failureLog } from "./logging.ts";
-import { keptOptions, type Leftovers, leftovers, load, NOTHING } from "./prepare.ts";
-import type { Control, DriveServices } from "./services.ts";
+import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
+import type { Control, RunObserver, RunServices } from "./services.ts";
 
 /**
- * Resolves once the run is settled. Throws when it could not be, because the lease is lost or the run was left: it is
- * then another process's, or the next one's.
+ * Resolves once the run is settled. Throws when it is not, because the lease was lost or the run was handed over: another
+ * process then continues it.
  */
-export async function drive(claim: Claim, services: DriveServices, control: Control): Promise<void> {
-  const { bus, events } = services.stores;
+export async function drive(claim: Claim, services: RunServices, control: Control): Promise<void> {
+  const { stores, quotas } = services;
   const { run, lease } = claim;
-  const writer = createWriter(events, lease);
-  announceStart(bus, lease.owner, run);
-  const kept = services.quotas && keep(services.quotas, { owner: lease.owner, thing: "runs", id: run.id });
+  const { owner } = lease;
+  const writer = createWriter(stores.events, lease);
+  publishStart(stores.bus, owner, run);
+  const hold = quotas && keep(quotas, { owner, thing: "runs", id: run.id });
   const failures = failureLog(services.logger, claim);
+  const mayWrite = untilHandedOver(control.handedOver);
   let last: StreamEvent | undefined;
   try {
-    const before = run.attempt > 1 ? await leftovers(events, lease) : NOTHING;
-    const { agent, input, options, forgetDelivered } = await load(claim, services, control, before);
+    const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : FIRST_ATTEMPT;
+    const prepared = await prepareRun(claim, services, control, previous);
+    const { agent, input } = prepared;
     if (run.attempt > 1)
-      for (const event of await missingStart(claim, services, agent.model.name)) await writer.write(event);
-    const asked = followAsked(services.stores, input);
-    const atWork = new Set<string>();
+      for (const event of await missingStart(claim, stores.events, agent.model.name))
+        await writer.write(event);
+    const interrupts = trackInterrupts(stores, input);
+    const observers: readonly RunObserver[] = [
+      interrupts,
+      releaseQuota(hold),
+      { beforeWrite: (event) => reportFailure(event, failures.cause, claim, services) },
+      prepared.runOptions,
+      prepared.deferredResults,
+      recovery(previous, writer),
+    ];
+
     for await (const event of runAgent(agent, { ...input, onFailure: failures.hear })) {
-      // What a subagent says is the making of its own run.
-      const isOwn = !event.path;
-      if (isOwn && event.event === "on_tool_start") atWork.add(event.data.call_id);
-      if (isOwn && event.event === "on_tool_end") atWork.delete(event.data.call_id);
-      // A call that is still at work here must not be begun elsewhere.
-      if (control.left.aborted && atWork.size > 0) continue;
-      control.left.throwIfAborted();
-      if (isOwn && (event.event === "on_interrupt" || event.event === "on_resume")) await asked.before(event);
-      // Who reads the end may start the next run at once.
-      if (isTerminal(event.event)) await kept?.release();
-      if (isOwn && event.event === "error" && failures.cause) services.onFailed?.(run, failures.cause);
-      const waits = isOwn && event.event === "done" && event.data.status === "interrupted";
-      await writer.write(...(waits ? keptOptions(options, input.state) : []), event);
-      if (isOwn && event.event === "on_message") await forgetDelivered(event.data.message);
-      if (isOwn && event.event === "run_resumed") await closeLeftovers(before, writer);
+      if (!mayWrite(event)) continue;
+      const watching = event.path || isProgress(event.event) ? [] : observers;
+      const more: StreamEvent[] = [];
+      for (const each of watching) more.push(...((await each.beforeWrite?.(event)) ?? []));
+      await writer.write(...more, event);
+      for (const each of watching) await each.afterWrite?.(event);
       last = event;
     }
+
     failures.ended(last);
-    announceEnd(bus, lease.owner, run, last?.event === "done" ? last.data.status : "error");
-    // What a subagent asks that somebody waits for is asked by whoever waits.
-    const interrupts = input.lineage?.parent.background === false ? [] : asked.open();
-    if (last?.event === "done" && last.data.status === "interrupted" && interrupts.length > 0)
-      services.onInterrupted?.({ owner: lease.owner, run, interrupts });
+    publishEnd(stores.bus, owner, run, last?.event === "done" ? last.data.status : "error");
+    const open = interrupts.open();
+    if (last?.event === "done" && last.data.status === "interrupted" && open.length > 0)
+      services.onInterrupted?.({ owner, run, interrupts: open });
   } catch (error) {
-    control.left.throwIfAborted();
+    control.handedOver.throwIfAborted();
     if (hasCode(error, "lease_lost")) throw error;
-    await kept?.release();
+    await hold?.release();
     const failure = AppError.from(error);
     services.onFailed?.(run, failure);
-    await settleAsFailed(claim, services, failure.toInfo(), control.left);
+    await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
     throw error;
   } finally {
-    kept?.leave();
+    hold?.leave();
   }
 }
 
-/** What the dead attempt left open is closed before the new one goes on, the innermost first. */
-async function closeLeftovers({ openings }: Leftovers, writer: RunWriter): Promise<void> {
-  if (openings.length > 0) await writer.write(...openings.toReversed().map(interruptedEnd));
+/**
+ * Throws once the run is handed over. While tool calls are still running here it only drops events: another process must
+ * not start those calls again before they have ended.
+ */
+function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boolean {
+  const running = new Set<string>();
+  return (event) => {
+    if (!event.path && event.event === "on_tool_start") running.add(event.data.call_id);
+    if (!event.path && event.event === "on_tool_end") running.delete(event.data.call_id);
+    if (handedOver.aborted && running.size > 0) return false;
+    handedOver.throwIfAborted();
+    return true;
+  };
 }
 
-/** How often a store that is away is tried again, in ms. */
+/** Before the end is written: a client that reads it may start the next run at once. */
+const releaseQuota = (hold: Kept | undefined): RunObserver => ({
+  beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
+});
+
+function reportFailure(
+  event: StreamEvent,
+  cause: AppError | undefined,
+  { run }: Claim,
+  services: RunServices,
+): undefined {
+  if (event.event === "error" && cause) services.onFailed?.(run, cause);
+}
+
+/** Ends the spans that the previous attempt left open, innermost first. */
+const recovery = ({ openings }: PreviousAttempt, writer: RunWriter): RunObserver => ({
+  async afterWrite(event) {
+    if (event.event !== "run_resumed" || openings.length === 0) return;
+    await writer.write(...openings.toReversed().map(interruptedEnd));
+  },
+});
+
+/** How long to wait before an unreachable store is tried again, in ms. */
 const RETRY_MS = 1_000;
 
 /**
- * What went wrong outside the loop still ends the run as it should, as soon as the store is there: unless it was taken
- * over by then, or `left` aborts. Never throws.
+ * Settles a run that failed outside the loop, as soon as the store is reachable, unless another process has taken it over
+ * by then or `handedOver` aborts. Never throws.
  */
 async function settleAsFailed(
   claim: Claim,
-  services: DriveServices,
+  { stores }: RunServices,
   error: ErrorInfo,
-  left: AbortSignal,
+  handedOver: AbortSignal,
 ): Promise<void> {
-  while (!left.aborted) {
+  while (!handedOver.aborted) {
     try {
-      return await writeFailure(claim, services, error);
+      return await writeFailure(claim, stores, error);
     } catch (failure) {
       if (!hasCode(failure, "unavailable")) return;
-      await sleep(RETRY_MS, undefined, { signal: left }).catch(() => {});
+      await sleep(RETRY_MS, undefined, { signal: handedOver }).catch(() => {});
     }
   }
 }
 
 /**
- * Brackets closed, calls answered, what was accepted kept, and the error last: all as one, as an end has room in a store
- * that is full.
+ * Ends open spans, answers open calls, keeps the accepted input, and writes the error last. All in one step, because a full
+ * store still has room for the end of a run.
  */
-async function writeFailure(claim: Claim, services: DriveServices, error: ErrorInfo): Promise<void> {
+async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Promise<void> {
   const { lease, run, request } = claim;
-  const { events, threads } = services.stores;
-  const start = await missingStart(claim, services, request.model ?? "");
-  const { openings, usage } = await leftovers(events, lease);
+  const { events, threads, bus } = stores;
+  const start = await missingStart(claim, events, request.model ?? "");
+  const { openings, usage } = await previousAttempt(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
-  const { status, outcome, end } = lastWords(request, error, usage);
-  const results = await answersTo(unanswered(messages), claim, services.stores, outcome);
+  const { status, outcome, end } = endOf(request, error, usage);
+  const results = await resultsFor(unanswered(messages), claim, stores, outcome);
   await createWriter(events, lease).write(
     ...start,
     ...openings.toReversed().map((opening) => failedEnd(opening, error)),
@@ -123,28 +158,28 @@ async function writeFailure(claim: Claim, services: DriveServices, error: ErrorI
     ),
     end,
   );
-  announceEnd(services.stores.bus, lease.owner, run, status);
+  publishEnd(bus, lease.owner, run, status);
 }
 
-/** To calls that the run leaves open as it fails. */
-async function answersTo(
+/** Results for the calls that a failing run leaves open. */
+async function resultsFor(
   calls: readonly ToolCall[],
   { lease: { owner, thread_id }, request }: Claim,
   { deferredCalls: store }: Stores,
   outcome: string,
 ): Promise<Message[]> {
   const standIn = standIns({ store, thread: { owner, thread_id } });
-  const answers: Message[] = [];
+  const results: Message[] = [];
   for (const call of calls) {
     const found = await standIn(call, { isGivenUp: request.cancel ?? false });
     const { output, error } = found ?? failed(outcome);
-    answers.push(toolMessage(call, output, error));
+    results.push(toolMessage(call, output, error));
   }
-  return answers;
+  return results;
 }
 
-/** One that only cancels what waits needs nothing that could have failed. */
-function lastWords({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
+/** A run that only cancels open questions succeeds even if its agent cannot be built. */
+function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   const status = cancel ? "cancelled" : "error";
   const outcome = cancel ? "Cancelled before it was run." : `Outcome unknown: ${error.message}`;
   const end: StreamEvent = cancel
@@ -153,33 +188,25 @@ function lastWords({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   return { status, outcome, end } as const;
 }
 
-/** A process may have died before it wrote the first event; a run begins with `run_start` all the same. */
-async function missingStart(
-  { lease, run }: Claim,
-  { stores }: DriveServices,
-  model: string,
-): Promise<StreamEvent[]> {
-  const { last } = await stores.events.bounds(lease);
-  return last === 0 ? [runStart(run, model)] : [];
+/** The first event of a run whose process died before it wrote one. */
+async function missingStart({ lease, run }: Claim, log: EventLog, model: string): Promise<StreamEvent[]> {
+  const { last } = await log.bounds(lease);
+  return last === 0 ? [{ event: "run_start", data: { agent: run.agent, model, attempt: 1 } }] : [];
 }
 
-function runStart({ agent }: RunRecord, model: string): StreamEvent {
-  return { event: "run_start", data: { agent, model, attempt: 1 } };
-}
-
-// The one writer of a run: stamps events and writes them to the log, in order.
-/** Events that may be on their way to the store at once; past it the run waits for the store. */
+/** Events that may wait for the store at a time; past it the run waits for the store. */
 const MAX_UNWRITTEN = 256;
 
-export interface RunWriter {
+interface RunWriter {
   /**
-   * Resolves when a following step may rely on the events: at once for one that only shows progress, when they
-   * are written for everything else. Throws what kept an earlier one from being written.
+   * Resolves at once for a progress event; otherwise when the events are written. Throws the error that kept an earlier
+   * event from being written.
    */
   write(...events: readonly StreamEvent[]): Promise<void>;
 }
 
-export function createWriter(log: EventLog, lease: Lease): RunWriter {
+/** The one writer of a run: stamps events and appends them to the log, in order. */
+function createWriter(log: EventLog, lease: Lease): RunWriter {
   let unwritten = 0;
   let failure: unknown;
 
@@ -211,23 +238,22 @@ export function createWriter(log: EventLog, lease: Lease): RunWriter {
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;
   const { event: name, data, ...rest } = event;
-  // What a subagent says is said by its own run.
+  // An event of a subagent keeps the ids of its own run.
   const ids = rest.path ? { run_id, thread_id, ...rest } : { ...rest, run_id, thread_id };
   // Only the order of the keys changes, and what every event has.
   return { event: name, ...ids, ts: new Date().toISOString(), data } as StreamEvent;
 }
 
-// Tells a run's user, wherever they listen, that it has begun and that it has ended.
 type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];
 
-/** One that is taken over has begun before. */
-export function announceStart(bus: EventBus, owner: Owner, run: RunRecord): void {
-  if (run.attempt === 1) bus.publish(owner, { event: "run_started", data: named(run) });
+/** Tells the run's user that it has started. A run that is taken over has started before. */
+function publishStart(bus: EventBus, owner: Owner, run: RunRecord): void {
+  if (run.attempt === 1) bus.publish(owner, { event: "run_started", data: idsOf(run) });
 }
 
-/** To be called once the end is written. */
-export function announceEnd(bus: EventBus, owner: Owner, run: RunRecord, status: EndStatus): void {
-  bus.publish(owner, { event: "run_ended", data: { ...named(run), status } });
+/** Call it once the end is written. */
+export function publishEnd(bus: EventBus, owner: Owner, run: RunRecord, status: EndStatus): void {
+  bus.publish(owner, { event: "run_ended", data: { ...idsOf(run), status } });
 }
 
-const named = ({ thread_id, id, agent }: RunRecord) => ({ thread_id, run_id: id, agent });
+const idsOf = ({ thread_id, id, agent }: RunRecord) => ({ thread_id, run_id: id, agent });

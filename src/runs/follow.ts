@@ -1,4 +1,4 @@
-// A thread's runs, one after the other, as they are begun.
+// Reads on where a reader stands: a thread's runs one after the other, a part of one run's log, a run's current phase.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
@@ -7,43 +7,40 @@ import type { Owner } from "../core/ids.ts";
 import { type Phase, trackPhase } from "../core/phase.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../core/stores.ts";
+import { backoff } from "../lib/backoff.ts";
 
-/**
- * How long a thread is not looked at on which nothing is heard, as word of a new run may be lost: not for long at
- * first, as who listens may be heard of a moment later.
- */
-const FIRST_LOOK_MS = 500;
-const LOOK_MS = 10_000;
+/** How often a thread is checked for a new run, as its announcement may be lost: soon at first, then less often. */
+const CHECK = { base: 500, cap: 10_000 };
 
-const BEGINNING: Cursor = { seq: 0 };
+const START: Cursor = { seq: 0 };
 
-/** Where somebody stands in a thread: in this run, after this event. */
-export interface Place {
+/** A position in a thread: in this run, after this event. */
+export interface RunCursor {
   readonly run: RunRecord;
   readonly after: Cursor;
 }
 
-export interface Following {
+export interface ThreadCursor {
   readonly owner: Owner;
   readonly threadId: string;
-  /** Absent: where the run begins that runs now, or else the next one. */
-  readonly from?: Place;
+  /** Default: the start of the run in progress, or of the next one. */
+  readonly from?: RunCursor | undefined;
 }
 
-/** Yields where to read on: to the end of that run, and then the next one. Ends with the thread, or with `signal`. */
-export async function* follow(
+/** Yields where to read next: on to the end of a run, then the next run. Ends with the thread, or when `signal` aborts. */
+export async function* followThread(
   stores: Stores,
-  { owner, threadId, from }: Following,
+  { owner, threadId, from }: ThreadCursor,
   signal: AbortSignal,
-): AsyncGenerator<Place, void, void> {
+): AsyncGenerator<RunCursor, void, void> {
   const newest = from?.run ?? (await stores.runs.begun(owner, threadId));
-  const start = from ?? (newest && !isSettled(newest.status) ? { run: newest, after: BEGINNING } : undefined);
+  const start = from ?? (newest && !isSettled(newest.status) ? { run: newest, after: START } : undefined);
   if (start) yield start;
   for (let last = newest?.id; !signal.aborted; ) {
     const run = await nextRun(stores, { owner, threadId, last }, signal);
     if (!run) return;
     last = run.id;
-    yield { run, after: BEGINNING };
+    yield { run, after: START };
   }
 }
 
@@ -54,38 +51,37 @@ interface Wanted {
   readonly last: string | undefined;
 }
 
-/** A store that is away ends nothing: it is asked again. */
+/** Retries while the store is unreachable. */
 async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Promise<RunRecord | undefined> {
   const { owner, threadId, last = "" } = wanted;
   const { runs, bus } = stores;
-  for (let wait = FIRST_LOOK_MS; !signal.aborted; wait = Math.min(2 * wait, LOOK_MS)) {
-    // It listens before it looks: what begins in between is heard.
-    const heard = bus.subscribe(owner, AbortSignal.any([signal, AbortSignal.timeout(wait)]));
+  for (let attempt = 0; !signal.aborted; attempt++) {
+    const wait = backoff(attempt, CHECK);
+    // Subscribes before it reads, so that a run that starts in between is not missed.
+    const events = bus.subscribe(owner, AbortSignal.any([signal, AbortSignal.timeout(wait)]));
     try {
-      if (!(await isThere(stores, wanted))) return undefined;
+      if (!(await isSameThread(stores, wanted))) return undefined;
       const run = await runs.begun(owner, threadId, last);
       if (run) return run;
-      for await (const { event, data } of heard)
+      for await (const { event, data } of events)
         if (event === "run_started" && data.thread_id === threadId) break;
     } catch (error) {
       if (hasCode(error, "unavailable")) await sleep(wait, undefined, { signal, ref: false }).catch(() => {});
       else if (!hasCode(error, "events_expired")) throw error;
     } finally {
-      await heard.return();
+      await events.return();
     }
   }
   return undefined;
 }
 
-/** Another thread of the same name does not have its runs. */
-async function isThere({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
+/** A thread that was deleted and created again under the same id does not have the old runs. */
+async function isSameThread({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
   return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
 }
 
-// A part of a run's log as it is now, without waiting for more of it.
-
-/** The entries after the number `after`, to the number `last`, which is there. Throws `events_expired`. */
-export async function* logPart(
+/** The entries after `after`, up to `last`, which must exist. Does not wait for more. Throws `events_expired`. */
+export async function* readLogRange(
   log: EventLog,
   run: RunKey,
   { after, last }: { after: number; last: number },
@@ -103,11 +99,10 @@ export async function* logPart(
   }
 }
 
-// What a run is at, told by any process: read off the end of its log.
-/** Events that are looked at. */
+/** The phase is read off this many events at the end of the log. */
 const TAIL = 256;
 
-/** Nothing for a run that has ended: that is what its status says. */
+/** What a run in progress is doing, in any process. Undefined once it has ended: its status says the rest. */
 export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): Promise<Phase | undefined> {
   if (isSettled(run.status)) return undefined;
   const { first, last } = await log.bounds(key);
@@ -115,12 +110,12 @@ export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): 
   const track = trackPhase();
   let phase: Phase = { name: "processing" };
   try {
-    // The log holds events as they were checked when they were made.
-    for await (const { json } of logPart(log, key, { after: Math.max(first - 1, last - TAIL), last }))
+    // The log holds exactly what was appended, which was checked then.
+    for await (const { json } of readLogRange(log, key, { after: Math.max(first - 1, last - TAIL), last }))
       phase = track(JSON.parse(json) as StreamEvent);
     return phase;
   } catch (error) {
-    // So much was said meanwhile that this is gone: whoever wants to know asks again.
+    // The run said so much meanwhile that these entries were dropped.
     if (hasCode(error, "events_expired")) return undefined;
     throw error;
   }

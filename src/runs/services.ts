@@ -1,13 +1,12 @@
-// What executing runs needs of others.
+// What executing a run needs of the other rooms.
 
-import type { AgentDefinition } from "../core/agent.ts";
+import type { AgentRegistry } from "../agents/registry.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { AppError } from "../core/errors.ts";
-import type { HookServices } from "../core/hook.ts";
+import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import type { RunRecord } from "../core/records.ts";
-import type { Agent } from "../core/runnable-agent.ts";
 import type { Stores } from "../core/stores.ts";
 import type { Subagents } from "../core/subagents.ts";
 import type { Tool } from "../core/tool.ts";
@@ -15,50 +14,47 @@ import type { TraceRecorder } from "../core/trace.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Quotas } from "../quotas/index.ts";
 
-/** Where runs find their agents. */
-export interface AgentSource {
-  /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
-  find(name: string | undefined): AgentDefinition;
-  /** Throws `invalid_request` for a model that a run of this agent may not ask for. */
-  checkModel(definition: AgentDefinition, model: string): void;
-  /** Whether the server itself has a tool of that name. */
-  isReserved(name: string): boolean;
-  /** An agent for one run. */
-  build(
-    definition: AgentDefinition,
-    services: Omit<HookServices, "agent" | "createModel"> & { tools?: readonly Tool[] },
-    overrides: { model?: string; user?: unknown },
-  ): Agent;
-}
+/** The agents that runs execute. */
+export type Agents = Pick<AgentRegistry, "find" | "checkModel" | "isReserved" | "build">;
 
-/** A run that has ended and waits for answers. */
+/** A run that ended with open questions. */
 export interface InterruptedRun {
   readonly owner: Owner;
   readonly run: RunRecord;
   readonly interrupts: readonly Interrupt[];
 }
 
-export interface DriveServices {
+export interface RunServices {
   readonly stores: Stores;
-  readonly agents: AgentSource;
+  readonly agents: Agents;
   readonly backends: BackendPool;
   readonly logger: Logger;
-  readonly recorder?: TraceRecorder;
+  readonly recorder?: TraceRecorder | undefined;
   readonly subagents?: Subagents;
-  /** Without them nothing is limited and nothing counted. */
-  readonly quotas?: Quotas;
-  /** Told of each run that fails here, before its end is written; returns at once, and throws nothing. */
+  /** Absent: no limits and no usage counters. */
+  readonly quotas?: Quotas | undefined;
+  /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
-  /** Told of each run that ends and waits for answers; returns at once, and throws nothing. */
+  /** Called for each run that ends with open questions. Must return at once and not throw. */
   onInterrupted?(interrupted: InterruptedRun): void;
-  /** The tools that an agent has of its user's tenant, besides the server's own. */
+  /** The tools that the user's tenant registered for an agent. */
   tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
 }
 
-/** How a running run is reached from outside. */
+/** How a running run is controlled from outside. */
 export interface Control {
+  /** Ends the run. */
   readonly signal: AbortSignal;
-  /** Aborted when the run goes on elsewhere: then nothing more is written for it here. */
-  readonly left: AbortSignal;
+  /** Aborted when another process continues the run: nothing more is written for it here. */
+  readonly handedOver: AbortSignal;
+  /** Whether the run shall end after its current step. */
   interruptRequested(): boolean;
+}
+
+/** Sees every event of the run itself, not those of its subagents and not progress events, in the run's order. */
+export interface RunObserver {
+  /** Runs before the event is written. The events it returns are written in the same step, first. May throw. */
+  beforeWrite?(event: StreamEvent): Promise<void> | readonly StreamEvent[] | undefined;
+  /** Runs once the event is in the log. */
+  afterWrite?(event: StreamEvent): Promise<void> | undefined;
 }

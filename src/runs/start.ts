@@ -1,4 +1,4 @@
-// Accepting runs: new ones, those that go on with an interrupted one, and those that give one up.
+// Accepts runs: new ones, runs that answer an interrupted one, and runs that cancel one.
 
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
@@ -6,204 +6,190 @@ import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
 import { openInterrupts } from "../core/interrupts.ts";
 import type { Message } from "../core/message.ts";
 import { unanswered } from "../core/messages.ts";
-import type { ModelSettings } from "../core/model.ts";
 import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
-import type { NewRun, StartResult, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
+import type { NewRun, RunKey, StartResult, StopMode, ThreadStore, WhenBusy } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import { admitted, holdThread } from "../quotas/holds.ts";
-import type { Quotas } from "../quotas/index.ts";
+import { admit } from "../quotas/holds.ts";
 import { createClientTools } from "../tools/client.ts";
-import type { Executor } from "./executor.ts";
-import type { AgentSource } from "./services.ts";
+import { getRun, stopRun } from "./control.ts";
+import type { Runs } from "./executor.ts";
+import type { Agents } from "./services.ts";
 
-export interface StartRun {
-  readonly thread_id: string;
-  /** Default: the thread's own agent, else the configuration's first. */
+/** A run to start. */
+export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
+  /** Default: the thread's own agent, else the first one configured. */
   readonly agent?: string;
-  readonly messages: readonly Message[];
-  readonly model?: string;
-  readonly settings: ModelSettings;
-  readonly metadata: NewRun["metadata"];
   readonly on_busy: "reject" | "enqueue" | "interrupt";
-  readonly idempotency_key?: string;
-  /** To interrupts of the thread. */
-  readonly answers?: Answer[];
-  /** That the client carries out. */
+  /** The id of the event stream that will show the run. Quotas admit both or neither. */
+  readonly stream?: string | undefined;
+}
+
+/** Answers to an interrupted run. */
+export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempotency_key" | "stream"> {
+  readonly run_id: string;
+  /** Empty: continue with the decisions that were made meanwhile. */
+  readonly answers: Answer[];
   readonly tools?: ClientTool[];
-  /** A user's message of the thread: it and all after it are forgotten. Only with `reject`. */
-  readonly replaces?: string;
-  /** The interrupted run that it goes on with. */
-  readonly resumes?: string;
-  /** Of a run that works for another one. */
   readonly lineage?: Lineage;
 }
 
-export interface ResumeRun extends Pick<StartRun, "thread_id" | "idempotency_key" | "tools" | "lineage"> {
-  readonly run_id: string;
-  /** None: it goes on with what was decided meanwhile. */
-  readonly answers: Answer[];
-}
-
-export interface Starts {
-  start(owner: Owner, start: StartRun): Promise<RunRecord>;
-  resume(owner: Owner, resume: ResumeRun): Promise<RunRecord>;
-  /** Answers all open calls of a run that waits as cancelled, in a run of its own, which is returned. */
-  giveUp(owner: Owner, waiting: RunRecord): Promise<RunRecord>;
-}
-
-interface StartServices {
-  readonly stores: Stores;
-  readonly agents: AgentSource;
-  readonly quotas: Quotas | undefined;
-  readonly executor: Executor;
-  /** Throws `not_found`. */
-  get(owner: Owner, threadId: string, runId: string): Promise<RunRecord>;
-  /** Throws `run_not_active`. */
-  cancel(owner: Owner, run: RunRecord): Promise<unknown>;
-}
-
-export function createStarts(services: StartServices): Starts {
-  const { stores, agents, quotas, executor } = services;
-  return {
-    start: (owner, start) => orKnown(owner, start, () => begin(owner, start)),
-
-    resume: (owner, { run_id, ...resume }) =>
-      orKnown(owner, resume, async () => {
-        const { thread_id, answers } = resume;
-        const { status, agent, metadata } = await services.get(owner, thread_id, run_id);
-        if (status !== "interrupted")
-          throw new AppError("run_not_active", `Run \`${run_id}\` waits for nothing (${status}).`);
-        checkAnswers(answers, await openOn(stores.threads, owner, thread_id));
-        const start = { messages: [], settings: {}, on_busy: "reject", resumes: run_id } as const;
-        return begin(owner, { ...start, ...resume, agent, metadata });
-      }),
-
-    async giveUp(owner, { id: resumes, thread_id, agent, metadata }) {
-      assertOpen();
-      const request: NewRun["request"] = { input: [], settings: {}, cancel: true };
-      const news = { id: newRunId(), thread_id, agent, metadata, resumes, request };
-      // It takes no room of anybody's, and asks no model.
-      const result = await accept(owner, news, "reject");
-      return result.outcome === "claimed" ? result.claim.run : result.run;
-    },
-  };
-
-  async function begin(owner: Owner, start: StartRun): Promise<RunRecord> {
-    // A child is part of what its parent does: it ends, or is handed over, with it.
-    if (!isAwaited(start)) assertOpen();
-    const { thread_id, replaces } = start;
-    const agent = agents.find(start.agent ?? (await stores.threads.get(owner, thread_id))?.agent);
-    if (start.model !== undefined) agents.checkModel(agent, start.model);
-    await checkTools(start.tools ?? []);
-    if (replaces !== undefined) checkReplaced(await stores.threads.messages(owner, thread_id), replaces);
-    const run = newRun(start, agent.name);
-    const accepting = () => accept(owner, run, WHEN_BUSY[start.on_busy]);
-    const result = await (quotas
-      ? admit(quotas, { owner, run, threads: stores.threads }, accepting)
-      : accepting());
-    if (result.outcome === "claimed") return result.claim.run;
-    if (result.outcome === "queued" && start.on_busy === "interrupt") await makeWay(owner, result.run);
-    return result.run;
-  }
-
-  function assertOpen(): void {
-    if (executor.isClosing)
-      throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
-  }
-
-  /** A request that is repeated finds the run that it started. */
-  async function orKnown(
-    owner: Owner,
-    { thread_id, idempotency_key: key }: Pick<StartRun, "thread_id" | "idempotency_key">,
-    start: () => Promise<RunRecord>,
-  ): Promise<RunRecord> {
-    try {
-      return await start();
-    } catch (error) {
-      const known = key === undefined ? undefined : await stores.runs.known(owner, thread_id, key);
-      if (!known) throw error;
-      return known;
-    }
-  }
-
-  async function checkTools(tools: readonly ClientTool[]): Promise<void> {
-    await createClientTools(tools);
-    const taken = tools.find(({ name }) => agents.isReserved(name));
-    if (taken)
-      throw new AppError(
-        "invalid_request",
-        `tools: \`${taken.name}\` is a tool of the server itself. Choose another name.`,
-      );
-  }
-
-  async function accept(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult> {
-    if (isAwaited(run.request)) {
-      const result = await stores.runs.start(owner, run, whenBusy);
-      if (result.outcome === "claimed") executor.executeAside(result.claim);
-      return result;
-    }
-    const slot = executor.takeSlot();
-    if (!slot) return stores.runs.enqueue(owner, run, whenBusy);
-    try {
-      const result = await stores.runs.start(owner, run, whenBusy);
-      if (result.outcome === "claimed") slot.execute(result.claim);
-      return result;
-    } finally {
-      slot.free();
-    }
-  }
-
-  /** Cancels what runs on the thread, so that the run that waits in front can begin. */
-  async function makeWay(owner: Owner, waiting: RunRecord): Promise<void> {
-    const running = await stores.runs.active(owner, waiting.thread_id);
-    if (!running || running.id === waiting.id) return;
-    await services.cancel(owner, running).catch((error: unknown) => {
-      if (!hasCode(error, "run_not_active")) throw error;
-    });
-  }
-}
-
-/** Whether a run that is executed waits for it. */
-const isAwaited = ({ lineage }: { lineage?: Lineage | undefined }) => lineage?.parent.background === false;
-
 const WHEN_BUSY = { reject: "reject", enqueue: "queue", interrupt: "front" } as const;
 
-function newRun(start: StartRun, agent: string): NewRun {
-  const { thread_id, messages, model, settings, metadata, answers, tools, lineage } = start;
-  const { idempotency_key, resumes, replaces: rewind_to } = start;
-  return {
-    id: newRunId(),
-    thread_id,
-    agent,
-    request: { input: [...messages], settings, ...omitUndefined({ model, answers, tools, lineage }) },
-    metadata,
-    ...omitUndefined({ idempotency_key, resumes, rewind_to }),
-  };
+/**
+ * Accepts a run and executes it as soon as its thread is free and a process has a slot. A known idempotency key returns
+ * its run, even if a new run would be refused.
+ */
+export function startRun(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
+  return orKnown(runs, owner, command, () => begin(runs, owner, command));
 }
 
-// Whether one more run may be started, as far as quotas go. From then on it counts, until it has ended.
-
-/** Throws `limit_exceeded`, and what `start` throws. A run that is not made does not count. */
-export async function admit<R extends StartResult>(
-  quotas: Quotas,
-  { owner, run, threads }: { owner: Owner; run: NewRun; threads: ThreadStore },
-  start: () => Promise<R>,
-): Promise<R> {
-  await quotas.assertFunds(owner);
-  const result = await admitted(quotas, { owner, thing: "runs", id: run.id }, async () => {
-    const exists = async () => (await threads.get(owner, run.thread_id)) !== undefined;
-    await holdThread(quotas, owner, { id: run.thread_id, exists });
-    return start();
+/**
+ * Continues an interrupted run: starts a new run of the same agent with the answers. Otherwise as `startRun`. Throws
+ * `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request`, `thread_busy`.
+ */
+export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Promise<RunRecord> {
+  const { run_id, thread_id, answers, tools, lineage, ...rest } = resume;
+  return orKnown(runs, owner, resume, async () => {
+    const { status, agent, metadata } = await getRun(runs, { owner, thread_id, run_id });
+    if (status !== "interrupted")
+      throw new AppError(
+        "run_not_active",
+        `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
+      );
+    checkAnswers(answers, await openOn(runs.stores.threads, owner, thread_id));
+    const request = { input: [], settings: {}, answers, ...omitUndefined({ tools, lineage }) };
+    return begin(runs, owner, {
+      ...rest,
+      thread_id,
+      agent,
+      metadata,
+      request,
+      on_busy: "reject",
+      resumes: run_id,
+    });
   });
-  // Where that fails, its time will be over.
-  if (result.outcome === "known") await quotas.release(owner, "runs", run.id).catch(() => {});
-  return result;
 }
 
-// Which message a run may take the place of.
+/**
+ * Ends a run as `stopRun` does. `cancel` also ends a run with open questions: a new run answers them as cancelled, and is
+ * returned.
+ */
+export async function endRun(runs: Runs, key: RunKey, mode: StopMode): Promise<RunRecord> {
+  const run = await getRun(runs, key);
+  const isWaiting = mode === "cancel" && run.status === "interrupted" && (await hasOpenQuestions(runs, key));
+  return isWaiting ? cancelWaiting(runs, key.owner, run) : stopRun(runs, key, mode);
+}
 
-/** Throws `invalid_request`, with what would be right. */
-export function checkReplaced(messages: readonly Message[], id: string): void {
+/** Whether the thread waits for answers to this run, and to no later one. */
+async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: RunKey): Promise<boolean> {
+  const { threads, runs } = stores;
+  if ((await threads.get(owner, thread_id))?.status !== "interrupted") return false;
+  const [newest] = (await runs.list(owner, thread_id, { limit: 1 })).items;
+  if (newest?.id === run_id) return true;
+  return (await openOn(threads, owner, thread_id)).some((open) => open.run_id === run_id);
+}
+
+/** The new run costs no quota and calls no model. */
+async function cancelWaiting(runs: Runs, owner: Owner, waiting: RunRecord): Promise<RunRecord> {
+  assertOpen(runs);
+  const { id: resumes, thread_id, agent, metadata } = waiting;
+  const request: NewRun["request"] = { input: [], settings: {}, cancel: true };
+  return runOf(
+    await accept(runs, owner, { id: newRunId(), thread_id, agent, metadata, resumes, request }, "reject"),
+  );
+}
+
+/** A repeated request returns the run that the first one started. */
+async function orKnown(
+  { stores, quotas }: Runs,
+  owner: Owner,
+  { thread_id, idempotency_key: key, stream }: Pick<RunCommand, "thread_id" | "idempotency_key" | "stream">,
+  start: () => Promise<RunRecord>,
+): Promise<RunRecord> {
+  try {
+    return await start();
+  } catch (error) {
+    const known = key === undefined ? undefined : await stores.runs.known(owner, thread_id, key);
+    if (!known) throw error;
+    if (quotas && stream !== undefined) await admit(quotas, owner, { stream });
+    return known;
+  }
+}
+
+async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
+  const { agents, quotas, stores } = runs;
+  const { agent: name, on_busy, stream, ...rest } = command;
+  const { thread_id, request, rewind_to } = command;
+  // A child that its parent waits for is part of the parent's run, which may still be ending.
+  if (!isAwaited(request.lineage)) assertOpen(runs);
+  const agent = agents.find(name ?? (await stores.threads.get(owner, thread_id))?.agent);
+  if (request.model !== undefined) agents.checkModel(agent, request.model);
+  await checkTools(agents, request.tools ?? []);
+  if (rewind_to !== undefined) checkReplaced(await stores.threads.messages(owner, thread_id), rewind_to);
+
+  const run = { ...rest, id: newRunId(), agent: agent.name };
+  const isThreadKnown = async () => (await stores.threads.get(owner, thread_id)) !== undefined;
+  const wanted = { run: run.id, thread: thread_id, isThreadKnown, stream };
+  const hold = quotas && (await admit(quotas, owner, wanted));
+  const result = await accept(runs, owner, run, WHEN_BUSY[on_busy]).catch(async (error: unknown) => {
+    await hold?.release();
+    throw error;
+  });
+  if (result.outcome === "known") await hold?.releaseRun();
+  if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
+  return runOf(result);
+}
+
+const runOf = (result: StartResult) => (result.outcome === "claimed" ? result.claim.run : result.run);
+
+function assertOpen({ executor }: Runs): void {
+  if (executor.isClosing)
+    throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
+}
+
+async function checkTools(agents: Agents, tools: readonly ClientTool[]): Promise<void> {
+  await createClientTools(tools);
+  const taken = tools.find(({ name }) => agents.isReserved(name));
+  if (!taken) return;
+  const message = `tools: \`${taken.name}\` is a tool of the server itself. Choose another name.`;
+  throw new AppError("invalid_request", message);
+}
+
+/** Stores the run. Executes it at once if its thread is free and this process has a slot. */
+async function accept(
+  { stores, executor }: Runs,
+  owner: Owner,
+  run: NewRun,
+  whenBusy: WhenBusy,
+): Promise<StartResult> {
+  const isChild = isAwaited(run.request.lineage);
+  const slot = isChild ? undefined : executor.takeSlot();
+  if (!isChild && !slot) return stores.runs.enqueue(owner, run, whenBusy);
+  try {
+    const result = await stores.runs.start(owner, run, whenBusy);
+    if (result.outcome !== "claimed") return result;
+    if (slot) slot.execute(result.claim);
+    else executor.executeOutsideSlots(result.claim);
+    return result;
+  } finally {
+    slot?.free();
+  }
+}
+
+/** Cancels the thread's active run so that the queued one can start. */
+async function cancelActive(runs: Runs, owner: Owner, { thread_id, id }: RunRecord): Promise<void> {
+  const active = await runs.stores.runs.active(owner, thread_id);
+  if (!active || active.id === id) return;
+  await stopRun(runs, { owner, thread_id, run_id: active.id }, "cancel").catch((error: unknown) => {
+    if (!hasCode(error, "run_not_active")) throw error;
+  });
+}
+
+/** Whether a run in progress waits for this one. */
+const isAwaited = (lineage: Lineage | undefined) => lineage?.parent.background === false;
+
+/** A run may replace user messages only. Throws `invalid_request`. */
+function checkReplaced(messages: readonly Message[], id: string): void {
   const message = messages.find((each) => each.id === id);
   if (message?.role === "user") return;
   const what = message
@@ -213,25 +199,24 @@ export function checkReplaced(messages: readonly Message[], id: string): void {
   throw new AppError("invalid_request", `replaces: ${what}. ${right}`);
 }
 
-// Going on with an interrupted run: what is open on its thread, and which answers fit.
-/** What may be said to what. */
+/** The decisions that each kind of interrupt takes. */
 const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
   approval: ["approve", "deny", "edit", "respond"],
   question: ["respond", "deny"],
   tool: ["respond", "deny"],
 };
 
-/** What a thread waits for, in the order in which it was asked. */
+/** The thread's open interrupts, in the order in which they were asked. */
 export async function openOn(threads: ThreadStore, owner: Owner, threadId: string): Promise<Interrupt[]> {
   const open = openInterrupts(new Map(Object.entries(await threads.state(owner, threadId))));
   if (open.length === 0) return open;
-  // A run that failed has answered its calls, and says nothing of what was asked about them.
+  // A failed run answers its calls but leaves their interrupts in the state.
   const calls = unanswered(await threads.messages(owner, threadId)).map(({ id }) => id);
   return open.filter(({ call_id }) => calls.includes(call_id));
 }
 
-/** Throws `interrupt_closed` for one that is not open, `invalid_request` for an answer that does not fit. */
-export function checkAnswers(answers: readonly Answer[], open: readonly Interrupt[]): void {
+/** Throws `interrupt_closed` for an interrupt that is not open, `invalid_request` for an answer that does not fit it. */
+function checkAnswers(answers: readonly Answer[], open: readonly Interrupt[]): void {
   if (new Set(answers.map(({ id }) => id)).size < answers.length)
     throw new AppError("invalid_request", "answers: each interrupt has one answer.");
   for (const answer of answers) {
@@ -239,7 +224,7 @@ export function checkAnswers(answers: readonly Answer[], open: readonly Interrup
     if (!interrupt)
       throw new AppError(
         "interrupt_closed",
-        `There is nothing open under \`${answer.id}\`: it was answered, or is over.`,
+        `Interrupt \`${answer.id}\` is closed: it was already answered or its run has ended.`,
       );
     const fault = faultOf(answer, interrupt);
     if (fault) throw new AppError("invalid_request", `answers: \`${answer.id}\` ${fault}.`);

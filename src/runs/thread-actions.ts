@@ -19,8 +19,8 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 import { admitted } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
-import { notFound } from "./manager.ts";
-import type { AgentSource } from "./services.ts";
+import { notFound } from "./control.ts";
+import type { Agents } from "./services.ts";
 
 /** The values of a thread's state that go along. */
 const KEPT = ["todos", "files"];
@@ -74,7 +74,7 @@ const SECONDS = 60;
 
 export interface TitleServices {
   readonly stores: Pick<Stores, "threads" | "items">;
-  readonly agents: Pick<AgentSource, "find" | "build">;
+  readonly agents: Pick<Agents, "find" | "build">;
   readonly quotas: Quotas;
 }
 

@@ -6,7 +6,7 @@ import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars } from "../lib/text.ts";
-import { logPart } from "./follow.ts";
+import { readLogRange } from "./follow.ts";
 
 /** A trace shows what happened; it is no second copy of the thread. */
 const PREVIEW_CHARS = 500;
@@ -52,7 +52,7 @@ export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
   const { last } = await log.bounds(run);
   const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map() };
   // The log holds events as they were checked when they were made.
-  for await (const { event, json } of logPart(log, run, { after: 0, last }))
+  for await (const { event, json } of readLogRange(log, run, { after: 0, last }))
     if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
   return { spans: trace.spans, is_whole: trace.is_whole };
 }

@@ -10,7 +10,7 @@ import { AuthConfig } from "../../src/http/auth/config.ts";
 import { createServer } from "../../src/http/server.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
-import { RunManager } from "../../src/runs/manager.ts";
+import { createEngine } from "../../src/runs/index.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
@@ -179,7 +179,7 @@ async function bareServer() {
     list: () => [],
     ...{ seenWith: find, changeable: () => ({}) },
   };
-  const runs = new RunManager({ stores, agents, backends, logger, maxActive: 1 });
+  const runs = createEngine({ stores, agents, backends, logger, maxActive: 1 });
   const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const quotas = createQuotas(memoryQuotas(), QuotaConfig.parse({}), { threadMs: 1000 });

@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
+import { fastifySSE } from "@fastify/sse";
 import fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import type { z } from "zod";
@@ -8,11 +9,16 @@ import type { Principal } from "../../src/http/auth/principal.ts";
 import { createTickets } from "../../src/http/auth/tickets.ts";
 import { sendProblem } from "../../src/http/errors.ts";
 import { usageRoutes } from "../../src/http/routes/usage.ts";
-import { holdStream } from "../../src/http/sse.ts";
+import { createStreams } from "../../src/http/sse.ts";
 import { withZod } from "../../src/http/validation.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+
+async function* endless(signal: AbortSignal) {
+  yield [{ event: "open", data: "{}" }];
+  await new Promise((resolve) => signal.addEventListener("abort", resolve));
+}
 
 /** A server with `GET /usage`, a public `GET /health`, and an endless stream at `GET /events`. */
 async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["scopes"] = ["read"]) {
@@ -26,14 +32,13 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   });
   guard(server, authenticate, createTickets(undefined));
   limitRequests(server, quotas);
+  await server.register(fastifySSE, { serializer: (data: string) => data });
   const app = withZod(server);
+  const streams = createStreams({ streams: 10, heartbeatMs: 10_000, stallMs: 10_000 }, quotas);
   usageRoutes(app, { quotas });
   app.get("/health", async () => "ok");
-  app.get("/events", async (_, reply) => {
-    await holdStream(quotas, reply);
-    await holdStream(quotas, reply);
-    reply.hijack();
-    reply.raw.writeHead(200).write(": open\n\n");
+  app.get("/events", { sse: "manual" }, async (_, reply) => {
+    await streams.send(reply, endless, "comment");
   });
   await server.listen({ port: 0, host: "127.0.0.1" });
   const { port } = server.server.address() as AddressInfo; // what listens on a port has one

@@ -5,7 +5,7 @@ import fastify from "fastify";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
-import { boundAnswers } from "../../src/http/client-disconnect.ts";
+import { cutStalledAnswers } from "../../src/http/client-disconnect.ts";
 import { textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 
@@ -87,7 +87,7 @@ test("a reader that has left before its long answer is made leaves no timer behi
   onTestFinished(() => void vi.useRealTimers());
   const server = fastify();
   onTestFinished(() => server.close());
-  boundAnswers(server, STALL_S * 1000);
+  cutStalledAnswers(server, STALL_S * 1000);
   const asking = Promise.withResolvers<void>();
   const timers = new Promise<number>((resolve) => {
     server.addHook("onSend", async () => resolve(vi.getTimerCount()));

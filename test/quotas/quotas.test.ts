@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { NO_USAGE } from "../../src/core/message.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
-import { admitted, holdThread, keep } from "../../src/quotas/holds.ts";
+import { admit, admitted, keep } from "../../src/quotas/holds.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
 
@@ -165,11 +165,9 @@ describe("what is held", () => {
 
   test("a thread that there is can be worked on, however many there are", async () => {
     const { quotas, store } = limited();
-    await holdThread(quotas, ADA, { id: "1", exists: async () => false });
-    await expect(holdThread(quotas, ADA, { id: "2", exists: async () => false })).rejects.toThrow(
-      "`threads`",
-    );
-    await holdThread(quotas, ADA, { id: "2", exists: async () => true });
+    await admit(quotas, ADA, { thread: "1" });
+    await expect(admit(quotas, ADA, { thread: "2" })).rejects.toThrow("`threads`");
+    await admit(quotas, ADA, { thread: "2", isThreadKnown: async () => true });
     expect((await store.held(ADA)).user.threads).toBe(2);
   });
 

@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "vitest";
+import { getRun } from "../../src/runs/control.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { ADA, newRun } from "../stores/fixture.ts";
 import { needing } from "../support/needing.ts";
@@ -19,7 +20,9 @@ needing(redis, "redis-server").describe("a run in a Redis that is full", () => {
     try {
       const { runs } = managed(stores);
       await runs.open();
-      await expect.poll(async () => (await runs.get(ADA, "t", news.id)).error?.code).toBe("unavailable");
+      await expect
+        .poll(async () => (await getRun(runs, { owner: ADA, thread_id: "t", run_id: news.id })).error?.code)
+        .toBe("unavailable");
     } finally {
       redis?.ask("CONFIG", "SET", "maxmemory", "0");
     }

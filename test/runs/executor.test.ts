@@ -6,11 +6,12 @@ import type { Owner } from "../../src/core/ids.ts";
 import { isSettled, type RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import { getRun } from "../../src/runs/control.ts";
 import { Executor } from "../../src/runs/executor.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA, claimed, newRun } from "../stores/fixture.ts";
 import { newPool } from "../support/pool.ts";
-import { bent, managed, sqliteStores } from "./managed.ts";
+import { bent, managed, settledOf, sqliteStores } from "./managed.ts";
 
 const OTHER: Owner = { tenant: "other", user: "eve" };
 
@@ -139,7 +140,7 @@ describe("a run that is taken over", () => {
     time += 60_000;
     const { runs } = managed(stores);
     await runs.open();
-    const ended = await runs.settled(ADA, run, AbortSignal.timeout(5000));
+    const ended = await settledOf(runs, ADA, run, AbortSignal.timeout(5000));
     expect(ended.status).toBe("cancelled");
   });
 
@@ -180,7 +181,7 @@ describe("a run that is taken over", () => {
     const script = [{ call: [{ tool: "count", id: call.id }] }, { say: "done" }];
     const { runs } = managed(stores, { script, tools: [tool] });
     await runs.open();
-    expect(await runs.settled(ADA, run, AbortSignal.timeout(5000))).toMatchObject({ status: "success" });
+    expect(await settledOf(runs, ADA, run, AbortSignal.timeout(5000))).toMatchObject({ status: "success" });
     expect(counted).toBe(2);
   });
 });
@@ -199,8 +200,13 @@ describe("a process on a machine that has slept", () => {
     vi.setSystemTime(Date.now() + 60_000);
     const news = newRun("t");
     await stores.runs.enqueue(OTHER, news, "reject");
-    await expect.poll(async () => (await runs.get(OTHER, "t", news.id)).status).toBe("success");
-    expect(await runs.get(ADA, own.thread_id, own.id)).toMatchObject({ status: "running", attempt: 1 });
+    await expect
+      .poll(async () => (await getRun(runs, { owner: OTHER, thread_id: "t", run_id: news.id })).status)
+      .toBe("success");
+    expect(await getRun(runs, { owner: ADA, thread_id: own.thread_id, run_id: own.id })).toMatchObject({
+      status: "running",
+      attempt: 1,
+    });
   });
 });
 
@@ -222,7 +228,7 @@ describe("a lease", () => {
     const run = await start(ADA);
     await asked.promise;
     letGo.resolve();
-    await runs.settled(ADA, run, AbortSignal.timeout(5000));
+    await settledOf(runs, ADA, run, AbortSignal.timeout(5000));
     answer.resolve();
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
     expect(errors).toEqual([]);
@@ -250,7 +256,9 @@ describe("runs that wait for room", () => {
     await expect.poll(() => order).toEqual(["one", "two"]);
     await start(OTHER, "go", "waits");
     letGo.get("one")?.();
-    await expect.poll(async () => (await runs.get(ADA, "one", first.id)).status).toBe("success");
+    await expect
+      .poll(async () => (await getRun(runs, { owner: ADA, thread_id: "one", run_id: first.id })).status)
+      .toBe("success");
     await start(ADA, "go", "new");
     await expect.poll(() => order).toHaveLength(3);
     expect(order).toEqual(["one", "two", "waits"]);
@@ -279,7 +287,11 @@ describe("runs that wait for room", () => {
     await new Promise((resolve) => setImmediate(resolve));
     answer.resolve();
     expect(await refused).toMatchObject({ code: "thread_busy" });
-    await expect.poll(async () => isSettled((await runs.get(OTHER, "waits", waiting.id)).status)).toBe(true);
+    await expect
+      .poll(async () =>
+        isSettled((await getRun(runs, { owner: OTHER, thread_id: "waits", run_id: waiting.id })).status),
+      )
+      .toBe(true);
   });
 
   test("are looked for after every call, at whatever moment of another look it comes", async () => {
@@ -305,10 +317,10 @@ describe("runs that wait for room", () => {
     const backends = newPool({ dataDir: "/nonexistent" });
     for (let ticks = 0; ticks < 40; ticks++) {
       const executor = new Executor({ stores: counted, logger, agents, backends, maxActive: 4 });
-      const first = executor.look();
+      const first = executor.poll();
       for (let tick = 0; tick < ticks; tick++) await undefined;
       const before = looks;
-      await executor.look();
+      await executor.poll();
       expect(looks, `after ${ticks} ticks`).toBeGreaterThan(before);
       await first;
     }

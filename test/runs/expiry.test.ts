@@ -6,6 +6,8 @@ import { toolMessages } from "../../src/core/messages.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { defineTool, done, failed, interrupted } from "../../src/core/tool.ts";
+import { resumeThreads } from "../../src/runs/index.ts";
+import { resumeRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { ADA } from "../stores/fixture.ts";
@@ -70,7 +72,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     const run = await start(ADA);
     await isWaiting(stores, run);
     expect((await threadOf(stores, run)).open).toMatchObject([{ expires_at: expect.any(String) }]);
-    await isGoneOnWith(stores, { wake: () => runs.wake(), run });
+    await isGoneOnWith(stores, { wake: () => resumeThreads(runs), run });
     expect(await threadOf(stores, run)).toMatchObject({ results: [result], open: [] });
     expect(launched).toEqual(calls);
     const { items } = await stores.runs.list(ADA, run.thread_id, { limit: 9 });
@@ -88,7 +90,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     const { runs, start } = managed(stores, { script, tools: [tool], interrupts });
     const run = await start(ADA);
     await isWaiting(stores, run);
-    await isGoneOnWith(stores, { wake: () => runs.wake(), run });
+    await isGoneOnWith(stores, { wake: () => resumeThreads(runs), run });
     expect(launched).toEqual([]);
   });
 
@@ -105,7 +107,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     const expired = async () =>
       Date.parse((await threadOf(stores, run)).open[0]?.expires_at ?? "") < Date.now();
     await expect.poll(expired).toBe(true);
-    await runs.resume(ADA, {
+    await resumeRun(runs, ADA, {
       ...{ thread_id: run.thread_id, run_id: run.id },
       answers: [{ id: "approval_c1", decision: "approve" }],
     });
@@ -123,7 +125,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     const run = await start(ADA);
     await isWaiting(stores, run);
     expect((await threadOf(stores, run)).open).toHaveLength(110);
-    await isGoneOnWith(stores, { wake: () => runs.wake(), run });
+    await isGoneOnWith(stores, { wake: () => resumeThreads(runs), run });
     expect(launched.toSorted()).toEqual(ids.toSorted());
   });
 
@@ -137,7 +139,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     });
     const run = await start(ADA);
     await isWaiting(stores, run);
-    await runs.wake();
+    await resumeThreads(runs);
     expect(await statusOf(stores, run)).toBe("interrupted");
   });
 });
@@ -155,7 +157,7 @@ test("what expires while no process runs is decided by the next one", async () =
 
   const stores = await createSqliteStores({ dataDir });
   const second = managed(stores, { ...options, script: [{ say: "Done." }] });
-  await isGoneOnWith(stores, { wake: () => second.runs.wake(), run });
+  await isGoneOnWith(stores, { wake: () => resumeThreads(second.runs), run });
   expect(launched).toEqual(["c1"]);
   expect((await threadOf(stores, run)).results).toEqual(["launched"]);
 });
@@ -180,7 +182,7 @@ test("an approved call that a process died in is not begun again, though it had 
   const dying = managed(stores, options);
   const run = await dying.start(ADA);
   await isWaiting(stores, run);
-  const resumed = await dying.runs.resume(ADA, {
+  const resumed = await resumeRun(dying.runs, ADA, {
     ...{ thread_id: run.thread_id, run_id: run.id },
     answers: [{ id: "approval_c1", decision: "approve" }],
   });

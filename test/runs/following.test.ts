@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { AppError } from "../../src/core/errors.ts";
+import { followThread } from "../../src/runs/follow.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA } from "../stores/fixture.ts";
 import { bent, managed } from "./managed.ts";
@@ -10,7 +11,7 @@ test("who follows a thread soon finds a run of whose start no word came", async 
   const { runs, start } = managed({ ...stores, bus }, { script: () => ({ say: "ok" }) });
   await runs.open();
   await stores.threads.create(ADA, { id: "t", metadata: {} });
-  const first = runs.follow({ owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
+  const first = followThread(runs.stores, { owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
   // By now it listens.
   await new Promise((resolve) => setImmediate(resolve));
   const { id } = await start(ADA, "go", "t");
@@ -31,7 +32,7 @@ test("who follows a thread does not lose it when the store is away for a while",
   const { runs, start } = managed(shaky, { script: () => ({ say: "ok" }) });
   await runs.open();
   await stores.threads.create(ADA, { id: "t", metadata: {} });
-  const first = runs.follow({ owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
+  const first = followThread(runs.stores, { owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
   await asked.promise;
   isAway = false;
   const { id } = await start(ADA, "go", "t");

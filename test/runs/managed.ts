@@ -1,17 +1,20 @@
-// Runs without a server: a manager on stores that a test may bend where it needs to.
+// Runs without a server: an engine on stores that a test may bend where it needs to.
 
 import { afterAll, describe, onTestFinished } from "vitest";
 import type { Hook } from "../../src/core/hook.ts";
 import { newThreadId, type Owner } from "../../src/core/ids.ts";
 import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { userMessage } from "../../src/core/message.ts";
-import type { RunRecord } from "../../src/core/records.ts";
+import type { RunRecord, RunRequest } from "../../src/core/records.ts";
 import type { RunStore, Stores } from "../../src/core/stores.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
-import { RunManager } from "../../src/runs/manager.ts";
-import type { AgentSource } from "../../src/runs/services.ts";
+import { keyOf, settledRun } from "../../src/runs/control.ts";
+import type { Runs } from "../../src/runs/executor.ts";
+import { createEngine, type Engine } from "../../src/runs/index.ts";
+import type { Agents } from "../../src/runs/services.ts";
+import { type RunCommand, startRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
@@ -21,8 +24,8 @@ import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 interface Managed {
-  readonly runs: RunManager;
-  readonly agents: AgentSource;
+  readonly runs: Engine;
+  readonly agents: Agents;
   /** Starts a run of `owner` that says `input`, on a thread of its own unless it is named. */
   start(owner: Owner, input?: string, threadId?: string): Promise<RunRecord>;
   /** The errors that were logged. */
@@ -36,7 +39,7 @@ interface ManagedOptions {
   readonly maxActive?: number;
   readonly interrupts?: InterruptPolicy;
   /** In place of what finds the agent. */
-  readonly agents?: Partial<AgentSource>;
+  readonly agents?: Partial<Agents>;
 }
 
 /** Closed, with the stores, when the test has finished. Not open yet. */
@@ -56,17 +59,17 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     maxIterations: 25,
     ...omitUndefined({ interrupts }),
   };
-  const build: AgentSource["build"] = (_definition, _services, { model: name }) =>
+  const build: Agents["build"] = (_definition, _services, { model: name }) =>
     name === undefined ? agent : { ...agent, model: { ...model, name } };
   const errors: string[] = [];
-  const agents: AgentSource = {
+  const agents: Agents = {
     find: () => definition,
     checkModel() {},
     isReserved: () => false,
     build,
     ...options.agents,
   };
-  const runs = new RunManager({
+  const runs = createEngine({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
     agents,
     logger: { info() {}, warn() {}, error: (_details, message) => void errors.push(message) },
@@ -76,11 +79,24 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     await stores.close();
   });
   const start = (owner: Owner, input = "go", thread_id = newThreadId()) =>
-    runs.start(owner, {
-      ...{ thread_id, messages: [userMessage(input)], settings: {}, metadata: {}, on_busy: "reject" },
-    });
+    startRun(runs, owner, command(thread_id, input));
   return { runs, agents, start, errors };
 }
+
+/** A run that says `input`. */
+export const command = (
+  thread_id: string,
+  input: string,
+  { model, settings = {} }: Partial<Pick<RunRequest, "model" | "settings">> = {},
+): RunCommand => ({
+  thread_id,
+  request: { input: [userMessage(input)], settings, ...omitUndefined({ model }) },
+  metadata: {},
+  on_busy: "reject",
+});
+
+export const settledOf = (runs: Runs, owner: Owner, run: RunRecord, signal: AbortSignal) =>
+  settledRun(runs, keyOf(owner, run), signal);
 
 /** `stores` with other methods of runs. */
 export const bent = (stores: Stores, runs: Partial<RunStore>): Stores => ({

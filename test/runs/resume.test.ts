@@ -2,16 +2,15 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../src/core/errors.ts";
 import { askFor } from "../../src/core/interrupts.ts";
-import { userMessage } from "../../src/core/message.ts";
 import { toolMessages } from "../../src/core/messages.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import type { LogEntry, Stores } from "../../src/core/stores.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
 import type { Script, Turn } from "../../src/models/scripted.ts";
-import type { StartRun } from "../../src/runs/manager.ts";
+import { endRun, resumeRun, startRun } from "../../src/runs/start.ts";
 import { ADA } from "../stores/fixture.ts";
 import { gate } from "../support/gate.ts";
-import { describeEveryStore, managed } from "./managed.ts";
+import { command, describeEveryStore, managed, settledOf } from "./managed.ts";
 
 const ask = defineTool({
   name: "ask",
@@ -47,20 +46,22 @@ await describeEveryStore("a run that waits", (open) => {
 
   test("goes on once, however often the answer is given at once", async () => {
     const { stores, runs, run, key } = await waiting();
-    const all = await Promise.allSettled([1, 2, 3, 4].map(() => runs.resume(ADA, { ...key, answers })));
+    const all = await Promise.allSettled([1, 2, 3, 4].map(() => resumeRun(runs, ADA, { ...key, answers })));
     const codes = all.flatMap((each) => (each.status === "rejected" ? [each.reason.code] : []));
     expect(codes).toHaveLength(3);
     for (const code of codes) expect(["thread_busy", "interrupt_closed"]).toContain(code);
     await expect.poll(() => statusOf(stores, run)).toBe("idle");
-    await expect(runs.resume(ADA, { ...key, answers })).rejects.toMatchObject({ code: "interrupt_closed" });
+    await expect(resumeRun(runs, ADA, { ...key, answers })).rejects.toMatchObject({
+      code: "interrupt_closed",
+    });
   });
 
   test("goes on with one run, whoever repeats the request with its key, then and later", async () => {
     const { stores, runs, run, key } = await waiting();
     const resume = { ...key, answers, idempotency_key: "once" };
-    const ids = (await Promise.all([1, 2, 3].map(() => runs.resume(ADA, resume)))).map(({ id }) => id);
+    const ids = (await Promise.all([1, 2, 3].map(() => resumeRun(runs, ADA, resume)))).map(({ id }) => id);
     await expect.poll(() => statusOf(stores, run)).toBe("idle");
-    ids.push((await runs.resume(ADA, resume)).id);
+    ids.push((await resumeRun(runs, ADA, resume)).id);
     expect(new Set(ids).size).toBe(1);
     expect((await stores.runs.list(ADA, run.thread_id, { limit: 9 })).items).toHaveLength(2);
   });
@@ -81,12 +82,11 @@ await describeEveryStore("a run that waits", (open) => {
         ][call];
       };
       const { runs } = managed(stores, { script, tools: [ask], ...more });
-      const start = { messages: [userMessage("go")], metadata: {}, on_busy: "reject" } as const;
-      let run = await runs.start(ADA, { thread_id: "t", ...start, ...wished });
+      let run = await startRun(runs, ADA, command("t", "go", wished));
       const models = [await modelOf(stores, run)];
       for (const id of ["question_c1", "question_c2"]) {
         const answers = [{ id, decision: "respond", message: "well" } as const];
-        run = await runs.resume(ADA, { thread_id: "t", run_id: run.id, answers });
+        run = await resumeRun(runs, ADA, { thread_id: "t", run_id: run.id, answers });
         models.push(await modelOf(stores, run));
       }
       return { models, settings };
@@ -118,15 +118,11 @@ await describeEveryStore("a run that waits", (open) => {
         return call < 2 ? asking : { say: "Good." };
       };
       const { runs } = managed(stores, { script, tools: [ask] });
-      const ended = (run: RunRecord) => runs.settled(ADA, run, new AbortController().signal);
-      const start = (more: Pick<StartRun, "settings" | "model">) =>
-        runs.start(ADA, {
-          ...{ thread_id: "t", messages: [userMessage("go")], metadata: {}, on_busy: "reject" },
-          ...more,
-        });
+      const ended = (run: RunRecord) => settledOf(runs, ADA, run, new AbortController().signal);
+      const start = (more: Parameters<typeof command>[2]) => startRun(runs, ADA, command("t", "go", more));
       await ended(await start(wished));
       const run = await ended(await start({ settings: {} }));
-      const resumed = await ended(await runs.resume(ADA, { thread_id: "t", run_id: run.id, answers }));
+      const resumed = await ended(await resumeRun(runs, ADA, { thread_id: "t", run_id: run.id, answers }));
       expect(settings).toEqual([wished.settings, {}, {}]);
       expect(await modelOf(stores, resumed)).toBe("scripted:test");
     });
@@ -138,10 +134,9 @@ await describeEveryStore("a run that waits", (open) => {
       [asking, { call: [{ tool: "gate" }] }, { say: "Through." }][call];
     const { stores, runs, run } = await waiting(script, { maxActive: 1, tools: [ask, tool] });
     await runs.open();
-    const start = { messages: [userMessage("go")], settings: {}, metadata: {}, on_busy: "reject" } as const;
-    await runs.start(ADA, { thread_id: "other", ...start });
+    await startRun(runs, ADA, command("other", "go"));
     await entered;
-    const ended = await runs.end(ADA, run.thread_id, run.id, "cancel");
+    const ended = await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel");
     expect(ended).toMatchObject({ status: "pending", resumes: run.id });
     letGo();
     await expect.poll(() => statusOf(stores, run)).not.toMatch(/busy|interrupted/);
@@ -160,8 +155,8 @@ await describeEveryStore("a run that waits", (open) => {
       throw new AppError("invalid_request", "There is no such agent.");
     };
     const { runs } = managed(stores, { agents: { find } });
-    const ended = await runs.end(ADA, run.thread_id, run.id, "cancel");
-    expect(await runs.settled(ADA, ended, new AbortController().signal)).toMatchObject({
+    const ended = await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel");
+    expect(await settledOf(runs, ADA, ended, new AbortController().signal)).toMatchObject({
       status: "cancelled",
     });
     expect(await statusOf(stores, run)).toBe("idle");
@@ -172,14 +167,17 @@ await describeEveryStore("a run that waits", (open) => {
 
   test("is not cancelled with an earlier one that a new message has ended", async () => {
     const { stores, runs, run } = await waiting(() => asking);
-    const start = { messages: [userMessage("go")], settings: {}, metadata: {}, on_busy: "reject" } as const;
-    const later = await runs.start(ADA, { thread_id: run.thread_id, ...start });
-    await runs.settled(ADA, later, new AbortController().signal);
-    await expect(runs.end(ADA, run.thread_id, run.id, "cancel")).rejects.toMatchObject({
+    const later = await startRun(runs, ADA, command(run.thread_id, "go"));
+    await settledOf(runs, ADA, later, new AbortController().signal);
+    await expect(
+      endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel"),
+    ).rejects.toMatchObject({
       code: "run_not_active",
     });
     expect(await statusOf(stores, run)).toBe("interrupted");
-    expect(await runs.end(ADA, run.thread_id, later.id, "cancel")).toMatchObject({ resumes: later.id });
+    expect(
+      await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: later.id }, "cancel"),
+    ).toMatchObject({ resumes: later.id });
   });
 
   test("is cancelled by its first name, though it has gone on with one answer of two", async () => {
@@ -190,15 +188,19 @@ await describeEveryStore("a run that waits", (open) => {
       ],
     };
     const { runs, run, key } = await waiting([both, { say: "Never said." }]);
-    await runs.settled(ADA, await runs.resume(ADA, { ...key, answers }), new AbortController().signal);
-    expect(await runs.end(ADA, run.thread_id, run.id, "cancel")).toMatchObject({ resumes: run.id });
+    await settledOf(runs, ADA, await resumeRun(runs, ADA, { ...key, answers }), new AbortController().signal);
+    expect(
+      await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel"),
+    ).toMatchObject({ resumes: run.id });
   });
 
   test("is not cancelled twice, and not when it has gone on", async () => {
     const { stores, runs, run, key } = await waiting();
-    await runs.resume(ADA, { ...key, answers });
+    await resumeRun(runs, ADA, { ...key, answers });
     await expect.poll(() => statusOf(stores, run)).toBe("idle");
-    await expect(runs.end(ADA, run.thread_id, run.id, "cancel")).rejects.toMatchObject({
+    await expect(
+      endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel"),
+    ).rejects.toMatchObject({
       code: "run_not_active",
     });
   });
@@ -211,7 +213,7 @@ await describeEveryStore("a run that waits", (open) => {
   ])("takes no answer with %s", async (_name, given, code) => {
     const { runs, key } = await waiting();
     // What is wrong with them is what is tried.
-    await expect(runs.resume(ADA, { ...key, answers: given as typeof answers })).rejects.toMatchObject({
+    await expect(resumeRun(runs, ADA, { ...key, answers: given as typeof answers })).rejects.toMatchObject({
       code,
     });
   });

@@ -10,13 +10,14 @@ import type { Subagents } from "../../src/core/subagents.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
-import { RunManager } from "../../src/runs/manager.ts";
+import { createEngine } from "../../src/runs/index.ts";
+import { startRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
 import { ADA, claimed } from "../stores/fixture.ts";
 import { gate, gated } from "../support/gate.ts";
 import { newPool } from "../support/pool.ts";
-import { sqliteStores } from "./managed.ts";
+import { command, sqliteStores } from "./managed.ts";
 
 const lineage: Lineage = {
   parent: { thread_id: "parent", run_id: "run_1", call_id: "call_1", background: false },
@@ -46,7 +47,7 @@ async function fullHouse(stores: Stores, quotas?: object) {
       maxIterations: 25,
     },
   };
-  const runs = new RunManager({
+  const runs = createEngine({
     ...{ stores, maxActive: 1, backends: newPool({ dataDir: "/nonexistent" }) },
     agents: {
       ...{ find: () => definition, checkModel() {}, isReserved: () => false },
@@ -64,8 +65,7 @@ async function fullHouse(stores: Stores, quotas?: object) {
     await runs.close(0);
     await stores.close();
   });
-  const start = { messages: [userMessage("hold")], settings: {}, metadata: {}, on_busy: "reject" } as const;
-  await runs.start(ADA, { thread_id: "parent", ...start });
+  await startRun(runs, ADA, command("parent", "hold"));
   await entered;
   if (!subagents) throw new Error("No run was built.");
   return { runs, subagents, open };

@@ -8,6 +8,7 @@ import { AppError } from "../../core/errors.ts";
 import { UserMay } from "../../core/hook.ts";
 import type { Owner } from "../../core/ids.ts";
 import { mergePatch } from "../../lib/json.ts";
+import { offeredTools } from "../../runs/prepare.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -31,7 +32,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   const shown = async (owner: Owner, name: string) => {
     const { agent } = await seen(owner, name);
-    return { ...agent, tools: await runs.toolsOf(owner, name) };
+    return { ...agent, tools: await offeredTools(runs, owner, name) };
   };
 
   const changesOf = (user: unknown, ignored: readonly Misfit[]) => ({

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { type Backend, type BackendConfig, BackendStatus, type FileStat } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { gone } from "../client-disconnect.ts";
+import { clientDisconnect } from "../client-disconnect.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
@@ -105,7 +105,7 @@ function fileRoutes(
     },
     async (request, reply) => {
       const backend = await backendOf(request, request.query.agent);
-      const left = gone(reply);
+      const left = clientDisconnect(reply);
       const path = pathOf(request.params, backend);
       const stat = await backend.stat(path, left);
       if (stat.type === "directory") return { items: await backend.list(path, left) };
@@ -134,7 +134,7 @@ function fileRoutes(
       const path = pathOf(request.params, backend);
       // The content type parser of these routes hands the body on as it comes.
       const body = bounded(request.body as unknown as Readable, limits.uploadBytes);
-      const bytes_written = await backend.write(path, body, gone(reply));
+      const bytes_written = await backend.write(path, body, clientDisconnect(reply));
       return reply.code(201).send({ path, bytes_written });
     },
   );
@@ -150,7 +150,7 @@ function fileRoutes(
     },
     async (request, reply) => {
       const backend = await backendOf(request, request.query.agent);
-      await backend.remove(pathOf(request.params, backend), gone(reply));
+      await backend.remove(pathOf(request.params, backend), clientDisconnect(reply));
       return reply.code(204).send(null);
     },
   );

@@ -1,13 +1,13 @@
-// The user's own bus: what happens outside of any one run.
+// Event streams beyond one run: the user's event stream, and a thread across its runs.
 
 import { z } from "zod";
 import { type EventBus, UserEvent } from "../../core/bus.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { Place } from "../../runs/follow.ts";
-import { notFound } from "../../runs/manager.ts";
+import { getRun, notFound } from "../../runs/control.ts";
+import type { RunCursor } from "../../runs/follow.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { lastEventId, placeOf, threadFrames } from "../run-stream.ts";
+import { lastEventId, parseThreadCursor, threadFrames } from "../run-stream.ts";
 import { EventsQuery, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import { type Frame, type Frames, resetFrame } from "../sse.ts";
@@ -37,11 +37,11 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
   );
 }
 
-/** A viewer who fell behind is told so, and hears what comes after that. */
+/** A viewer that falls behind gets a reset frame, then the events after it. */
 function userFrames(bus: EventBus, owner: Owner): Frames {
   return async function* (signal) {
     for (let gap: Frame | undefined; ; ) {
-      // It listens before the gap is told: whoever then reads how things are misses no change of them.
+      // Subscribes before it sends the reset, so that a client that then reads the current state misses no change.
       const events = bus.subscribe(owner, signal);
       if (gap) yield [gap];
       try {
@@ -57,10 +57,9 @@ function userFrames(bus: EventBus, owner: Owner): Frames {
 
 const frame = (event: UserEvent): Frame => ({ event: event.event, data: JSON.stringify(event) });
 
-// Follow a thread: all its runs, one after the other, with one cursor.
 const ThreadStream = z.string().describe("Server-Sent Events, as those of each run.");
 
-export function threadEventRoutes(app: App, { stores, runs, streams }: RouteServices): void {
+export function threadEventRoutes(app: App, { stores, streams }: RouteServices): void {
   app.get(
     "/threads/:thread_id/events",
     {
@@ -79,21 +78,20 @@ export function threadEventRoutes(app: App, { stores, runs, streams }: RouteServ
       const { thread_id: threadId } = request.params;
       const owner = ownerOf(request);
       if (!(await stores.threads.get(owner, threadId))) throw notFound("thread", threadId);
-      const from = await placeAt(owner, threadId, lastEventId(request) ?? request.query.after);
-      const thread = { owner, threadId, ...(from ? { from } : {}) };
-      await streams.send(reply, threadFrames(runs, thread), request.query.heartbeat);
+      const from = await positionAt(owner, threadId, lastEventId(request) ?? request.query.after);
+      await streams.send(reply, threadFrames(stores, { owner, threadId, from }), request.query.heartbeat);
       return undefined;
     },
   );
 
   /** Throws `not_found` for a cursor of another thread's run. */
-  async function placeAt(
+  async function positionAt(
     owner: Owner,
-    threadId: string,
-    cursor: string | undefined,
-  ): Promise<Place | undefined> {
+    thread_id: string,
+    cursor?: string,
+  ): Promise<RunCursor | undefined> {
     if (!cursor) return undefined;
-    const { runId, after } = placeOf(cursor);
-    return { run: await runs.get(owner, threadId, runId), after };
+    const { runId: run_id, after } = parseThreadCursor(cursor);
+    return { run: await getRun({ stores }, { owner, thread_id, run_id }), after };
   }
 }

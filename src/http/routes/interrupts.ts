@@ -4,10 +4,10 @@ import { z } from "zod";
 import { Interrupt } from "../../core/interrupt.ts";
 import { RunRecord } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { notFound } from "../../runs/manager.ts";
-import { openOn } from "../../runs/start.ts";
+import { notFound } from "../../runs/control.ts";
+import { openOn, resumeRun } from "../../runs/start.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { replyWithRun } from "../run-stream.ts";
+import { idempotencyKey, replyWithRun } from "../run-stream.ts";
 import { FinishedRun, IdempotencyKey, PageQuery, ResumeBody, RunParams, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -16,7 +16,8 @@ const Stream = z.string().describe("Server-Sent Events, as of any run.");
 
 const OpenInterrupt = Interrupt.extend({ thread_id: z.string() }).meta({ id: "OpenInterrupt" });
 
-export function interruptRoutes(app: App, { stores, runs, streams }: RouteServices): void {
+export function interruptRoutes(app: App, services: RouteServices): void {
+  const { stores } = services;
   const tags = ["interrupts"];
 
   app.get(
@@ -86,19 +87,16 @@ export function interruptRoutes(app: App, { stores, runs, streams }: RouteServic
       },
     },
     async (request, reply) => {
-      const { thread_id, run_id } = request.params;
-      const { answers, tools, background, on_disconnect } = request.body;
+      const { answers, tools } = request.body;
       const owner = ownerOf(request);
-      const key = request.headers["idempotency-key"];
       const resume = {
-        ...{ thread_id, run_id, answers },
-        ...omitUndefined({ tools, idempotency_key: typeof key === "string" ? key : undefined }),
+        ...request.params,
+        answers,
+        ...omitUndefined({ tools, idempotency_key: idempotencyKey(request) }),
       };
-      const starting = {
-        ...{ owner, background, onDisconnect: on_disconnect },
-        run: () => runs.resume(owner, resume),
-      };
-      return replyWithRun({ runs, streams }, starting, request, reply);
+      return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>
+        resumeRun(services.runs, owner, { ...resume, stream }),
+      );
     },
   );
 }

@@ -37,7 +37,7 @@ export function healthRoutes(app: App, { stores, runs, backends, version, agents
       },
     },
     async () => {
-      if (!runs.isOpen) throw new AppError("shutting_down", "The server is shutting down.");
+      if (runs.executor.isClosing) throw new AppError("shutting_down", "The server is shutting down.");
       await Promise.all([stores.ping(), backends.ping()]);
       return { status: "ready" as const };
     },

@@ -13,7 +13,7 @@ import {
   shownRules,
   userRulesShelf,
 } from "../../hooks/permissions/remembered.ts";
-import { notFound } from "../../runs/manager.ts";
+import { notFound } from "../../runs/control.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";

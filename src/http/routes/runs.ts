@@ -3,15 +3,25 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { hasCode } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import { type Message, systemMessage, userMessage } from "../../core/message.ts";
 import { isSettled, RunRecord } from "../../core/records.ts";
+import type { RunKey } from "../../core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { admit } from "../../quotas/holds.ts";
+import { getRun, keyOf, settledRun, steerRun } from "../../runs/control.ts";
 import { currentPhase } from "../../runs/follow.ts";
-import type { StartRun } from "../../runs/manager.ts";
+import { endRun, type RunCommand, startRun } from "../../runs/start.ts";
 import { Trace, traceOf } from "../../runs/trace.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { expired, lastEventId, placeOf, replyWithRun, resumeAt, runFrames } from "../run-stream.ts";
+import {
+  expired,
+  idempotencyKey,
+  lastEventId,
+  parseThreadCursor,
+  replyWithRun,
+  resumeAt,
+  runFrames,
+} from "../run-stream.ts";
 import {
   EventsQuery,
   FinishedRun,
@@ -30,7 +40,9 @@ import type { App } from "../validation.ts";
 
 const Stream = z.string().describe("Server-Sent Events: `id`, `event`, and as `data` a StreamEvent.");
 
-export function runRoutes(app: App, { runs, streams, stores }: RouteServices): void {
+export function runRoutes(app: App, services: RouteServices): void {
+  const { runs, streams, stores, quotas } = services;
+
   app.post(
     "/threads/:thread_id/runs",
     {
@@ -53,19 +65,14 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
       },
     },
     async (request, reply) => {
-      const { params, body } = request;
+      const { thread_id } = request.params;
       const owner = ownerOf(request);
       const cursor = lastEventId(request);
-      const starting = {
-        owner,
-        background: body.background,
-        onDisconnect: body.on_disconnect,
-        run: () =>
-          cursor
-            ? rejoined(owner, params.thread_id, placeOf(cursor).runId)
-            : runs.start(owner, startOf(params.thread_id, request)),
-      };
-      return replyWithRun({ runs, streams }, starting, request, reply);
+      return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>
+        cursor
+          ? rejoin({ owner, thread_id, run_id: parseThreadCursor(cursor).runId }, stream)
+          : startRun(runs, owner, { ...commandOf(thread_id, request), stream }),
+      );
     },
   );
 
@@ -80,20 +87,17 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
         response: { 200: pageOf(RunRecord) },
       },
     },
-    async (request) => runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
+    async (request) =>
+      stores.runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
   );
 
   app.get(
     "/threads/:thread_id/runs/:run_id",
     { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunNow } } },
     async (request) => {
-      const { thread_id, run_id } = request.params;
-      const owner = ownerOf(request);
-      const run = await runs.get(owner, thread_id, run_id);
-      return {
-        ...run,
-        ...omitUndefined({ phase: await currentPhase(stores.events, { owner, thread_id, run_id }, run) }),
-      };
+      const key = keyIn(request);
+      const run = await getRun(runs, key);
+      return { ...run, ...omitUndefined({ phase: await currentPhase(stores.events, key, run) }) };
     },
   );
 
@@ -112,12 +116,12 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
       },
     },
     async (request, reply) => {
-      const { thread_id, run_id } = request.params;
-      const owner = ownerOf(request);
-      const run = await runs.get(owner, thread_id, run_id);
-      const after = await resumeAt(runs, { owner, run }, lastEventId(request) ?? request.query.after);
+      const key = keyIn(request);
+      const run = await getRun(runs, key);
+      const cursor = lastEventId(request) ?? request.query.after;
+      const after = await resumeAt(stores.events, key.owner, run, cursor);
       if (after === undefined) return reply.code(204).send(null);
-      await streams.send(reply, runFrames(runs, { owner, run, after }), request.query.heartbeat);
+      await streams.send(reply, runFrames(stores, key, after), request.query.heartbeat);
       return undefined;
     },
   );
@@ -134,11 +138,9 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
       },
     },
     async (request) => {
-      const { thread_id, run_id } = request.params;
-      const owner = ownerOf(request);
-      const run = await runs.get(owner, thread_id, run_id);
-      await resumeAt(runs, { owner, run }, FROM_THE_START);
-      return traceOf(stores.events, { owner, thread_id, run_id });
+      const key = keyIn(request);
+      await resumeAt(stores.events, key.owner, await getRun(runs, key), FROM_THE_START);
+      return traceOf(stores.events, key);
     },
   );
 
@@ -156,10 +158,9 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
       },
     },
     async (request, reply) => {
-      const { thread_id, run_id } = request.params;
-      const owner = ownerOf(request);
-      const stopped = await runs.end(owner, thread_id, run_id, request.body.mode);
-      const run = await runs.settled(owner, stopped, AbortSignal.timeout(5_000));
+      const key = keyIn(request);
+      const stopped = await endRun(runs, key, request.body.mode);
+      const run = await settledRun(runs, keyOf(key.owner, stopped), AbortSignal.timeout(5_000));
       return reply.code(isSettled(run.status) ? 200 : 202).send(run);
     },
   );
@@ -176,41 +177,40 @@ export function runRoutes(app: App, { runs, streams, stores }: RouteServices): v
       },
     },
     async (request, reply) => {
-      const { thread_id, run_id } = request.params;
       const message = userMessage("input" in request.body ? request.body.input : request.body.content);
-      await runs.steer(ownerOf(request), thread_id, run_id, message);
+      await steerRun(runs, keyIn(request), message);
       return reply.code(202).send({ message_id: message.id });
     },
   );
 
-  /** Clients that retry a POST by themselves say with the last event they got which run they mean. */
-  async function rejoined(owner: Owner, threadId: string, runId: string): Promise<RunRecord> {
-    return runs.get(owner, threadId, runId).catch((error: unknown) => {
+  /** A client that repeats a POST names the run by the last event it got. */
+  async function rejoin(key: RunKey, stream: string | undefined): Promise<RunRecord> {
+    const run = await getRun(runs, key).catch((error: unknown) => {
       throw hasCode(error, "not_found") ? expired() : error;
     });
+    await admit(quotas, key.owner, { stream });
+    return run;
   }
 }
 
-/** As a cursor. */
+/** A cursor. */
 const FROM_THE_START = "0";
 
-function startOf(threadId: string, request: FastifyRequest<{ Body: StartRunBody }>): StartRun {
-  const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools, replaces } =
-    request.body;
-  const key = request.headers["idempotency-key"];
+const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): RunKey => ({
+  owner: ownerOf(request),
+  ...request.params,
+});
+
+function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBody }>): RunCommand {
+  const { body } = request;
+  const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools } = body;
+  const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
   return {
-    thread_id: threadId,
-    messages: inputOf(request.body),
-    settings: omitUndefined({ temperature, max_tokens, thinking, tool_choice }),
+    thread_id,
+    request: { input: inputOf(body), settings, ...omitUndefined({ model, tools }) },
     metadata,
     on_busy,
-    ...omitUndefined({
-      agent,
-      model,
-      tools,
-      replaces,
-      idempotency_key: typeof key === "string" ? key : undefined,
-    }),
+    ...omitUndefined({ agent, rewind_to: body.replaces, idempotency_key: idempotencyKey(request) }),
   };
 }
 

@@ -6,7 +6,7 @@ import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { admitted } from "../../quotas/holds.ts";
-import { notFound } from "../../runs/manager.ts";
+import { notFound } from "../../runs/control.ts";
 import {
   clearFamily,
   deleteFamily,
@@ -16,7 +16,7 @@ import {
   threadUsage,
 } from "../../runs/thread-actions.ts";
 import { ownerOf } from "../auth/guard.ts";
-import { gone } from "../client-disconnect.ts";
+import { clientDisconnect } from "../client-disconnect.ts";
 import {
   CreateThreadBody,
   ForkThreadBody,
@@ -210,7 +210,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     },
     async (request, reply) => {
       const which = { owner: ownerOf(request), threadId: request.params.thread_id };
-      return nameThread({ stores, agents, quotas }, which, gone(reply));
+      return nameThread({ stores, agents, quotas }, which, clientDisconnect(reply));
     },
   );
 

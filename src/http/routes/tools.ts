@@ -4,6 +4,7 @@ import { z } from "zod";
 import { tokenHash } from "../../core/deferred-calls.ts";
 import { replyResult } from "../../core/delivered-result.ts";
 import { AppError } from "../../core/errors.ts";
+import { deliverResult } from "../../runs/index.ts";
 import {
   HttpToolInfo,
   HttpToolRegistration,
@@ -89,7 +90,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
     async (request, reply) => {
       if (!replyResult(request.body))
         throw new AppError("invalid_request", "Invalid body: give `result`, or `error`.");
-      if (!(await runs.deliver(tokenHash(request.params.token), request.body)))
+      if (!(await deliverResult(runs, tokenHash(request.params.token), request.body)))
         throw new AppError(
           "not_found",
           "No call takes a result at this address: it was used, has expired, or the call has its answer.",
