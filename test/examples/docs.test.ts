@@ -41,7 +41,7 @@ function defaultsOf(options: z.ZodType): [string, unknown][] {
 }
 
 test("the hooks that users may change are those that say so", () => {
-  const [disabled, switched, configured] = rows("docs/configuration.md", "## What users may change")
+  const [disabled, switched, configured] = rows("docs/configuration.md", "## User overrides")
     .slice(2)
     .map(([, cell = ""]) => firstNames([[cell]]).toSorted());
   const named = (how: UserMay) => hooks.filter(({ userMay }) => userMay === how).map(({ name }) => name);
@@ -51,7 +51,7 @@ test("the hooks that users may change are those that say so", () => {
 });
 
 test("hooks.md lists all hooks in the order in which they surround an agent", () => {
-  const [, , ...listed] = rows("docs/hooks.md", "## The hooks there are");
+  const [, , ...listed] = rows("docs/hooks.md", "## Built-in hooks");
   expect(listed.map(([cell = ""]) => /^\[`(\w+)`\]/.exec(cell)?.[1])).toEqual(hooks.map(({ name }) => name));
 });
 
@@ -78,7 +78,7 @@ test("no link of the documentation leads nowhere", () => {
 });
 
 test("every promise of security.md names tests that there are", () => {
-  const promises = rows("docs/security.md", "## What is promised").filter(
+  const promises = rows("docs/security.md", "## Guarantees").filter(
     ([first = ""]) => !["promise", "---"].includes(first),
   );
   expect(promises.length).toBeGreaterThan(15);
@@ -89,17 +89,17 @@ test("every promise of security.md names tests that there are", () => {
   expect(files.filter((name) => !isThere(name))).toEqual([]);
 });
 
-test("http-api.md tells every code with its status", () => {
+test("http-api.md lists every code with its status", () => {
   const [, table = ""] = /const STATUS.*?\{(.*?)\};/s.exec(read("src/http/errors.ts")) ?? [];
   const statuses = [...table.matchAll(/(\w+): (\d+)/g)].map(([, code, status]) => [code, status]);
-  const told = rows("docs/http-api.md", "## Problems").flatMap(([code = "", status]) =>
+  const told = rows("docs/http-api.md", "## Errors").flatMap(([code = "", status]) =>
     /^`\w+`$/.test(code) ? [[code.slice(1, -1), status]] : [],
   );
   expect(statuses.length).toBeGreaterThan(20);
   expect(told.toSorted()).toEqual(statuses.toSorted());
 });
 
-test("http-api.md shows every route, and none that there is not", () => {
+test("http-api.md shows every route, and only existing ones", () => {
   const { paths } = z.object({ paths: z.record(z.string(), z.unknown()) }).parse(parse(read("openapi.yaml")));
   const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
   const fits = (path: string, route: string) =>
@@ -111,7 +111,7 @@ test("http-api.md shows every route, and none that there is not", () => {
   expect(routes.filter((route) => !shown.some((path) => fits(path, route)))).toEqual([]);
 });
 
-test("configuration.md tells every setting of the server with its default", () => {
+test("configuration.md lists every setting of the server with its default", () => {
   const leaves = (value: object, path: string): [string, unknown][] =>
     Object.entries(value).flatMap(([key, each]) => {
       if (Array.isArray(each)) return [[path + key, each.join(", ") || "none"] as [string, unknown]];
@@ -129,7 +129,7 @@ test("configuration.md tells every setting of the server with its default", () =
   }
 });
 
-test("configuration.md tells every key of an agent", () => {
+test("configuration.md lists every key of an agent", () => {
   const { agent } = fileSchemas({
     hooks,
     backends: BackendOptions,
@@ -142,15 +142,15 @@ test("configuration.md tells every key of an agent", () => {
   );
 });
 
-test("models.md tells every key of a model, and of a script's turn", () => {
-  const told = firstNames(rows("docs/models.md", "## Which model"));
+test("models.md lists every key of a model, and of a script's turn", () => {
+  const told = firstNames(rows("docs/models.md", "## Choosing a model"));
   expect(told.toSorted()).toEqual(["fallback", ...Object.keys(ModelConfig.shape)].toSorted());
   const script = firstNames(rows("docs/models.md", "## The scripted model"));
   for (const key of Object.keys(Turn.shape)) expect(script).toContain(key);
 });
 
 test.each(hooks.map((hook) => [hook.name, hook] as const))(
-  "hooks.md tells every option of %s with its default",
+  "hooks.md lists every option of %s with its default",
   (name, { options }) => {
     const told = rows("docs/hooks.md", `### ${name}`).map(([option, value]) => `${option} ${value}`);
     const written = (value: unknown) => {
@@ -163,7 +163,7 @@ test.each(hooks.map((hook) => [hook.name, hook] as const))(
 );
 
 test.each(backends.map((backend) => [backend.type, backend] as const))(
-  "backends.md tells every option of %s with its default",
+  "backends.md lists every option of %s with its default",
   (_, { options }) => {
     const tables = ["# Backends", "## Docker"].flatMap((heading) => rows("docs/backends.md", heading));
     const told = new Map(tables.map(([option, value]) => [option, value]));
