@@ -22,7 +22,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
   // What tenants register and people decide over HTTP.
   http: [
-    ...["hooks/permissions/remembered.ts", "tools/http/registration.ts"],
+    ...["hooks/permissions/stored-rules.ts", "tools/http/registration.ts"],
     ...["runs", "agents", "quotas", "core", "lib"],
   ],
   library: [

@@ -9,9 +9,9 @@ import { interleave } from "./interleave.ts";
 import { asEdited, settleInterrupts } from "./interrupts.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
 import { nested } from "./nested.ts";
-import { append, type LiveRun } from "./run.ts";
+import { append, duringCall, type LiveRun } from "./run.ts";
 import { type Stream, toStream } from "./stream.ts";
-import { failed, type ToolResult } from "./tool.ts";
+import { done, failed, type ToolResult } from "./tool.ts";
 
 const MAX_PARALLEL_CALLS = 16;
 /** How long a tool may take to give its own answer after an abort. Then it is given up. */
@@ -86,7 +86,9 @@ export async function* executeTool({ call, tool, signal }: ToolRequest, run: Liv
   const parsed = tool.parse(call.args);
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
   signal.throwIfAborted();
-  return yield* untilAborted(toStream(tool.execute(parsed.args, call, { ...run, signal })), signal, GRACE_MS);
+  const work = toStream(tool.execute(parsed.args, call, duringCall(run, signal)));
+  const result = yield* untilAborted(work, signal, GRACE_MS);
+  return typeof result === "string" ? done(result) : result;
 }
 
 function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEvent {

@@ -144,7 +144,21 @@ export function registerTool(run: Run, tool: Tool): void {
   live(run).tools.set(tool.name, tool);
 }
 
-/** Counts what others used for this run as its own. For hooks: what a tool is given is a copy. */
+/** The run as a tool sees it: with the signal of its call. What is counted there counts for the run. */
+export function duringCall(run: LiveRun, signal: AbortSignal): Run {
+  return {
+    ...run,
+    signal,
+    get usage() {
+      return run.usage;
+    },
+    set usage(usage) {
+      run.usage = usage;
+    },
+  };
+}
+
+/** Counts usage by others, such as a subagent, as this run's own. */
 export function countUsage(run: Run, usage: Usage): void {
   live(run).usage = addUsage(run.usage, usage);
 }
@@ -181,5 +195,5 @@ export function merge(value: unknown, patch: Readonly<Record<string, unknown>>):
   return merged;
 }
 
-// Every Run that exists was made by `liveRun`; only this file writes to one.
+// Every Run was made by `liveRun` or `duringCall`; only this file writes to one.
 const live = (run: Run) => run as LiveRun;

@@ -8,7 +8,7 @@ import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import type { Content, Message, ToolCall, Usage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
-import { type Eventually, toStream } from "./stream.ts";
+import type { Eventually } from "./stream.ts";
 import type { RunTrace } from "./trace.ts";
 import type { Values } from "./values.ts";
 
@@ -59,8 +59,8 @@ export interface Tool {
   describeCall?(args: unknown): string;
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
-  /** May throw: the message becomes the call's error result. Must honour `run.signal`. */
-  execute(args: unknown, call: ToolCall, run: Run): Eventually<ToolResult>;
+  /** A returned string is the output. May throw: the message becomes the call's error result. Must honour `run.signal`. */
+  execute(args: unknown, call: ToolCall, run: Run): Eventually<ToolResult | string>;
 }
 
 /** The part of a run that its caller gives it. */
@@ -102,7 +102,7 @@ export interface Run extends RunIdentity {
   readonly interrupts: InterruptPolicy;
   /** What hooks and tools leave for each other. */
   readonly values: Values;
-  /** Of all model calls of this run so far, and of those that others made for it. A tool sees it as it was at its call. */
+  /** Of all model calls of this run so far, and of those that others made for it. */
   readonly usage: Usage;
 }
 
@@ -135,9 +135,6 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
         ),
       };
     },
-    async *execute(args, call, run) {
-      const result = yield* toStream(definition.execute(args as z.output<S>, call, run));
-      return typeof result === "string" ? done(result) : result;
-    },
+    execute: (args, call, run) => definition.execute(args as z.output<S>, call, run),
   };
 }

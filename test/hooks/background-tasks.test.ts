@@ -77,7 +77,7 @@ describe("a task in the background", () => {
     );
     const events = await run("go");
     const [, , waited] = results(events);
-    expect(waited).toMatch(/\[coder-build-1\] agent coder: goes on, id th_/);
+    expect(waited).toMatch(/\[coder-build-1\] agent coder: running, id th_/);
     expect(waited).toMatch(/\[tester-build-2\] agent tester: completed\nTested\./);
     await entered;
     const [child] = dataOf(events, "on_subagent_start").filter(({ agent }) => agent === "coder");

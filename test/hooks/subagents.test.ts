@@ -140,7 +140,7 @@ describe("a task that is given to another agent", () => {
     [
       "turns in circles",
       [{ say: "Hm.", call: [{ tool: "write_todos", args: { todos: [] } }] }, {}],
-      "failed\nIt ended at its limit (max_iterations). It said last: Hm.",
+      "failed\nIt ended at its limit (max_iterations). Its last message: Hm.",
     ],
     [
       "reports twice",

@@ -13,9 +13,17 @@ import { done, failed, interrupted, type Run, type ToolResult } from "../../core
 import type { TraceRecorder } from "../../core/trace.ts";
 import { firstChars } from "../../lib/text.ts";
 import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
-import { SESSION_RULES, sessionRulesShelf, userRulesShelf } from "./remembered.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
-import { addSessionRule, type KeptRules, keptRules, ruleFor, sessionRules } from "./stored-rules.ts";
+import {
+  addSessionRule,
+  type KeptRules,
+  keptRules,
+  ruleFor,
+  SESSION_RULES,
+  sessionRules,
+  sessionRulesShelf,
+  userRulesShelf,
+} from "./stored-rules.ts";
 
 /** Of what a call would do, in a question about it. */
 const MAX_WHAT_CHARS = 1000;

@@ -5,7 +5,8 @@ import { open, rename, rm } from "node:fs/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { AppError, messageOf } from "../../core/errors.ts";
-import type { ItemStore, Shelf } from "../../core/items.ts";
+import type { Owner } from "../../core/ids.ts";
+import type { Item, ItemStore, Shelf } from "../../core/items.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
@@ -14,7 +15,6 @@ import { check, sentence } from "../../lib/check.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { readText } from "../../lib/read-text.ts";
 import { firstChars } from "../../lib/text.ts";
-import { ruleKey, rulesIn, SESSION_RULES } from "./remembered.ts";
 import { type Decision, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "./rule.ts";
 
 const MAX_RULES = 200;
@@ -139,3 +139,50 @@ function parsed(text: string, path: string): unknown {
 }
 
 const invalid = (message: string) => new AppError("config_invalid", message);
+
+// Where the rules lie that people have made, by their answers or over the API, and what of them is shown.
+/** The slot of a thread's state that holds those of the thread where no items are kept: a list. */
+export const SESSION_RULES = "grants";
+
+/** Where those of a thread lie. */
+export const sessionRulesShelf = (owner: Owner, thread: string): Shelf => ({
+  owner,
+  of: { thread },
+  kind: "settings",
+});
+
+/** Where those lie that a user has for all threads with an agent. */
+export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
+  owner,
+  of: { agent },
+  kind: "settings",
+});
+
+const PREFIX = "rule:";
+export const ruleKey = (id: string) => PREFIX + id;
+
+/** Of what lies on that shelf, the rules; oldest first. */
+export const rulesIn = (items: readonly Item[]): unknown[] =>
+  items.flatMap(({ key, value }) => (key.startsWith(PREFIX) ? [value] : [])).reverse();
+
+/** A rule as it is shown. */
+export const RememberedRule = z
+  .object({
+    id: z.string(),
+    decision: z.enum(["allow", "deny", "ask"]),
+    matcher: z
+      .record(z.string(), z.unknown())
+      .describe("All these conditions hold of a call that the rule is for."),
+    priority: z.int().optional(),
+    message: z.string().optional(),
+    description: z.string().optional(),
+  })
+  .meta({ id: "RememberedRule" });
+export type RememberedRule = z.infer<typeof RememberedRule>;
+
+/** What is no rule is passed over. */
+export function shownRules(rules: unknown): RememberedRule[] {
+  return (z.array(z.unknown()).safeParse(rules).data ?? []).flatMap(
+    (each) => RememberedRule.safeParse(each).data ?? [],
+  );
+}

@@ -1,148 +1,165 @@
-// One child from its beginning to its end, as the call waits for it that began it, or that asks for it. Whatever was done
-// before, by an earlier attempt or an earlier run, is found and gone on with.
+// Waits for one child: starts or finds its run, forwards its events, passes questions and answers between it and the
+// parent's user, and records its result. A repeated call picks up where an earlier attempt stopped.
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, endsTheRun, hasCode, messageOf } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
-import type { Answer, Interrupt } from "../../core/interrupt.ts";
+import type { Interrupt } from "../../core/interrupt.ts";
 import { openInterrupts, passOn } from "../../core/interrupts.ts";
 import { addUsage, NO_USAGE, type ToolCall, type Usage } from "../../core/message.ts";
 import { unanswered } from "../../core/messages.ts";
 import { nested } from "../../core/nested.ts";
-import { isSettled, type Lineage, type RunRecord } from "../../core/records.ts";
+import { isSettled, type RunRecord } from "../../core/records.ts";
+import { countUsage } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
-import type { Subagents } from "../../core/subagents.ts";
 import type { Run } from "../../core/tool.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { type Child, hasEnded, keepChildren, lineageOf } from "./child.ts";
+import { type Child, hasEnded, lineageOf, saveChildren } from "./child.ts";
 import {
   CANCELLED,
-  type ChildThread,
   type Ending,
   type Report,
-  remembered,
-  reportOn,
+  recordResult,
+  reportFor,
   STOPPED,
-  settle,
+  storedReport,
 } from "./result.ts";
-import type { Team } from "./subagent-config.ts";
+import type { SubagentConfig } from "./subagent-config.ts";
 
-/** How often a child is answered for one call: who asks again and again, and is denied, ends some time. */
+/** How often one call may resume a child, so that a child that asks without end is stopped. */
 const MAX_ROUNDS = 50;
+/** How long a cancelled child may take to end, in ms: a little less than its parent's call. */
+const CANCEL_GRACE_MS = 900;
+/** How often to check whether the parent was asked to stop after its step, in ms. */
+const STOP_POLL_MS = 100;
+/** How often to check whether a child that waits for a deferred result has been resumed, in ms. */
+const DEFERRED_POLL_MS = 1000;
 
-interface Attended {
+interface AwaitOptions {
   readonly call: ToolCall;
-  /** What stands in the path of the child's events. */
+  /** Added to the path of the child's events. */
   readonly id: string;
   readonly child: Child;
-  /** What it is told when it begins; absent for one that has begun. */
-  begin?(lineage: Lineage): Promise<RunRecord>;
-  /** Aborted when nobody waits for it any more: then it is left. */
+  /** Absent for a child that has started already. */
+  start?(): Promise<RunRecord>;
+  /** Aborted when the call needs no more of the child, which is then left running. */
   readonly until?: AbortSignal;
 }
 
-/** `waiting`: for somebody's answer. `left`: it goes on, and nobody waits for it. */
-export type Attendance =
+/** `waiting`: for an answer by a person. `left`: still running, and no longer awaited. */
+export type ChildOutcome =
   | { readonly status: "ended"; readonly child: Child; readonly report: Report }
   | { readonly status: "waiting" | "left"; readonly child: Child };
 
-/** Throws only what ends the parent's run, or what makes it go on elsewhere. */
-export async function* attend(team: Team, attended: Attended, run: Run): Stream<Attendance> {
-  let { child } = attended;
-  if (hasEnded(child)) return { status: "ended", child, report: await remembered(team, child, run) };
+/** Throws only what ends the parent's run or hands it over to another process. */
+export async function* awaitChild(
+  config: SubagentConfig,
+  options: AwaitOptions,
+  run: Run,
+): Stream<ChildOutcome> {
+  let { child } = options;
+  if (hasEnded(child)) return { status: "ended", child, report: await storedReport(config, child, run) };
   let open: RunRecord | undefined;
   try {
-    let record = await beginning(team, attended, run);
+    let record = await currentRun(config, options, run);
     for (let round = 0; round < MAX_ROUNDS; round++) {
       if (child.status === "running" || child.run_id !== record.id) {
         child = { ...child, run_id: record.id, status: "running" };
-        yield* keepChildren(run, [child]);
-        yield started(team, attended, record, run);
+        yield* saveChildren(run, [child]);
+        yield startEvent(config, options, record, run);
         open = record;
-        const heard = yield* follow({ ...attended, ...team, record, background: child.background }, run);
-        const ending = heard.ending ?? (await endingOf(team, record, run));
-        if (!ending) return yield* leave(attended, child, run);
-        const thread = await team.subagents.thread(run.owner, child.thread_id);
-        if (!waits(ending)) {
-          const report = reportOn(ending, record.id, thread);
-          child = yield* settle(team, { child, report }, run);
-          yield ended(attended, report, heard.usage);
+        const followed = yield* follow(config, { ...options, child, record }, run);
+        const ending = followed.ending ?? (await storedEnding(config, record, run));
+        if (!ending) return yield* leave(options, child, run);
+        const thread = await config.subagents.thread(run.owner, child.thread_id);
+        if (!isWaiting(ending)) {
+          const report = reportFor(ending, record.id, thread);
+          child = yield* recordResult(config, { child, report }, run);
+          yield endEvent(options, report, followed.usage);
           return { status: "ended", child, report };
         }
         child = { ...child, status: "interrupted" };
-        yield* keepChildren(run, [child]);
-        yield ended(attended, { status: "interrupted", summary: "" }, heard.usage);
+        yield* saveChildren(run, [child]);
+        yield endEvent(options, { status: "interrupted", summary: "" }, followed.usage);
         open = undefined;
       }
-      const next = yield* goOn(team, { ...attended, child, record }, run);
+      const next = yield* resumeChild(config, { ...options, child, record }, run);
       if (typeof next === "string") return { status: next, child };
       record = next;
     }
-    throw new AppError("limit_exceeded", `It asked ${MAX_ROUNDS} times, and was answered each time.`);
+    throw new AppError("limit_exceeded", `The agent asked ${MAX_ROUNDS} times and was answered each time.`);
   } catch (error) {
-    if (goesOnElsewhere(run.signal) || endsTheRun(error)) throw error;
-    // What is in the background does not end because somebody could not wait for it.
+    if (isHandover(run.signal) || endsTheRun(error)) throw error;
+    // A background child keeps running when one call fails to wait for it.
     if (child.background && !hasCode(error, "not_found")) throw error;
-    const report = run.signal.aborted ? CANCELLED : broken(error);
-    await stopNewest(team, child, run);
-    child = yield* settle(team, { child, report }, run);
-    if (open) yield ended(attended, report);
+    const report: Report = run.signal.aborted
+      ? CANCELLED
+      : { status: hasCode(error, "cancelled") ? "cancelled" : "failed", summary: messageOf(error) };
+    await stopNewest(config, child, run);
+    child = yield* recordResult(config, { child, report }, run);
+    if (open) yield endEvent(options, report);
     return { status: "ended", child, report };
   }
 }
 
-/** Its newest run; it begins only if it has none. */
-async function beginning(team: Team, { child, begin, call }: Attended, run: Run): Promise<RunRecord> {
-  const there = await team.subagents.newest(run.owner, child.thread_id);
-  if (there) return there;
-  if (child.run_id || !begin) throw new AppError("not_found", "Its thread was deleted.");
+/** True when another process continues this run: it also continues what the run has started. */
+export const isHandover = ({ reason }: AbortSignal) =>
+  hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
+
+/** The child's newest run, or its first one, started here. */
+async function currentRun(
+  { subagents }: SubagentConfig,
+  { child, start }: AwaitOptions,
+  run: Run,
+): Promise<RunRecord> {
+  const newest = await subagents.newest(run.owner, child.thread_id);
+  if (newest) return newest;
+  if (child.run_id || !start) throw new AppError("not_found", "Its thread was deleted.");
   run.signal.throwIfAborted();
-  return begin(lineageOf(team, child, call, run));
+  return start();
 }
 
-const broken = (error: unknown): Report => ({
-  status: hasCode(error, "cancelled") ? "cancelled" : "failed",
-  summary: messageOf(error),
-});
+/** For an answer, or for a deferred result. */
+const isWaiting = ({ status, stop_reason }: Ending) =>
+  status === "interrupted" && stop_reason !== "interrupt";
 
-/** A run that waits for an answer, or for a result from outside. */
-const waits = ({ status, stop_reason }: Ending) => status === "interrupted" && stop_reason !== "interrupt";
-
-/** How a run has ended whose end could not be read. */
-async function endingOf({ subagents }: Team, record: RunRecord, run: Run): Promise<Ending | undefined> {
+/** How a run ended whose last event could not be read. */
+async function storedEnding(
+  { subagents }: SubagentConfig,
+  record: RunRecord,
+  run: Run,
+): Promise<Ending | undefined> {
   const newest = await subagents.newest(run.owner, record.thread_id);
   return newest?.id === record.id && isSettled(newest.status) ? newest : undefined;
 }
 
-/** One that goes on in the background, or that was told to end and has not yet. */
-async function* leave(attended: Attended, child: Child, run: Run): Stream<Attendance> {
-  if (!child.background || goesOnElsewhere(run.signal)) {
+async function* leave(options: AwaitOptions, child: Child, run: Run): Stream<ChildOutcome> {
+  if (!child.background || isHandover(run.signal)) {
     run.signal.throwIfAborted();
-    throw new AppError("events_expired", "What it says can no longer be read.");
+    throw new AppError("events_expired", "The agent's events are no longer available.");
   }
-  yield ended(attended, { status: "running", summary: "It goes on in the background." });
+  yield endEvent(options, { status: "running", summary: "It continues in the background." });
   return { status: "left", child };
 }
 
-async function stopNewest({ subagents }: Team, child: Child, run: Run): Promise<void> {
+async function stopNewest({ subagents }: SubagentConfig, child: Child, run: Run): Promise<void> {
   try {
     const newest = await subagents.newest(run.owner, child.thread_id);
     if (newest) await subagents.stop(run.owner, newest, "cancel");
   } catch (error) {
-    // The store is away: then so is what it could have done.
+    // Without the store the child cannot write either.
     if (!(error instanceof AppError)) throw error;
   }
 }
 
-function started(
-  { subagents }: Team,
-  { call, id, child }: Attended,
+function startEvent(
+  { subagents }: SubagentConfig,
+  { call, id, child: { agent, name } }: AwaitOptions,
   { id: run_id, thread_id }: RunRecord,
   run: Run,
 ): StreamEvent {
   const parent = run.lineage?.name ?? run.agent;
-  const { agent, name } = child;
   const prefix = subagents.describe([agent])[0]?.prefix;
   return {
     event: "on_subagent_start",
@@ -150,62 +167,51 @@ function started(
   };
 }
 
-function ended(
-  { call, id, child }: Attended,
+function endEvent(
+  { call, id, child }: AwaitOptions,
   { status, summary }: { status: Report["status"] | "interrupted" | "running"; summary: string },
   usage?: Usage,
 ): StreamEvent {
   const data = { id, call_id: call.id, status, summary };
-  return { event: "on_subagent_end", data: { ...data, ...(usage && !child.background ? { usage } : {}) } };
+  return { event: "on_subagent_end", data: usage && !child.background ? { ...data, usage } : data };
 }
 
-// A child's run as its parent's stream tells it: what it says, under its path, between a start and an end of its own.
-/** How long a child may take to end that was told to, in ms: a little less than its parent's call. */
-const LAST_WORDS_MS = 900;
-/** How often it is looked whether the parent was asked to stop after its step, in ms. */
-const STOP_POLL_MS = 100;
-
-interface Followed {
-  readonly subagents: Subagents;
+interface RunOfChild extends AwaitOptions {
   readonly record: RunRecord;
-  /** What stands in the path of its events. */
-  readonly id: string;
-  readonly background: boolean;
-  /** Aborted when nobody waits for it any more. */
-  readonly until?: AbortSignal | undefined;
-}
-
-export interface Heard {
-  /** Absent when it was left before its end. */
-  readonly ending?: Ending;
-  readonly usage: Usage;
 }
 
 /**
- * Passes a run on from its first event to its last. When the call ends before it, a child in the foreground is cancelled,
- * one in the background left; when the parent is asked to stop after its step, the child is too.
+ * Forwards a run's events under the child's path, and counts the usage of a foreground child as the parent's. When the
+ * call ends first, a foreground child is cancelled and a background child left. `ending` is absent if it was left.
  */
-export async function* follow(followed: Followed, run: Run): Stream<Heard> {
-  const { subagents, record, id } = followed;
-  const leave = stopping(followed, run);
-  const within = nested();
+async function* follow(
+  { subagents }: SubagentConfig,
+  options: RunOfChild,
+  run: Run,
+): Stream<{ ending: Ending | undefined; usage: Usage }> {
+  const { record, id, child } = options;
+  const watch = watchForStop(subagents, options, run);
+  const spans = nested();
   let ending: Ending | undefined;
   let usage = NO_USAGE;
   try {
-    for await (const event of subagents.events(run.owner, record, leave.signal)) {
+    for await (const event of subagents.events(run.owner, record, watch.signal)) {
       ending = endingIn(event);
       if (ending) break;
       if (event.event === "run_start" && !event.path) continue;
-      if (event.event === "on_chat_model_end" && event.data.usage) usage = addUsage(usage, event.data.usage);
-      const told = { ...event, path: [id, ...(event.path ?? [])] };
-      within.see(told);
-      yield told;
+      if (event.event === "on_chat_model_end" && event.data.usage) {
+        usage = addUsage(usage, event.data.usage);
+        if (!child.background) countUsage(run, event.data.usage);
+      }
+      const forwarded = { ...event, path: [id, ...(event.path ?? [])] };
+      spans.see(forwarded);
+      yield forwarded;
     }
   } finally {
-    leave.end();
+    watch.end();
   }
-  yield* within.ends({ code: "cancelled", message: "It was followed no further." });
-  return { usage, ...(ending ? { ending } : {}) };
+  yield* spans.ends({ code: "cancelled", message: "It was followed no further." });
+  return { usage, ending };
 }
 
 function endingIn({ event, path, data }: StreamEvent): Ending | undefined {
@@ -214,22 +220,25 @@ function endingIn({ event, path, data }: StreamEvent): Ending | undefined {
   return event === "error" ? { status: "error", error: data } : undefined;
 }
 
-/** The signal aborts when there is nothing to wait for any more. To be ended. */
-function stopping({ subagents, record, background, until }: Followed, run: Run) {
+/** Stops the child when the parent is stopped. `signal` aborts when following it should end; call `end` afterwards. */
+function watchForStop(
+  subagents: SubagentConfig["subagents"],
+  { record, child: { background }, until }: RunOfChild,
+  run: Run,
+) {
   const leave = new AbortController();
-  const stop = (mode: "cancel" | "interrupt") =>
-    // One that cannot be told ends by itself, or when it is looked for.
-    void subagents.stop(run.owner, record, mode).catch(() => {});
+  // A failed request is not repeated: the child then ends by itself, or at its own next check.
+  const stop = (mode: "cancel" | "interrupt") => void subagents.stop(run.owner, record, mode).catch(() => {});
   let timer: NodeJS.Timeout | undefined;
   const onAbort = () => {
-    if (background || goesOnElsewhere(run.signal)) return leave.abort();
+    if (background || isHandover(run.signal)) return leave.abort();
     stop("cancel");
-    timer = setTimeout(() => leave.abort(), LAST_WORDS_MS);
+    timer = setTimeout(() => leave.abort(), CANCEL_GRACE_MS);
   };
   const onEnough = () => leave.abort();
-  const looking = setInterval(() => {
+  const poll = setInterval(() => {
     if (!run.interruptRequested()) return;
-    clearInterval(looking);
+    clearInterval(poll);
     if (background) leave.abort();
     else stop("interrupt");
   }, STOP_POLL_MS);
@@ -240,7 +249,7 @@ function stopping({ subagents, record, background, until }: Followed, run: Run) 
   return {
     signal: leave.signal,
     end() {
-      clearInterval(looking);
+      clearInterval(poll);
       clearTimeout(timer);
       run.signal.removeEventListener("abort", onAbort);
       until?.removeEventListener("abort", onEnough);
@@ -248,62 +257,45 @@ function stopping({ subagents, record, background, until }: Followed, run: Run) 
   };
 }
 
-// A child that waits: for an answer, which its parent asks for in its place, or for a result from outside.
-/** How often it is looked whether a child goes on that waits for a result from outside, in ms. */
-const DEFERRED_POLL_MS = 1000;
-
-export interface Waiting {
-  readonly call: ToolCall;
-  readonly child: Child;
-  readonly record: RunRecord;
-  /** Aborted when nobody waits for it any more. */
-  readonly until?: AbortSignal | undefined;
-}
-
-/** The run with which a child goes on that waits; or that it waits on, or that nobody waits for it any more. */
-export async function* goOn(
-  team: Team,
-  { call, child, record, until }: Waiting,
+/** The run that continues an interrupted child; `waiting` while a person has not answered, `left` when not awaited. */
+async function* resumeChild(
+  config: SubagentConfig,
+  options: RunOfChild,
   run: Run,
 ): Stream<RunRecord | "waiting" | "left"> {
+  const { subagents } = config;
+  const { call, child, record, until } = options;
+  const { agent, name, thread_id } = child;
   run.signal.throwIfAborted();
   if (until?.aborted) return "left";
-  const thread = await team.subagents.thread(run.owner, child.thread_id);
-  const asked = openOn(thread);
-  if (asked.length === 0) return nextRun(team, { call, child, record, until }, run);
-  const { agent, name, thread_id } = child;
-  const answers = yield* passOn({ call, agent, name, thread_id }, asked, run);
-  if (answers.length === 0 && !asked.some(isOverdue)) return "waiting";
-  const lineage = lineageOf(team, child, call, run);
-  const key = keyOf(record, answers);
+  const { messages, state } = await subagents.thread(run.owner, thread_id);
+  const pending = new Set(unanswered(messages).map(({ id }) => id));
+  const questions = openInterrupts(new Map(Object.entries(state))).filter(({ call_id }) =>
+    pending.has(call_id),
+  );
+  if (questions.length === 0) return deferredRun(config, options, run);
+  const answers = yield* passOn({ call, agent, name, thread_id }, questions, run);
+  if (answers.length === 0 && !questions.some(isOverdue)) return "waiting";
+  // The same answers resume the child once.
+  const hash = createHash("sha256").update(JSON.stringify([record.id, answers]));
+  const lineage = lineageOf(config, child, call, run);
   try {
-    return await team.subagents.resume(run.owner, { run: record, lineage }, { answers, key });
+    return await subagents.resume(run.owner, { run: record, lineage }, { answers, key: hash.digest("hex") });
   } catch (error) {
-    // Somebody else may have answered, and it goes on already.
-    const newest = await team.subagents.newest(run.owner, child.thread_id);
+    // Another answer may have come first.
+    const newest = await subagents.newest(run.owner, thread_id);
     if (newest && newest.id !== record.id) return newest;
     throw error;
   }
 }
 
-function openOn({ messages, state }: ChildThread): Interrupt[] {
-  const calls = unanswered(messages).map(({ id }) => id);
-  return openInterrupts(new Map(Object.entries(state))).filter(({ call_id }) => calls.includes(call_id));
-}
-
 const isOverdue = ({ expires_at }: Interrupt) =>
   expires_at !== undefined && Date.parse(expires_at) <= Date.now();
 
-/** The same answers are given once. */
-const keyOf = ({ id }: RunRecord, answers: readonly Answer[]) =>
-  createHash("sha256")
-    .update(JSON.stringify([id, answers]))
-    .digest("hex");
-
-/** The run after `record`, which begins when a result has come from outside. */
-async function nextRun(
-  { subagents }: Team,
-  { until, child, record }: Waiting,
+/** Waits for the run that starts when the child's deferred result is delivered. */
+async function deferredRun(
+  { subagents }: SubagentConfig,
+  { until, child, record }: RunOfChild,
   run: Run,
 ): Promise<RunRecord | "left"> {
   for (;;) {
@@ -317,11 +309,4 @@ async function nextRun(
     if (run.interruptRequested()) throw new AppError("cancelled", STOPPED);
     await sleep(DEFERRED_POLL_MS, undefined, { signal: run.signal, ref: false });
   }
-}
-
-// Why a run ends here: for good, or because another process goes on with it.
-
-/** What such a run has begun is left as it is: whoever goes on with the run goes on with that. */
-export function goesOnElsewhere({ reason }: AbortSignal): boolean {
-  return hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 }

@@ -1,25 +1,20 @@
-// Teams: an agent gives tasks to others, each on a thread of its own, and a child reports when it has finished. Active
-// where the agent may give tasks to somebody, and in every run that works for another one; it costs nothing otherwise.
+// Subagents: an agent gives tasks to others, each on its own thread, and each reports when it has finished. Active where
+// the agent has `subagents`, and in every run that works for another one.
 
 import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";
 import { unanswered } from "../../core/messages.ts";
 import type { SystemBlock } from "../../core/model.ts";
-import { countUsage } from "../../core/run.ts";
-import { type Stream, tap } from "../../core/stream.ts";
-import type { Run, ToolResult } from "../../core/tool.ts";
+import type { Run } from "../../core/tool.ts";
 import { xmlTag } from "../../lib/text.ts";
-import { goesOnElsewhere } from "./await-child.ts";
+import { isHandover } from "./await-child.ts";
 import { type Child, childrenOf, hasEnded } from "./child.ts";
-import { CANCELLED, completionProtocol, settle, taskComplete } from "./result.ts";
-import { available, lineOf, type Team } from "./subagent-config.ts";
+import { CANCELLED, completionProtocol, recordResult, taskComplete } from "./result.ts";
+import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
 import { cancelTask, checkTasks, delegate, listAgents, startTask, task, waitTasks } from "./tools.ts";
 
 const TOOLS = [listAgents, delegate, task, startTask, checkTasks, waitTasks, cancelTask] as const;
-/** The tools by which an agent gives tasks. */
-const WAYS = ["delegate", "task", "start_task"] as const;
-/** Their children work for the run alone: what they use is the run's. */
-const FOREGROUND: ReadonlySet<string> = new Set(["delegate", "task"]);
+const DELEGATING_TOOLS = ["delegate", "task", "start_task"] as const;
 
 export const subagents = defineHook({
   name: "subagents",
@@ -30,73 +25,55 @@ export const subagents = defineHook({
   }),
   activeByDefault: () => true,
   create({ concurrency }, { agent, subagents, items }) {
-    const team = subagents && agent.subagents.length > 0 && { agent, subagents, items, concurrency };
-    const asChild = {
-      name: "subagents",
-      tools: ({ lineage }: Run) => (lineage ? [taskComplete] : []),
-      modifyRequest: <R extends { readonly system: readonly SystemBlock[] }>(request: R, run: Run) =>
-        run.lineage ? { ...request, system: [...request.system, completionProtocol] } : request,
-    };
-    if (!team) return asChild;
+    const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, concurrency };
+    const mayDelegate = ({ lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
     return {
       name: "subagents",
 
       tools: (run) => [
-        ...asChild.tools(run),
-        ...(mayDelegate(team, run) ? TOOLS.map((make) => make(team)) : []),
+        ...(run.lineage ? [taskComplete] : []),
+        ...(config && mayDelegate(run) ? TOOLS.map((make) => make(config)) : []),
       ],
 
       async *beforeAgent(run) {
+        if (!config) return;
         for (const child of abandoned(run)) {
-          await cancel(team, child, run);
-          yield* settle(team, { child, report: CANCELLED }, run);
+          await cancel(config, child, run);
+          yield* recordResult(config, { child, report: CANCELLED }, run);
         }
       },
 
       modifyRequest(request, run) {
-        const asked = asChild.modifyRequest(request, run);
-        const ways = mayDelegate(team, run) ? WAYS.filter((name) => run.tools.has(name)) : [];
-        if (ways.length === 0) return asked;
-        return { ...asked, system: [...asked.system, agentsBlock(team, ways)] };
-      },
-
-      wrapToolCall(request, next, run) {
-        const stream = next(request);
-        return FOREGROUND.has(request.call.name) ? counted(stream, run) : stream;
+        const usable = mayDelegate(run) ? DELEGATING_TOOLS.filter((name) => run.tools.has(name)) : [];
+        const blocks = [
+          ...(run.lineage ? [completionProtocol] : []),
+          ...(config && usable.length > 0 ? [agentsBlock(config, usable)] : []),
+        ];
+        return blocks.length > 0 ? { ...request, system: [...request.system, ...blocks] } : request;
       },
 
       async afterAgent(_, run) {
-        if (goesOnElsewhere(run.signal)) return;
-        for (const child of abandoned(run)) await cancel(team, child, run);
+        if (!config || isHandover(run.signal)) return;
+        for (const child of abandoned(run)) await cancel(config, child, run);
       },
     };
   },
 });
 
-/** "a, b or c" */
-const oneOf = (names: readonly string[]) => names.join(", ").replace(/, (?=[^,]+$)/, " or ");
-
-const mayDelegate = ({ agent }: Team, { lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
-
-function agentsBlock(team: Team, ways: readonly string[]): SystemBlock {
-  const lines = available(team).map(lineOf).join("\n");
-  const text = `You may give tasks to these agents, with ${oneOf(ways)}:\n${lines}`;
+function agentsBlock(config: SubagentConfig, tools: readonly string[]): SystemBlock {
+  const lines = available(config).map(lineOf).join("\n");
+  const names = tools.join(", ").replace(/, (?=[^,]+$)/, " or ");
+  const text = `You may give tasks to these agents, with ${names}:\n${lines}`;
   return { id: "available_agents", text: xmlTag("available_agents", text), cache: "dynamic" };
 }
 
-/** Children in the foreground that are not at their end, though the call that waits for them is. */
+/** Unfinished foreground children of calls that have a result. */
 function abandoned(run: Run): Child[] {
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
   return childrenOf(run).filter((child) => !child.background && !hasEnded(child) && !open.has(child.call_id));
 }
 
-async function cancel({ subagents }: Team, { thread_id }: Child, run: Run): Promise<void> {
+async function cancel({ subagents }: SubagentConfig, { thread_id }: Child, run: Run): Promise<void> {
   const newest = await subagents.newest(run.owner, thread_id);
   if (newest) await subagents.stop(run.owner, newest, "cancel");
 }
-
-/** Counts what children use as the run's own, before outer hooks see the event. */
-const counted = (stream: Stream<ToolResult>, run: Run) =>
-  tap(stream, ({ event, path, data }) => {
-    if (event === "on_chat_model_end" && path && data.usage) countUsage(run, data.usage);
-  });

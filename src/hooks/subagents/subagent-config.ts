@@ -1,15 +1,15 @@
-// The agents that an agent may give tasks to, and what is needed for it.
+// The agents that an agent may give tasks to.
 
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { ItemStore } from "../../core/items.ts";
 import type { AgentSummary, Subagents } from "../../core/subagents.ts";
 
-export interface Team {
-  /** Who gives the tasks. */
+export interface SubagentConfig {
+  /** The agent that gives the tasks. */
   readonly agent: AgentDefinition;
   readonly subagents: Subagents;
   readonly items: ItemStore | undefined;
-  /** Children that one call has at work at once. */
+  /** Children of one call that work at once. */
   readonly concurrency: number;
 }
 
@@ -28,8 +28,8 @@ function members({ subagents }: AgentDefinition): Member[] {
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-/** By name, each with its description. Those that there are no more are left out. */
-export function available({ agent, subagents }: Team): AgentSummary[] {
+/** By name, without agents that no longer exist. */
+export function available({ agent, subagents }: SubagentConfig): AgentSummary[] {
   const names = members(agent).flatMap(({ name }) => (isSame(name, agent.name) ? [] : [name]));
   return subagents.describe([...new Set(names)]).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -37,20 +37,21 @@ export function available({ agent, subagents }: Team): AgentSummary[] {
 export const lineOf = ({ name, description }: AgentSummary) =>
   `- ${name}${description ? `: ${description}` : ""}`;
 
-/** The agent that is meant, in any case; else a sentence that says who there is. */
-export function memberCalled(name: string, team: Team): { member: Member } | { fault: string } {
-  if (isSame(name, team.agent.name))
-    return { fault: `You are \`${team.agent.name}\` yourself: do it, or give it to another agent.` };
-  const there = available(team);
-  const found = there.find((each) => isSame(each.name, name));
-  const member = found && members(team.agent).find((each) => each.name === found.name);
+/** Ignores case. `fault` tells the model which agents there are. */
+export function memberCalled(name: string, config: SubagentConfig): { member: Member } | { fault: string } {
+  const { agent } = config;
+  if (isSame(name, agent.name))
+    return { fault: `You are \`${agent.name}\` yourself: do it, or give it to another agent.` };
+  const agents = available(config);
+  const found = agents.find((each) => isSame(each.name, name));
+  const member = found && members(agent).find((each) => each.name === found.name);
   if (member) return { member };
-  const names = there.map((each) => `\`${each.name}\``).join(", ");
+  const names = agents.map((each) => `\`${each.name}\``).join(", ");
   return { fault: `There is no agent \`${name}\` that you may give tasks to. There are: ${names}.` };
 }
 
-/** The agent in whose backend a member works; nothing when it is its own. */
-export function backendOf(name: string, { agent }: Team, backendOfParent: string | undefined) {
+/** The agent whose backend a member shares; undefined when it has its own. */
+export function backendOf(name: string, { agent }: SubagentConfig, backendOfParent: string | undefined) {
   const member = members(agent).find((each) => each.name === name);
   return agent.backend && member?.backend === "shared" ? (backendOfParent ?? agent.name) : undefined;
 }

@@ -1,4 +1,5 @@
-// Giving tasks to other agents and waiting for what they report.
+// The tools by which an agent gives tasks to others: in the foreground (delegate, task) and in the background (start_task,
+// check_tasks, wait_tasks, cancel_task), where the work outlasts the run. A background task's id is its thread's.
 
 import { z } from "zod";
 import { AppError, messageOf } from "../../core/errors.ts";
@@ -16,25 +17,24 @@ import {
   type ToolAnnotations,
   type ToolResult,
 } from "../../core/tool.ts";
-import { type Attendance, attend } from "./await-child.ts";
+import { awaitChild, type ChildOutcome } from "./await-child.ts";
 import {
-  beginner,
   type Child,
   childrenOf,
-  type Enlisted,
-  enlist,
   hasEnded,
-  keepChildren,
-  lineageOf,
+  type RegisteredTask,
+  registerChildren,
+  saveChildren,
+  startChild,
   type Task,
 } from "./child.ts";
-import { CANCELLED, type Report, reportOn, settle, tell } from "./result.ts";
-import { available, lineOf, type Team } from "./subagent-config.ts";
+import { CANCELLED, formatReport, type Report, recordResult, reportFor } from "./result.ts";
+import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
 
-/** Of one call. */
-export const MAX_TASKS = 16;
+/** Of one call, and in the background. */
+const MAX_TASKS = 16;
 
-export const TaskFields = z.strictObject({
+const TaskFields = z.strictObject({
   agent: z.string().min(1).max(64).describe("Who does it: one of list_agents."),
   task: z.string().trim().min(1).max(16_000).describe("What is to be done, complete in itself."),
   context: z
@@ -45,168 +45,165 @@ export const TaskFields = z.strictObject({
     ),
   task_id: z.string().max(64).optional().describe("Its id on the task board, if it is there."),
 });
+const Ids = z.array(z.string().min(1).max(128)).min(1).max(MAX_TASKS);
+const OptionalIds = Ids.optional().describe("Default: all whose end you have not read.");
 
-/** A repeated call finds what it has begun. */
+/** Idempotent: a repeated call finds its children. */
 export const DELEGATES: ToolAnnotations = { idempotent: true, waits: true, requiresPermission: false };
+const QUICK: ToolAnnotations = { idempotent: true, requiresPermission: false };
 
-export function delegate(team: Team): Tool {
-  return defineTool({
+export const listAgents = (config: SubagentConfig): Tool =>
+  defineTool({
+    name: "list_agents",
+    description: "Lists the agents that you may give tasks to.",
+    parameters: z.strictObject({}),
+    annotations: { readOnly: true, category: "plan", requiresPermission: false },
+    execute: async () => available(config).map(lineOf).join("\n") || "There are none.",
+  });
+
+export const delegate = (config: SubagentConfig): Tool =>
+  defineTool({
     name: "delegate",
     description: `Gives tasks to other agents, all at once, and waits until every one of them has reported. Use it for \
 work that can be described completely, and for several pieces of work that do not depend on each other.`,
     parameters: z.strictObject({ tasks: z.array(TaskFields).min(1).max(MAX_TASKS) }),
     annotations: DELEGATES,
-    execute: ({ tasks }, call, run) => delegated(team, { call, tasks }, run),
+    execute: ({ tasks }, call, run) => delegateTasks(config, { call, tasks }, run),
   });
-}
 
-export function task(team: Team): Tool {
-  return defineTool({
+export const task = (config: SubagentConfig): Tool =>
+  defineTool({
     name: "task",
     description:
       "Gives one task to another agent and waits for its report. For several at once use delegate.",
     parameters: TaskFields,
     annotations: DELEGATES,
-    execute: (task, call, run) => delegated(team, { call, tasks: [task] }, run),
+    execute: (task, call, run) => delegateTasks(config, { call, tasks: [task] }, run),
   });
-}
 
-async function* delegated(
-  team: Team,
-  { call, tasks }: { call: ToolCall; tasks: readonly Task[] },
-  run: Run,
-): Stream<ToolResult> {
-  const enlisted = yield* enlist(team, { call, tasks, background: false }, run);
-  const idOf = (index: number) => pathId(call, index, tasks.length);
-  const works = enlisted.map((each, index) => work(team, { call, id: idOf(index), each }, run));
-  const done = yield* interleave(works, team.concurrency);
-  if (done.some((each) => each.status === "waiting")) return interrupted();
-  const text = done.map(({ text }) => text).join("\n\n");
-  return done.every(({ status }) => status === "refused") ? failed(text) : { status: "done", output: text };
-}
-
-/** What stands in the path of a call's `index`-th child. */
-export const pathId = ({ id }: ToolCall, index: number, count: number) =>
-  count === 1 ? id : `${id}#${index + 1}`;
-
-interface Done {
-  readonly status: Attendance["status"] | "refused";
-  readonly text: string;
-}
-
-async function* work(
-  team: Team,
-  { call, id, each }: { call: ToolCall; id: string; each: Enlisted },
-  run: Run,
-): Stream<Done> {
-  if ("fault" in each) return { status: "refused", text: `[not begun] ${each.task.agent}: ${each.fault}` };
-  const { child } = each;
-  const attendance = yield* attend(team, { call, id, child, begin: beginner(team, each, run) }, run);
-  const { status } = attendance;
-  return { status, text: status === "ended" ? tell(child, attendance.report) : "" };
-}
-
-// Work that others do while the agent does something else, and after its own run has ended. A child in the background is
-// known by the id of its thread.
-const Ids = z.array(z.string().min(1).max(128)).min(1).max(MAX_TASKS);
-
-export function startTask(team: Team): Tool {
-  return defineTool({
+export const startTask = (config: SubagentConfig): Tool =>
+  defineTool({
     name: "start_task",
     description: `Gives a task to another agent and returns at once, with an id: it is worked on in the background, also \
 after you have answered. Look with check_tasks, wait with wait_tasks.`,
     parameters: TaskFields,
     annotations: { ...DELEGATES, waits: false },
-    execute: (task, call, run) => begun(team, { call, task }, run),
+    execute: (task, call, run) => startInBackground(config, { call, task }, run),
   });
+
+export const checkTasks = (config: SubagentConfig): Tool =>
+  defineTool({
+    name: "check_tasks",
+    description: "Shows the state of background tasks without waiting for them.",
+    parameters: z.strictObject({ ids: OptionalIds }),
+    annotations: QUICK,
+    async *execute({ ids }, _, run) {
+      const chosen = choose(ids, run);
+      if ("fault" in chosen) return failed(chosen.fault);
+      const texts: string[] = [];
+      for (const child of chosen.children) texts.push(yield* stateOf(config, child, run));
+      return texts.join("\n\n");
+    },
+  });
+
+export const waitTasks = (config: SubagentConfig): Tool =>
+  defineTool({
+    name: "wait_tasks",
+    description: "Waits until any or all of the background tasks have ended, and returns their reports.",
+    parameters: z.strictObject({ ids: OptionalIds, mode: z.enum(["any", "all"]).default("all") }),
+    annotations: DELEGATES,
+    execute: ({ ids, mode }, call, run) => waitFor(config, { call, ids, mode }, run),
+  });
+
+export const cancelTask = (config: SubagentConfig): Tool =>
+  defineTool({
+    name: "cancel_task",
+    description: "Cancels a background task.",
+    parameters: z.strictObject({ id: z.string().min(1).max(128) }),
+    annotations: QUICK,
+    async *execute({ id }, _, run) {
+      const chosen = choose([id], run);
+      if ("fault" in chosen) return failed(chosen.fault);
+      const [child] = chosen.children;
+      if (!child) return failed(NONE);
+      const ended = yield* reportIfEnded(config, child, run);
+      if (ended) return formatReport(child, ended);
+      const newest = await config.subagents.newest(run.owner, id);
+      if (newest) await config.subagents.stop(run.owner, newest, "cancel");
+      yield* recordResult(config, { child: { ...child, told: true }, report: CANCELLED }, run);
+      return formatReport(child, CANCELLED);
+    },
+  });
+
+async function* delegateTasks(
+  config: SubagentConfig,
+  { call, tasks }: { call: ToolCall; tasks: readonly Task[] },
+  run: Run,
+): Stream<ToolResult> {
+  const registered = yield* registerChildren(config, { call, tasks, background: false }, run);
+  const works = registered.map((each, index) =>
+    delegateOne(config, { call, each, id: pathId(call, index, tasks.length) }, run),
+  );
+  const results = yield* interleave(works, config.concurrency);
+  if (results.some(({ status }) => status === "waiting")) return interrupted();
+  const text = results.map(({ text }) => text).join("\n\n");
+  return results.every(({ status }) => status === "refused") ? failed(text) : done(text);
 }
 
-async function* begun(
-  team: Team,
+async function* delegateOne(
+  config: SubagentConfig,
+  { call, id, each }: { call: ToolCall; id: string; each: RegisteredTask },
+  run: Run,
+): Stream<{ status: ChildOutcome["status"] | "refused"; text: string }> {
+  if ("fault" in each) return { status: "refused", text: `[not started] ${each.task.agent}: ${each.fault}` };
+  const { child } = each;
+  const start = () => startChild(config, { ...each, call }, run);
+  const outcome = yield* awaitChild(config, { call, id, child, start }, run);
+  return {
+    status: outcome.status,
+    text: outcome.status === "ended" ? formatReport(child, outcome.report) : "",
+  };
+}
+
+/** The element that the events of a call's `index`-th child have in their path. */
+const pathId = ({ id }: ToolCall, index: number, count: number) => (count === 1 ? id : `${id}#${index + 1}`);
+
+async function* startInBackground(
+  config: SubagentConfig,
   { call, task }: { call: ToolCall; task: Task },
   run: Run,
 ): Stream<ToolResult> {
-  const [each] = yield* enlist(team, { call, tasks: [task], background: true }, run);
+  const [each] = yield* registerChildren(config, { call, tasks: [task], background: true }, run);
   if (!each || "fault" in each) return failed(each?.fault ?? "");
   const { child } = each;
   if (hasEnded(child)) return failed(child.summary ?? "");
   try {
     if (!child.run_id) {
       assertRoom(child, run);
-      const record = await beginner(team, each, run)(lineageOf(team, child, call, run));
-      yield* keepChildren(run, [{ ...child, run_id: record.id }]);
+      const record = await startChild(config, { ...each, call }, run);
+      yield* saveChildren(run, [{ ...child, run_id: record.id }]);
     }
     return done(`[${child.name}] agent ${child.agent}: started, id ${child.thread_id}`);
   } catch (error) {
     run.signal.throwIfAborted();
     const report = { status: "failed", summary: messageOf(error) } as const;
-    yield* settle(team, { child: { ...child, told: true }, report }, run);
+    yield* recordResult(config, { child: { ...child, told: true }, report }, run);
     return failed(report.summary);
   }
 }
 
 function assertRoom({ thread_id }: Child, run: Run): void {
-  const others = childrenOf(run).filter((other) => other.background && other.thread_id !== thread_id);
-  if (others.filter((other) => !hasEnded(other)).length < MAX_TASKS) return;
-  throw new AppError("limit_exceeded", TOO_MANY);
+  const running = childrenOf(run).filter(
+    (other) => other.background && other.thread_id !== thread_id && !hasEnded(other),
+  );
+  if (running.length >= MAX_TASKS)
+    throw new AppError(
+      "limit_exceeded",
+      `${MAX_TASKS} tasks are in the background already. Wait for one of them, or cancel it.`,
+    );
 }
 
-const TOO_MANY = `${MAX_TASKS} tasks are in the background already. Wait for one of them, or cancel it.`;
-
-export function checkTasks(team: Team): Tool {
-  return defineTool({
-    name: "check_tasks",
-    description: "Says how tasks in the background are getting on, without waiting for them.",
-    parameters: z.strictObject({
-      ids: Ids.optional().describe("Default: all that you were not told the end of."),
-    }),
-    annotations: { idempotent: true, requiresPermission: false },
-    async *execute({ ids }, _, run) {
-      const chosen = choose(ids, run);
-      if ("fault" in chosen) return failed(chosen.fault);
-      const texts: string[] = [];
-      for (const child of chosen.children) texts.push(yield* look(team, child, run));
-      return texts.join("\n\n");
-    },
-  });
-}
-
-export function waitTasks(team: Team): Tool {
-  return defineTool({
-    name: "wait_tasks",
-    description:
-      "Waits for tasks in the background, until any or all of them have ended, and returns their reports.",
-    parameters: z.strictObject({
-      ids: Ids.optional().describe("Default: all that you were not told the end of."),
-      mode: z.enum(["any", "all"]).default("all"),
-    }),
-    annotations: DELEGATES,
-    execute: ({ ids, mode }, call, run) => waited(team, { call, ids, mode }, run),
-  });
-}
-
-export function cancelTask(team: Team): Tool {
-  return defineTool({
-    name: "cancel_task",
-    description: "Ends a task in the background.",
-    parameters: z.strictObject({ id: z.string().min(1).max(128) }),
-    annotations: { idempotent: true, requiresPermission: false },
-    async *execute({ id }, _, run) {
-      const chosen = choose([id], run);
-      if ("fault" in chosen) return failed(chosen.fault);
-      const [child] = chosen.children;
-      if (!child) return failed(NONE);
-      const ended = yield* ifEnded(team, child, run);
-      if (ended) return tell(child, ended);
-      const newest = await team.subagents.newest(run.owner, id);
-      if (newest) await team.subagents.stop(run.owner, newest, "cancel");
-      yield* settle(team, { child: { ...child, told: true }, report: CANCELLED }, run);
-      return tell(child, CANCELLED);
-    },
-  });
-}
-
-const NONE = "There are no tasks in the background that you were not told the end of.";
+const NONE = "There are no background tasks whose end you have not read.";
 
 function choose(ids: readonly string[] | undefined, run: Run): { children: Child[] } | { fault: string } {
   const all = childrenOf(run).filter(({ background }) => background);
@@ -216,72 +213,62 @@ function choose(ids: readonly string[] | undefined, run: Run): { children: Child
   return children.length > 0 ? { children } : { fault: NONE };
 }
 
-async function* look(team: Team, child: Child, run: Run): Stream<string> {
-  const ended = yield* ifEnded(team, child, run);
-  if (ended) return tell(child, ended);
-  const newest = await team.subagents.newest(run.owner, child.thread_id);
-  const state = newest?.status === "interrupted" ? "waits for somebody's answer" : newest?.status;
-  return `[${child.name}] agent ${child.agent}: ${state ?? "gone"}, id ${child.thread_id}`;
+const WAITING = "waits for an answer by the user";
+const lineAbout = ({ name, agent, thread_id }: Child, state: string) =>
+  `[${name}] agent ${agent}: ${state}, id ${thread_id}`;
+
+async function* stateOf(config: SubagentConfig, child: Child, run: Run): Stream<string> {
+  const ended = yield* reportIfEnded(config, child, run);
+  if (ended) return formatReport(child, ended);
+  const newest = await config.subagents.newest(run.owner, child.thread_id);
+  return lineAbout(child, newest?.status === "interrupted" ? WAITING : (newest?.status ?? "deleted"));
 }
 
-/** The report of a child that has ended, which is settled with that. */
-async function* ifEnded(team: Team, child: Child, run: Run): Stream<Report | undefined> {
+/** Records the end of a child that has ended, and returns its report. */
+async function* reportIfEnded(config: SubagentConfig, child: Child, run: Run): Stream<Report | undefined> {
   const { owner } = run;
-  const newest = await team.subagents.newest(owner, child.thread_id);
+  const newest = await config.subagents.newest(owner, child.thread_id);
   const isOver = !newest || (isSettled(newest.status) && newest.status !== "interrupted");
   if (!isOver && !hasEnded(child)) return undefined;
-  const report = newest
-    ? reportOn(newest, newest.id, await team.subagents.thread(owner, child.thread_id))
-    : { status: "failed" as const, summary: "Its thread was deleted." };
+  const report: Report = newest
+    ? reportFor(newest, newest.id, await config.subagents.thread(owner, child.thread_id))
+    : { status: "failed", summary: "Its thread was deleted." };
   const told: Child = { ...child, told: true };
-  if (hasEnded(child)) yield* keepChildren(run, [told]);
-  else yield* settle(team, { child: told, report }, run);
+  if (hasEnded(child)) yield* saveChildren(run, [told]);
+  else yield* recordResult(config, { child: told, report }, run);
   return report;
 }
 
-interface Waited {
+interface Wait {
   readonly call: ToolCall;
   readonly ids: readonly string[] | undefined;
   readonly mode: "any" | "all";
 }
 
-async function* waited(team: Team, { call, ids, mode }: Waited, run: Run): Stream<ToolResult> {
+async function* waitFor(config: SubagentConfig, { call, ids, mode }: Wait, run: Run): Stream<ToolResult> {
   const chosen = choose(ids, run);
   if ("fault" in chosen) return failed(chosen.fault);
   const { children } = chosen;
   const enough = new AbortController();
-  const wait = async function* (child: Child, index: number): Stream<Attendance> {
+  const wait = async function* (child: Child, index: number): Stream<ChildOutcome> {
     const id = pathId(call, index, children.length);
-    const attendance = yield* attend(team, { call, id, child, until: enough.signal }, run);
-    if (attendance.status === "ended" && mode === "any") enough.abort();
-    return attendance;
+    const outcome = yield* awaitChild(config, { call, id, child, until: enough.signal }, run);
+    if (outcome.status === "ended" && mode === "any") enough.abort();
+    return outcome;
   };
   const all = yield* interleave(children.map(wait), children.length);
   const ended = all.filter((each) => each.status === "ended");
   const isEnough = mode === "any" && ended.length > 0;
   if (!isEnough && all.some(({ status }) => status === "waiting")) return interrupted();
-  yield* keepChildren(
+  yield* saveChildren(
     run,
     ended.map(({ child }) => ({ ...child, told: true })),
   );
-  return { status: "done", output: all.map(textOf).join("\n\n") };
+  return done(all.map(textOf).join("\n\n"));
 }
 
-function textOf(attendance: Attendance): string {
-  const { child } = attendance;
-  if (attendance.status === "ended") return tell(child, attendance.report);
-  const state = attendance.status === "waiting" ? "waits for somebody's answer" : "goes on";
-  return `[${child.name}] agent ${child.agent}: ${state}, id ${child.thread_id}`;
-}
-
-// Who there is to give tasks to.
-
-export function listAgents(team: Team): Tool {
-  return defineTool({
-    name: "list_agents",
-    description: "Lists the agents that you may give tasks to.",
-    parameters: z.strictObject({}),
-    annotations: { readOnly: true, category: "plan", requiresPermission: false },
-    execute: async () => available(team).map(lineOf).join("\n") || "There are none.",
-  });
+function textOf(outcome: ChildOutcome): string {
+  const { child, status } = outcome;
+  if (status === "ended") return formatReport(child, outcome.report);
+  return lineAbout(child, status === "waiting" ? WAITING : "running");
 }

@@ -12,7 +12,7 @@ import {
   sessionRulesShelf,
   shownRules,
   userRulesShelf,
-} from "../../hooks/permissions/remembered.ts";
+} from "../../hooks/permissions/stored-rules.ts";
 import { notFound } from "../../runs/control.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { ThreadParams } from "../schemas.ts";

@@ -18,9 +18,9 @@ import { messageOf } from "../../core/errors.ts";
 import { orAborted } from "../../lib/async.ts";
 import { firstChars } from "../../lib/text.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
-import { type FailureKind, McpFailure } from "./failure.ts";
 import { callSignal, httpTransport } from "./http.ts";
 import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts";
+import { type FailureKind, McpFailure } from "./reporting.ts";
 import { StdioTransport } from "./stdio.ts";
 
 /** How long a server may take to say which revision of the protocol it speaks. */

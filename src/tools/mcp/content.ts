@@ -7,7 +7,7 @@ import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { Content, Part } from "../../core/message.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
-import type { Mask } from "./secrets.ts";
+import type { Mask } from "./reporting.ts";
 
 type Block = CallToolResult["content"][number];
 type Resource = Extract<Block, { type: "resource" }>["resource"];

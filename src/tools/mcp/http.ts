@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Agent, type Dispatcher, EnvHttpProxyAgent, type RequestInit, fetch as undiciFetch } from "undici";
 import { sseParser } from "../../lib/sse-parser.ts";
-import { messageAllowance } from "./allowance.ts";
 import type { HttpServer } from "./options.ts";
+import { messageAllowance } from "./rate-limiter.ts";
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_CONNECTIONS = 128;

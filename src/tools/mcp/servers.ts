@@ -1,10 +1,23 @@
 // The MCP servers of this process: other programs whose tools agents may name as `mcp__<server>__<tool>`. They
 // live as long as the process does, for all runs and users alike; whoever makes them closes them.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { Tool } from "../../core/tool.ts";
-import type { McpServerDefinitions } from "./options.ts";
-import { McpServer, type McpServices } from "./server.ts";
+import type { StreamEvent } from "../../core/event.ts";
+import type { ToolCall } from "../../core/message.ts";
+import { reportFailure } from "../../core/run.ts";
+import type { Stream } from "../../core/stream.ts";
+import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
+import { orAborted } from "../../lib/async.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { firstChars } from "../../lib/text.ts";
+import { createTurns } from "./call-queue.ts";
+import type { Connection, Progress } from "./connection.ts";
+import { Link } from "./connection-lifecycle.ts";
+import { resultOf } from "./content.ts";
+import type { McpServerDefinition, McpServerDefinitions } from "./options.ts";
+import { dismissed, type Log, logOf, type Mask, McpFailure, maskedError, maskOf } from "./reporting.ts";
+import { type ListedTool, readListing } from "./tool-list.ts";
 
 export interface McpServers {
   /** What they listed last, each server's by name. Cheap: to be asked anew for each run. */
@@ -44,4 +57,260 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
     replace,
     close: () => replace({}),
   };
+}
+
+// One configured server and its tools. They stay what they were at the last listing, so that a server that is
+// away is an error result and no missing tool. Nothing that it does throws into a run.
+/** Between two listings, however often a server says that its tools are others. */
+const REST_MS = 500;
+
+export interface McpServices {
+  readonly logger: Logger;
+  /** Ours, as servers are told. */
+  readonly version: string;
+}
+
+export class McpServer {
+  readonly definition: McpServerDefinition;
+  readonly #name: string;
+  readonly #log: Log;
+  readonly #mask: Mask;
+  readonly #turns = createTurns();
+  readonly #link: Link;
+  readonly #closing = new AbortController();
+  #tools: readonly Tool[] = [];
+  #listedAt = Number.NEGATIVE_INFINITY;
+  #listing: Promise<void> | undefined;
+  #isOutdated = false;
+
+  /** Does nothing before it is asked for. */
+  constructor(name: string, definition: McpServerDefinition, { logger, version }: McpServices) {
+    this.#name = name;
+    this.definition = definition;
+    this.#mask = maskOf(definition);
+    this.#log = logOf(name, logger, this.#mask);
+    const onToolsChanged = () => {
+      this.#isOutdated = true;
+      void this.#list();
+    };
+    this.#link = new Link({ definition, log: this.#log, version, turns: this.#turns, onToolsChanged });
+  }
+
+  /** As it listed them last; lists them again, for the next who asks, when that was long ago. */
+  tools(): readonly Tool[] {
+    if (performance.now() - this.#listedAt > this.definition.refresh) void this.#list();
+    return this.#tools;
+  }
+
+  /** Resolves when its tools have been listed once, or could not be. */
+  async listed(): Promise<void> {
+    if (this.#listedAt === Number.NEGATIVE_INFINITY) await this.#list();
+  }
+
+  #list(): Promise<void> {
+    this.#listing ??= this.#listAnew().finally(() => {
+      this.#listing = undefined;
+      if (this.#isOutdated && !this.#closing.signal.aborted) void this.#list();
+    });
+    return this.#listing;
+  }
+
+  /** Calls under way end with an error result. */
+  async close(): Promise<void> {
+    this.#closing.abort(dismissed());
+    await this.#link.close();
+  }
+
+  async #listAnew(): Promise<void> {
+    const { connect_timeout, tools: choice } = this.definition;
+    const rest = this.#listedAt + REST_MS - performance.now();
+    try {
+      if (rest > 0) await sleep(rest, undefined, { signal: this.#closing.signal, ref: false });
+      // The link has said why when there is none.
+      const connection = await this.#link.connection(this.#closing.signal).catch(() => undefined);
+      this.#isOutdated = false;
+      if (!connection) return;
+      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(connect_timeout)]);
+      const context = { server: this.#name, choice, mask: this.#mask };
+      const { tools, leftOut } = await readListing(connection.tools(signal), context);
+      this.#tools = tools.map((tool) => this.#tool(tool));
+      this.#log("debug", `lists ${tools.length} tools`);
+      if (leftOut.length > 0) this.#log("warn", `lists what is left out: ${leftOut.join("; ")}`);
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#log("warn", "cannot list its tools", causeOf(error));
+    } finally {
+      this.#listedAt = performance.now();
+    }
+  }
+
+  #tool(listed: ListedTool): Tool {
+    const { name, description, parameters, annotations } = listed;
+    return {
+      ...{ name, description, parameters, annotations },
+      // The server holds them against its own schema; the answer tells the model what is wrong.
+      parse: (args) => ({ args }),
+      // `parse` is the only source of `args`.
+      execute: (args, call, run) => this.#execute(listed, args as Record<string, unknown>, call, run),
+    };
+  }
+
+  async *#execute(
+    tool: ListedTool,
+    args: Record<string, unknown>,
+    call: ToolCall,
+    run: Run,
+  ): Stream<ToolResult> {
+    const limits = limitsOf(this.definition, AbortSignal.any([run.signal, this.#closing.signal]));
+    try {
+      return yield* showing(call, this.#mask, (show) => this.#ask({ tool, args, limits, show }, run));
+    } catch (error) {
+      run.signal.throwIfAborted();
+      const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
+      reportFailure(run, {
+        ...{ what: "tool", error: maskedError(known, this.#mask), tool: call.name, call_id: call.id },
+        code: limits.passed() ? "timeout" : known instanceof McpFailure ? known.kind : "internal",
+      });
+      return failed(this.#inWords(known, limits));
+    } finally {
+      limits.end();
+    }
+  }
+
+  async #ask(question: Question, run: Run): Promise<ToolResult> {
+    const { signal } = question.limits;
+    const endTurn = await this.#turns.take(run.owner, signal);
+    try {
+      const connection = await this.#link.connection(signal);
+      try {
+        return await this.#send(question, connection);
+      } catch (error) {
+        if (!(error instanceof McpFailure) || error.kind !== "forgotten") throw error;
+        // It may have refused this call only.
+        if (await orAborted(connection.isAlive(), signal)) throw error;
+        await this.#link.replace(connection);
+        return await this.#send(question, await this.#link.connection(signal));
+      }
+    } finally {
+      endTurn();
+    }
+  }
+
+  async #send({ tool, args, limits, show }: Question, connection: Connection): Promise<ToolResult> {
+    const onProgress = (progress: Progress) => {
+      limits.renew();
+      show(progress);
+    };
+    limits.renew();
+    try {
+      const { original: name, parameters } = tool;
+      const result = await connection.call({ name, parameters }, args, { signal: limits.signal, onProgress });
+      return resultOf(result, this.#mask);
+    } catch (error) {
+      if (limits.signal.aborted) this.#link.examine(connection);
+      if (!(error instanceof McpFailure) || error.kind !== "ended") throw error;
+      throw new McpFailure("ended", `${error.message} during the call, so that ${UNKNOWN}`, error);
+    }
+  }
+
+  #inWords(error: unknown, limits: Limits): string {
+    const passed = limits.passed();
+    if (passed) return `MCP server \`${this.#name}\` ${passed}. The call was given up; ${UNKNOWN}.`;
+    if (error instanceof McpFailure) return `MCP server \`${this.#name}\` ${this.#mask(error.message)}.`;
+    return `MCP server \`${this.#name}\` could not be asked.`;
+  }
+}
+
+interface Question {
+  readonly tool: ListedTool;
+  readonly args: Record<string, unknown>;
+  readonly limits: Limits;
+  show(progress: Progress): void;
+}
+
+const causeOf = (error: unknown) => (error instanceof McpFailure ? (error.cause ?? error) : error);
+const UNKNOWN = "what it has done is not known";
+
+// One call as the loop sees it: it ends in time, shows its progress, and its failures are results in words.
+const MAX_LINE = 500;
+/** Of one call; more renew its time, but are not shown. */
+const MAX_SHOWN = 1000;
+
+/** The time a call has. */
+export interface Limits {
+  /** Aborts when the run does, and when a limit is passed. */
+  readonly signal: AbortSignal;
+  /** What the limit was that was passed: completes "It …". */
+  passed(): string | undefined;
+  /** To be called at every sign of life; the time between two of them is limited from the first on. */
+  renew(): void;
+  /** Gives the call up if it is still under way. */
+  end(): void;
+}
+
+export function limitsOf(
+  { timeout, idle_timeout }: { readonly timeout: number; readonly idle_timeout: number },
+  run: AbortSignal,
+): Limits {
+  const expiry = new AbortController();
+  let passed: string | undefined;
+  const expire = (what: string) => {
+    passed = what;
+    expiry.abort(new Error("The call took too long."));
+  };
+  const total = setTimeout(() => expire(`did not end within ${timeout / 1000} s`), timeout);
+  let idle: NodeJS.Timeout | undefined;
+  return {
+    signal: AbortSignal.any([run, expiry.signal]),
+    passed: () => passed,
+    renew() {
+      idle ??= setTimeout(() => expire(`said nothing for ${idle_timeout / 1000} s`), idle_timeout);
+      idle.refresh();
+    },
+    end() {
+      clearTimeout(total);
+      clearTimeout(idle);
+      expiry.abort(new Error("Nobody waits for the call any more."));
+    },
+  };
+}
+
+/** Runs `work`; what it hands to `show` comes out as events. Bounded: what a slow reader has not taken is let go. */
+export async function* showing<T>(
+  call: ToolCall,
+  mask: Mask,
+  work: (show: (progress: Progress) => void) => Promise<T>,
+): Stream<T> {
+  let unread: string[] = [];
+  let shown = 0;
+  let wake = () => {};
+  let isOver = false;
+  const show = (progress: Progress) => {
+    if (shown++ >= MAX_SHOWN) return;
+    unread.push(lineOf(progress, mask));
+    wake();
+  };
+  const working = work(show).finally(() => {
+    isOver = true;
+    wake();
+  });
+  // Whoever leaves early does not wait for it.
+  working.catch(() => {});
+  while (!isOver || unread.length > 0) {
+    if (unread.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+    const output = unread.join("");
+    unread = [];
+    if (output !== "") yield progressEvent(call, output);
+  }
+  return await working;
+}
+
+const progressEvent = (call: ToolCall, output: string): StreamEvent => ({
+  event: "on_tool_progress",
+  name: call.name,
+  data: { call_id: call.id, output },
+});
+
+function lineOf({ progress, total, message }: Progress, mask: Mask): string {
+  const count = total === undefined ? `${progress}` : `${progress}/${total}`;
+  return `${message ? `${count} ${mask(firstChars(message, MAX_LINE).toWellFormed())}` : count}\n`;
 }

@@ -1,6 +1,10 @@
 // A server that is a program on this machine, as the SDK's `Transport`. Unlike the SDK's own it gives the
 // program a minimal environment, reads it no faster than is fair, and ends it with everything it started.
 
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type JSONRPCMessage,
@@ -8,11 +12,10 @@ import {
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
+import { randomId } from "../../lib/random-id.ts";
 import { firstChars } from "../../lib/text.ts";
-import { allowance, messageAllowance } from "./allowance.ts";
-import { type Child, type Exit, startChild } from "./child.ts";
-import { linesOf } from "./lines.ts";
 import type { StdioServer } from "./options.ts";
+import { allowance, messageAllowance } from "./rate-limiter.ts";
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 /** Of what a server does not read of its input. */
@@ -127,3 +130,147 @@ async function readLog({ stderr }: Child, onLog: (line: string) => void): Promis
     if (wait > 0) await sleep(wait, undefined, { ref: false });
   }
 }
+
+// The process of a server that speaks over its standard input and output, and everything it starts.
+//
+// It leads a process group of its own. A shell in that group holds the end of a pipe: when this process dies,
+// however it dies, the pipe closes and the shell kills the group. What leaves the group is found by a mark in
+// its environment when the server is ended here (where there is a /proc), and stays when this process dies.
+const SCRIPT = `{ read -r _ <&3; kill -KILL 0; } </dev/null >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"`;
+const MARK = "SKEIN_MCP";
+
+/** How long each of the two requests to end, end of input and SIGTERM, may take to be followed. */
+const GRACE_MS = 1000;
+/** How long somebody outside the group may hold the output of a server that has ended. */
+const DRAIN_MS = 500;
+
+export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+export interface Child {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves once it has ended and the rest of its group is killed. */
+  readonly exited: Promise<Exit>;
+  /** Ends it with everything it started: asks first, closing its input. Resolves when it is gone. */
+  end(): Promise<void>;
+  /** The same at once, without asking. */
+  kill(): Promise<void>;
+}
+
+/** Rejects when it cannot be started; a command that is not there starts, and exits with 127. */
+export async function startChild({ command, args, env, cwd }: StdioServer): Promise<Child> {
+  const mark = randomId();
+  const child: ChildProcessByStdio<Writable, Readable, Readable> = spawn(
+    "/bin/sh",
+    ["-c", SCRIPT, "sh", command, ...args],
+    {
+      ...(cwd === undefined ? {} : { cwd }),
+      env: { ...ordinary(), ...env, [MARK]: mark },
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe", "pipe"],
+    },
+  );
+  const { stdin, stdout, stderr } = child;
+  const closed = once(child, "close");
+  closed.catch(() => {});
+  // Whoever reads sees the end; an error of a pipe says no more than that.
+  for (const stream of child.stdio) stream?.on("error", () => {});
+  // Once the leader has ended and the others are killed, the group's number may be another's.
+  let isOver = false;
+  const signalGroup = (name: NodeJS.Signals) => {
+    if (!isOver && child.pid !== undefined) signal(-child.pid, name);
+  };
+  const exited = new Promise<Exit>((resolve) => {
+    child.once("exit", (code, signal) => {
+      signalGroup("SIGKILL");
+      isOver = true;
+      setTimeout(() => child.stdio.forEach((stream) => void stream?.destroy()), DRAIN_MS).unref();
+      resolve({ code, signal });
+    });
+  });
+  await once(child, "spawn");
+
+  const within = (ms: number) => {
+    const timer = new AbortController();
+    return Promise.race([exited, sleep(ms, undefined, { signal: timer.signal }).catch(() => {})]).finally(
+      () => timer.abort(),
+    );
+  };
+  const kill = async () => {
+    signalGroup("SIGKILL");
+    await exited;
+    await killMarked(mark);
+    await closed;
+  };
+  return {
+    ...{ stdin, stdout, stderr, exited, kill },
+    async end() {
+      stdin.end();
+      if (!(await within(GRACE_MS))) signalGroup("SIGTERM");
+      await within(GRACE_MS);
+      await kill();
+    },
+  };
+}
+
+const ordinary = () => ({
+  PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
+  HOME: process.env.HOME ?? "/",
+  LANG: process.env.LANG ?? "C.UTF-8",
+});
+
+function signal(target: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(target, name);
+  } catch {
+    // It is gone.
+  }
+}
+
+/** A process that forks while it is looked for may need several looks. */
+const MAX_ROUNDS = 10;
+
+async function killMarked(mark: string): Promise<void> {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const pids = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
+    const found = await Promise.all(pids.map((pid) => isMarked(pid, mark)));
+    const strays = pids.filter((_, index) => found[index]).map(Number);
+    if (strays.length === 0) return;
+    for (const pid of strays) signal(pid, "SIGKILL");
+  }
+}
+
+async function isMarked(pid: string, mark: string): Promise<boolean> {
+  const environment = await readFile(`/proc/${pid}/environ`, "latin1").catch(() => "");
+  return environment.includes(`${MARK}=${mark}`);
+}
+
+// A stream of bytes as lines, in bounded memory.
+
+const NEWLINE = 0x0a;
+
+/** Without their ends. What has no end when the stream ends is left out. Throws for a longer line. */
+export async function* linesOf(bytes: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
+  let held: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of bytes) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      const line = chunk.subarray(start, end);
+      if (size + line.length > maxBytes) throw tooLong(maxBytes);
+      yield (size > 0 ? Buffer.concat([...held, line]) : line).toString("utf8");
+      held = [];
+      size = 0;
+      start = end + 1;
+    }
+    if (start === chunk.length) continue;
+    held.push(chunk.subarray(start));
+    size += chunk.length - start;
+    if (size > maxBytes) throw tooLong(maxBytes);
+  }
+}
+
+const tooLong = (maxBytes: number) => new Error(`A message is longer than ${maxBytes} bytes.`);

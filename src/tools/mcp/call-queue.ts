@@ -2,7 +2,7 @@
 // wait; who comes first goes first, but a user who has enough of them lets others pass.
 
 import type { Owner } from "../../core/ids.ts";
-import { McpFailure } from "./failure.ts";
+import { McpFailure } from "./reporting.ts";
 
 const MAX_AT_ONCE = 32;
 const MAX_OF_ONE = 8;

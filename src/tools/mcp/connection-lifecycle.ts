@@ -4,11 +4,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
+import type { Turns } from "./call-queue.ts";
 import type { Connection, Era } from "./connection.ts";
-import { dismissed, McpFailure } from "./failure.ts";
-import type { Log } from "./log.ts";
 import type { McpServerDefinition } from "./options.ts";
-import type { Turns } from "./turns.ts";
+import type { Log } from "./reporting.ts";
+import { dismissed, McpFailure } from "./reporting.ts";
 
 const REST = { base: 1000, cap: 60_000 };
 /** A rest that is waited out; who comes in a longer one is told so at once. */

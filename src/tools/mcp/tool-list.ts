@@ -1,0 +1,245 @@
+// What a server lists, made into what a model may be offered. Nothing about it is certain: what cannot be
+// used is left out with a reason, tool by tool, and no amount of it is too much.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { ToolAnnotations } from "../../core/tool.ts";
+import { globMatcher } from "../../lib/glob.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { firstChars } from "../../lib/text.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
+import type { McpServerDefinition } from "./options.ts";
+import type { Mask } from "./reporting.ts";
+
+/** What providers take in one request. */
+const MAX_TOOLS = 128;
+/** Of those that a server lists, these are looked at. */
+const MAX_LISTED = 10_000;
+const MAX_DESCRIPTION = 4096;
+const MAX_NAME = 256;
+
+export interface ListedTool {
+  readonly name: string;
+  /** As the server calls it. */
+  readonly original: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+  readonly annotations: ToolAnnotations;
+}
+
+export interface Listing {
+  /** By name, so that what a model is sent stays the same while they do. */
+  readonly tools: readonly ListedTool[];
+  /** What was left out, each with its reason; no more than a few are told. */
+  readonly leftOut: readonly string[];
+}
+
+export interface ListingContext {
+  readonly server: string;
+  readonly choice: McpServerDefinition["tools"];
+  readonly mask: Mask;
+}
+
+/** Reads no more pages than it needs. Throws what reading them throws. */
+export async function readListing(
+  pages: AsyncIterable<readonly unknown[]>,
+  { server, choice, mask }: ListingContext,
+): Promise<Listing> {
+  const isChosen = chooser(choice);
+  const found = new Map<string, Omit<ListedTool, "name">>();
+  const faults = new Faults();
+  let listed = 0;
+  reading: for await (const page of pages) {
+    for (const raw of page) {
+      if (++listed > MAX_LISTED || found.size === MAX_TOOLS) {
+        faults.add(`what comes after the first ${found.size} tools: choose with \`tools\``);
+        break reading;
+      }
+      const parsed = RawTool.safeParse(raw);
+      if (!parsed.success) faults.add("something that is no tool");
+      else if (found.has(parsed.data.name)) faults.add(`a second \`${parsed.data.name}\``);
+      else if (isChosen(plainName(parsed.data.name))) {
+        const tool = usable(parsed.data, mask);
+        if ("fault" in tool) faults.add(`\`${parsed.data.name}\`: its parameters ${tool.fault}`);
+        else found.set(parsed.data.name, tool);
+      }
+    }
+  }
+  const names = toolNames(server, [...found.keys()]);
+  const tools = new Map([...found].map(([original, tool]) => named(names.get(original) ?? original, tool)));
+  return { tools: [...tools.values()].sort(byName), leftOut: faults.told() };
+}
+
+const named = (name: string, tool: Omit<ListedTool, "name">): [string, ListedTool] => [
+  name,
+  { name, ...tool },
+];
+const byName = (a: ListedTool, b: ListedTool) => (a.name < b.name ? -1 : 1);
+
+const Hint = z.boolean().optional().catch(undefined);
+const RawTool = z.object({
+  name: z.string().min(1).max(MAX_NAME),
+  title: z.string().optional().catch(undefined),
+  description: z.string().optional().catch(undefined),
+  inputSchema: z.unknown(),
+  annotations: z
+    .object({ readOnlyHint: Hint, destructiveHint: Hint, idempotentHint: Hint, openWorldHint: Hint })
+    .optional()
+    .catch(undefined),
+});
+type RawTool = z.output<typeof RawTool>;
+
+function chooser({ include, exclude }: ListingContext["choice"]): (name: string) => boolean {
+  const [included, excluded] = [include, exclude].map((globs) => globs.map((glob) => globMatcher(glob)));
+  const matches = (matchers: typeof included, name: string) =>
+    matchers?.some((match) => match(name)) ?? false;
+  return (name) => matches(included, name) && !matches(excluded, name);
+}
+
+function usable(raw: RawTool, mask: Mask): Omit<ListedTool, "name"> | { fault: string } {
+  const { name, title, description, inputSchema, annotations } = raw;
+  const checked = usableParameters(inputSchema);
+  if ("fault" in checked) return checked;
+  const text = mask(firstChars(description ?? title ?? name, MAX_DESCRIPTION).toWellFormed());
+  return {
+    original: name,
+    description: text,
+    parameters: checked.parameters,
+    annotations: annotationsOf(annotations),
+  };
+}
+
+function annotationsOf(hints: RawTool["annotations"]): ToolAnnotations {
+  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = hints ?? {};
+  return omitUndefined({
+    readOnly: readOnlyHint,
+    idempotent: idempotentHint,
+    // As the protocol has it: what only reads destroys nothing, and of anything else one must be told.
+    destructive: destructiveHint ?? (readOnlyHint ? false : undefined),
+    category: openWorldHint ? ("network" as const) : readOnlyHint ? ("read" as const) : undefined,
+  });
+}
+
+const MAX_TOLD = 10;
+const MAX_FAULT = 200;
+
+class Faults {
+  readonly #told: string[] = [];
+  #count = 0;
+
+  add(fault: string): void {
+    if (this.#count++ < MAX_TOLD) this.#told.push(firstChars(fault, MAX_FAULT));
+  }
+
+  told(): string[] {
+    const more = this.#count - this.#told.length;
+    return more > 0 ? [...this.#told, `and ${more} more`] : this.#told;
+  }
+}
+
+// What a server's tools are called here: `mcp__<server>__<tool>`, as every model provider takes it.
+const MAX_LENGTH = 64;
+const HASH_LENGTH = 8;
+
+/** A tool's name as far as providers take it: what other characters there are becomes `_`. */
+export const plainName = (original: string) => original.replace(/[^A-Za-z0-9_-]/g, "_") || "_";
+
+/**
+ * A name for each tool of one server, whatever their order: its plain name where that is nobody else's and
+ * short enough, else one that ends in a hash of what the server calls it. `originals` has no name twice.
+ */
+export function toolNames(server: string, originals: readonly string[]): ReadonlyMap<string, string> {
+  const prefix = `mcp__${server}__`;
+  const room = MAX_LENGTH - prefix.length;
+  const sharing = Map.groupBy(originals, plainName);
+  const named = originals.map((original): [string, string] => {
+    const plain = plainName(original);
+    const isClear = original === plain || sharing.get(plain)?.length === 1;
+    if (isClear && plain.length <= room) return [original, prefix + plain];
+    const hash = createHash("sha256").update(original).digest("hex").slice(0, HASH_LENGTH);
+    return [original, `${prefix}${plain.slice(0, room - HASH_LENGTH - 1)}_${hash}`];
+  });
+  return new Map(named);
+}
+
+// The parameters of a server's tool, made fit for every model provider: one that a provider refuses would
+// fail each run of each agent that is offered the tool.
+const MAX_CHARS = 64 * 1024;
+const MAX_DEPTH = 32;
+const TYPES: ReadonlySet<unknown> = new Set([
+  ...["object", "array", "string", "number", "integer", "boolean", "null"],
+]);
+/** Providers take none of these at the top. The server holds the arguments against its own schema anyway. */
+const NOT_AT_TOP = [
+  "$schema",
+  "$id",
+  "anyOf",
+  "oneOf",
+  "allOf",
+  "not",
+  "enum",
+  "const",
+  "if",
+  "then",
+  "else",
+];
+const PROPERTY = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/** `fault` completes "its parameters …". */
+export function usableParameters(schema: unknown): { parameters: JsonSchema } | { fault: string } {
+  if (!isObject(schema)) return { fault: "are no JSON Schema" };
+  if (isTooDeep(schema, 0)) return { fault: `are nested more than ${MAX_DEPTH} deep` };
+  const json = JSON.stringify(schema, (_, value) =>
+    typeof value === "string" ? value.toWellFormed() : value,
+  );
+  if (json.length > MAX_CHARS) return { fault: `have ${json.length} characters; ${MAX_CHARS} are the most` };
+  const { type = "object", ...rest }: Record<string, unknown> = JSON.parse(json);
+  if (type !== "object") return { fault: "must be of type `object`" };
+  const kept = Object.entries(rest).filter(([keyword]) => !NOT_AT_TOP.includes(keyword));
+  const parameters = { type, ...Object.fromEntries(kept) };
+  const fault = faultOf(parameters) ?? propertyFault(parameters);
+  return fault === undefined ? { parameters } : { fault };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function isTooDeep(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return depth >= MAX_DEPTH || Object.values(value).some((each) => isTooDeep(each, depth + 1));
+}
+
+function propertyFault({ properties = {} }: Record<string, unknown>): string | undefined {
+  const odd = isObject(properties) && Object.keys(properties).find((name) => !PROPERTY.test(name));
+  return odd ? `have a name that models cannot be shown: ${JSON.stringify(odd.slice(0, 64))}` : undefined;
+}
+
+const SCHEMAS_BY_NAME = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+const LISTS_OF_SCHEMAS = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const SCHEMAS = ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"];
+
+/** What makes it no JSON Schema, as far as providers look at it. */
+function faultOf(schema: unknown): string | undefined {
+  if (typeof schema === "boolean") return undefined;
+  if (!isObject(schema)) return "hold something that is no JSON Schema";
+  return Object.entries(schema)
+    .map(([keyword, value]) => keywordFault(keyword, value))
+    .find((fault) => fault !== undefined);
+}
+
+function keywordFault(keyword: string, value: unknown): string | undefined {
+  const wrong = `have a wrong \`${keyword}\``;
+  if (keyword === "type") return [value].flat().every((type) => TYPES.has(type)) ? undefined : wrong;
+  if (keyword === "required" || keyword === "enum") {
+    if (!Array.isArray(value)) return wrong;
+    return keyword === "enum" || value.every((name) => typeof name === "string") ? undefined : wrong;
+  }
+  if (keyword === "$ref") return typeof value === "string" && value.startsWith("#") ? undefined : wrong;
+  if (SCHEMAS_BY_NAME.includes(keyword)) return isObject(value) ? firstFault(Object.values(value)) : wrong;
+  if (LISTS_OF_SCHEMAS.includes(keyword)) return Array.isArray(value) ? firstFault(value) : wrong;
+  // Before 2020 `items` could be a list of them.
+  if (SCHEMAS.includes(keyword)) return firstFault([value].flat());
+  return undefined;
+}
+
+const firstFault = (schemas: readonly unknown[]) => schemas.map(faultOf).find((fault) => fault !== undefined);
