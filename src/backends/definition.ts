@@ -1,4 +1,4 @@
-// What a type of backend is to the pool: its options, and a driver that holds whatever it keeps running.
+// A type of backend as the pool sees it: its options, and a driver that owns what it keeps running.
 
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../core/backend.ts";
@@ -28,34 +28,34 @@ export const commonOptions = {
 type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
 
 export interface BackendServices {
-  /** The server's own folder; made when it is missing. */
+  /** The server's own folder; created if missing. */
   readonly dataDir: string;
-  /** Lets users share a machine that does not keep them apart. */
+  /** Lets several users share a machine that does not isolate them. */
   readonly allowSeveralUsers: boolean;
   readonly docker: DockerSettings;
   readonly sandboxes: SandboxLedger;
   readonly logger: Logger;
-  /** Told when the state of a backend changes. */
+  /** Called when the state of a backend changes. */
   readonly onState: (place: Place, state: BackendState) => void;
 }
 
-/** What the operator says of all Docker backends. */
+/** The operator's settings for all Docker backends. */
 export interface DockerSettings {
   /** `unix:///…`, `tcp://…`; without it the environment's `DOCKER_HOST`, or the engine's usual socket. */
   readonly host: string | undefined;
-  /** Marks what belongs to us on an engine that others use as well. Default: made once, kept in `dataDir`. */
+  /** Marks this server's containers on a shared engine. Default: created once and stored in `dataDir`. */
   readonly deployment: string | undefined;
-  /** Whether other servers use the same sandboxes: then they outlast this one, until nobody has used them. */
+  /** Whether other servers use the same sandboxes: then they outlive this one and expire when unused. */
   readonly isShared: boolean;
-  /** Sandboxes that run at once. */
+  /** Limits of running sandboxes. */
   readonly caps: SandboxCaps;
-  /** How often those that are not used are looked for. */
+  /** How often to check for unused sandboxes. */
   readonly sweepMs: number;
-  /** Who sees to it that a sandbox on the network `bridge` reaches nothing of the host's: we, or the operator. */
+  /** Who keeps sandboxes on the network `bridge` from the host and private addresses: this server or the operator. */
   readonly firewall: "managed" | "operator";
 }
 
-/** Whose backend, and which of theirs. All that is kept is kept under this, whatever the options. */
+/** Identifies a backend by owner and name, independent of its options. */
 export interface Place {
   readonly owner: Owner;
   readonly name: string;
@@ -63,23 +63,23 @@ export interface Place {
 
 export type BackendState = Pick<BackendStatus, "status" | "error">;
 
-/** One for each type and pool. What runs belongs to the driver, not to the backends it hands out. */
+/** One per type and pool. What runs belongs to the driver, not to the backends it returns. */
 export interface BackendDriver<O> {
-  /** Called when an agent is configured with it: what an earlier process has left is looked after from now on. */
+  /** Called when an agent uses this type: from now on the driver manages what earlier processes left running. */
   begin(): void;
-  /** Safe to repeat. Begins to make it ready, and need not wait for that. Throws `backend_refused` or `backend_failed`. */
+  /** Safe to repeat. Starts it, and may return before it is ready. Throws `backend_refused` or `backend_failed`. */
   create(options: O, place: Place): Promise<Backend>;
-  /** Resolves when what was created can be used. Throws what is in the way. */
+  /** Resolves when it can be used. Throws the reason why it cannot. */
   ready(options: O, place: Place): Promise<void>;
-  /** Makes nothing. */
+  /** Creates nothing. */
   state(options: O, place: Place): Promise<BackendState>;
-  /** Whether somebody waits for something that runs there. */
+  /** Whether a caller waits for something that runs there. */
   isBusy(place: Place): boolean;
-  /** Ends what runs there. Backends of this place work on: what they do next starts it again. */
+  /** Ends what runs there. Its backends stay usable: their next operation starts it again. */
   stop(place: Place): Promise<void>;
-  /** Throws `unavailable` while nothing can run at all. */
+  /** Throws `unavailable` while nothing can run. */
   ping(): Promise<void>;
-  /** Ends everything; nothing is started any more. */
+  /** Ends everything and refuses later calls. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// Replacing text in a file: the same for every backend, over its `stat`, `read` and `write`.
+// Replacing text in a file, for every backend over its `stat`, `read` and `write`.
 
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
@@ -8,8 +8,8 @@ import { quoted } from "./paths.ts";
 const MAX_EDIT_BYTES = 10 * 1024 * 1024;
 
 /**
- * Works on bytes, so that a file in any encoding keeps every byte that is not replaced. Edits of one file wait
- * for each other; line ends are part of the text and are never changed on the way.
+ * Works on bytes, so that a file in any encoding keeps every byte that is not replaced. Edits of one file run one after
+ * another; line ends are part of the text and never converted.
  */
 export function editing(files: Pick<Backend, "stat" | "read" | "write">): Pick<Backend, "edit"> {
   const inTurn = serially();
@@ -36,7 +36,7 @@ async function readWhole(files: Pick<Backend, "read">, path: string, signal: Abo
   if (size > MAX_EDIT_BYTES)
     throw new AppError(
       "payload_too_large",
-      `${quoted(path)} is larger than ${MAX_EDIT_BYTES} bytes, the most that can be edited. Use a command.`,
+      `${quoted(path)} is larger than ${MAX_EDIT_BYTES} bytes, the maximum for an edit. Use a command.`,
     );
   return Buffer.concat(chunks);
 }
@@ -49,7 +49,7 @@ function replaceFirst(bytes: Buffer, oldText: string, newText: string): Buffer {
   return Buffer.concat([bytes.subarray(0, start), Buffer.from(newText), bytes.subarray(start + old.length)]);
 }
 
-/** The one difference that cannot be seen. */
+/** Names a difference in line ends, which is invisible. */
 function lineEndHint(bytes: Buffer, oldText: string): string {
   const unix = oldText.replaceAll("\r\n", "\n");
   if (bytes.includes(unix.replaceAll("\n", "\r\n")))

@@ -1,4 +1,5 @@
-// The paths that agents write, checked by their text. Links are each backend's own matter.
+// The paths that agents write, checked as text, and what is said about a path. Messages name the agent's path, never the
+// host's. Each backend follows links itself.
 
 import { AppError, type ErrorCode } from "../core/errors.ts";
 import { isInside, resolveInside } from "../lib/paths.ts";
@@ -8,9 +9,9 @@ const MAX_PATH_BYTES = 4096;
 const MAX_NAME_BYTES = 255;
 
 /**
- * A path that is relative to the workspace, or absolute inside one of its `roots`, as relative to the
- * workspace: without `.` and `..`, empty for the workspace itself. The first root is how the agent knows it.
- * Throws `invalid_request` for what is no path, `backend_refused` for one that leads out.
+ * The path relative to the workspace, without `.` and `..`, empty for the workspace itself. `path` is relative or begins
+ * with one of `roots`, of which the first is the name that the agent knows. Throws `invalid_request` for an invalid path
+ * and `backend_refused` for one outside.
  */
 export function toRelative(path: string, roots: readonly [string, ...string[]]): string {
   checkText(path);
@@ -27,29 +28,31 @@ export function outside(path: string, workdir: string): AppError {
   );
 }
 
-/** A path in a message: whole unless it is absurdly long. */
+/** A path in a message, truncated if it is very long. */
 export const quoted = (path: string) =>
   `\`${path.length > 200 ? `${firstChars(path, 200)}…` : path.replaceAll("\0", "\\0")}\``;
 
 function checkText(path: string): void {
   if (path === "") throw new AppError("invalid_request", "The path is empty. Use `.` for the workspace.");
   if (path.includes("\0"))
-    throw new AppError("invalid_request", `${quoted(path)} holds a NUL character, which no file name can.`);
+    throw new AppError(
+      "invalid_request",
+      `${quoted(path)} contains a NUL character, which no file name can.`,
+    );
   const tooLong =
     Buffer.byteLength(path) > MAX_PATH_BYTES ||
     path.split("/").some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES);
   if (tooLong)
     throw new AppError(
       "invalid_request",
-      `The path ${quoted(path)} is too long: ${MAX_PATH_BYTES} bytes, and ${MAX_NAME_BYTES} for each name, are possible.`,
+      `The path ${quoted(path)} is too long: the maximum is ${MAX_PATH_BYTES} bytes, and ${MAX_NAME_BYTES} for each name.`,
     );
 }
 
-// What goes wrong with files, in the words of the port: about the agent's path, never the host's.
-/** By the system's name for it, or by ours for what the system does not mind. */
-const SAYINGS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+/** By errno, or by a code of the backends for what the system would allow. */
+const FAILURES: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ENOENT: ["not_found", "does not exist"],
-  ENOTDIR: ["invalid_request", "leads through a file, as if it were a folder"],
+  ENOTDIR: ["invalid_request", "leads through a file as if it were a folder"],
   EISDIR: ["invalid_request", "is a folder, not a file"],
   ENAMETOOLONG: ["invalid_request", "is too long"],
   ELOOP: ["backend_refused", "leads through too many links"],
@@ -62,7 +65,7 @@ const SAYINGS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ENOSPC: ["backend_failed", "cannot be written: the disk is full"],
   EDQUOT: ["backend_failed", "cannot be written: the disk quota is used up"],
   OUTSIDE: ["backend_refused", "is a link that leads out of the workspace"],
-  DANGLING: ["backend_refused", "is a link to nothing. Remove it first"],
+  DANGLING: ["backend_refused", "is a broken link. Remove it first"],
   NOFILE: ["invalid_request", "is a pipe, a socket or a device, not a file"],
   NOFOLDER: ["invalid_request", "is a file, not a folder"],
   GONE: ["backend_failed", "was replaced while it was read. Read it again"],
@@ -70,10 +73,20 @@ const SAYINGS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
     "backend_refused",
     "cannot be written: `.skein` in the workspace is not a folder. Remove it first",
   ],
-  NO_WORKSPACE: ["backend_failed", "cannot be reached: the workspace is not there"],
+  NO_WORKSPACE: ["backend_failed", "cannot be reached: the workspace does not exist"],
 };
 
 export function failure(what: string, path: string, cause?: unknown): AppError {
-  const [code, saying] = SAYINGS[what] ?? ["backend_failed", `cannot be used (${what})`];
+  const [code, saying] = FAILURES[what] ?? ["backend_failed", `cannot be used (${what})`];
   return new AppError(code, `${quoted(path)} ${saying}.`, { cause });
 }
+
+export function assertRemovable(relative: string): void {
+  if (relative === "")
+    throw new AppError("backend_refused", "The workspace itself cannot be removed, only what is in it.");
+}
+
+export const lostWhile = (what: string, cause: Error) =>
+  new AppError("backend_failed", `The sandbox was lost while ${what}; nothing was changed. Try again.`, {
+    cause,
+  });

@@ -1,4 +1,4 @@
-// The backends of this process: one for each owner and name, made on first use.
+// The backends of this process: one per owner and name, created on first use.
 
 import { z } from "zod";
 import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../core/backend.ts";
@@ -8,18 +8,18 @@ import type { BackendDriver, BackendServices, BackendState, Place } from "./defi
 import { BackendOptions, backends } from "./index.ts";
 
 export interface PoolOptions extends Omit<BackendServices, "onState"> {
-  /** Told when a backend's status changes. */
+  /** Called when a backend's status changes. */
   readonly onStatus: (owner: Owner, status: BackendStatus) => void;
   /**
-   * Kept at once. For one more, the one of those where nothing runs that was asked for longest ago is
-   * stopped; when there is none, `get` throws `unavailable`.
+   * The most backends at a time. One more stops the idle backend that was used least recently; if none is idle, `get`
+   * throws `unavailable`.
    */
   readonly maxBackends?: number;
 }
 
 type Options = z.output<typeof BackendOptions>;
 
-/** What a caller means by an owner and a configuration. */
+/** A backend by owner and configuration. */
 interface Wanted {
   readonly key: string;
   readonly place: Place;
@@ -28,12 +28,12 @@ interface Wanted {
 
 interface Entry extends Wanted {
   readonly backend: Promise<Backend>;
-  /** Of making it; once it is made its driver knows. */
+  /** The state until it is created; then its driver knows. */
   making: BackendState | undefined;
 }
 
 export interface ProcessBackends extends BackendPool {
-  /** Looks from now on after what earlier processes have left of these types, and says in `ping` when they cannot be had. */
+  /** Manages what earlier processes left running of these types, and includes them in `ping`. */
   begin(types: readonly string[]): void;
 }
 
@@ -41,7 +41,7 @@ const MAX_BACKENDS = 1000;
 
 export function createBackendPool(options: PoolOptions): ProcessBackends {
   const { maxBackends = MAX_BACKENDS, onStatus, ...services } = options;
-  /** Asked for longest ago first. */
+  /** Least recently used first. */
   const entries = new Map<string, Entry>();
   const begun = new Set<BackendDriver<Options>>();
   let isClosed = false;
@@ -74,7 +74,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
       },
       (error: unknown) => {
         entry.making = { status: "error", error: messageOf(error) };
-        // An owner who may have none takes no room.
+        // A refused owner takes no place.
         const isRefused = error instanceof AppError && error.code === "backend_refused";
         if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
       },
@@ -143,13 +143,13 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   };
 }
 
-/** Throws `config_invalid`. A backend without a name is shared by all agents of the owner that name none. */
+/** Throws `config_invalid`. The owner's agents that name no backend share one. */
 function read(owner: Owner, config: BackendConfig): Wanted {
   const parsed = BackendOptions.safeParse(config);
   if (!parsed.success)
     throw new AppError(
       "config_invalid",
-      `The backend's configuration is wrong: ${z.prettifyError(parsed.error)}`,
+      `The backend's configuration is invalid: ${z.prettifyError(parsed.error)}`,
     );
   const options = parsed.data;
   const place = { owner, name: options.name ?? "default" };
@@ -159,7 +159,10 @@ function read(owner: Owner, config: BackendConfig): Wanted {
 const keyOf = ({ owner, name }: Place) => JSON.stringify([owner.tenant, owner.user, name]);
 
 const statusOf = ({ place, options: { type, workdir } }: Wanted, state: BackendState): BackendStatus => ({
-  ...{ name: place.name, type, status: state.status, workdir },
+  name: place.name,
+  type,
+  status: state.status,
+  workdir,
   ...(state.error === undefined ? {} : { error: state.error }),
 });
 

@@ -1,7 +1,5 @@
-// Finding files and lines: the same for every backend, over its list of files and their contents.
-//
-// Both are bounded in what they look at and in what they return, give way to others while they work, and say
-// by `truncated` that there may be more.
+// Finding files and lines, for every backend over its list of files and their contents. Both searches are bounded in work
+// and results, yield to other work, and report by `truncated` that there may be more.
 
 import type { Backend, Found, GrepMatch } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
@@ -14,19 +12,19 @@ import { toRelative } from "./paths.ts";
 const MAX_PATHS = 100;
 const MAX_MATCHES = 200;
 const MAX_LINE_CHARS = 500;
-/** Of a long line, what is shown before the match. */
+/** How much of a long line is shown before the match. */
 const CHARS_BEFORE = 100;
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
-/** A file with a NUL in here is not text. */
+/** A file with a NUL in its first bytes is not text. */
 const BINARY_PROBE_BYTES = 8192;
 const MAX_SEARCH_MS = 10_000;
 const SKIPPED_FOLDERS = [".git", ".skein", "node_modules", "__pycache__", ".venv"];
 
-/** What a backend brings itself. All paths are relative to the workspace, those that a search returns are absolute. */
+/** What a backend provides. Paths are relative to the workspace; a search returns absolute ones. */
 export interface Tree extends Pick<Backend, "workdir" | "stat"> {
-  /** The regular files below a folder, links not followed, folders of these names not entered. */
+  /** The regular files below a folder. Does not follow links or enter folders named in `skipped`. */
   files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<Found<string>>;
-  /** Each file's content; those that are larger than `maxBytes`, gone or not readable are left out. */
+  /** Omits files that are larger than `maxBytes`, missing or not readable. */
   contents(
     paths: readonly string[],
     maxBytes: number,
@@ -57,7 +55,7 @@ export function searching(tree: Tree): Pick<Backend, "glob" | "grep"> {
   };
 }
 
-/** A pattern may be written absolute, like a path; then it is held against the whole workspace. */
+/** A pattern may be absolute, like a path; then it applies to the whole workspace. */
 function fromWorkspace(pattern: string, workdir: string): string {
   return isAbsolute(pattern) ? `./${toRelative(pattern, [workdir])}` : pattern;
 }
@@ -120,7 +118,7 @@ async function searchLines(
   return { matches: search.matches, truncated: search.truncated };
 }
 
-/** Adds a file's matches. False when the search is over: too many, or no more time. */
+/** Adds a file's matches. False when the search is over: too many matches, or out of time. */
 async function searchFile(file: string, text: string, search: Search): Promise<boolean> {
   const { regex, clock, matches } = search;
   let number = 0;

@@ -78,10 +78,10 @@ test("tells why there is none, and tries again when asked again", async () => {
   const known = new Set(await readdir(join(dataDir, "workspaces")));
   const folder = (await readdir(join(dataDir, "probe", "workspaces"))).find((name) => !known.has(name)) ?? "";
   await writeFile(join(dataDir, "workspaces", folder), "in the way");
-  await refuses(() => pool.get(ada, named), "backend_failed", "cannot be made");
+  await refuses(() => pool.get(ada, named), "backend_failed", "cannot be created");
   expect(await pool.status(ada, named)).toMatchObject({
     status: "error",
-    error: expect.stringContaining("cannot be made"),
+    error: expect.stringContaining("cannot be created"),
   });
   await unlink(join(dataDir, "workspaces", folder));
   expect((await pool.get(ada, named)).type).toBe("local");

@@ -1,35 +1,36 @@
-// From whatever there is on the engine to one running container of the right specification.
+// A sandbox's container: its specification, isolated by default independent of the image, and the way from any state of the
+// engine to one running container of that specification.
 //
-// Every step bears that another process, or a person, does the same or the opposite meanwhile: it looks, does one
-// thing, and looks again.
+// Other processes and people may do the same or the opposite meanwhile: each step inspects, does one thing, and inspects
+// again.
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Sandbox } from "../ledger.ts";
 import { type ContainerInfo, type ContainerSpec, EngineError, type ExecSpec, toAppError } from "./engine.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelsOf, SPEC } from "./identity.ts";
 import { type DockerOptions, SHM_BYTES } from "./options.ts";
 
-/** How long an engine that is away, or in disagreement with us, is given. */
-const PATIENCE_MS = 12_000;
-const FIRST_PAUSE_MS = 20;
-const MAX_PAUSE_MS = 1000;
+/** How long an unreachable or conflicting engine is retried. */
+const RETRY_MS = 12_000;
+const RETRY_BACKOFF = { base: 20, cap: 1000 };
 
 export interface Wanted {
   readonly sandbox: Sandbox;
   readonly options: DockerOptions;
 }
 
-/** Resolves with the container's id. Throws `backend_failed` or `backend_refused` with what is wrong, `unavailable` when the engine is away. */
+/** Resolves with the container's id. Throws `backend_failed`, `backend_refused`, or `unavailable` when the engine is unreachable. */
 export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortSignal): Promise<string> {
   const { sandbox, options } = wanted;
   const network = await host.networks.prepare(options.network, signal);
   const labels = labelsOf(host.deployment, sandbox);
   const spec = specOf({ options, volume: sandbox.id, network, labels });
-  let deadline = performance.now() + PATIENCE_MS;
-  let pause = FIRST_PAUSE_MS;
+  let deadline = performance.now() + RETRY_MS;
+  let failures = 0;
   let wasPulled = false;
 
   const step = async (): Promise<string | undefined> => {
@@ -40,15 +41,12 @@ export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortS
       return undefined;
     }
     if (found.labels[SPEC] !== spec.Labels?.[SPEC]) {
-      host.logger.info(
-        { sandbox: sandbox.id },
-        "replacing a container that is made from another specification",
-      );
+      host.logger.info({ sandbox: sandbox.id }, "replacing a container whose specification has changed");
       await host.engine.remove(found.id, signal);
       return undefined;
     }
     if (found.status === "running") return found.id;
-    await raise(host, wanted, found, signal);
+    await startExisting(host, wanted, found, signal);
     return undefined;
   };
 
@@ -61,18 +59,17 @@ export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortS
       if (isMissingImage(error) && !wasPulled) {
         wasPulled = true;
         await pull(host, wanted, signal);
-        deadline = performance.now() + PATIENCE_MS;
+        deadline = performance.now() + RETRY_MS;
         continue;
       }
-      if (!isPassing(error) || performance.now() > deadline) throw toAppError(error);
-      host.logger.warn({ sandbox: sandbox.id, err: error }, "the Docker engine did not do as it was asked");
-      await sleep(pause, undefined, { signal });
-      pause = Math.min(pause * 2, MAX_PAUSE_MS);
+      if (!isTransient(error) || performance.now() > deadline) throw toAppError(error);
+      host.logger.warn({ sandbox: sandbox.id, err: error }, "the Docker engine refused a request; retrying");
+      await sleep(backoff(failures++, RETRY_BACKOFF), undefined, { signal });
     }
   }
 }
 
-async function raise(
+async function startExisting(
   { engine, disk, deployment }: Host,
   { sandbox, options }: Wanted,
   found: ContainerInfo,
@@ -84,8 +81,8 @@ async function raise(
   try {
     await engine.start(found.id, signal);
   } catch (error) {
-    // One that cannot be started is not left lying about.
-    if (error instanceof EngineError && !isPassing(error)) await engine.remove(found.id, signal);
+    // Leaves no container that cannot be started.
+    if (error instanceof EngineError && !isTransient(error)) await engine.remove(found.id, signal);
     throw error;
   }
 }
@@ -99,7 +96,7 @@ async function pull({ engine, logger }: Host, { sandbox, options }: Wanted, sign
     signal.throwIfAborted();
     const err = new AppError(
       "backend_failed",
-      `The image \`${image}\` is not on the Docker engine, and cannot be pulled: ${messageOf(cause)}`,
+      `The Docker engine does not have the image \`${image}\` and cannot pull it: ${messageOf(cause)}`,
       { cause },
     );
     const { id, owner, name: backend } = sandbox;
@@ -110,41 +107,52 @@ async function pull({ engine, logger }: Host, { sandbox, options }: Wanted, sign
 
 const isMissingImage = ({ status, message }: EngineError) => status === 404 && /no such image/i.test(message);
 
-/** Another look may find things different: somebody else was at it, or the engine is away for a moment. */
-const isPassing = ({ status, message }: EngineError) =>
+/** Whether a retry may succeed: another process changed the container, or the engine was briefly unreachable. */
+const isTransient = ({ status, message }: EngineError) =>
   status === 0 || status === 409 || status === 503 || (status === 404 && /no such container/i.test(message));
 
-// What a sandbox's container is made from: shut off by default, whatever the image says.
-/** Pid 1 belongs to somebody else than what the user runs: `kill -9 -1` from inside does not reach it. */
-const KEEPER = "65534:65534";
+/** The user of pid 1 is not the tenant's: `kill -9 -1` in the sandbox does not reach it. */
+const INIT_USER = "65534:65534";
 const TENANT = "1000:1000";
 const FOREVER = ["sleep", "2147483647"];
-/** A file may be empty, and still takes memory as long as it is there: no more of them than there are pages. */
+/** Even an empty file takes memory, so a tmpfs holds at most one file per page. */
 const BYTES_PER_FILE = 4096;
-/** The engine's own list, as long as any version has it, and what tells of other sandboxes' disks. */
+/** The union of all engine versions' own lists, and files that show other sandboxes' disks. */
 const MASKED = [
-  ...["/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"],
-  ...["/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware"],
-  ...["/sys/devices/virtual/powercap", "/proc/diskstats", "/proc/partitions", "/sys/devices/virtual/block"],
+  "/proc/acpi",
+  "/proc/asound",
+  "/proc/interrupts",
+  "/proc/kcore",
+  "/proc/keys",
+  "/proc/latency_stats",
+  "/proc/sched_debug",
+  "/proc/scsi",
+  "/proc/timer_list",
+  "/proc/timer_stats",
+  "/sys/firmware",
+  "/sys/devices/virtual/powercap",
+  "/proc/diskstats",
+  "/proc/partitions",
+  "/sys/devices/virtual/block",
 ];
 
-export interface SpecOptions {
+interface SpecOptions {
   readonly options: DockerOptions;
   /** The volume's name. */
   readonly volume: string;
-  /** As the engine calls it. */
+  /** The name or id that the engine knows. */
   readonly network: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** With the label by which another process sees whether a container is made from the same. */
+/** Labelled with its hash, so that other processes recognise a container with the same specification. */
 export function specOf({ options, volume, network, labels }: SpecOptions): ContainerSpec {
   const { image, workdir, memory, cpus, pids, disk, tmp, runtime } = options;
   const spec = {
     Image: image,
     Entrypoint: [],
     Cmd: FOREVER,
-    User: KEEPER,
+    User: INIT_USER,
     WorkingDir: workdir,
     Hostname: "sandbox",
     HostConfig: {
@@ -160,7 +168,7 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
         "/tmp": `exec,uid=1000,gid=1000,${inMemory(tmp)}`,
         "/dev/shm": `noexec,${inMemory(SHM_BYTES)}`,
       },
-      // What is shared in memory is gone with the last process that has it, and cannot fill the memory for good.
+      // Frees a shared memory segment with the last process that uses it.
       Sysctls: { "kernel.shm_rmid_forced": "1" },
       MaskedPaths: MASKED,
       Ulimits: [
@@ -179,7 +187,7 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
 const inMemory = (bytes: number) =>
   `rw,nosuid,nodev,mode=1777,size=${bytes},nr_inodes=${Math.floor(bytes / BYTES_PER_FILE)}`;
 
-/** A container that gives the workspace to the user, for an image whose own folder belongs to somebody else. */
+/** A container that makes the tenant the owner of the workspace. */
 export function chownSpec({ options, volume, labels }: Omit<SpecOptions, "network">): ContainerSpec {
   const { image, workdir } = options;
   return {
@@ -208,15 +216,22 @@ const confined = (volume: string, workdir: string) => ({
   RestartPolicy: { Name: "no" as const },
 });
 
-/** A shell of the user's. It sees nothing of the server's environment. */
+/** The tenant's shell. It gets nothing of the server's environment. */
 export function shellSpec({ workdir }: DockerOptions): ExecSpec {
   return {
     command: ["/bin/sh"],
     user: TENANT,
     folder: workdir,
     environment: [
-      ...[`HOME=${workdir}`, `WORKSPACE=${workdir}`, "TMPDIR=/tmp", "LANG=C.UTF-8", "TERM=dumb", "PAGER=cat"],
-      ...["PS1=", "ENV=", "GIT_TERMINAL_PROMPT=0"],
+      `HOME=${workdir}`,
+      `WORKSPACE=${workdir}`,
+      "TMPDIR=/tmp",
+      "LANG=C.UTF-8",
+      "TERM=dumb",
+      "PAGER=cat",
+      "PS1=",
+      "ENV=",
+      "GIT_TERMINAL_PROMPT=0",
     ],
   };
 }

@@ -1,50 +1,46 @@
-// A file that holds a file system of its own, of a fixed size: what does not fit is refused by the kernel. It takes
-// up on the host what is in it, not what it may hold.
-//
-// For a caller that has the file to itself: no other process, and no device, uses it meanwhile.
+// A disk image: a file that contains an ext4 file system of a fixed size, so that the kernel refuses what does not fit. On
+// the host it takes up only what is in it. The caller must have the file to itself: no other process or device uses it.
 
 import { open, rename, rm, truncate } from "node:fs/promises";
 import { CommandFailed, runCommand } from "./host-command.ts";
 
-/** The user who works in a sandbox. */
+/** The uid and gid of a sandbox's user. */
 const TENANT = 1000;
 const BLOCK_BYTES = 4096;
 const GROUP_BLOCKS = 8 * BLOCK_BYTES;
 const MIN_GROUP_BLOCKS = GROUP_BLOCKS / 8;
 /** A file system of a gigabyte holds 131,072 files and folders. */
 const BYTES_PER_FILE = 8192;
-/** In MiB. Keeps the files sound when the host goes down; the smallest there is, since it counts as used. */
+/** In MiB. The journal protects the files when the host crashes; it counts as used, so it has the smallest size. */
 const JOURNAL = 4;
-/** Looking through a large file system takes its time. */
-const MEND_MS = 10 * 60_000;
+/** Checking a large file system is slow. */
+const REPAIR_MS = 10 * 60_000;
 
 const SUPERBLOCK_AT = 1024;
 const MAGIC = 0xef53;
 const IS_VALID = 1;
 const HAS_ERRORS = 2;
-/** Exit codes of e2fsck from this one on; below it, what was wrong has been corrected. */
+/** Exit codes of e2fsck from here on mean uncorrected errors; lower ones, corrected errors. */
 const UNCORRECTED = 4;
 
 export interface ImageState {
-  /** False when it cannot be used before it is mended. */
+  /** False when it must be repaired before use. */
   readonly isSound: boolean;
-  /** What the file system spans. */
+  /** The size of the file system. */
   readonly bytes: number;
 }
 
-/** While it is made it is `<path>.new`. What is left of that by a server that died is made anew. */
+/** Creates it as `<path>.new` first, and replaces one that a crashed server left behind. */
 export async function makeImage(path: string, bytes: number, signal: AbortSignal): Promise<void> {
   const draft = `${path}.new`;
   await rm(draft, { force: true });
   try {
     const file = await open(draft, "wx", 0o600);
     await file.truncate(blocksFor(bytes) * BLOCK_BYTES).finally(() => file.close());
-    const options = [
-      ...["-q", "-b", `${BLOCK_BYTES}`, "-i", `${BYTES_PER_FILE}`, "-m", "0", "-J", `size=${JOURNAL}`],
-      // Damage that shows while it is in use makes it read-only, not worse.
-      ...["-e", "remount-ro", "-E", `root_owner=${TENANT}:${TENANT},lazy_journal_init=1`],
-    ];
-    await runCommand("mkfs.ext4", [...options, draft], { signal });
+    const layout = `-q -b ${BLOCK_BYTES} -i ${BYTES_PER_FILE} -m 0 -J size=${JOURNAL}`;
+    // After an error the file system becomes read-only, so that damage does not spread.
+    const safety = `-e remount-ro -E root_owner=${TENANT}:${TENANT},lazy_journal_init=1`;
+    await runCommand("mkfs.ext4", [...`${layout} ${safety}`.split(" "), draft], { signal });
     await handOverLostAndFound(draft, signal);
     await flush(draft);
     await rename(draft, path);
@@ -54,7 +50,7 @@ export async function makeImage(path: string, bytes: number, signal: AbortSignal
   }
 }
 
-/** Read from the file; what a mounted file system has not written yet is not in it. */
+/** Reads the superblock from the file, without what a mounted file system has not written yet. */
 export async function readImage(path: string): Promise<ImageState> {
   const file = await open(path, "r");
   try {
@@ -70,28 +66,28 @@ export async function readImage(path: string): Promise<ImageState> {
   }
 }
 
-/** Whether it can be used for a workspace of `bytes` as it is. One that is larger can. */
+/** Whether it can be used for a workspace of `bytes` as it is; a larger one can. */
 export const isFit = (state: ImageState, bytes: number) =>
   state.isSound && state.bytes >= blocksFor(bytes) * BLOCK_BYTES;
 
 /**
- * Makes it sound and, if it is smaller, as large as `bytes`. Safe to repeat after a crash in the middle. Throws
- * `CommandFailed` when it is beyond repair.
+ * Repairs it and, if it is smaller, grows it to `bytes`. Safe to repeat after a crash. Throws `CommandFailed` when it
+ * cannot be repaired.
  */
-export async function mendImage(path: string, bytes: number, signal: AbortSignal): Promise<void> {
+export async function repairImage(path: string, bytes: number, signal: AbortSignal): Promise<void> {
   await check(path, signal);
   const blocks = blocksFor(bytes);
   if ((await readImage(path)).bytes < blocks * BLOCK_BYTES) {
     await truncate(path, blocks * BLOCK_BYTES);
-    // Not to be interrupted: half resized it may not be readable any more.
-    await runCommand("resize2fs", [path, `${blocks}`], { deadlineMs: MEND_MS });
+    // Not interruptible: a partly resized file system may be unreadable.
+    await runCommand("resize2fs", [path, `${blocks}`], { deadlineMs: REPAIR_MS });
   }
   await handOverLostAndFound(path, signal);
 }
 
-/** First what can be mended without a loss, and only if that is not enough all that can be. */
+/** Repairs without loss first, and with possible loss only if that fails. */
 async function check(path: string, signal: AbortSignal): Promise<void> {
-  const options = { signal, deadlineMs: MEND_MS };
+  const options = { signal, deadlineMs: REPAIR_MS };
   const isCorrected = ({ code }: CommandFailed) => typeof code === "number" && code < UNCORRECTED;
   const unlessCorrected = (error: unknown) => {
     if (!(error instanceof CommandFailed && isCorrected(error))) throw error;
@@ -104,20 +100,20 @@ async function check(path: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The folder for what a check finds without a name: gone when it is empty, otherwise the user's own. */
+/** Removes the folder for files that a check recovers if it is empty, otherwise gives it to the user. */
 async function handOverLostAndFound(path: string, signal: AbortSignal): Promise<void> {
   const own = ["uid", "gid"].map((field) => `set_inode_field lost+found ${field} ${TENANT}`);
   const input = ["rmdir lost+found", ...own, ""].join("\n");
   await runCommand("debugfs", ["-w", "-f", "-", path], { signal, input });
 }
 
-/** A file that has its name is whole, also after a crash of the host. */
+/** Flushed before it is renamed, so that a file with its final name is complete even after a crash of the host. */
 async function flush(path: string): Promise<void> {
   const file = await open(path, "r");
   await file.sync().finally(() => file.close());
 }
 
-/** What fits `bytes`, less a last group of blocks that would be too small to be used. */
+/** The blocks that fit `bytes`, without a last group that would be too small for ext4. */
 function blocksFor(bytes: number): number {
   const blocks = Math.floor(bytes / BLOCK_BYTES);
   const last = blocks % GROUP_BLOCKS;

@@ -1,4 +1,4 @@
-// What a workspace may hold. It is a Docker volume; how it is held to its size depends on where the engine runs.
+// The size limit of a workspace. A workspace is a Docker volume; what limits it depends on where the engine runs.
 
 import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts";
 import { AppError, messageOf } from "../../core/errors.ts";
@@ -11,18 +11,18 @@ import { type DockerClient, EngineError, type VolumeInfo } from "./engine.ts";
 import { labelOf } from "./identity.ts";
 import { type LoopDisks, linkFolders, loopDisks } from "./loop-disks.ts";
 
-/** What `losetup` and the like are given when the caller sets no end. */
+/** Deadline of disk operations whose caller sets none. */
 const PATIENCE_MS = 60_000;
-/** Space that is freed in a workspace is free on the host at once. */
+/** With `discard`, space freed in a workspace is free on the host at once. */
 const MOUNT_OPTIONS = "nosuid,nodev,noatime,discard";
 
 export interface Disk {
-  /** Of new workspaces. One that was made otherwise stays what it is: see `isCapped`. */
+  /** The kind of new workspaces. An existing one keeps its kind: see `isCapped`. */
   readonly kind: DiskKind;
   /**
-   * Before a container is made and before it is started: then the volume `id` is there and can be mounted. Safe to
-   * repeat, also from several processes. A larger size than before is given where that is possible; a smaller one
-   * has no effect. Throws `backend_failed`, or what the engine says.
+   * Creates the volume `id` or makes it mountable; called before a container is created and before it is started. Safe
+   * to repeat, also from several processes. Grows a workspace where that is possible; never shrinks one. Throws
+   * `backend_failed`, or the engine's error.
    */
   prepare(
     id: string,
@@ -30,33 +30,33 @@ export interface Disk {
     labels: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Whether the size of a workspace that is there is limited by the system. */
+  /** Whether the system limits the size of an existing workspace. */
   isCapped(id: string, signal: AbortSignal): Promise<boolean>;
-  /** After its container is stopped or removed: nothing of the host is held any more. The files stay. */
+  /** Frees what it holds of the host, after its container was stopped or removed. The files stay. */
   release(id: string, signal?: AbortSignal): Promise<void>;
-  /** Deletes the files for good, and all that belonged to them. Throws 409 while there is a container. */
+  /** Deletes the files. Throws 409 while a container exists. */
   remove(id: string, signal?: AbortSignal): Promise<void>;
-  /** The workspaces that have files. Without labels when somebody removed the volume, but the files are there. */
+  /** The workspaces that have files. Labels are empty if the volume was removed but its files exist. */
   list(signal?: AbortSignal): Promise<WorkspaceFiles[]>;
 }
 
-export type WorkspaceFiles = Pick<VolumeInfo, "labels"> & { readonly id: string };
+type WorkspaceFiles = Pick<VolumeInfo, "labels"> & { readonly id: string };
 
 export type DiskClient = ProbedClient & Pick<DockerClient, "inspectVolume" | "listVolumes">;
 
-export interface DiskOptions {
+interface DiskOptions {
   /** The server's own folder. The same for all processes on one machine. */
   readonly dataDir: string;
   readonly deployment: string;
   readonly logger: Logger;
 }
 
-/** Finds out what the engine can do. Throws what it says when it is away. */
+/** Probes what the engine supports. Throws the engine's error when it is unreachable. */
 export async function openDisk(engine: DiskClient, options: DiskOptions): Promise<Disk> {
   const { deployment, logger } = options;
   const candidates = await loopCandidates(options);
   const { kind, loops, why } = await findDiskKind(engine, candidates, AbortSignal.timeout(PATIENCE_MS));
-  if (why !== undefined) logger.warn({ why }, "nothing but a watch holds workspaces to their size");
+  if (why !== undefined) logger.warn({ why }, "workspaces are limited only by checking their size");
 
   const kindOf = ({ options: { device, size } }: VolumeInfo, id: string): DiskKind => {
     if (device === undefined) return size === undefined ? "watch" : "quota";
@@ -75,13 +75,13 @@ export async function openDisk(engine: DiskClient, options: DiskOptions): Promis
       const volume = await engine.inspectVolume(id, signal);
       const its = volume ? kindOf(volume, id) : kind;
       if (its === "loop") {
-        // The file is made before the volume and deleted after it.
+        // The file is created before the volume and deleted after it.
         if (!loops || (volume && !(await loops.has(id)))) throw isElsewhere();
         await loops.attach(id, bytes, signal);
       }
       if (!volume) await engine.createVolume(id, { ...labels }, driverOptions(id, bytes), signal);
       else if (its === "quota" && Number(volume.options.size) < bytes)
-        logger.warn({ sandbox: id }, "a workspace keeps its size: the engine cannot change it");
+        logger.warn({ sandbox: id }, "a workspace keeps its size because the engine cannot change it");
     },
     async isCapped(id, signal) {
       const { device, size } = (await engine.inspectVolume(id, signal))?.options ?? {};
@@ -112,33 +112,32 @@ async function loopCandidates({ dataDir, deployment, logger }: DiskOptions): Pro
 const isElsewhere = () =>
   new AppError(
     "backend_failed",
-    "The files of this workspace are kept by another server. It must be one that is root on the engine's machine, with the same data folder and the same name of the deployment.",
+    "The files of this workspace belong to another server. Use a server that is root on the engine's machine and has the same data folder and deployment name.",
   );
 
-// How workspaces can be held to their size on an engine: found out by doing it once, on a small scale.
 /**
- * `quota`: the engine's storage counts what is in a volume; `loop`: a volume is a file system of its own. With
- * both, full is full. `watch`: nothing holds a workspace to its size but who watches it.
+ * `quota`: the engine's storage limits a volume; `loop`: a volume is a file system with a fixed size. Both limits are hard.
+ * `watch`: the server checks the size and ends commands that exceed it.
  */
-export type DiskKind = "quota" | "loop" | "watch";
+type DiskKind = "quota" | "loop" | "watch";
 
-export type ProbedClient = Pick<
+type ProbedClient = Pick<
   DockerClient,
   "create" | "remove" | "createVolume" | "removeVolume" | "securityOptions"
 >;
 
 const PROBE_BYTES = 16 * 1024 ** 2;
 
-export interface FoundKind {
+interface FoundKind {
   readonly kind: DiskKind;
-  /** Those to use for workspaces that are, or were, of that kind. */
+  /** For workspaces of the kind `loop`, also earlier ones. */
   readonly loops: LoopDisks | undefined;
-  /** What is in the way of a better kind. */
+  /** Why no better kind is possible. */
   readonly why?: string;
 }
 
-/** The first of `candidates` that works is taken. Throws what the engine says when it is away. */
-export async function findDiskKind(
+/** Tries each kind once with a small volume, best first. Throws the engine's error when it is unreachable. */
+async function findDiskKind(
   engine: ProbedClient,
   candidates: readonly LoopDisks[],
   signal: AbortSignal,
@@ -172,7 +171,7 @@ async function findObstacle(
   probe: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  // Then users, or labels, are not the same in a container as in a file system that comes from outside.
+  // With these, users or labels in a container differ from those of a file system made outside.
   const security = await engine.securityOptions(signal);
   const other = security.find((option) => /^name=(rootless|userns|selinux)/.test(option));
   if (other !== undefined) return `the engine runs with ${other.slice("name=".length)}`;
@@ -189,7 +188,7 @@ async function findObstacle(
   }
 }
 
-/** Whether a path is there for the engine. It looks when it is asked for a container, before it looks for the image. */
+/** Whether the engine sees a path: when it creates a container it checks mounts before the image. */
 async function sees(engine: ProbedClient, path: string, signal: AbortSignal): Promise<boolean> {
   const mount = { Type: "bind" as const, Source: path, Target: "/probe", ReadOnly: true };
   const spec = { Image: "skein.invalid/probe", HostConfig: { Mounts: [mount] } };
@@ -204,12 +203,11 @@ async function sees(engine: ProbedClient, path: string, signal: AbortSignal): Pr
 
 const isAway = (error: unknown) => error instanceof EngineError && error.status === 0;
 
-// A workspace that the system does not hold to its size is looked at instead. It may grow past its size between two
-// looks, by as much as can be written in that time.
-const LOOK_EVERY_MS = 2000;
+/** Between two checks a workspace may grow past its size, by as much as can be written in that time. */
+const CHECK_EVERY_MS = 2000;
 const KIB = 1024;
 
-/** Runs a command, and ends it when the workspace holds too much. */
+/** Runs a command, and ends it when the workspace is full. */
 export async function* execWatched(
   { shell, diskWatch }: { shell: Shell; diskWatch: DiskWatch | undefined },
   command: string,
@@ -221,44 +219,44 @@ export async function* execWatched(
   return watched.isFull ? { ...result, ended: "disk-limit" } : result;
 }
 
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   readonly shell: Pick<ScriptRunner, "runOnce">;
   readonly workdir: string;
-  /** What the workspace may hold. */
+  /** The size limit of the workspace. */
   readonly bytes: number;
 }
 
-export interface WatchedCommand extends Disposable {
-  /** Aborts with the caller's, or when the workspace holds too much. */
+interface WatchedCommand extends Disposable {
+  /** Aborts with the caller's signal, or when the workspace is full. */
   readonly signal: AbortSignal;
-  /** Whether it was aborted because the workspace holds too much. */
+  /** Whether it was aborted because the workspace is full. */
   readonly isFull: boolean;
 }
 
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #checkedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiskWatchOptions) {
     this.#options = options;
   }
 
-  /** Before something is written. Throws `backend_failed` when the workspace is full. */
+  /** Throws `backend_failed` when the workspace is full. Called before each write. */
   async assertRoom(signal: AbortSignal): Promise<void> {
-    if (performance.now() - this.#lookedAt < LOOK_EVERY_MS) return;
+    if (performance.now() - this.#checkedAt < CHECK_EVERY_MS) return;
     if (await this.#isFull(signal))
-      throw new AppError("backend_failed", "Nothing can be written: the disk is full. Remove files.");
-    this.#lookedAt = performance.now();
+      throw new AppError("backend_failed", "Cannot write: the disk is full. Remove files.");
+    this.#checkedAt = performance.now();
   }
 
-  /** While a command runs. Its end disposes of it. */
+  /** Checks the size while a command runs, until disposed. */
   follow(signal: AbortSignal): WatchedCommand {
     const full = new AbortController();
     const both = AbortSignal.any([signal, full.signal]);
-    const look = async () => {
+    const check = async () => {
       if (await this.#isFull(both).catch(() => false)) full.abort();
     };
-    const timer = setInterval(() => void look(), LOOK_EVERY_MS);
+    const timer = setInterval(() => void check(), CHECK_EVERY_MS);
     return {
       signal: both,
       get isFull() {

@@ -1,8 +1,7 @@
-// The Docker engine: the few of its calls that sandboxes need. The only file that knows its client.
+// The calls of the Docker engine that sandboxes need. The only file that knows Docker's client.
 //
-// Every call has a deadline, because an engine may never answer: a container that is wedged makes even a look at
-// it hang. What the engine refuses is an `EngineError` with its HTTP status; an engine that cannot be reached, or
-// keeps silent, is one with status 0.
+// Every call has a deadline, because an engine may never answer: even inspecting a wedged container can hang. A refusal is
+// an `EngineError` with its HTTP status; an engine that is unreachable or silent is one with status 0.
 
 import type { Duplex, Readable } from "node:stream";
 import type Dockerode from "dockerode";
@@ -14,7 +13,7 @@ const PULL_MS = 10 * 60_000;
 
 export type DockerClient = ReturnType<typeof connect>;
 
-/** The client is loaded at the first call. Nothing is kept open, so nothing has to be closed. */
+/** Loads the client at the first call. Keeps nothing open, so there is nothing to close. */
 export function connect(host: string | undefined) {
   let client: Promise<Dockerode> | undefined;
   const docker = () => {
@@ -43,14 +42,13 @@ export function connect(host: string | undefined) {
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", giveUp);
-      // Ends what is left of a race that is lost; a stream that was handed out is no request any more.
     }
   };
 
   return {
     ping: (signal?: AbortSignal) =>
       call(signal, CALL_MS, (docker, abortSignal) => {
-        // It takes options like all the others; its type does not say so.
+        // It takes options like the other calls, but its type lacks them.
         const ping = docker.ping as (options: { abortSignal: AbortSignal }) => Promise<unknown>;
         return ping.call(docker, { abortSignal });
       }),
@@ -67,20 +65,23 @@ export function connect(host: string | undefined) {
         call(signal, CALL_MS, async (docker, abortSignal) => {
           const { Id, State, Config } = await docker.getContainer(name).inspect({ abortSignal });
           return {
-            ...{ id: Id, labels: Config.Labels ?? {}, status: State.Status },
-            ...{ exitCode: State.ExitCode, oomKilled: State.OOMKilled },
+            id: Id,
+            labels: Config.Labels ?? {},
+            status: State.Status,
+            exitCode: State.ExitCode,
+            oomKilled: State.OOMKilled,
           };
         }),
       ),
 
-    /** Throws 409 when the name is taken, 404 when there is no such image or network. */
+    /** Throws 409 when the name is taken, 404 when the image or network is missing. */
     create: (name: string, spec: ContainerSpec, signal?: AbortSignal): Promise<string> =>
       call(signal, START_MS, async (docker, abortSignal) => {
         const { id } = await docker.createContainer({ ...spec, name, abortSignal });
         return id;
       }),
 
-    /** Also of one that runs already. */
+    /** No effect on a running container. */
     start: (id: string, signal?: AbortSignal) =>
       call(signal, START_MS, (docker, abortSignal) => docker.getContainer(id).start({ abortSignal })).catch(
         unless(304),
@@ -96,13 +97,13 @@ export function connect(host: string | undefined) {
         return StatusCode;
       }),
 
-    /** Also of one that is stopped or gone. */
+    /** No effect on one that is stopped or missing. */
     stop: (id: string, signal?: AbortSignal) =>
       call(signal, START_MS, (docker, abortSignal) =>
         docker.getContainer(id).stop({ t: 1, abortSignal }),
       ).catch(unless(304, 404)),
 
-    /** Also of one that runs, or is gone. */
+    /** Also removes a running one. No effect on a missing one. */
     remove: (id: string, signal?: AbortSignal) =>
       call(signal, START_MS, (docker, abortSignal) =>
         docker.getContainer(id).remove({ force: true, v: false, abortSignal }),
@@ -112,12 +113,15 @@ export function connect(host: string | undefined) {
       call(signal, START_MS, async (docker, abortSignal) => {
         const found = await docker.listContainers({ all: true, filters: { label: [label] }, abortSignal });
         return found.map(({ Id, Names, Labels, State, Created }) => ({
-          ...{ id: Id, name: (Names[0] ?? "").slice(1), labels: Labels },
-          ...{ status: State, createdAt: Created * 1000 },
+          id: Id,
+          name: (Names[0] ?? "").slice(1),
+          labels: Labels,
+          status: State,
+          createdAt: Created * 1000,
         }));
       }),
 
-    /** A running process's input and output, in the engine's frames. Ended by destroying it; the process is not. */
+    /** A new process's input and output, in the engine's frames. Destroying the stream does not end the process. */
     exec: (
       id: string,
       { command, user, folder, environment }: ExecSpec,
@@ -125,15 +129,22 @@ export function connect(host: string | undefined) {
     ): Promise<Duplex> =>
       call(signal, CALL_MS, async (docker, abortSignal) => {
         const exec = await docker.getContainer(id).exec({
-          ...{ Cmd: [...command], User: user, WorkingDir: folder, Env: [...environment], Tty: false },
-          ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, abortSignal },
+          Cmd: [...command],
+          User: user,
+          WorkingDir: folder,
+          Env: [...environment],
+          Tty: false,
+          AttachStdin: true,
+          AttachStdout: true,
+          AttachStderr: true,
+          abortSignal,
         });
         const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
         if (abortSignal.aborted) stream.destroy();
         return stream;
       }),
 
-    /** Resolves when the image is there. Throws what the registry says. */
+    /** Resolves once the image is present. Throws the registry's error. */
     pull: (image: string, signal?: AbortSignal): Promise<void> =>
       call(signal, PULL_MS, async (docker, abortSignal) => {
         const progress = await docker.pull(image, { abortSignal });
@@ -159,7 +170,7 @@ export function connect(host: string | undefined) {
         ),
       ),
 
-    /** Also of one that is gone. Throws 409 while a container refers to it. */
+    /** No effect on a missing one. Throws 409 while a container uses it. */
     removeVolume: (name: string, signal?: AbortSignal) =>
       call(signal, CALL_MS, (docker, abortSignal) => docker.getVolume(name).remove({ abortSignal })).catch(
         unless(404),
@@ -188,17 +199,17 @@ export function connect(host: string | undefined) {
         return found.map(networkInfo);
       }),
 
-    /** Also of one that is gone. Throws 403 while containers are connected. */
+    /** No effect on a missing one. Throws 403 while containers are connected. */
     removeNetwork: (id: string, signal?: AbortSignal) =>
       call(signal, CALL_MS, (docker, abortSignal) => docker.getNetwork(id).remove({ abortSignal })).catch(
         unless(404),
       ),
 
-    /** What happens to containers that have the label, until the stream ends or is destroyed. */
+    /** Events of containers with the label, until the stream ends or is destroyed. */
     events: (label: string, signal?: AbortSignal): Promise<Readable> =>
       call(signal, CALL_MS, async (docker) => {
         const filters = { type: ["container"], label: [label], event: ["die", "oom", "destroy"] };
-        // A stream of Node's, by the client; its type says less.
+        // The client returns a Node stream; its type says less.
         return (await docker.getEvents({ filters: JSON.stringify(filters) })) as unknown as Readable;
       }),
   };
@@ -208,7 +219,7 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
   if (host === undefined) return {};
   const url = URL.canParse(host) ? new URL(host) : undefined;
   if (url?.protocol === "unix:" || host.startsWith("/"))
-    // Said to be absent, because the client prefers a host from its environment.
+    // Set to undefined, because the client otherwise uses a host from its environment.
     return { socketPath: url ? url.pathname : host, host: undefined } as Dockerode.DockerOptions;
   if (url && ["tcp:", "http:", "https:"].includes(url.protocol)) {
     const isTls = url.protocol === "https:" || url.port === "2376";
@@ -216,7 +227,7 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
   }
   throw new AppError(
     "config_invalid",
-    `\`${host}\` is no address of a Docker engine: use unix:///… or tcp://….`,
+    `\`${host}\` is not the address of a Docker engine: use unix:///… or tcp://….`,
   );
 }
 
@@ -238,7 +249,7 @@ function toEngineError(error: unknown): unknown {
 const isStatus = (error: unknown, statuses: readonly number[]) =>
   error instanceof EngineError && statuses.includes(error.status);
 
-/** For a `catch`: nothing for an answer that is as good as success. */
+/** For a `catch`: ignores these statuses, which mean that nothing was left to do. */
 const unless =
   (...statuses: number[]) =>
   (error: unknown): undefined => {
@@ -246,8 +257,6 @@ const unless =
   };
 
 const unlessMissing = <T>(answer: Promise<T>): Promise<T | undefined> => answer.catch(unless(404));
-
-// What the Docker engine tells, in our words.
 
 export class EngineError extends Error {
   override name = "EngineError";
@@ -313,21 +322,25 @@ export function volumeInfo(volume: Dockerode.VolumeInspectInfo): VolumeInfo {
 
 export function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo {
   return {
-    ...{ id: network.Id, name: network.Name, driver: network.Driver },
-    ...{ isInternal: network.Internal, hasIpv6: network.EnableIPv6 },
-    ...{ labels: network.Labels ?? {}, options: network.Options ?? {} },
+    id: network.Id,
+    name: network.Name,
+    driver: network.Driver,
+    isInternal: network.Internal,
+    hasIpv6: network.EnableIPv6,
+    labels: network.Labels ?? {},
+    options: network.Options ?? {},
     subnets: (network.IPAM?.Config ?? []).flatMap(({ Subnet }) => (Subnet ? [Subnet] : [])),
   };
 }
 
-/** What the engine says of a request is told; what goes wrong inside it may name the host's folders, and is not. */
-export function toAppError(error: EngineError): AppError {
+/**
+ * An `EngineError` in words for users, any other error as it is. Tells what the engine refused; an error inside the engine
+ * may name the host's folders, and is only logged.
+ */
+export function toAppError(error: unknown): unknown {
+  if (!(error instanceof EngineError)) return error;
   if (error.status === 0)
-    return new AppError("unavailable", `The Docker engine does not serve us: ${error.message}.`, {
-      cause: error,
-    });
-  const why = error.status < 500 ? error.message : "the engine failed; the server's log tells more";
-  return new AppError("backend_failed", `The sandbox cannot be made: ${why}`, {
-    cause: error,
-  });
+    return new AppError("unavailable", `Cannot reach the Docker engine: ${error.message}.`, { cause: error });
+  const why = error.status < 500 ? error.message : "the engine failed; see the server's log";
+  return new AppError("backend_failed", `The sandbox cannot be created: ${why}`, { cause: error });
 }

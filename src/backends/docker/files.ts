@@ -1,7 +1,7 @@
-// The files of a sandbox: its helper's work where there is one, else, and whenever it is lost, that of its shells.
+// The files of a sandbox: through its file helper if it has one, otherwise, and whenever the helper is lost, through its shells.
 
 import { AppError } from "../../core/errors.ts";
-import { quoted } from "../paths.ts";
+import { lostWhile, quoted } from "../paths.ts";
 import { type Files, shellFiles } from "../shell/files.ts";
 import { SandboxLostError, type ScriptRunner } from "../shell/script.ts";
 import type { DockerSandbox } from "./sandbox.ts";
@@ -13,7 +13,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
   };
   const byShell = shellFiles(runner, workdir);
 
-  /** For what may be done twice. */
+  /** For operations that may safely be repeated. */
   const either = async <T>(work: (files: Files) => Promise<T>, signal: AbortSignal): Promise<T> => {
     const helper = await current().helper(signal);
     if (!helper) return work(byShell);
@@ -40,8 +40,8 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
         }
       } catch (error) {
         if (!(error instanceof SandboxLostError)) throw error;
-        // Another version of the file may be there by now.
-        if (hasBegun) throw lost(`${quoted(path)} was read`, error);
+        // The file may have changed meanwhile.
+        if (hasBegun) throw lostWhile(`${quoted(path)} was read`, error);
         yield* byShell.read(path, range, signal);
       }
     },
@@ -50,7 +50,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
       if (data instanceof Uint8Array) return either((files) => files.write(path, data, signal), signal);
       const files = (await current().helper(signal)) ?? byShell;
       return files.write(path, data, signal).catch((error: unknown) => {
-        throw error instanceof SandboxLostError ? lost(`${quoted(path)} was written`, error) : error;
+        throw error instanceof SandboxLostError ? lostWhile(`${quoted(path)} was written`, error) : error;
       });
     },
 
@@ -59,7 +59,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
       if (!helper) return byShell.remove(path, signal);
       await helper.remove(path, signal).catch(async (error: unknown) => {
         if (!(error instanceof SandboxLostError)) throw error;
-        // It may have done it before it was lost.
+        // The helper may have removed it before it was lost.
         await byShell.remove(path, signal).catch(unlessMissing);
       });
     },
@@ -86,8 +86,3 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
 function unlessMissing(error: unknown): void {
   if (!(error instanceof AppError && error.code === "not_found")) throw error;
 }
-
-const lost = (what: string, cause: Error) =>
-  new AppError("backend_failed", `The sandbox was lost while ${what}; nothing was changed. Try again.`, {
-    cause,
-  });

@@ -1,19 +1,19 @@
-// Programs of the machine the server runs on, for what only that machine can do: disks and firewall rules. Never
-// through a shell, and with nothing of the server's environment.
+// Runs programs of the server's machine, for its disks and firewall: never through a shell, and without the server's
+// environment.
 
 import { execFile, spawn } from "node:child_process";
 
 const DEADLINE_MS = 30_000;
 const LOCK_MS = 60_000;
-/** Of what a program says; one that says more is killed. A file system that is mended can say a lot. */
+/** A program that prints more is killed. Repairing a file system can print a lot. */
 const MAX_OUTPUT_BYTES = 64 * 1024 ** 2;
 const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
-/** Its message names paths of this machine: it is for the log, not for users. */
+/** Its message names the machine's paths: it is for the log, not for users. */
 export class CommandFailed extends Error {
   override name = "CommandFailed";
   readonly program: string;
-  /** `ENOENT` when there is no such program; nothing when it was killed at its deadline. */
+  /** `ENOENT` when the program is missing; undefined when it was killed at its deadline. */
   readonly code: number | string | undefined;
 
   constructor(program: string, code: number | string | undefined, said: string) {
@@ -23,14 +23,14 @@ export class CommandFailed extends Error {
   }
 }
 
-export interface CommandOptions {
-  /** Kills the program; the call returns when it is gone. Left out where a stop in the middle does harm. */
+interface CommandOptions {
+  /** Kills the program; the call returns once it has ended. Omitted where an interruption does harm. */
   readonly signal?: AbortSignal;
   readonly input?: string;
   readonly deadlineMs?: number;
 }
 
-/** Resolves with what it prints. Throws `CommandFailed`, or the signal's reason. */
+/** Resolves with its output. Throws `CommandFailed`, or the signal's reason. */
 export async function runCommand(
   program: string,
   args: readonly string[],
@@ -52,18 +52,18 @@ export async function runCommand(
     });
     const kill = () => child.kill("SIGKILL");
     signal?.addEventListener("abort", kill, { once: true });
-    // A program that ends without reading is judged by its exit code.
+    // A program that ends without reading its input is judged by its exit code.
     child.stdin?.on("error", () => {}).end(input);
   });
 }
 
 /**
- * Does `work` while no other process on this machine holds the lock `path`. The lock goes with this process,
- * however that ends; the file stays. Throws `CommandFailed` when it is not to be had within a minute.
+ * Does `work` while it holds the lock `path`, which excludes all other processes of this machine. The lock ends with this
+ * process, even on a crash; the file stays. Throws `CommandFailed` when the lock is not free within a minute.
  */
 export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
-  // Holds the lock until its input ends, and answers once it has it.
+  // `cat` echoes the line once the lock is held, and holds it until its input ends.
   const holder = spawn("flock", ["--no-fork", path, "cat"], {
     env: ENVIRONMENT,
     stdio: ["pipe", "pipe", "ignore"],
@@ -83,7 +83,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
     });
     return await work();
   } catch (error) {
-    // It may still be waiting, and then it does not see that its input ends.
+    // While it waits for the lock it does not notice the end of its input.
     holder.kill("SIGKILL");
     throw error;
   } finally {

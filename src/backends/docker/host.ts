@@ -1,18 +1,29 @@
-// The engine with all that sandboxes share on it, found out once.
+// The Docker engine with everything that its sandboxes share, opened on first use.
 
 import type { Logger } from "../../lib/logger.ts";
 import type { BackendServices } from "../definition.ts";
 import type { SandboxCaps, SandboxLedger } from "../ledger.ts";
 import { type Disk, openDisk } from "./disk.ts";
-import { connect, type DockerClient, EngineError, toAppError } from "./engine.ts";
+import { connect, type DockerClient, toAppError } from "./engine.ts";
 import { deploymentOf } from "./identity.ts";
 import { type Networks, networks } from "./network.ts";
 
+/** What all sandboxes of one engine share. */
+export interface Host {
+  readonly engine: DockerClient;
+  readonly deployment: string;
+  readonly disk: Disk;
+  readonly networks: Networks;
+  readonly ledger: SandboxLedger;
+  readonly caps: SandboxCaps;
+  readonly logger: Logger;
+}
+
 export interface LazyHost {
   readonly engine: Host["engine"];
-  /** Needs no engine. */
+  /** The name of this deployment. Needs no engine. */
   deployment(): Promise<string>;
-  /** Asks the engine at the first call, and again after a failure. Throws `unavailable` while it is away. */
+  /** Connects at the first call, and again after a failure. Throws `unavailable` while the engine is unreachable. */
   getHost(): Promise<Host>;
 }
 
@@ -32,12 +43,16 @@ export function lazyHost({ dataDir, docker, sandboxes, logger }: BackendServices
   const openHost = async (): Promise<Host> => {
     const name = await nameOf();
     await engine.ping();
-    const both = { deployment: name, logger };
-    const disk = await openDisk(engine, { dataDir, ...both });
+    const disk = await openDisk(engine, { dataDir, deployment: name, logger });
     logger.info({ deployment: name, disk: disk.kind }, "using the Docker engine for sandboxes");
     return {
-      ...{ engine, disk, networks: networks(engine, { firewall: docker.firewall, ...both }) },
-      ...{ ledger: sandboxes, caps: docker.caps, ...both },
+      engine,
+      deployment: name,
+      disk,
+      networks: networks(engine, { firewall: docker.firewall, deployment: name, logger }),
+      ledger: sandboxes,
+      caps: docker.caps,
+      logger,
     };
   };
 
@@ -47,21 +62,9 @@ export function lazyHost({ dataDir, docker, sandboxes, logger }: BackendServices
     getHost() {
       host ??= openHost().catch((error: unknown) => {
         host = undefined;
-        throw error instanceof EngineError ? toAppError(error) : error;
+        throw toAppError(error);
       });
       return host;
     },
   };
-}
-
-// What all sandboxes of one engine have in common.
-
-export interface Host {
-  readonly engine: DockerClient;
-  readonly deployment: string;
-  readonly disk: Disk;
-  readonly networks: Networks;
-  readonly ledger: SandboxLedger;
-  readonly caps: SandboxCaps;
-  readonly logger: Logger;
 }

@@ -1,4 +1,4 @@
-// What the things of ours on an engine are called, and how they are known again.
+// Names and labels by which a deployment recognises its own containers, volumes and networks on an engine.
 
 import { createHash } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -12,15 +12,15 @@ import type { Sandbox, SandboxKeep } from "../ledger.ts";
 const DEPLOYMENT = "skein.deployment";
 const PLACE = "skein.place";
 const KEEP = "skein.keep";
-/** What a container was made from; a different one replaces it. */
+/** A hash of a container's specification: a container with another one is replaced. */
 export const SPEC = "skein.spec";
-/** On a container that is no sandbox, but does some work on one and goes. */
+/** Marks a short-lived container that works on a sandbox. */
 export const ERRAND = "skein.errand";
 
-/** Selects what belongs to a deployment. */
+/** Selects everything of a deployment. */
 export const labelOf = (deployment: string) => `${DEPLOYMENT}=${deployment}`;
 
-/** The same for the same place in every process. Tells nothing about the owner. */
+/** The same in every process. Reveals nothing about the owner. */
 export function sandboxId(deployment: string, { owner, name }: Place): string {
   const hash = createHash("sha256").update(JSON.stringify([deployment, owner.tenant, owner.user, name]));
   return `skein-${hash.digest("hex").slice(0, 24)}`;
@@ -41,7 +41,7 @@ const Span = z.number().nullable();
 const PlaceLabel = z.tuple([z.string(), z.string(), z.string()]);
 const KeepLabel = z.tuple([Span, Span, Span]);
 
-/** From the labels, or nothing when they are not those of a sandbox with this id. */
+/** The sandbox that the labels describe; undefined when they do not match its id. */
 export function sandboxOf(
   deployment: string,
   id: string,
@@ -70,9 +70,7 @@ function parsed(text: string | undefined): unknown {
   }
 }
 
-// The name under which this deployment knows its own things on an engine that others may use as well.
-
-/** Made once, kept in `dataDir`, and the same for all processes that share it. Throws `backend_failed`. */
+/** The deployment's name: created once, stored in `dataDir`, and shared by all its processes. Throws `backend_failed`. */
 export async function deploymentOf(dataDir: string): Promise<string> {
   const path = join(dataDir, "deployment");
   const draft = `${path}.${randomId()}`;
@@ -81,24 +79,22 @@ export async function deploymentOf(dataDir: string): Promise<string> {
     if (known !== undefined) return known;
     await mkdir(dataDir, { recursive: true });
     await writeFile(draft, randomId());
-    // Of two that make it at once, the first one's is taken by both.
+    // If two processes create it at once, both use the first.
     await link(draft, path).catch(() => {});
     const made = await readName(path);
     if (made !== undefined) return made;
   } catch (cause) {
     throw new AppError(
       "backend_failed",
-      "The name of this deployment cannot be kept in the server's data folder.",
-      {
-        cause,
-      },
+      "Cannot store the name of this deployment in the server's data folder.",
+      { cause },
     );
   } finally {
     await rm(draft, { force: true }).catch(() => {});
   }
   throw new AppError(
     "backend_failed",
-    "The file `deployment` in the server's data folder holds no name. Remove it.",
+    "The file `deployment` in the server's data folder contains no valid name. Remove it.",
   );
 }
 

@@ -5,7 +5,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
-import { EngineError, toAppError } from "./engine.ts";
+import { toAppError } from "./engine.ts";
 import { sandboxFiles } from "./files.ts";
 import { type Host, lazyHost } from "./host.ts";
 import { sandboxId } from "./identity.ts";
@@ -33,16 +33,16 @@ export const docker = {
       sandboxes.set(id, made);
       return made;
     };
-    /** The one of this configuration; one of another is closed. */
+    /** The sandbox with this configuration; closes one with another. */
     const obtain = async (id: string, options: DockerOptions, place: Place): Promise<DockerSandbox> => {
       reaper.start();
       const known = sandboxes.get(id);
       if (known && isSame(known.options, options)) return known;
-      await known?.close("it is made anew from another configuration");
+      await known?.close("it is being recreated with a new configuration");
       return make(id, options, place);
     };
 
-    /** For good, in the ledger as well; the files stay. */
+    /** Stops it and records that in the ledger. The files stay. */
     const halt = async (host: Host, id: string): Promise<void> => {
       const seen = await host.ledger.get(id);
       const ending = seen && (await host.ledger.begin(seen));
@@ -57,7 +57,7 @@ export const docker = {
       async create(options, place): Promise<Backend> {
         const id = await idOf(place);
         const sandbox = await obtain(id, options, place);
-        // Whoever comes to use it learns what is in the way.
+        // Its first use reports a failure.
         sandbox.ready(FOREVER).catch(() => {});
         return backendOf(() => sandboxes.get(id) ?? make(id, options, place), options);
       },
@@ -75,7 +75,7 @@ export const docker = {
           const found = await engine.inspect(id);
           return { status: found?.status === "running" ? "running" : "stopped" };
         } catch (error) {
-          return { status: "error", error: `The Docker engine does not serve us: ${messageOf(error)}.` };
+          return { status: "error", error: `Cannot reach the Docker engine: ${messageOf(error)}.` };
         }
       },
 
@@ -91,7 +91,7 @@ export const docker = {
 
       async ping() {
         await engine.ping().catch((error: unknown) => {
-          throw error instanceof EngineError ? toAppError(error) : error;
+          throw toAppError(error);
         });
       },
 
@@ -99,7 +99,7 @@ export const docker = {
         await reaper.close();
         const open = [...sandboxes].filter(([, sandbox]) => sandbox.isOpen);
         await Promise.all(sandboxes.values().map((sandbox) => sandbox.close("the server is stopping")));
-        // Another server may use them.
+        // Other servers may use them.
         if (open.length === 0 || settings.isShared) return;
         const host = await getHost();
         await Promise.allSettled(open.map(([id]) => halt(host, id)));
@@ -108,7 +108,7 @@ export const docker = {
   },
 } satisfies BackendDefinition<DockerOptions>;
 
-/** The sandbox is asked for anew at each use: the one that is meant may have been replaced. */
+/** Looks the sandbox up at each use, because it may have been replaced. */
 function backendOf(current: () => DockerSandbox, { workdir }: DockerOptions): Backend {
   const files = sandboxFiles(current, workdir);
   const { stat, read, list, remove } = files;
@@ -117,9 +117,14 @@ function backendOf(current: () => DockerSandbox, { workdir }: DockerOptions): Ba
     return files.write(path, data, signal);
   };
   return {
-    ...{ type: "docker", workdir },
+    type: "docker",
+    workdir,
     exec: (command, options) => current().exec(command, options),
-    ...{ stat, read, write, list, remove },
+    stat,
+    read,
+    write,
+    list,
+    remove,
     ...editing({ stat, read, write }),
     ...searching(files),
   };

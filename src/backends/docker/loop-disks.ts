@@ -1,9 +1,9 @@
-// Workspaces as files with a file system of their own, each on a loop device that a Docker volume mounts.
+// Workspaces as files that each contain a file system, on a loop device that a Docker volume mounts.
 //
-// A device's number means nothing: after a restart of the host it may belong to another tenant's file. A volume
-// therefore names a link, which lives in memory, so that it does not outlive the host's devices, and which is not
-// there while its file is not attached. Every change of one workspace is made under a lock that all processes
-// on the host respect: two devices on one file would destroy it.
+// Device numbers are reused: after a restart of the host one may belong to another tenant's file. So a volume names a link,
+// which lives in memory and disappears with the devices, and exists only while its file is attached; and a file's device is
+// always looked up by the file. Each change of a workspace holds a lock that all processes of the host respect, because two
+// devices on one file would destroy it.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -12,22 +12,22 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { isFit, makeImage, mendImage, readImage } from "./disk-image.ts";
+import { isFit, makeImage, readImage, repairImage } from "./disk-image.ts";
 import { CommandFailed, runCommand, withLock } from "./host-command.ts";
 
 /** What `statfs` calls a tmpfs. */
 const IN_MEMORY = 0x01021994;
 
 export interface LoopDisks {
-  /** What the volume names as its device. */
+  /** The path that the volume names as its device. */
   linkOf(id: string): string;
-  /** Whether there is a file for it. */
+  /** Whether its file exists. */
   has(id: string): Promise<boolean>;
-  /** The link can be mounted then, and holds at least `bytes`. Safe to repeat, also from several processes. */
+  /** Makes the link mountable, with at least `bytes`. Safe to repeat, also from several processes. */
   attach(id: string, bytes: number, signal: AbortSignal): Promise<void>;
-  /** The file stays. What is still mounted goes on, and is let go of when it is unmounted. */
+  /** Frees the device, as soon as it is unmounted. The file stays. */
   detach(id: string, signal: AbortSignal): Promise<void>;
-  /** For good. For one that is not mounted. */
+  /** Deletes the file of one that is not mounted. */
   erase(id: string, signal: AbortSignal): Promise<void>;
   list(): Promise<string[]>;
 }
@@ -35,12 +35,12 @@ export interface LoopDisks {
 export interface LoopDisksOptions {
   /** The server's own folder, for the files. */
   readonly dataDir: string;
-  /** One of `linkFolders`. It stays, with its locks, until the machine restarts. */
+  /** One of `linkFolders`. It exists, with its locks, until the machine restarts. */
   readonly links: string;
   readonly logger: Logger;
 }
 
-/** What the host refuses is thrown as `backend_failed`. */
+/** Errors of the host are thrown as `backend_failed`. */
 export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDisks {
   const folder = join(dataDir, "volumes");
   const imageOf = (id: string) => join(folder, `${id}.img`);
@@ -57,7 +57,7 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
     }
   };
 
-  /** The link goes first: at no time it leads to a device that may be somebody else's. */
+  /** Removes the link first, so that it never leads to a device of another file. */
   const detach = async (id: string, signal: AbortSignal): Promise<void> => {
     await rm(linkOf(id), { force: true });
     await detachDevices(imageOf(id), signal);
@@ -76,8 +76,8 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
     }
     if (!device) {
       await rm(linkOf(id), { force: true });
-      if (!state.isSound) logger.warn({ sandbox: id }, "a workspace's disk is damaged and is being mended");
-      if (!mayStay) await mendImage(image, bytes, signal);
+      if (!state.isSound) logger.warn({ sandbox: id }, "a workspace's disk is damaged and is being repaired");
+      if (!mayStay) await repairImage(image, bytes, signal);
       device = await attachDevice(image, signal);
     }
     await pointTo(device, linkOf(id));
@@ -90,7 +90,8 @@ export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDis
   };
 
   return {
-    ...{ linkOf, has },
+    linkOf,
+    has,
     attach: (id, bytes, signal) => alone(id, signal, () => attach(id, bytes, signal)),
     async detach(id, signal) {
       if (await has(id)) await alone(id, signal, () => detach(id, signal));
@@ -114,7 +115,7 @@ const exists = (path: string) =>
     () => false,
   );
 
-/** Where the links of a deployment may be: in memory, so that they do not outlive the devices. Best first. */
+/** Folders for a deployment's links, best first: in memory, so that they do not outlive the devices. */
 export async function linkFolders(deployment: string): Promise<string[]> {
   const bases = await Promise.all(
     ["/run", "/dev/shm"].map(async (base) => {
@@ -126,50 +127,47 @@ export async function linkFolders(deployment: string): Promise<string[]> {
   return bases.filter((base) => base !== undefined).map((base) => join(base, "skein", name));
 }
 
-/** Made where it is missing. Throws when another user of this machine may have a hand in it. */
+/** Creates the folder if missing. Throws when another user of this machine could change it. */
 async function ownFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const each of [dirname(folder), folder]) {
     const stats = await lstat(each);
     if (!stats.isDirectory() || stats.uid !== process.getuid?.() || (stats.mode & 0o022) !== 0)
-      throw new Error(`${each} belongs to somebody else`);
+      throw new Error(`${each} belongs to another user`);
   }
 }
 
-/** One of sixteen: a lock of its own for each workspace would leave a file behind for each. */
+/** One of sixteen locks, because a lock per workspace would leave a file for each. */
 const lockOf = (id: string) => `.lock-${hashOf(id).charAt(0)}`;
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
 function diskError(cause: unknown): AppError {
   if (cause instanceof AppError) return cause;
-  const message = `Something is wrong with the workspace's disk: ${reasonOf(cause)}.`;
+  const message = `The workspace's disk failed: ${reasonOf(cause)}.`;
   return new AppError("backend_failed", message, { cause });
 }
 
 function reasonOf(cause: unknown): string {
   const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
   if (code === "ENOSPC" || /no space left/i.test(String(cause))) return "the server's disk is full";
-  if (cause instanceof CommandFailed)
-    return `\`${cause.program}\` failed on the server, whose log tells more`;
+  if (cause instanceof CommandFailed) return `\`${cause.program}\` failed on the server; see its log`;
   return `the server's data folder cannot be used (${code ?? "unknown error"})`;
 }
 
-// Loop devices: files that the kernel presents as disks. Their numbers are handed out anew at will, so what belongs
-// to a file is always asked for by the file.
-/** How long a device that is given back may still be held by what had it mounted. */
-const LET_GO_MS = 5000;
+/** How long a detached device may still be mounted. */
+const UNMOUNT_MS = 5000;
 const LOOK_AGAIN_MS = 50;
 
 interface Device {
   readonly name: string;
-  /** It is given back already, and goes when it is unmounted. */
+  /** Detached, and freed when it is unmounted. */
   readonly isGoing: boolean;
 }
 
-/** The one device of a file. Waits for one that is going. Throws `backend_failed` when there are two. */
+/** The device of a file. Waits while it is being detached. Throws `backend_failed` when there are two. */
 export async function deviceOf(file: string, signal: AbortSignal): Promise<string | undefined> {
-  for (const until = performance.now() + LET_GO_MS; ; ) {
+  for (const until = performance.now() + UNMOUNT_MS; ; ) {
     const devices = await devicesOf(file, signal);
     if (devices.length > 1)
       throw new AppError(
@@ -184,21 +182,21 @@ export async function deviceOf(file: string, signal: AbortSignal): Promise<strin
   }
 }
 
-/** Not safe beside itself: the file may end up on two devices. */
+/** Not safe to run concurrently: the file could get two devices. */
 export async function attachDevice(file: string, signal: AbortSignal): Promise<string> {
   const attach = (...more: string[]) =>
     runCommand("losetup", ["--find", "--show", "--nooverlap", ...more, file], { signal });
-  // Past the host's page cache, so that nothing is kept twice; not every file system allows it.
+  // Bypasses the host's page cache, which would cache everything twice; not every file system allows it.
   return (await attach("--direct-io=on").catch(() => attach())).trim();
 }
 
-/** Those that are mounted go when they are unmounted. */
+/** A mounted device is freed when it is unmounted. */
 export async function detachDevices(file: string, signal: AbortSignal): Promise<void> {
   for (const { name } of await devicesOf(file, signal))
     await runCommand("losetup", ["--detach", name], { signal });
 }
 
-/** On the whole machine, whatever this process sees of its mounts. */
+/** Whether it is mounted anywhere on the machine, also out of sight of this process. */
 export async function isMounted(device: string): Promise<boolean> {
   try {
     const file = await open(device, constants.O_RDONLY | constants.O_EXCL);
@@ -210,7 +208,7 @@ export async function isMounted(device: string): Promise<boolean> {
   }
 }
 
-/** In one step, whatever the link led to before. */
+/** Creates or replaces the link in one step. */
 export async function pointTo(device: string, link: string): Promise<void> {
   if ((await readlink(link).catch(() => undefined)) === device) return;
   const draft = `${link}.new`;

@@ -1,5 +1,5 @@
-// What a sandbox can reach. `none`: nothing. `bridge`: the internet, but neither the host, nor what is private, nor
-// another sandbox. Any other name: an internal network of the operator's, and who is on it.
+// What a sandbox can reach. `none`: nothing. `bridge`: the internet, but not the host, private addresses or other sandboxes,
+// which rules in the host's firewall for one Docker bridge refuse. Any other name: an internal network of the operator.
 
 import { createHash } from "node:crypto";
 import { access, readFile } from "node:fs/promises";
@@ -14,14 +14,14 @@ import { CommandFailed, runCommand } from "./host-command.ts";
 import { labelOf } from "./identity.ts";
 
 const OPTION = "com.docker.network.bridge";
-/** Without it, what sandboxes on one bridge send each other passes the firewall by. */
+/** Must be 1, or traffic between sandboxes on one bridge bypasses the firewall. */
 const SEES_BRIDGES = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 
 export interface Networks {
   /**
-   * What a container's specification calls the network; another one when it was made anew. Before a container is made
-   * and before it is started: it also sees to the firewall. Throws `backend_refused` for what sandboxes may not be
-   * on, `backend_failed`, or what the engine says.
+   * The network's name for a container's specification, which changes when the network is recreated. Also sets up the
+   * firewall, so it is called before a container is created and before it is started. Throws `backend_refused` for a
+   * network that sandboxes may not use, `backend_failed`, or the engine's error.
    */
   prepare(mode: string, signal: AbortSignal): Promise<string>;
   /** Removes the network of `bridge` and its firewall. Throws 403 while sandboxes are on it. */
@@ -32,7 +32,7 @@ export type NetworkClient = Pick<DockerClient, "inspectNetwork" | "createNetwork
 
 export interface NetworksOptions {
   readonly deployment: string;
-  /** `operator`: the operator answers for all that sandboxes can reach on `bridge` and on internal networks. */
+  /** `operator`: the operator restricts what sandboxes reach on `bridge` and on internal networks. */
   readonly firewall: DockerSettings["firewall"];
   readonly logger: Logger;
 }
@@ -42,7 +42,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
   const isManaged = options.firewall === "managed";
   const mark = createHash("sha256").update(deployment).digest("hex").slice(0, 12);
   const name = `skein-${mark}`;
-  // The kernel takes 15 characters.
+  // The kernel allows 15 characters.
   const bridge = `sk-${mark}`;
   const wall = firewall(bridge, mark);
   const inTurn = serially();
@@ -55,13 +55,13 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
     const spec = { Name: name, Driver: "bridge", Internal: false, EnableIPv6: false };
     const Labels = Object.fromEntries([labelOf(deployment).split("=")]);
     const failure = await engine.createNetwork({ ...spec, Labels, Options: made }, signal).then(
-      () => logger.info({ network: name, bridge }, "made a network for sandboxes"),
+      () => logger.info({ network: name, bridge }, "created a network for sandboxes"),
       (error: unknown) => error,
     );
-    // Also when another process was faster.
+    // Another process may have been faster.
     const found = await engine.inspectNetwork(name, signal);
     if (found) return found;
-    throw failure ?? new AppError("backend_failed", `The network \`${name}\` does not stay on the engine.`);
+    throw failure ?? new AppError("backend_failed", `The network \`${name}\` disappeared from the engine.`);
   };
 
   const toInternet = async (signal: AbortSignal): Promise<string> => {
@@ -71,7 +71,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
     if (!Object.entries(made).every(([key, value]) => network.options[key] === value) || network.hasIpv6)
       throw new AppError(
         "backend_failed",
-        `The network \`${name}\` on the engine is not as this server makes it. Remove it, and it is made again.`,
+        `The network \`${name}\` on the engine has other settings than this server creates. Remove it; the server recreates it.`,
       );
     if (isManaged)
       await raise(signal).catch(async (error: unknown) => {
@@ -91,7 +91,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
       await wall.raise(signal);
     } catch (error) {
       if (!(error instanceof CommandFailed)) throw error;
-      throw needsFirewall(`\`${error.program}\` failed, and the server's log tells more`, error);
+      throw needsFirewall(`\`${error.program}\` failed; see the server's log`, error);
     }
   };
 
@@ -117,7 +117,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
 
 const isRoot = () => process.getuid?.() === 0;
 
-/** Whether the host has an address in it, and with it all that listens there. */
+/** Whether the host has an address in it, so that its listening ports can be reached. */
 function hasHost({ driver, options, hasIpv6 }: NetworkInfo): boolean {
   const isShut = (version: string) => options[`${OPTION}.gateway_mode_${version}`] === "isolated";
   const hasIpv4 = options[`${OPTION}.inhibit_ipv4`] !== "true" && !isShut("ipv4");
@@ -127,29 +127,36 @@ function hasHost({ driver, options, hasIpv6 }: NetworkInfo): boolean {
 const refused = (name: string, why: string) =>
   new AppError(
     "backend_refused",
-    `The network \`${name}\` ${why}. Use \`bridge\` for the internet, or make one that is shut off: \`docker network create --internal -o ${OPTION}.inhibit_ipv4=true ${name}\`.`,
+    `The network \`${name}\` ${why}. Use \`bridge\` for the internet, or create an isolated one: \`docker network create --internal -o ${OPTION}.inhibit_ipv4=true ${name}\`.`,
   );
 
 const needsFirewall = (why: string, cause?: unknown) =>
   new AppError(
     "backend_refused",
-    `The network \`bridge\` needs firewall rules that this server cannot set: ${why}. Run it as root on the engine's machine, with iptables; or, if rules of your own keep sandboxes away from what is private, set \`backends.docker.firewall: operator\` in server.yaml; or use \`network: none\`.`,
+    `The network \`bridge\` needs firewall rules that this server cannot set: ${why}. Run it as root on the engine's machine, with iptables; or, if your own rules keep sandboxes from private addresses, set \`backends.docker.firewall: operator\` in server.yaml; or use \`network: none\`.`,
     { cause },
   );
 
-// What sandboxes with a network may not reach: the machine they run on, and all that is private. It is refused by
-// rules of our own in the host's firewall, for one bridge of Docker's.
-/** Addresses that are not on the internet, but to which a host may have a way. */
+/** Addresses that are not on the internet, but that a host may route. */
 const PRIVATE = [
-  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"],
-  ...["192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"],
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
 ];
-/** Where an engine looks for the resolvers that it asks for its containers. */
+/** Where an engine finds the resolvers of its containers. */
 const RESOLVER_FILES = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
-/** Docker's place for the rules of others: before its own, and left alone by it. */
+/** Docker's chain for other programs' rules, which precede its own. */
 const BEFORE_DOCKER = "DOCKER-USER";
 
-/** A rule of ours in a chain of the host's. */
+/** A rule of this deployment in one of the host's chains. */
 interface Hook {
   readonly program: "iptables" | "ip6tables";
   readonly chain: string;
@@ -158,15 +165,15 @@ interface Hook {
 
 export interface Firewall {
   /**
-   * Puts up what is missing; what is there stays in force meanwhile. Safe to repeat; two processes at once may put
-   * up a rule twice, which changes nothing. Throws `CommandFailed`.
+   * Adds missing rules; existing ones stay in force meanwhile. Safe to repeat; two processes at once may add a rule twice,
+   * which has no further effect. Throws `CommandFailed`.
    */
   raise(signal: AbortSignal): Promise<void>;
-  /** Takes all of it down, however often it is there. */
+  /** Removes all rules, including duplicates. */
   lower(signal: AbortSignal): Promise<void>;
 }
 
-/** `mark` tells our rules from those of other deployments: at most 16 letters and digits. */
+/** `mark` distinguishes the rules of deployments: at most 16 letters and digits. */
 export function firewall(bridge: string, mark: string): Firewall {
   const [refusing, toHost, passing] = [`SKEIN-NO-${mark}`, `SKEIN-IN-${mark}`, `SKEIN-FW-${mark}`];
   const hooks: readonly Hook[] = [
@@ -185,12 +192,12 @@ export function firewall(bridge: string, mark: string): Firewall {
       ["udp", "tcp"].map((protocol) => `-d ${address} -p ${protocol} --dport 53 -j RETURN`),
     );
     const chains = {
-      // An answer at once, instead of silence that a command waits for.
+      // Rejects at once, instead of letting a command wait for a timeout.
       [refusing]: ["-p tcp -j REJECT --reject-with tcp-reset", "-j REJECT"],
       [toHost]: [...resolved, `-j ${refusing}`],
       [passing]: [
         ...resolved,
-        // Sent to an address of the host, which hands it on to another container.
+        // Sent to an address of the host that forwards it to another container.
         `-m conntrack --ctstate DNAT -j ${refusing}`,
         ...[...PRIVATE, ...neighbours()].map((addresses) => `-d ${addresses} -j ${refusing}`),
       ],
@@ -204,9 +211,9 @@ export function firewall(bridge: string, mark: string): Firewall {
 
   return {
     async raise(signal) {
-      // Whether Docker sends anything through there at all.
+      // Throws unless Docker uses the chain.
       await runCommand("iptables", ["-w", "-C", "FORWARD", "-j", BEFORE_DOCKER], { signal });
-      // Replaces what these chains hold in one step, and touches no others.
+      // Replaces the rules of these chains in one step, and touches no others.
       await runCommand("iptables-restore", ["-w", "--noflush"], { signal, input: await rules() });
       await Promise.all(
         (await usable(hooks)).map(async (hook) => {
@@ -224,7 +231,7 @@ export function firewall(bridge: string, mark: string): Firewall {
   };
 }
 
-/** A machine without IPv6 has no rules for it either. */
+/** Without IPv6 the machine needs no rules for it. */
 async function usable(hooks: readonly Hook[]): Promise<readonly Hook[]> {
   const hasIpv6 = await access("/proc/self/net/if_inet6").then(
     () => true,
@@ -239,13 +246,13 @@ async function resolvers(): Promise<string[]> {
   return [...new Set(named)].filter((address) => isIPv4(address) && !address.startsWith("127."));
 }
 
-/** The networks this machine is in. The way to the internet leads through them, but not to an address in them. */
+/** The machine's own networks: traffic to the internet passes through them, but is not addressed to them. */
 function neighbours(): string[] {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return addresses.flatMap(({ family, cidr }) => (family === "IPv4" && cidr !== null ? [cidr] : []));
 }
 
-/** What programs answer when there is no such rule or chain, and no such program. */
+/** Exit codes for a missing rule or chain, and the error for a missing program. */
 const ABSENT: readonly unknown[] = [1, 2, "ENOENT"];
 
 async function succeeds(run: Promise<string>): Promise<boolean> {

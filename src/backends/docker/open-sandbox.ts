@@ -1,4 +1,4 @@
-// From a running container to one that can be worked in: a shell that answers, a workspace that can be written.
+// Opens a running container for work: a shell that answers, a writable workspace, a file helper. Says why one was lost.
 
 import type { Duplex } from "node:stream";
 import { randomId } from "../../lib/random-id.ts";
@@ -21,11 +21,11 @@ export interface OpenSandbox {
   readonly containerId: string;
   readonly shell: Shell;
   readonly helper: Helper;
-  /** Where nothing else holds the workspace to its size. */
+  /** Set when nothing else limits the workspace's size. */
   readonly diskWatch: DiskWatch | undefined;
-  /** What became of it, once it is lost. */
+  /** Why it was lost, once it is. */
   lost: string | undefined;
-  /** What waits fails with this. The container runs on. */
+  /** Waiting calls fail with `reason`. The container keeps running. */
   close(reason: Error): void;
 }
 
@@ -33,11 +33,11 @@ export interface OpenSandboxOptions {
   readonly sandbox: Sandbox;
   readonly options: DockerOptions;
   readonly containerId: string;
-  /** An operation has had no answer for long. */
+  /** Called when a shell has not answered for 1.5 s. */
   readonly onSilence: () => void;
 }
 
-/** Throws `SandboxLostError` when the container goes away meanwhile. */
+/** Throws `SandboxLostError` when the container ends meanwhile. */
 export async function openSandbox(
   host: Host,
   { sandbox, options, containerId, onSilence }: OpenSandboxOptions,
@@ -47,7 +47,7 @@ export async function openSandbox(
     try {
       return frameChannel(await host.engine.exec(containerId, shellSpec(options), signal), events);
     } catch (error) {
-      // Whoever wanted the shell finds out what became of the container.
+      // The caller finds out why the container ended.
       throw error instanceof EngineError ? new SandboxLostError(error.message, { cause: error }) : error;
     }
   };
@@ -66,12 +66,12 @@ export async function openSandbox(
     };
     return { host, containerId, shell, helper, diskWatch, lost: undefined, close };
   } catch (error) {
-    shell.close(error instanceof Error ? error : new Error("moving in failed"));
+    shell.close(error instanceof Error ? error : new Error("the sandbox could not be opened"));
     throw error;
   }
 }
 
-/** Its owner may have shut himself out, and could not get in to mend that. */
+/** The tenant may have removed its own access to the workspace (`chmod 0 .`); restores it if possible. */
 async function isUsable(
   shell: Pick<ScriptRunner, "runOnce">,
   workdir: string,
@@ -83,7 +83,7 @@ async function isUsable(
   return fields[0] === "0";
 }
 
-/** An image that has no workspace of its own gets one that belongs to root. */
+/** For an image without a workspace folder: its volume belongs to root. */
 async function giveToTenant(
   { engine, deployment }: Host,
   { sandbox, options }: Pick<OpenSandboxOptions, "sandbox" | "options">,
@@ -103,17 +103,17 @@ async function giveToTenant(
   }
 }
 
-// The file helper of a container, where its image has what it takes: opened beside everything else, so that nobody
-// waits for it, and opened again when it is lost. While there is none, files are the shells' work.
-/** Something that kills it again and again is left to the shells. */
+/** After this many losses, something keeps killing the helper, and files are left to the shells. */
 const MAX_OPENED = 4;
 
-export interface Helper {
+/** The file helper, if the image has Perl. While there is none, file operations use the shells. */
+interface Helper {
   readonly files: PerlFiles | undefined;
   close(reason: Error): void;
 }
 
-export function keepHelper(open: OpenChannel, workdir: string): Helper {
+/** Opens the helper in the background, and again when it is lost. */
+function keepHelper(open: OpenChannel, workdir: string): Helper {
   const closing = new AbortController();
   let files: PerlFiles | undefined;
 
@@ -126,7 +126,7 @@ export function keepHelper(open: OpenChannel, workdir: string): Helper {
       files = undefined;
     }
   };
-  // Without it the shells do all there is to do, and find out what is wrong.
+  // On failure the shells do the work, and report what is wrong.
   keep().catch(() => {});
 
   return {
@@ -140,18 +140,19 @@ export function keepHelper(open: OpenChannel, workdir: string): Helper {
   };
 }
 
-// The stream of a running exec as a channel: Docker puts what a process prints into frames, each with a header of
-// eight bytes that says on which of its outputs it was and how long it is.
 const HEADER_BYTES = 8;
 const OUTPUT = 1;
 const ERROR_OUTPUT = 2;
 
-/** The stream belongs to the channel from now on. */
+/**
+ * Makes a channel of an exec stream, and owns it. Docker puts output into frames, each with a header of eight bytes: which
+ * of the two outputs it is, and its length.
+ */
 export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
   let failure: Error | undefined;
   const read = unframe(events);
   stream.on("data", (bytes: Buffer) => {
-    if (!read(bytes)) stream.destroy(new Error("The engine sent what is no frame."));
+    if (!read(bytes)) stream.destroy(new Error("The engine sent a malformed frame."));
   });
   stream.on("end", () => stream.destroy());
   stream.on("error", (error) => {
@@ -169,11 +170,11 @@ export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
   };
 }
 
-/** Returns what takes the stream's bytes, in whatever pieces they come; it returns false for what is no frame. */
+/** Returns a function that takes the stream's bytes, in pieces of any size, and returns false for a malformed frame. */
 function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) => boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   let headerBytes = 0;
-  /** Of the frame at hand, so many bytes are to come. */
+  /** Bytes of the current frame that have not arrived yet. */
   let missing = 0;
   return (bytes) => {
     let rest = bytes;
@@ -198,11 +199,10 @@ function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) =>
   };
 }
 
-// Ending all that runs in a sandbox.
-/** For a shell to kill all the others. Where it gets no processor, the engine does it. */
+/** Time for a shell to kill all other processes. If it gets no processor, the engine stops the container. */
 const KILL_ALL_MS = 1500;
 
-/** True when the container still runs, and nothing in it but what is the server's. Never throws. */
+/** Kills all processes of the sandbox. True when the container still runs. Never throws. */
 export async function killAll(
   { shell, host, containerId }: OpenSandbox,
   signal: AbortSignal,
@@ -216,15 +216,14 @@ export async function killAll(
   }
 }
 
-// What became of a container whose shell went away, or keeps silent, in words that fit "it was lost: …".
-
-export interface Loss {
+interface Loss {
+  /** In words that fit "the sandbox was lost: …". */
   readonly why: string;
-  /** Whether the container is to be given up. */
+  /** Whether the container has ended. */
   readonly isGone: boolean;
 }
 
-/** One that was paused goes on. Never throws but the signal's reason. */
+/** Finds out why a container's shell ended or does not answer. Resumes a paused container. Throws only the signal's reason. */
 export async function diagnoseLoss(
   engine: DockerClient,
   containerId: string,
@@ -238,7 +237,7 @@ export async function diagnoseLoss(
     return { why: "its container was paused", isGone: false };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    return { why: "the Docker engine went away", isGone: true };
+    return { why: "the Docker engine is unreachable", isGone: true };
   }
 }
 

@@ -1,19 +1,20 @@
-// Looks after the sandboxes of a deployment, those of this process and those that others have left: tells the
-// ledger what is in use, and takes down what is not.
+// Limits how many sandboxes run, and stops, removes and deletes those that are unused: this process's own, and those that
+// other processes left behind.
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Sandbox, SandboxRecord, SandboxState } from "../ledger.ts";
 import type { ContainerSummary, DockerClient } from "./engine.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelOf, sandboxOf } from "./identity.ts";
 
-/** Retired in one round; the next round takes the others. */
-const AT_ONCE = 20;
+/** The most sandboxes to expire in one round. */
+const BATCH_SIZE = 20;
 const RECONCILE_MS = 5 * 60_000;
 
 /** A sandbox that this process has opened. */
@@ -24,9 +25,9 @@ interface OwnSandbox {
   onContainerEvent(containerId: string, action: string): void;
 }
 
-export interface ReaperOptions {
+interface ReaperOptions {
   readonly getHost: () => Promise<Host>;
-  /** Those this process has, by id. */
+  /** Those of this process, by id. */
   readonly sandboxes: () => Iterable<readonly [id: string, sandbox: OwnSandbox]>;
   readonly sweepMs: number;
   readonly logger: Logger;
@@ -53,7 +54,7 @@ export class Reaper {
     this.#next();
   }
 
-  /** Resolves when nothing is being done any more. */
+  /** Resolves when the current round has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearInterval(this.#timer);
@@ -85,7 +86,7 @@ export class Reaper {
     }
     const used = [...this.#options.sandboxes()].filter(([, sandbox]) => sandbox.takeUse());
     if (used.length > 0) await host.ledger.touch(used.map(([id]) => id));
-    for (const seen of await host.ledger.due(AT_ONCE)) {
+    for (const seen of await host.ledger.due(BATCH_SIZE)) {
       if (signal.aborted) return;
       await expire(host, seen, signal).catch((error: unknown) => this.#complain(error));
     }
@@ -104,24 +105,25 @@ export class Reaper {
     );
   }
 
-  /** The same failure is told once, not in every round. */
+  /** Logs the same failure once, not in every round. */
   #complain(err: unknown): void {
     if (this.#closing.signal.aborted) return;
     const failure = String(err);
-    if (failure !== this.#failure) this.#options.logger.warn({ err }, "could not look after the sandboxes");
+    if (failure !== this.#failure) this.#options.logger.warn({ err }, "could not check for unused sandboxes");
     this.#failure = failure;
   }
 }
 
-// The way down of a sandbox that is not used: stopped, then its container removed, then its files deleted.
-
-/** Takes it one step down. False when it was used meanwhile: then nothing is done. Throws what the engine says. */
-export async function expire(host: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
+/**
+ * Takes an unused sandbox one step down: stops it, then removes its container, then deletes its files. False, with no
+ * effect, when it was used meanwhile. Throws the engine's error.
+ */
+async function expire(host: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
   const ending = await host.ledger.begin(seen);
   if (!ending) return false;
   const next = await STEPS[seen.state](host, seen.id, signal);
   await host.ledger.settle(ending, next);
-  host.logger.info({ sandbox: seen.id, state: next }, "a sandbox was not used for long");
+  host.logger.info({ sandbox: seen.id, state: next }, "an unused sandbox expired");
   return true;
 }
 
@@ -145,7 +147,7 @@ const STEPS: Record<SandboxRecord["state"], Step> = {
     await disk.remove(id, signal);
     return "gone";
   },
-  /** A process died over it: what it was about to do is not known, so the least of it is done. */
+  /** A process crashed during a step. Which one is unknown, so the first possible one is done. */
   async ending(host, id, signal) {
     if (await host.engine.inspect(id, signal)) return stop(host, id, signal);
     await host.disk.release(id, signal);
@@ -153,31 +155,29 @@ const STEPS: Record<SandboxRecord["state"], Step> = {
   },
 };
 
-// What the engine tells of our containers, as it happens.
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 5000;
+const RECONNECT_BACKOFF = { base: 100, cap: 5000 };
 
 const Line = z.object({ Action: z.string(), Actor: z.object({ ID: z.string() }) });
 
-/** Calls back until `signal` aborts. What happens while the engine is away is not told. */
-export async function watch(
+/** Reports events of containers until `signal` aborts. Misses those that happen while the engine is unreachable. */
+async function watch(
   engine: DockerClient,
   label: string,
   onEvent: (containerId: string, action: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let pause = FIRST_PAUSE_MS; !signal.aborted; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
+  for (let failures = 0; !signal.aborted; failures++) {
     try {
       const stream = await engine.events(label, signal);
       for await (const line of linesOf(stream, signal)) {
-        pause = FIRST_PAUSE_MS;
+        failures = 0;
         const event = Line.safeParse(JSON.parse(line)).data;
         if (event) onEvent(event.Actor.ID, event.Action);
       }
     } catch {
-      // The engine is away, or the stream broke; both look the same from here on.
+      // The engine is unreachable or the stream broke: reconnect.
     }
-    await sleep(pause, undefined, { signal }).catch(() => {});
+    await sleep(backoff(failures, RECONNECT_BACKOFF), undefined, { signal }).catch(() => {});
   }
 }
 
@@ -193,13 +193,11 @@ async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<s
   }
 }
 
-// Making the ledger and the engine agree: whatever carries our deployment's label is in the ledger, so that
-// nothing is there that is never looked at again.
-/** Nothing that is made right now is touched. */
+/** Younger containers and records are left alone: another process may be creating them. */
 const SETTLED_MS = 120_000;
 
-/** Throws what the engine says. */
-export async function reconcile(host: Host, signal: AbortSignal): Promise<void> {
+/** Makes the ledger and the engine agree, so that everything with this deployment's label expires. Throws the engine's error. */
+async function reconcile(host: Host, signal: AbortSignal): Promise<void> {
   const containers = await host.engine.list(labelOf(host.deployment), signal);
   for (const container of containers) await reconcileContainer(host, container, signal);
   const known = new Set(containers.map(({ name }) => name));
@@ -221,7 +219,7 @@ async function reconcileContainer(
     return;
   }
   await host.ledger.adopt(sandbox, status === "running" ? "running" : "stopped");
-  // Stopped by somebody else, or with the machine.
+  // Stopped by an operator, or with the machine.
   if (status === "exited") await correct(host, name, ["running"], "stopped");
 }
 
@@ -239,13 +237,12 @@ async function correct(host: Host, id: string, wrong: readonly SandboxState[], s
 
 const isSettled = (ms: number) => Date.now() - ms > SETTLED_MS;
 
-// Whether one more sandbox may run.
-/** What is not used for so long may be stopped for another one. Processes tell of their use more often. */
+/** A sandbox unused this long may be stopped for another one. Processes report use more often. */
 const ROOM_IDLE_MS = 60_000;
 const CANDIDATES = 5;
-const ASK_AGAIN_MS = 100;
+const RETRY_MS = 100;
 
-/** Enters it in the ledger as running. Throws `unavailable` or `limit_exceeded` when there is no room for it. */
+/** Records it in the ledger as running. Throws `unavailable` or `limit_exceeded` when too many run. */
 export async function admit(host: Host, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
   let hasMadeRoom = false;
   for (;;) {
@@ -255,11 +252,11 @@ export async function admit(host: Host, sandbox: Sandbox, signal: AbortSignal): 
     if (answer === "total") {
       if (hasMadeRoom || !(await makeRoom(host, signal))) throw allInUse(host.caps.total);
       hasMadeRoom = true;
-    } else await sleep(ASK_AGAIN_MS, undefined, { signal });
+    } else await sleep(RETRY_MS, undefined, { signal });
   }
 }
 
-/** One that could not be made to run takes no room. Throws what the engine says. */
+/** Undoes `admit` for one that could not be started. Throws the engine's error. */
 export async function withdraw({ engine, ledger }: Host, id: string): Promise<void> {
   const found = await engine.inspect(id);
   const seen = found?.status === "running" ? undefined : await ledger.get(id);

@@ -1,6 +1,6 @@
-// One user's sandbox: a container that is there when it is needed, and there again when it was lost.
+// One user's sandbox: a container that is opened on use, and opened again after a loss.
 //
-// File operations are repeated after a loss, commands never: what they did is not known. (Longer than most files: its
+// File operations are repeated after a loss, commands never, because their effect is unknown. (Longer than most files: its
 // states are one machine, and can only be judged side by side.)
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,28 +8,30 @@ import type { ExecOptions, ExecOutput, ExecResult } from "../../core/backend.ts"
 import { AppError, messageOf } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
 import { orAborted } from "../../lib/async.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { BackendState, Place } from "../definition.ts";
 import type { Sandbox } from "../ledger.ts";
+import { CANCELLED } from "../process.ts";
 import type { Files } from "../shell/files.ts";
 import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
 import { ensureContainer } from "./container.ts";
 import { execWatched } from "./disk.ts";
-import { EngineError, toAppError } from "./engine.ts";
+import { toAppError } from "./engine.ts";
 import type { Host } from "./host.ts";
 import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-sandbox.ts";
 import type { DockerOptions } from "./options.ts";
 import { admit, withdraw } from "./reaper.ts";
 
 const TRIES = 6;
-/** After so many losses in one operation, all that runs in the sandbox is killed: something keeps killing us. */
+/** After this many losses in one operation, everything in the sandbox is killed: something keeps killing the shells. */
 const TRIES_BEFORE_RESET = 3;
-/** The same after so many commands that were lost in a row, as with a fork bomb: none of them is repeated. */
+/** The same after this many lost commands in a row, as with a fork bomb: commands are not repeated. */
 const LOST_BEFORE_RESET = 2;
-const FIRST_PAUSE_MS = 30;
-const MAX_EXPLAIN_MS = 300;
+const RETRY_BACKOFF = { base: 30 };
+const EXPLAIN_TRIES = 4;
 
-export interface SandboxSettings {
-  /** Throws `unavailable` while the engine is away. */
+interface SandboxSettings {
+  /** Throws `unavailable` while the engine is unreachable. */
   readonly host: () => Promise<Host>;
   readonly sandbox: Sandbox;
   readonly options: DockerOptions;
@@ -41,7 +43,7 @@ export class DockerSandbox implements ScriptRunner {
   readonly #closing = new AbortController();
   #opening: Promise<OpenSandbox> | undefined;
   #opened: OpenSandbox | undefined;
-  #movingIn: { containerId: string; leaving: AbortController } | undefined;
+  #containerOpening: { containerId: string; ending: AbortController } | undefined;
   #state: BackendState = { status: "stopped" };
   #uses = 0;
   #wasUsed = false;
@@ -63,28 +65,28 @@ export class DockerSandbox implements ScriptRunner {
   get state(): BackendState {
     return this.#state;
   }
-  /** Whether somebody waits for something that runs here. */
+  /** Whether a caller waits for something that runs here. */
   get isBusy(): boolean {
     return this.#uses > 0;
   }
-  /** Whether this process holds it open. */
+  /** Whether this process has it open. */
   get isOpen(): boolean {
     return this.#opening !== undefined;
   }
 
-  /** Whether it was used since this was asked last. */
+  /** Whether it was used since the last call. */
   takeUse(): boolean {
     const wasUsed = this.#wasUsed || this.isBusy;
     this.#wasUsed = false;
     return wasUsed;
   }
 
-  /** Resolves when it runs. Throws what is in the way. */
+  /** Resolves when it runs. Throws the reason why it cannot. */
   async ready(signal: AbortSignal): Promise<void> {
     await this.#use(() => this.#open(signal));
   }
 
-  /** The helper for its files, if there is one. */
+  /** Its file helper, if it has one. */
   async helper(signal: AbortSignal): Promise<Files | undefined> {
     const { helper } = await this.#use(() => this.#open(signal));
     return helper.files;
@@ -100,13 +102,13 @@ export class DockerSandbox implements ScriptRunner {
       try {
         return await opened.shell.runOnce(fragment, signal);
       } catch (error) {
-        if (error instanceof SandboxLostError) await this.#look(opened);
+        if (error instanceof SandboxLostError) await this.#diagnose(opened);
         throw error;
       }
     });
   }
 
-  /** Does what may safely be done twice, again after each loss. Throws `backend_failed` when it is lost again and again. */
+  /** Does `work`, which may safely be repeated, again after each loss. Throws `backend_failed` after `TRIES` losses. */
   async repeated<T>(work: (opened: OpenSandbox) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#use(async () => {
       for (let tried = 1; ; tried++) {
@@ -120,7 +122,7 @@ export class DockerSandbox implements ScriptRunner {
     });
   }
 
-  /** Before something is written. Throws `backend_failed` when the workspace is full. */
+  /** Throws `backend_failed` when the workspace is full. Called before each write. */
   async assertRoom(signal: AbortSignal): Promise<void> {
     await this.repeated(({ diskWatch }) => diskWatch?.assertRoom(signal) ?? Promise.resolve(), signal);
   }
@@ -143,7 +145,7 @@ export class DockerSandbox implements ScriptRunner {
           if (this.#lostInARow === LOST_BEFORE_RESET) await this.#reset(opened);
           return { ...result, ...detail };
         } catch (error) {
-          // Thrown while nothing was started yet.
+          // Thrown before anything was started.
           await this.#afterLoss(error, opened, tried);
         }
       }
@@ -153,26 +155,26 @@ export class DockerSandbox implements ScriptRunner {
     }
   }
 
-  /** What the engine tells of a container that may be ours. */
+  /** Handles an event of a container that may be its own. */
   onContainerEvent(containerId: string, action: string): void {
-    const { leaving } = this.#movingIn?.containerId === containerId ? this.#movingIn : {};
-    // An engine may never answer who wants a shell in a container that ends.
-    if (action !== "oom") leaving?.abort(new SandboxLostError("its container ended"));
+    const { ending } = this.#containerOpening?.containerId === containerId ? this.#containerOpening : {};
+    // The engine may never answer a request for a shell in a container that ends.
+    if (action !== "oom") ending?.abort(new SandboxLostError("its container ended"));
     const opened = this.#opened;
     if (opened?.containerId !== containerId) return;
     if (action === "oom") opened.shell.noteOom();
-    else void this.#look(opened);
+    else void this.#diagnose(opened);
   }
 
-  /** Lets go of it: what waits for it fails with `why`, and later use opens it again. The container is left as it is. */
+  /** Closes it: waiting calls fail with `why`, and later use opens it again. The container keeps running. */
   async detach(why: string): Promise<void> {
     await this.#opening?.catch(() => {});
     if (this.#opened) this.#drop(this.#opened, why);
   }
 
-  /** Lets go of it for good. */
+  /** Closes it permanently. */
   async close(why: string): Promise<void> {
-    this.#closing.abort(new AppError("unavailable", `The sandbox is not to be had: ${why}.`));
+    this.#closing.abort(new AppError("unavailable", `The sandbox is unavailable: ${why}.`));
     await this.detach(why);
   }
 
@@ -186,7 +188,7 @@ export class DockerSandbox implements ScriptRunner {
     }
   }
 
-  /** All who ask meanwhile wait for the same; that one of them gives up does not end it. */
+  /** Concurrent callers share one opening, which continues when one of them aborts. */
   #open(signal: AbortSignal): Promise<OpenSandbox> {
     this.#closing.signal.throwIfAborted();
     this.#opening ??= this.#begin().catch((error: unknown) => {
@@ -204,7 +206,7 @@ export class DockerSandbox implements ScriptRunner {
     try {
       const host = await this.#settings.host();
       await admit(host, sandbox, signal);
-      const opened = await this.#raise(host).catch(async (error: unknown) => {
+      const opened = await this.#openContainer(host).catch(async (error: unknown) => {
         await withdraw(host, sandbox.id).catch(() => {});
         throw error;
       });
@@ -212,62 +214,59 @@ export class DockerSandbox implements ScriptRunner {
       this.#setState({ status: "running" });
       return opened;
     } catch (error) {
-      if (error instanceof EngineError) throw toAppError(error);
-      if (error instanceof SandboxLostError)
-        throw new AppError("backend_failed", `No shell can be started in the sandbox: ${error.message}.`, {
-          cause: error,
-        });
-      throw error;
+      if (!(error instanceof SandboxLostError)) throw toAppError(error);
+      const message = `No shell can be started in the sandbox: ${error.message}.`;
+      throw new AppError("backend_failed", message, { cause: error });
     }
   }
 
-  async #raise(host: Host): Promise<OpenSandbox> {
+  async #openContainer(host: Host): Promise<OpenSandbox> {
     const { sandbox, options } = this.#settings;
     const { signal } = this.#closing;
-    const onSilence = () => this.#suspect();
+    const onSilence = () => this.#onSilence();
     for (let tried = 1; ; tried++) {
       try {
         const containerId = await ensureContainer(host, { sandbox, options }, signal);
-        const leaving = new AbortController();
-        this.#movingIn = { containerId, leaving };
-        const both = AbortSignal.any([signal, leaving.signal]);
+        const ending = new AbortController();
+        this.#containerOpening = { containerId, ending };
+        const both = AbortSignal.any([signal, ending.signal]);
         return await openSandbox(host, { sandbox, options, containerId, onSilence }, both);
       } catch (error) {
-        // It went away between our looking at it and our moving in.
+        // The container ended before it was open.
         if (!(error instanceof SandboxLostError) || tried === TRIES) throw error;
-        await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal });
+        await sleep(backoff(tried, RETRY_BACKOFF), undefined, { signal });
       }
     }
   }
 
-  #suspect(): void {
-    if (this.#opened) void this.#look(this.#opened);
+  #onSilence(): void {
+    if (this.#opened) void this.#diagnose(this.#opened);
   }
 
-  /** Resolves when it may be tried again. Throws what is no loss, and `backend_failed` when it was tried often enough. */
+  /** Resolves when the work may be repeated. Throws other errors than a loss, and `backend_failed` after `TRIES` losses. */
   async #afterLoss(error: unknown, opened: OpenSandbox, tried: number): Promise<void> {
     if (!(error instanceof SandboxLostError)) throw error;
-    const why = await this.#look(opened);
+    const why = await this.#diagnose(opened);
     if (tried === TRIES)
-      throw new AppError("backend_failed", `The sandbox was lost again and again: ${why}.`, { cause: error });
+      throw new AppError("backend_failed", `The sandbox was lost ${TRIES} times: ${why}.`, { cause: error });
     if (tried === TRIES_BEFORE_RESET) await this.#reset(opened);
-    await sleep(FIRST_PAUSE_MS * 2 ** tried, undefined, { signal: this.#closing.signal });
+    await sleep(backoff(tried, RETRY_BACKOFF), undefined, { signal: this.#closing.signal });
   }
 
-  /** Its processes are killed before the engine calls a container stopped, so it is looked at more than once. */
+  /** A container's processes die before the engine reports it stopped, so it is inspected more than once. */
   async #explain(opened: OpenSandbox): Promise<string> {
-    for (let pause = FIRST_PAUSE_MS; pause < MAX_EXPLAIN_MS && opened.lost === undefined; pause *= 2) {
-      await this.#look(opened);
-      await sleep(pause);
+    for (let attempt = 0; attempt < EXPLAIN_TRIES && opened.lost === undefined; attempt++) {
+      await this.#diagnose(opened);
+      await sleep(backoff(attempt, RETRY_BACKOFF));
     }
-    return this.#look(opened);
+    return this.#diagnose(opened);
   }
 
-  /** Finds out why a shell went away, or keeps silent, and drops what is lost. Returns the reason in words. */
-  async #look(opened: OpenSandbox): Promise<string> {
+  /** Finds out why a shell ended or does not answer, and closes a lost sandbox. Returns the reason in words. */
+  async #diagnose(opened: OpenSandbox): Promise<string> {
     if (opened.lost !== undefined) return opened.lost;
     const { host, containerId } = opened;
-    const { why, isGone } = await diagnoseLoss(host.engine, containerId, LOOK);
+    const { why, isGone } = await diagnoseLoss(host.engine, containerId, NEVER);
     return isGone ? this.#drop(opened, why) : why;
   }
 
@@ -283,13 +282,13 @@ export class DockerSandbox implements ScriptRunner {
     return why;
   }
 
-  /** Ends all that runs in it, by force if it must be; files stay. */
+  /** Kills everything that runs in it, by stopping the container if necessary. Files stay. */
   async #reset(opened: OpenSandbox): Promise<void> {
     const { sandbox } = this.#settings;
     const { host } = opened;
     this.#lostInARow = 0;
     if (opened.lost !== undefined) return;
-    host.logger.warn({ sandbox: sandbox.id }, "resetting a sandbox whose shells are lost again and again");
+    host.logger.warn({ sandbox: sandbox.id }, "resetting a sandbox that keeps losing its shells");
     if (!(await killAll(opened, this.#closing.signal))) this.#drop(opened, "it was reset");
   }
 
@@ -300,6 +299,5 @@ export class DockerSandbox implements ScriptRunner {
   }
 }
 
-/** A look has a deadline of its own, and is worth its while also when the server stops. */
-const LOOK = new AbortController().signal;
-const CANCELLED: ExecResult = { output: "", omitted: 0, exitCode: null, ended: "cancelled" };
+/** The engine's deadline ends a diagnosis, which also runs while the server stops. */
+const NEVER = new AbortController().signal;

@@ -1,4 +1,5 @@
-// Files of a workspace on this machine's disk. Every path is pinned down before anything is done with it.
+// Files of a workspace on this machine's disk. Every path is pinned before it is used, and a file is written to staging and
+// then moved to its place, so that it appears complete or not at all.
 
 import type { Stats } from "node:fs";
 import { chmod, type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from "node:fs/promises";
@@ -6,7 +7,7 @@ import { posix } from "node:path";
 import type { Backend, FileStat, Found } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
 import { untilAborted } from "../../lib/async.ts";
-import { failure, quoted, toRelative } from "../paths.ts";
+import { assertRemovable, failure, quoted, toRelative } from "../paths.ts";
 import type { Tree } from "../search.ts";
 import {
   codeOf,
@@ -24,20 +25,20 @@ import {
   withPinned,
 } from "./workspace.ts";
 
-/** A folder is listed up to here, in the order of the disk. */
+/** The most entries of a listing, in the order of the disk. */
 const MAX_LISTED = 10_000;
-/** Entries that a search looks at. */
+/** The most entries that a search visits. */
 const MAX_WALKED = 50_000;
 const READ_BYTES = 64 * 1024;
 const STATS_AT_ONCE = 32;
 
 type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
-/** The agent may name a file by `workdir` or, as commands print it, by its real path. */
+/** The agent may name a file below `workdir` or, as commands print it, by its real path. */
 export function localFiles(workspace: Workspace, workdir: string): Files {
   const { root } = workspace;
 
-  /** Runs one operation, with the failures of the disk put into the port's words. */
+  /** Runs one operation, and reports errors of the disk as failures of `path`. */
   const on = async <T>(
     path: string,
     signal: AbortSignal,
@@ -94,17 +95,13 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
 
     remove: (path, signal) =>
       on(path, signal, async (relative) => {
-        if (relative === "")
-          throw new AppError(
-            "backend_refused",
-            "The workspace itself cannot be removed, only what is in it.",
-          );
+        assertRemovable(relative);
         await withPinned(root, posix.dirname(relative), async (parent) => {
           const entry = `${parent.at}/${posix.basename(relative)}`;
           if (!(await lstat(entry)).isDirectory()) return unlink(entry);
           // Moving a folder changes its `..`, which its own mode must allow.
           await withPinned(root, relative, ({ at, stats }) => chmod(at, stats.mode | 0o700));
-          // Gone at once. What cannot be erased now is erased by the next start.
+          // The next start erases what cannot be erased now.
           const trash = stagingPath(workspace);
           await rename(entry, trash);
           await erase(trash, workspace, signal).catch(() => {});
@@ -131,7 +128,7 @@ function kindOf(stats: Stats): FileStat["type"] {
   return stats.isSymbolicLink() ? "symlink" : "other";
 }
 
-/** Up to the size that the file has now: one that grows faster than it is read would have no end. */
+/** Reads up to the current size, so that a file that grows during the read has an end. */
 async function* bytesOf(pinned: Pinned, offset: number, length: number, signal: AbortSignal) {
   const file = await openFile(pinned);
   try {
@@ -161,7 +158,7 @@ async function wholeOf(pinned: Pinned, maxBytes: number): Promise<Uint8Array | u
   }
 }
 
-/** What is in a folder, by name; what goes while it is looked at is left out. */
+/** The entries of a folder, by name. Omits those that disappear meanwhile. */
 async function statsIn(folder: string, signal: AbortSignal): Promise<[string, Stats][]> {
   const names: string[] = [];
   for await (const { name } of await opendir(folder)) {
@@ -193,7 +190,7 @@ async function walk(
   let seen = 0;
   for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
     signal.throwIfAborted();
-    // A folder that is gone or closed to us has nothing to find.
+    // Skips a folder that is missing or not readable.
     const pinned = await pin(root, next).catch(() => undefined);
     if (!pinned) continue;
     try {
@@ -212,16 +209,14 @@ async function walk(
   return { matches: files, truncated: false };
 }
 
-// Writing a file so that it appears whole or not at all: into staging first, then moved to its place.
-
 interface Target {
   /** As the agent wrote it, for messages. */
   readonly path: string;
   readonly relative: string;
 }
 
-/** A file that is there keeps its mode. Returns the bytes written. Throws errno errors and refusals. */
-export async function writeFile(
+/** An existing file keeps its mode. Returns the bytes written. Throws errno errors and refusals. */
+async function writeFile(
   workspace: Workspace,
   target: Target,
   data: Uint8Array | AsyncIterable<Uint8Array>,
@@ -266,7 +261,7 @@ async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
 }
 
-/** The folder that holds the file, links followed; the caller closes it. */
+/** The folder of the file, links followed. The caller closes it. */
 async function placeFor(
   root: string,
   { path, relative }: Target,
@@ -286,8 +281,7 @@ async function placeFor(
     throw error;
   }
   await folder.close();
-  if (!mayFollow)
-    throw new AppError("backend_refused", `${quoted(path)} is changed by someone else. Try again.`);
+  if (!mayFollow) throw new AppError("backend_refused", `${quoted(path)} was changed meanwhile. Try again.`);
   return placeFor(root, { path, relative: await linkTarget(root, path, relative) }, false);
 }
 
@@ -300,7 +294,7 @@ async function linkTarget(root: string, path: string, relative: string): Promise
   }
 }
 
-/** Made with all above it, where it is missing. */
+/** Creates the folder and its missing parents. */
 async function folderAt(root: string, relative: string): Promise<Pinned> {
   try {
     return await pin(root, relative);

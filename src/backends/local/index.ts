@@ -1,7 +1,5 @@
-// The backend `local`: files and commands on this machine, as the user who runs the server.
-//
-// Files stay in the owner's folder. Commands are not confined: they may do what the server's user may do, so
-// this is for one trusted user.
+// The backend `local`: files and commands on this machine, as the user who runs the server. File operations stay in the
+// owner's folder; commands may do all that this user may, so this backend is for one trusted user.
 
 import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
@@ -21,7 +19,7 @@ export const local = {
   options,
   open({ dataDir, allowSeveralUsers }) {
     const commands = new LocalCommands();
-    /** Whose machine this is: the first who came. */
+    /** The one user of this machine: the first to come. */
     let sole: string | undefined;
     const made = new Set<string>();
 
@@ -43,9 +41,14 @@ export const local = {
         const tree = localFiles(workspace, workdir);
         const { stat, read, write, list, remove } = tree;
         return {
-          ...{ type: "local", workdir },
+          type: "local",
+          workdir,
           exec: (command, options) => commands.exec(workspace, command, options),
-          ...{ stat, read, write, list, remove },
+          stat,
+          read,
+          write,
+          list,
+          remove,
           ...editing(tree),
           ...searching(tree),
         };
@@ -66,5 +69,5 @@ export const local = {
 const severalUsers = () =>
   new AppError(
     "backend_refused",
-    "The local backend serves one user: commands of several would see each other's files. Use `type: docker`, or set ALLOW_LOCAL_BACKEND=true if all users may.",
+    "The local backend serves one user, because commands of several users could read each other's files. Use `type: docker`, or set ALLOW_LOCAL_BACKEND=true to allow this.",
   );

@@ -1,5 +1,9 @@
-// A workspace on this machine's disk: `files` for the agent, and beside it `staging`, on the same disk, for
-// what is on its way in or out.
+// A workspace on this machine's disk: `files` for the agent, and beside it `staging` for files being written or erased; and
+// the pinning of paths in it, so that a link that replaces part of a path meanwhile leads nowhere.
+//
+// On Linux an entry is opened with `O_PATH`, which follows links but has no effect; its real path is read from the open
+// entry, and all access goes through that. Elsewhere the real path is used: there a process of the same user that
+// replaces folders by links at the right moment is not stopped.
 
 import { createHash } from "node:crypto";
 import { constants, existsSync, type Stats } from "node:fs";
@@ -25,7 +29,7 @@ import { randomId } from "../../lib/random-id.ts";
 import type { Place } from "../definition.ts";
 import { failure } from "../paths.ts";
 
-/** Passes over a folder that does not get empty: some disks leave names out while others are removed. */
+/** Passes over a folder that does not get empty: some disks omit names while others are removed. */
 const MAX_ATTEMPTS = 3;
 
 export interface Workspace {
@@ -36,7 +40,7 @@ export interface Workspace {
   readonly staging: string;
 }
 
-/** Nothing that a user chose becomes part of a path. */
+/** A hash, so that no text of a user becomes part of a path. */
 export function workspaceId({ owner, name }: Place): string {
   return createHash("sha256")
     .update(JSON.stringify([owner.tenant, owner.user, name]))
@@ -44,7 +48,7 @@ export function workspaceId({ owner, name }: Place): string {
     .slice(0, 32);
 }
 
-/** Makes the folders, for this process's user alone, and clears away what a process that died left in staging. */
+/** Creates the folders, accessible to this process's user only, and erases what crashed processes left in staging. */
 export async function openWorkspace(dataDir: string, place: Place): Promise<Workspace> {
   const id = workspaceId(place);
   const folder = join(dataDir, "workspaces", id);
@@ -61,23 +65,23 @@ export async function openWorkspace(dataDir: string, place: Place): Promise<Work
   } catch (error) {
     throw new AppError(
       "backend_failed",
-      `The workspace cannot be made in the server's DATA_DIR (${codeOf(error) ?? "unknown error"}).`,
+      `The workspace cannot be created in the server's DATA_DIR (${codeOf(error) ?? "unknown error"}).`,
       { cause: error },
     );
   }
 }
 
-/** The folders again, should a command have removed them. */
+/** Creates the folders again if a command has removed them. */
 export async function ensureFolders({ root, staging }: Workspace): Promise<void> {
   for (const folder of [root, staging]) await mkdir(folder, { recursive: true, mode: 0o700 });
 }
 
-/** A name in staging that no one else has. */
+/** A unique name in staging. */
 export const stagingPath = ({ staging }: Workspace) => join(staging, `${PROCESS_ID}.${randomId()}`);
 
 /**
- * Removes what lies in staging, whatever it is. Folders in it are moved up first, so that no depth is too
- * deep and every path stays short. What a running process keeps filling is left for the next start.
+ * Removes an entry of staging. Moves inner folders up first, so that any depth can be erased and every path stays short. A
+ * folder that a running process keeps filling is left to the next start.
  */
 export async function erase(path: string, workspace: Workspace, signal?: AbortSignal): Promise<void> {
   const pending = [path];
@@ -88,7 +92,7 @@ export async function erase(path: string, workspace: Workspace, signal?: AbortSi
   }
 }
 
-/** Returns where the folders are now that were in it. */
+/** Returns the new paths of the folders that were in it. */
 async function eraseFolder(folder: string, workspace: Workspace, signal?: AbortSignal): Promise<string[]> {
   const moved: string[] = [];
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -114,26 +118,21 @@ async function moveToStaging(folder: Buffer, workspace: Workspace): Promise<stri
   return place;
 }
 
-// Holding on to a file or folder inside a workspace, so that a link put in its path meanwhile leads nowhere.
-//
-// On Linux the entry is opened by `O_PATH`, which follows links but touches nothing; where it really is, is
-// read off the open entry, and from then on everything is done through it. Elsewhere the real path takes its
-// place: a process of the user that swaps folders for links at the right moment is not held off there.
-/** Node has no name for it. The same on every architecture that it runs on. */
+/** Node has no name for it. It is the same on every architecture of Linux that Node supports. */
 const O_PATH = 0x200000;
-/** Of looks at a file that is replaced all the time. */
+/** Attempts to open a file that is being replaced. */
 const MAX_PINS = 10;
 
 export interface Pinned {
-  /** Reaches the entry itself, and with `/name` behind it what is in it. Good until `close`. */
+  /** A path to the entry, and with `/name` appended to its content. Valid until `close`. */
   readonly at: string;
-  /** Where it really is: inside the root. */
+  /** Its real path, inside the root. */
   readonly real: string;
   readonly stats: Stats;
   close(): Promise<void>;
 }
 
-/** `relative` is read from `root`, a real path. Throws `backend_refused` when it ends elsewhere, and errno errors. */
+/** `relative` starts at `root`, a real path. Throws `backend_refused` when it leads outside, and errno errors. */
 export async function pin(root: string, relative: string): Promise<Pinned> {
   if (!HAS_PROC) {
     const real = checked(root, await realpath(join(root, relative)), relative);
@@ -141,7 +140,7 @@ export async function pin(root: string, relative: string): Promise<Pinned> {
   }
   for (let attempt = 1; ; attempt++) {
     const pinned = await pinOpen(root, relative);
-    // Replaced by another since it was opened: what is there now has its name.
+    // Replaced since it was opened: another entry has its name now.
     const isReplaced = pinned.stats.nlink === 0 && pinned.real.endsWith(" (deleted)");
     if (!isReplaced || attempt === MAX_PINS) return pinned;
     await pinned.close();
@@ -173,7 +172,7 @@ export async function withPinned<T>(
   }
 }
 
-/** Opens a regular file for reading: nothing else, so that no pipe or device is waited for. The caller closes it. */
+/** Opens a regular file for reading, and nothing else, because a pipe or device may block. The caller closes it. */
 export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
   const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
   const handle = await open(at, O_RDONLY | O_NONBLOCK | (HAS_PROC ? 0 : O_NOFOLLOW));
@@ -194,13 +193,10 @@ function checked(root: string, real: string, relative: string): string {
   throw failure("OUTSIDE", relative || ".");
 }
 
-// What this machine's system can do.
-/** Whether open files and running processes can be looked at under /proc, as on Linux. */
+/** Whether /proc shows open files and running processes, as on Linux. */
 export const HAS_PROC = process.platform === "linux" && existsSync("/proc/self/fd");
 
-// What the operating system says, in the words of the port: about the agent's path, never the host's.
-
-/** An `AppError`, or an abort's reason, as it is. */
+/** Errors of the operating system as failures of the agent's path. Returns an `AppError` or an abort's reason as it is. */
 export function toAppError(error: unknown, path: string, signal?: AbortSignal): unknown {
   if (error instanceof AppError || (signal?.aborted && error === signal.reason)) return error;
   return failure(codeOf(error) ?? "unknown error", path, error);
@@ -212,7 +208,7 @@ export function codeOf(error: unknown): string | undefined {
 
 export const isMissing = (error: unknown) => codeOf(error) === "ENOENT";
 
-/** For a `catch`: nothing when there is no such file; throws anything else. */
+/** For a `catch`: ignores a missing file and throws any other error. */
 export function unlessMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error;
 }

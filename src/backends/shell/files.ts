@@ -1,37 +1,39 @@
-// Files of a workspace, by what any POSIX shell and its usual tools can do.
+// Files of a workspace, through any POSIX shell and its usual tools, inside the sandbox.
 //
-// Everything happens inside the sandbox. A path is pinned down by going to its folder, so it is known where that
-// really is. Files on their way in or out are kept in the workspace itself, to be moved to their place in one step.
+// A script enters a path's folder first, so that its real location is known and stays the same. Files being written or
+// read are staged in the workspace itself and moved to their place in one step.
 
 import type { Backend, Found } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
-import { isInside } from "../../lib/paths.ts";
-import { quoted, toRelative } from "../paths.ts";
+import { assertRemovable, quoted } from "../paths.ts";
 import type { Tree } from "../search.ts";
-import { entriesIn, perform, STAGING, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
+import {
+  entriesIn,
+  perform,
+  relativePath,
+  STAGING,
+  STAGING_ROOT,
+  stagingName,
+  succeeded,
+  type Target,
+  wordsOf,
+} from "./prelude.ts";
 import { contentsOf, readFile } from "./read.ts";
 import { quote, SandboxLostError, type ScriptRunner } from "./script.ts";
 import { writeFile } from "./write.ts";
 
-/** A folder is listed up to here, in the order of the disk. */
+/** The most entries of a listing, in the order of the disk. */
 const MAX_LISTED = 10_000;
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
-/** So many names fit on one command line, whatever they are. */
+/** This many names of any length fit on one command line. */
 const MAX_NAMES = 500;
 const GRACE_SECONDS = 60;
 
 export type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
-/** The runner's shells know the functions of `PRELUDE`. */
+/** The runner's shells have the functions of `PRELUDE`. */
 export function shellFiles(runner: ScriptRunner, workdir: string): Files {
-  const at = (path: string): Target => {
-    const relative = toRelative(path, [workdir]);
-    if (!isInside(STAGING, relative)) return { runner, workdir, path, relative };
-    throw new AppError(
-      "backend_refused",
-      `${quoted(path)} is where files are kept while they are written. Use another path.`,
-    );
-  };
+  const at = (path: string): Target => ({ runner, workdir, path, relative: relativePath(path, workdir) });
 
   return {
     workdir,
@@ -41,7 +43,7 @@ export function shellFiles(runner: ScriptRunner, workdir: string): Files {
       const script = `fs_find ${wordsOf(target)} && { fs_tell "./$n" || r=ENOENT; }`;
       const [found] = entriesIn(await perform(target, { script }, signal), workdir);
       if (found) return found;
-      throw new AppError("backend_failed", `Nothing can be told of ${quoted(path)}.`);
+      throw new AppError("backend_failed", `Cannot read the attributes of ${quoted(path)}.`);
     },
 
     async *read(path, range, signal) {
@@ -54,8 +56,7 @@ export function shellFiles(runner: ScriptRunner, workdir: string): Files {
 
     async list(path, signal) {
       const target = at(path);
-      const fragment = { script: listing(target), maxBytes: MAX_LISTED_BYTES };
-      const reply = await perform(target, fragment, signal);
+      const reply = await perform(target, { script: listing(target), maxBytes: MAX_LISTED_BYTES }, signal);
       return entriesIn(reply, workdir)
         .filter(({ path, type }) => path !== `${workdir}/${STAGING_ROOT}` || type !== "directory")
         .toSorted((one, other) => (one.path < other.path ? -1 : 1))
@@ -74,8 +75,6 @@ export function shellFiles(runner: ScriptRunner, workdir: string): Files {
   };
 }
 
-const STAGING_ROOT = STAGING.slice(0, STAGING.indexOf("/"));
-
 const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
   set -- * .[!.]* ..?*
   if [ $# -le ${MAX_NAMES} ]; then fs_tell "$@"
@@ -87,8 +86,8 @@ const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
 }`;
 
 /**
- * Begins to erase what operations that were lost have left behind. To be called when the sandbox was started: what
- * is younger than a minute may belong to an operation that goes on.
+ * Starts to erase what lost operations left in staging. For a sandbox that has just started: what is younger than a
+ * minute may belong to a running operation.
  */
 export async function clearStaging(
   runner: Pick<ScriptRunner, "runOnce">,
@@ -100,26 +99,25 @@ export async function clearStaging(
   await runner.runOnce({ script }, signal);
 }
 
-// Finding the files below a folder: one `find`, bounded in what it prints.
-/** Entries that are looked at. */
+/** The most entries that a search visits. */
 const MAX_WALKED = 50_000;
 const MAX_WALKED_BYTES = 8 * 1024 * 1024;
-/** Each twice, one too many, and what is cut off at the end. */
+/** Each twice, one too many, and a truncated one at the end. */
 const MAX_PRINTED = 2 * MAX_WALKED + 4;
 
-/** Paths relative to the workspace. Links are not followed, folders named in `skipped` not entered. */
-export async function walk(
+/** Finds the files below a folder, relative to the workspace. Does not follow links or enter folders named in `skipped`. */
+async function walk(
   target: Target,
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<Found<string>> {
-  // What is no file is printed twice: it counts, but is not found. The mark tells that nothing is missing.
+  // Entries other than files are printed twice: they count, but are no result. The mark shows that nothing is missing.
   const script = `fs_folder ${wordsOf(target)} && {
     find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0
     [ $? -lt 126 ] && printf %s "$N"
   } | head -c ${MAX_WALKED_BYTES}`;
   const { output, mark } = await perform(target, { script, maxBytes: MAX_WALKED_BYTES }, signal);
-  // Names need not be UTF-8, and two that are not must not look the same.
+  // Names need not be UTF-8, and two invalid ones must not look the same.
   const text = output.toString("latin1");
   const isWhole = text.endsWith(mark);
   const entries = text.split("\0", MAX_PRINTED).slice(0, isWhole ? -1 : -2);
@@ -135,7 +133,7 @@ export async function walk(
   return { matches, truncated: !isWhole };
 }
 
-/** The conditions of `find` for what is not entered. */
+/** The conditions of `find` for folders that are not entered. */
 function pruned(folder: string, skipped: ReadonlySet<string>): string {
   const names = [...skipped].map((name) => `-name ${quote(name.replace(/[\\*?[\]]/g, "\\$&"))}`);
   const staging = folder === "" ? `./${STAGING}` : STAGING.replace(`${folder}/`, "./");
@@ -147,30 +145,27 @@ function pathOf(entry: string, folder: string): string {
   return folder === "" ? name : `${folder}/${name}`;
 }
 
-// Removing: what is removed is gone at once, erasing it may take its time.
-
-/** A folder with all that is in it. What cannot be erased now is left to `clearStaging`. */
-export async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
+/** Removes an entry at once, a folder by moving it to staging, and then erases that. `clearStaging` erases what remains. */
+async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  if (target.relative === "")
-    throw new AppError("backend_refused", "The workspace itself cannot be removed, only what is in it.");
+  assertRemovable(target.relative);
   const name = stagingName();
   if (!(await take(target, name, signal))) return;
   const script = `fs_root ${quote(target.workdir)} && fs_erase ${name}`;
   await target.runner.runOnce({ script }, signal).catch(() => {});
 }
 
-/** True when there may be something to erase in staging. */
+/** True when staging may contain something to erase. */
 async function take(target: Target, name: string, signal: AbortSignal): Promise<boolean> {
-  const fragment = { script: `fs_remove ${wordsOf(target)} ${name}` };
+  const script = { script: `fs_remove ${wordsOf(target)} ${name}` };
   try {
-    const { fields } = succeeded(await target.runner.runOnce(fragment, signal), target.path);
+    const { fields } = succeeded(await target.runner.runOnce(script, signal), target.path);
     return fields[1] === "moved";
   } catch (error) {
     if (!(error instanceof SandboxLostError)) throw error;
   }
-  const reply = await target.runner.run(fragment, signal);
-  // What is not there any more was removed before the loss.
+  const reply = await target.runner.run(script, signal);
+  // A missing entry was removed before the loss.
   if (reply.fields[0] !== "ENOENT") succeeded(reply, target.path);
   return true;
 }

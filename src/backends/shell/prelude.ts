@@ -1,24 +1,27 @@
-// What every lane's shell learns once: how to find a place in the workspace, and how to say what is in the way.
+// The shell functions of file operations, which each session defines once, and how their scripts are written and read.
 //
-// For any POSIX shell with the tools that busybox and coreutils share. A function that fails sets `r` to what
-// went wrong, as `failure` knows it, and what it has printed means nothing. Paths are looked at by builtins
-// alone; a process is started only for links and to find out about a failure.
+// They run in any POSIX shell with the tools that busybox and coreutils share. A function that fails sets `r` to a code
+// that `failure` knows, and its output is meaningless. Paths are examined by builtins; a process is started only for
+// links and to explain a failure.
 //
-//   R  where the workspace really is, without a slash at the end
-//   S  where files on their way in or out are kept; T  one of these
-//   n  a name in the folder that the shell is in: a path is pinned by going there
+//   R  real path of the workspace, without a slash at the end
+//   S  staging folder; T  a file in it
+//   n  a name in the current folder: a path is pinned by entering its folder
 
 import { posix } from "node:path";
 import type { FileStat } from "../../core/backend.ts";
+import { AppError } from "../../core/errors.ts";
+import { isInside } from "../../lib/paths.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { failure } from "../paths.ts";
+import { failure, quoted, toRelative } from "../paths.ts";
 import { quote, type Reply, type ScriptRunner, type ShellScript } from "./script.ts";
 
-/** Relative to the workspace; no business of the agent's. */
+/** Relative to the workspace, and hidden from the agent. */
 export const STAGING = ".skein/staging";
+export const STAGING_ROOT = STAGING.slice(0, STAGING.indexOf("/"));
 
 export const PRELUDE = `
-# Goes to the workspace $1.
+# Enters the workspace $1.
 fs_root() {
   r=0
   T=
@@ -33,13 +36,13 @@ fs_inside() {
   return 1
 }
 
-# Goes to the folder $2 of the workspace $1, which may turn out to be outside.
+# Enters the folder $2 of the workspace $1, which may be outside through a link.
 fs_enter() {
   fs_root "$1" || return 1
   cd -P -- "./$2" || { fs_walk "$2" && fs_explain; return 1; }
 }
 
-# Goes along the path $1 as far as there are folders; rest: what is left of it.
+# Follows the path $1 as far as folders exist; rest: the remaining path.
 fs_walk() {
   cd -P -- "$R/"
   rest=$1
@@ -57,7 +60,7 @@ fs_walk() {
   fs_inside
 }
 
-# Why there is no way on after fs_walk.
+# Why the path ends after fs_walk.
 fs_explain() {
   n=\${rest%%/*}
   [ -n "$n" ] || { r=ENAMETOOLONG; return; }
@@ -66,7 +69,7 @@ fs_explain() {
   [ ! -e "./$n" ] || r=ENOTDIR
 }
 
-# Follows ./$n to what is no link. It must not lead to a folder: that is what cd is for.
+# Follows the link ./$n, which must not lead to a folder: cd follows those.
 fs_follow() {
   i=0
   while [ -L "./$n" ]; do
@@ -83,7 +86,7 @@ fs_follow() {
   done
 }
 
-# Finds what is there under the name $3 in the folder $2 of the workspace $1. n is "." for a folder.
+# Finds the entry $3 in the folder $2 of the workspace $1. n is "." for a folder.
 fs_find() {
   fs_enter "$1" "$2" || return 1
   n=$3
@@ -97,14 +100,14 @@ fs_find() {
   [ -e "./$n" ] || { r=ENOENT; return 1; }
 }
 
-# As fs_find, for a folder that can be looked into.
+# As fs_find, for a readable folder.
 fs_folder() {
   fs_find "$@" || return 1
   [ "$n" = . ] || { r=NOFOLDER; return 1; }
   [ -r . ] || { r=EACCES; return 1; }
 }
 
-# As fs_find, for a regular file that can be read.
+# As fs_find, for a readable regular file.
 fs_file() {
   fs_find "$@" || return 1
   if [ "$n" = . ]; then r=EISDIR
@@ -115,7 +118,7 @@ fs_file() {
   return 1
 }
 
-# Finds the place for a file $3 in the folder $2 of the workspace $1, which is made where it is missing.
+# Finds the place for a file $3 in the folder $2 of the workspace $1. Creates missing folders.
 fs_target() {
   fs_root "$1" || return 1
   cd -P -- "./$2" || fs_make "$2" || return 1
@@ -134,7 +137,7 @@ fs_target() {
   [ ! -e "./$n" ] || [ -f "./$n" ] || { r=NOFILE; return 1; }
 }
 
-# Makes the folder $1 below what there is of it.
+# Creates the folder $1 and its missing parents.
 fs_make() {
   fs_walk "$1" || return 1
   if [ -e "./\${rest%%/*}" ] || [ -L "./\${rest%%/*}" ]; then
@@ -144,7 +147,7 @@ fs_make() {
   fs_try mkdir -p "./$rest" && cd -P -- "./$rest"
 }
 
-# Makes what files on their way need. What a user has put in its place is the user's.
+# Creates staging. Leaves an entry alone that the user put in its place.
 fs_stage() {
   [ ! -L "$R/.skein" ] && [ ! -L "$S" ] || { r=STAGING; return 1; }
   [ -d "$S" ] && [ -w "$S" ] && [ -x "$S" ] && return
@@ -152,13 +155,13 @@ fs_stage() {
   fs_try mkdir -p "$S" && fs_try chmod 700 "$S"
 }
 
-# Tells of the entries "$@" here: first where this is in the workspace, then a record for each that there is.
+# Prints this folder's path in the workspace, then a record for each existing entry of "$@".
 fs_tell() {
   printf '%s\\0' "\${PWD#"$R"}"
   stat -c "$N:%f %s %Y %n/" -- "$@"
 }
 
-# Puts $T in the place of ./$n.
+# Moves $T to ./$n.
 fs_put() {
   [ ! -x "./$n" ] || chmod +x "$T"
   mv -f "$T" "./$n" || fs_try mv -f "$T" "./$n"
@@ -168,12 +171,12 @@ fs_drop() {
   [ -z "$T" ] || rm -f "$T"
 }
 
-# Adds the $1 bytes that can be read to $T. Not every head tells a failure by its status.
+# Appends $1 bytes of input to $T. Not every head reports a failure by its status.
 fs_receive() {
   e=$(head -c "$1" 2>&1 >>"$T") && [ -z "$e" ] || fs_full "$1"
 }
 
-# Why $1 bytes could not be written to $T. Not every head can tell.
+# Why $1 bytes could not be written to $T. Not every head reports it.
 fs_full() {
   e=$(head -c "$1" /dev/zero | LC_ALL=C cat 2>&1 >>"$T")
   fs_blame $?
@@ -183,7 +186,7 @@ fs_try() {
   e=$(LC_ALL=C "$@" 2>&1) || fs_blame $?
 }
 
-# A tool has ended with status $1, saying $e.
+# A tool exited with status $1 and printed $e.
 fs_blame() {
   case $1:$e in
     153:* | *': File too large') r=EFBIG ;;
@@ -198,7 +201,7 @@ fs_blame() {
   return 1
 }
 
-# Takes away what has the name $3 in the folder $2 of the workspace $1, a folder by moving it to $S/$4: then r is "0 moved".
+# Removes the entry $3 in the folder $2 of the workspace $1, a folder by moving it to $S/$4: then r is "0 moved".
 fs_remove() {
   fs_enter "$1" "$2" && fs_inside || return 1
   n=$3
@@ -215,7 +218,7 @@ fs_remove() {
   fi
 }
 
-# Erases what lies under the name $1 in $S, whatever it is and however deep: not every rm reaches the ground.
+# Erases the entry $1 in $S at any depth: not every rm does.
 fs_erase() {
   rm -rf "$S/$1"
   [ -d "$S/$1" ] || return 0
@@ -231,7 +234,7 @@ fs_erase() {
   return 1
 }
 
-# Erases what was put into $S before the second $1.
+# Erases entries of $S that are older than the time $1, in seconds.
 fs_clear() {
   [ -d "$S" ] && [ ! -L "$R/.skein" ] && [ ! -L "$S" ] && cd -P -- "$S" || return
   for f in * .[!.]* ..?*; do
@@ -245,58 +248,67 @@ fs_clear() {
 }
 `;
 
-// A path that something is done with in a shell: how its fragments name it, and what their failures are called.
 const CLEANUP_MS = 2000;
-/** Of output, where a fragment does not say that it needs more: whoever has taken over a shell can send much. */
+/** The default limit of output, because a hijacked shell can send much. */
 const MAX_BYTES = 64 * 1024;
 
+/** The path that a script works on. */
 export interface Target {
   readonly runner: ScriptRunner;
   readonly workdir: string;
   /** As the agent wrote it, for messages. */
   readonly path: string;
-  /** To the workspace, without `.` and `..`; empty for the workspace itself. */
+  /** From the workspace, without `.` and `..`; empty for the workspace itself. */
   readonly relative: string;
 }
 
-/** Workspace, folder and name: the words that the functions of the prelude take. */
+/** `path` relative to the workspace. Throws for one that leads out of it or into staging. */
+export function relativePath(path: string, workdir: string): string {
+  const relative = toRelative(path, [workdir]);
+  if (!isInside(STAGING, relative)) return relative;
+  throw new AppError(
+    "backend_refused",
+    `${quoted(path)} is reserved for files while they are written. Use another path.`,
+  );
+}
+
+/** Workspace, folder and name: the arguments of the prelude's functions. */
 export function wordsOf({ workdir, relative }: Target): string {
   return [workdir, posix.dirname(relative), posix.basename(relative) || "."].map(quote).join(" ");
 }
 
-/** Runs a fragment that may safely run twice. Throws what it says went wrong. */
-export async function perform(target: Target, fragment: ShellScript, signal: AbortSignal): Promise<Reply> {
+/** Runs a script that may safely run twice. Throws the failure that it reports. */
+export async function perform(target: Target, script: ShellScript, signal: AbortSignal): Promise<Reply> {
   signal.throwIfAborted();
-  return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...fragment }, signal), target.path);
+  return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...script }, signal), target.path);
 }
 
 export function succeeded(reply: Reply, path: string): Reply {
   const [status = ""] = reply.fields;
   if (status === "0") return reply;
-  // It comes from a stranger, and goes into a message.
+  // The sandbox is untrusted, and the status goes into a message.
   throw failure(/^[A-Z_]{1,20}$/.test(status) ? status : "EIO", path);
 }
 
-/** A name in staging that nobody else has, and that tells when it was made. */
+/** A unique name in staging, which begins with its time. */
 export const stagingName = (unique = randomId()) => `${Math.floor(Date.now() / 1000)}-${unique}`;
 
-/** Removes a file from staging, if it can be done soon. Otherwise it is left for `clearStaging`. */
+/** Removes a file from staging within `CLEANUP_MS`. Otherwise `clearStaging` removes it. */
 export async function discard({ runner, workdir }: Target, name: string): Promise<void> {
   const script = `fs_root ${quote(workdir)} && rm -f "$S/${name}"`;
   await runner.run({ script }, AbortSignal.timeout(CLEANUP_MS)).catch(() => {});
 }
 
-// What `fs_tell` of the prelude prints, read.
-/** Mode in hexadecimal, bytes, seconds, name: a slash shows that it is whole. */
+/** A record of `fs_tell`: mode in hexadecimal, bytes, seconds, name, and a slash that shows that it is complete. */
 const RECORD = /^([0-9a-f]+) (\d+) (-?\d+) (?:\.\/)?(.+)\/\n$/s;
 /** By the fourth hexadecimal digit of the mode from the right. */
 const TYPES: Readonly<Record<string, FileStat["type"]>> = { 8: "file", 4: "directory", a: "symlink" };
-/** The farthest that a `Date` can tell; a disk may know times beyond. */
+/** The limit of a `Date`; a disk may have times beyond. */
 const MAX_SECONDS = 8_640_000_000_000;
-/** More are never asked for. Who has taken over a shell can send many more, to keep us busy with them. */
+/** No operation asks for more; a hijacked shell could send more to keep the server busy. */
 const MAX_RECORDS = 10_000;
 
-/** Paths begin with `workdir`; names that are no UTF-8 come with replacement characters. What is cut off is left out. */
+/** Paths begin with `workdir`; names that are not UTF-8 contain replacement characters. Drops incomplete records. */
 export function entriesIn({ output, mark }: Reply, workdir: string): FileStat[] {
   const end = output.indexOf(0);
   const folder = `${workdir}${output.toString("utf8", 0, end)}`;
@@ -304,12 +316,15 @@ export function entriesIn({ output, mark }: Reply, workdir: string): FileStat[] 
   return records.flatMap((record) => {
     const [, mode = "", size, seconds, name = ""] = RECORD.exec(record) ?? [];
     if (name === "") return [];
-    const time = Math.min(Math.max(Number(seconds), -MAX_SECONDS), MAX_SECONDS);
     return {
       path: name === "." ? folder : `${folder}/${name}`,
       type: TYPES[mode.at(-4) ?? ""] ?? "other",
       size: Number(size),
-      modified_at: new Date(time * 1000).toISOString(),
+      modified_at: isoTime(Number(seconds)),
     };
   });
+}
+
+export function isoTime(seconds: number): string {
+  return new Date(Math.min(Math.max(seconds, -MAX_SECONDS), MAX_SECONDS) * 1000).toISOString();
 }

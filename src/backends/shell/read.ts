@@ -1,7 +1,7 @@
-// Reading a file: small ones at once, large ones piece by piece, without a lane while the reader is busy.
+// Reading files: a small one in one script, a large one in pieces, so that no session waits for a slow reader, and
+// hundreds of files with two processes, one that prints their sizes and one that prints their contents.
 //
-// A large file is held by a hard link in staging, so that the pieces are of one and the same file whatever takes
-// its name meanwhile.
+// While a large file is read, a hard link in staging holds it, so that all pieces are of the same file.
 
 import { randomBytes } from "node:crypto";
 import type { ByteRange } from "../../core/backend.ts";
@@ -13,7 +13,7 @@ import { quote } from "./script.ts";
 const BLOCK_BYTES = 64 * 1024;
 const PIECE_BYTES = 8 * BLOCK_BYTES;
 
-/** Up to the size that the file has when it is opened. */
+/** Reads up to the size that the file has when it is opened. */
 export async function* readFile(
   target: Target,
   { offset = 0, length = Number.POSITIVE_INFINITY }: ByteRange,
@@ -49,11 +49,11 @@ async function* readPieces(target: Target, start: number, limit: number, signal:
 
 interface Opened {
   readonly size: number;
-  /** Leaves the file in "$f". */
+  /** A script that sets "$f" to the file. */
   readonly find: string;
 }
 
-/** Where no link can be made, the file is looked up for every piece, and known by its inode. */
+/** Where no link can be created, each piece looks the file up and compares its inode. */
 async function open(target: Target, name: string, signal: AbortSignal): Promise<Opened> {
   const find = `fs_file ${wordsOf(target)} && f=./$n`;
   const script = `${find} && {
@@ -88,12 +88,11 @@ async function readPiece(
   return output.subarray(before, before + bytes);
 }
 
-// Reading many files: hundreds of them with two processes, one that tells their sizes and one that prints them.
-/** At once: files, bytes of their paths, bytes of their contents. One file alone may be larger. */
+/** Limits of one script: files, bytes of their paths, bytes of their contents. A single file may be larger. */
 const MAX_FILES = 200;
 const MAX_PATH_BYTES = 64 * 1024;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** For what is told of files, and for what they have grown by meanwhile. */
+/** Room for the files' names, and for their growth meanwhile. */
 const ROOM_BYTES = 512 * 1024;
 const SLASH = 0x2f;
 
@@ -102,7 +101,7 @@ interface Content {
   readonly bytes: Uint8Array;
 }
 
-/** As `Tree.contents`; `workspace` is what failures are told of. */
+/** As `Tree.contents`. */
 export async function* contentsOf(
   workspace: Target,
   paths: readonly string[],
@@ -118,7 +117,7 @@ export async function* contentsOf(
   }
 }
 
-/** Of the regular files. */
+/** The sizes of the regular files. */
 async function sizesOf(
   workspace: Target,
   paths: readonly string[],
@@ -132,7 +131,7 @@ async function sizesOf(
   return new Map(files.map(({ path, size }) => [path.slice(workdir.length + 1), size]));
 }
 
-/** Those that have grown too large for all of them to be read at once are read by halves. */
+/** Reads files that have grown too large for one script by halves. */
 async function* readGroup(
   workspace: Target,
   paths: readonly string[],
@@ -151,8 +150,8 @@ async function* readGroup(
 }
 
 /**
- * `tail` prints each file's name above it, as it was given. It is given in a way of this operation's own, so that
- * no file can hold such a line: random slashes and dots, which lead nowhere, and a slash for each file before it.
+ * `tail` prints each file's name above its content. The names are written in a form that no file can contain by chance:
+ * with random slashes and dots, which do not change the path, and one more slash for each file.
  */
 async function readAtOnce(
   workspace: Target,

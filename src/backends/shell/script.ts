@@ -1,8 +1,8 @@
-// One fragment, run in a lane: how its script is wrapped, how its input reaches it, and how long it may take.
+// A script and how a shell session runs it: how it is wrapped, gets its input, and how long it may take.
 //
-// A shell reads its script from where a fragment reads its input, and it reads ahead. So the input is sent when the
-// shell says that it has read all of the script, and nothing follows the input until the shell says that it is
-// through. What the fragment has left of its input is then read away, up to a line that only this operation knows.
+// A shell reads its script and the script's input from one stream, and reads ahead. So the input is sent after the shell
+// reports that it has read the whole script, and nothing follows until it reports the script's end. Input that the script
+// left unread is then discarded up to a line that only this operation knows.
 
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -12,39 +12,83 @@ const DEADLINE_MS = 20_000;
 const SILENCE_MS = 1500;
 const PIECE_BYTES = 64 * 1024;
 
-/** The operation that a lane runs. It gets all output until it reports that it has ended. */
+/** A piece of shell script. It contains user text only as `quote`d words. */
+export interface ShellScript {
+  /**
+   * Runs in a session that has the functions of the prelude, with `$N` = the operation's mark, standard error
+   * discarded and, without `input`, nothing to read. Sets `r`: words that come back as `fields`, first a status,
+   * 0 = success. It may change the working directory and any variable.
+   */
+  readonly script: string;
+  /** The bytes on standard input, for one command that reads exactly this many (`head -c`). */
+  readonly input?: Uint8Array;
+  /** The longest output. More fails the script with `payload_too_large`. */
+  readonly maxBytes?: number;
+}
+
+export interface Reply {
+  /** `r`, split at spaces. */
+  readonly fields: readonly string[];
+  /** Its standard output. */
+  readonly output: Buffer;
+  /** The operation's mark, a random word that no file contains by chance. */
+  readonly mark: string;
+}
+
+/** The shell, or the sandbox with it, ended during an operation: its effect is unknown. */
+export class SandboxLostError extends Error {
+  override name = "SandboxLostError";
+}
+
+export interface ScriptRunner {
+  /**
+   * Runs a script that may safely run twice, and repeats it after a loss. Throws the signal's reason,
+   * `payload_too_large`, or `backend_failed`/`unavailable` when the sandbox is unavailable.
+   */
+  run(script: ShellScript, signal: AbortSignal): Promise<Reply>;
+  /** Runs a script once. Also throws `SandboxLostError`. */
+  runOnce(script: ShellScript, signal: AbortSignal): Promise<Reply>;
+}
+
+/** What a session runs. It receives all output until it calls `end`. */
 export interface Operation {
-  /** The word that all its marks begin with. */
+  /** The word that begins its sentinels. */
   readonly mark: string;
   readonly script: string;
-  /** What the shell prints between the marks; `bytes` may be used until the call returns. */
+  /** Output between the sentinels; `bytes` are valid until the call returns. */
   onOutput(bytes: Buffer): void;
   onMark(words: string): void;
   onErrorOutput?(bytes: Buffer): void;
-  /** The lane was closed before it was over. Nothing comes after this. */
+  /** The session was closed before the operation was over. No call follows. */
   onLost(reason: Error): void;
 }
 
-/** A shell that does one operation at a time. */
+/** A shell that runs one operation at a time. */
 export interface OperationSession {
-  /** Only while it does nothing else. */
+  /** Only while it is idle. */
   begin(operation: Operation): void;
-  /** The operation is over: the shell has said all that it had to say. */
+  /** The operation is over: the shell prints nothing more for it. */
   end(): void;
-  /** To the shell's standard input. Resolves when more may be written, rejects when the lane is closed. */
+  /** Writes to the shell's standard input. Resolves when it takes more, rejects once the session is closed. */
   write(bytes: Uint8Array): Promise<void>;
   close(reason: Error): void;
 }
 
 export interface ScriptTimeouts {
   readonly signal: AbortSignal;
-  /** Called when there is no answer for long. */
+  /** Called when the shell has not answered for `SILENCE_MS`. */
   readonly onSilence?: () => void;
 }
 
+/** Quotes text as one word of a shell. */
+export const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** A shell command that prints a sentinel; `words` goes between double quotes. */
+export const printSentinel = (words: string) => `printf '\\036%s %s\\n' "$N" "${words}"`;
+
 /**
- * Throws the signal's reason, `payload_too_large` or `SandboxLostError`. Whoever gives up is answered at once; the lane is
- * free when the fragment has ended by itself. One that prints or takes too much is not waited for: its lane is closed.
+ * Throws the signal's reason, `payload_too_large` or `SandboxLostError`. An abort rejects at once, and the session is free
+ * when the script has ended. A script that takes or prints too much closes its session.
  */
 export async function runScript(
   session: OperationSession,
@@ -100,8 +144,8 @@ ${script}
 ${printSentinel("$r")}`;
 
 /**
- * All of it is one command, so that none of it is unread when the input comes. What is left after a failure may be
- * long, and is left to `grep`; the shell itself reads byte by byte.
+ * One compound command, so that the shell has read all of it before the input arrives. After a failure `grep` discards the
+ * unread input, which may be long; the shell itself reads byte by byte.
  */
 const withInput = (script: string) => `{
 ${printSentinel("ready")}
@@ -118,7 +162,7 @@ until [ "$l" = "$N" ]; do read -r l || exit; done
 ${printSentinel("$r")}
 } 2>/dev/null`;
 
-/** What is done when the shell says that it is ready, and that it is through. */
+/** What to do when the shell reports that it is ready, and that the script has ended. */
 function feed(session: OperationSession, input: Uint8Array, mark: string): (() => void)[] {
   let isThrough = false;
   let sending = Promise.resolve();
@@ -129,7 +173,7 @@ function feed(session: OperationSession, input: Uint8Array, mark: string): (() =
   return [
     () => {
       sending = send();
-      // When the lane is closed, the operation learns it from the lane.
+      // A closed session reports itself through `onLost`.
       sending.catch(() => {});
     },
     () => {
@@ -139,13 +183,13 @@ function feed(session: OperationSession, input: Uint8Array, mark: string): (() =
   ];
 }
 
-/** Output up to a limit; once it is dropped, nothing of it is kept. */
+/** Collects output up to a limit; keeps nothing after `drop`. */
 function gather(maxBytes: number) {
   let chunks: Buffer[] = [];
   let size = 0;
   let isDropped = false;
   return {
-    /** False when it was too much. */
+    /** False past the limit. */
     add(bytes: Buffer): boolean {
       size += bytes.length;
       if (size > maxBytes) return false;
@@ -163,50 +207,4 @@ function gather(maxBytes: number) {
 const tooSlow = () => new SandboxLostError(`its shell did not answer within ${DEADLINE_MS / 1000} s`);
 
 const tooLarge = (maxBytes: number) =>
-  new AppError("payload_too_large", `There is more than the ${maxBytes} bytes that may be read at once.`);
-
-// The seam between what is done in a shell and who sees to it that there is one.
-
-/** A piece of shell script, made by us. User text is in it only as `quote`d words. */
-export interface ShellScript {
-  /**
-   * Runs in a lane whose shell knows the functions of the prelude, with `$N` = the operation's mark, standard
-   * error thrown away and, unless there is `input`, nothing to read. Sets `r`: words that come back as `fields`,
-   * the first of them a status, 0 = fine. It may change the working directory and any variable.
-   */
-  readonly script: string;
-  /** Exactly these bytes can be read from standard input, by one command that reads exactly so many (`head -c`). */
-  readonly input?: Uint8Array;
-  /** Of its output, in bytes. More of it fails the operation with `payload_too_large`. */
-  readonly maxBytes?: number;
-}
-
-export interface Reply {
-  /** `r`, split at spaces. */
-  readonly fields: readonly string[];
-  /** Its standard output. */
-  readonly output: Buffer;
-  /** The operation's mark, which no file can hold by chance. */
-  readonly mark: string;
-}
-
-/** Thrown when the shell, or all that it ran in, went away in the middle: what was done is not known. */
-export class SandboxLostError extends Error {
-  override name = "LaneLost";
-}
-
-export interface ScriptRunner {
-  /**
-   * Runs a fragment that may safely run twice: after a loss it is run again. Throws the signal's reason,
-   * `payload_too_large`, or `backend_failed`/`unavailable` when there is no sandbox to be had.
-   */
-  run(fragment: ShellScript, signal: AbortSignal): Promise<Reply>;
-  /** Runs a fragment once. Throws `SandboxLostError` as well. */
-  runOnce(fragment: ShellScript, signal: AbortSignal): Promise<Reply>;
-}
-
-/** Text as one word of a shell. */
-export const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
-
-/** Prints a mark in a shell; `words` is what stands between the double quotes. */
-export const printSentinel = (words: string) => `printf '\\036%s %s\\n' "$N" "${words}"`;
+  new AppError("payload_too_large", `The output is larger than ${maxBytes} bytes, the maximum for one read.`);

@@ -1,17 +1,37 @@
-// One long-lived `/bin/sh` on a channel, which does one thing at a time.
-//
-// When the shell is through with what it was asked it prints a mark, so the lane knows that it is free. A lane whose
-// shell ends, or is given up, is closed: what it was doing is lost.
+// A long-lived `/bin/sh` on a channel, which runs one operation at a time and prints a sentinel at its end. When the shell
+// ends or its session is closed, the operation is lost.
 
 import { orAborted } from "../../lib/async.ts";
 import { type Operation, runScript, SandboxLostError } from "./script.ts";
 
 const OPEN_MS = 8000;
-/** Much more than a shell has to say in one operation. */
+/** Much more than a shell prints in one operation. */
 const MAX_ERROR_BYTES = 256 * 1024;
 
+/** A running `/bin/sh` that reads its script from standard input: a container's exec stream, or a child process. */
+export interface Channel {
+  /** Resolves when more may be written. Rejects once the channel is closed. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Stops and resumes the flow of output; meanwhile its writers block. */
+  pause(): void;
+  resume(): void;
+  /** At once: the shell sees the end of its input. Kills nothing. */
+  close(): void;
+}
+
+/** `bytes` are valid until the call returns. */
+export interface ChannelEvents {
+  onOutput(bytes: Buffer): void;
+  onErrorOutput(bytes: Buffer): void;
+  /** Called once. No call follows. */
+  onClose(error?: Error): void;
+}
+
+/** Throws when no shell can be started within a few seconds, or `signal` aborts. The caller closes it. */
+export type OpenChannel = (events: ChannelEvents, signal: AbortSignal) => Promise<Channel>;
+
 export interface SessionOptions {
-  /** A script that is run once, before anything else. */
+  /** Runs once, before anything else. */
   readonly prelude?: string;
   readonly signal: AbortSignal;
 }
@@ -25,7 +45,7 @@ export class ShellSession {
   #errorBytes = 0;
   #free: PromiseWithResolvers<void> | undefined;
 
-  /** Resolves when the shell answers. Throws `SandboxLostError` when it does not, what the channel says, or the signal's reason. */
+  /** Resolves when the shell answers. Throws `SandboxLostError` when it does not, the channel's error, or the signal's reason. */
   static async open(
     openChannel: OpenChannel,
     { prelude = "", signal }: SessionOptions,
@@ -53,7 +73,6 @@ export class ShellSession {
   get isIdle(): boolean {
     return !this.#isClosed && !this.#operation;
   }
-  /** Resolves when it is. */
   get closed(): Promise<void> {
     return this.#closed.promise;
   }
@@ -80,7 +99,7 @@ export class ShellSession {
     this.write(Buffer.from(operation.script)).catch(() => {});
   }
 
-  /** The operation is over: the shell has said all that it had to say. */
+  /** The operation is over: the shell prints nothing more for it. */
   end(): void {
     this.#operation = undefined;
     this.#reader = undefined;
@@ -88,13 +107,13 @@ export class ShellSession {
     this.#free = undefined;
   }
 
-  /** To the shell's standard input. Resolves when more may be written, rejects when the lane is closed. */
+  /** Writes to the shell's standard input. Resolves when it takes more, rejects once the session is closed. */
   async write(bytes: Uint8Array): Promise<void> {
     if (!this.#channel || this.#isClosed) throw new SandboxLostError("its shell ended");
     await this.#channel.write(bytes);
   }
 
-  /** Stops and goes on with the flow of output. */
+  /** Stops and resumes the flow of output. */
   pause(): void {
     if (!this.#isClosed) this.#channel?.pause();
   }
@@ -112,7 +131,7 @@ export class ShellSession {
     operation?.onLost(reason);
   }
 
-  /** One that comes too late is closed. */
+  /** Closes a channel that arrives too late. */
   #attach(channel: Channel): void {
     if (this.#isClosed) channel.close();
     else this.#channel = channel;
@@ -137,45 +156,18 @@ export class ShellSession {
     };
   }
 
-  /** Who runs in the sandbox can write where the shell writes, and must not keep us busy with it. */
+  /** Processes in the sandbox can write where the shell writes, and must not keep the server busy with it. */
   #intrude(cause?: unknown): void {
-    this.close(new SandboxLostError("its shell said what it was not asked", { cause }));
+    this.close(new SandboxLostError("its shell printed unexpected output", { cause }));
   }
 }
 
 const noAnswer = () => new SandboxLostError(`no shell answered within ${OPEN_MS / 1000} s`);
 
-// The seam to where shells run: a container's exec stream, or a child process.
-
-/** A running `/bin/sh` that reads its script from its standard input. */
-export interface Channel {
-  /** Resolves when more may be written. Rejects once the channel is closed. */
-  write(bytes: Uint8Array): Promise<void>;
-  /** Stops and goes on with the flow of output; while it is stopped, who writes there waits. */
-  pause(): void;
-  resume(): void;
-  /** At once, without a last word: the shell sees the end of its input. What runs in it is not killed. */
-  close(): void;
-}
-
-/** `bytes` may be used until the call returns; what is kept is copied. */
-export interface ChannelEvents {
-  onOutput(bytes: Buffer): void;
-  onErrorOutput(bytes: Buffer): void;
-  /** Once, for whatever reason; nothing comes after it. */
-  onClose(error?: Error): void;
-}
-
-/** Throws when no shell can be started within a few seconds, or `signal` aborts. The caller closes it. */
-export type OpenChannel = (events: ChannelEvents, signal: AbortSignal) => Promise<Channel>;
-
-// Finding the marks in what a shell prints: a control byte, the operation's own random word, a space, a few words,
-// a line end. All the rest is output, passed on as it comes.
-
-/** Text hardly ever ends in this byte, so its last character hardly ever has to wait for what comes next. */
+/** The first byte of a sentinel. Text rarely ends in it, so output rarely has to wait for the next bytes. */
 const FIRST = 0x1e;
 const LINE_END = 0x0a;
-/** More than a mark ever says. */
+/** Longer than any sentinel. */
 const MAX_WORDS_LENGTH = 16_384;
 const NOTHING = Buffer.alloc(0);
 
@@ -185,13 +177,16 @@ export interface SentinelListener {
   onMark(words: string): void;
 }
 
-/** Holds back what may be the beginning of a mark, and no more; copies nothing but a mark's words. */
+/**
+ * Finds the sentinels in a shell's output: a control byte, the operation's random word, a space, a few words, a line end.
+ * Passes on all other output, and holds back only what may be the beginning of a sentinel.
+ */
 export class SentinelReader {
   readonly #mark: Buffer;
   readonly #listener: SentinelListener;
-  /** So many bytes of a mark have come. What follows shows whether it is one. */
+  /** Bytes of a possible sentinel that have arrived. */
   #held = 0;
-  /** What stands after a mark, byte for byte, until its end has come. */
+  /** The words of a sentinel, byte for byte, until its line ends. */
   #words: string | undefined;
 
   constructor(mark: string, listener: SentinelListener) {
@@ -199,13 +194,13 @@ export class SentinelReader {
     this.#listener = listener;
   }
 
-  /** Throws when a mark has no end: then it is no shell of ours that wrote it. */
+  /** Throws when a sentinel does not end: then the shell did not write it. */
   feed(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0) rest = this.#words === undefined ? this.#readOutput(rest) : this.#readWords(rest);
   }
 
-  /** Returns what stands after the next mark. */
+  /** Returns what follows the next sentinel. */
   #readOutput(bytes: Buffer): Buffer {
     if (this.#held > 0) return this.#readOn(bytes);
     const at = bytes.indexOf(this.#mark);
@@ -219,14 +214,14 @@ export class SentinelReader {
     return NOTHING;
   }
 
-  /** Goes on with a mark that has begun in what came before. */
+  /** Continues a sentinel that began in earlier bytes. */
   #readOn(bytes: Buffer): Buffer {
     const held = this.#held;
     const next = bytes.subarray(0, this.#mark.length - held);
     const isMark = next.equals(this.#mark.subarray(held, held + next.length));
     this.#held = isMark ? held + next.length : 0;
     if (!isMark) {
-      // A mark has its first byte nowhere else: no other one can have begun in what was held.
+      // The first byte occurs nowhere else in a sentinel, so no other one can have begun in the held bytes.
       this.#pass(this.#mark.subarray(0, held));
       return bytes;
     }
@@ -237,7 +232,7 @@ export class SentinelReader {
     return bytes.subarray(next.length);
   }
 
-  /** How many of the last bytes may be the beginning of a mark. */
+  /** How many of the last bytes may be the beginning of a sentinel. */
   #begunIn(bytes: Buffer): number {
     const at = bytes.lastIndexOf(FIRST);
     const length = bytes.length - at;
@@ -248,7 +243,7 @@ export class SentinelReader {
   #readWords(bytes: Buffer): Buffer {
     const end = bytes.indexOf(LINE_END);
     const words = `${this.#words}${bytes.toString("latin1", 0, end < 0 ? bytes.length : end)}`;
-    if (words.length > MAX_WORDS_LENGTH) throw new Error("a mark without an end");
+    if (words.length > MAX_WORDS_LENGTH) throw new Error("a sentinel without an end");
     if (end < 0) {
       this.#words = words;
       return NOTHING;
@@ -263,12 +258,10 @@ export class SentinelReader {
   }
 }
 
-// Text that comes in pieces, line by line.
-
-/** Of a longer line only the beginning is kept. */
+/** Longer lines are truncated. */
 const MAX_LENGTH = 4096;
 
-/** Returns what takes the pieces. What stands after the last line end is never handed on. */
+/** Splits text that arrives in pieces into lines. Drops an unfinished last line. */
 export function linesOf(onLine: (line: string) => void): (bytes: Buffer) => void {
   let begun = "";
   return (bytes) => {

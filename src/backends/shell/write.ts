@@ -1,22 +1,22 @@
-// Writing a file so that it appears whole or not at all: into staging first, then moved to its place.
+// Writing a file so that it appears complete or not at all: into staging first, then moved to its place.
 //
-// What is small goes in one fragment. What is larger goes piece by piece, and no lane is held while its source is
-// silent. Each piece is sent once: after a loss it is not known how much of it has arrived.
+// A small file takes one script. A larger one is sent in pieces, and holds no session while its source is silent. Each
+// piece is sent once: after a loss it is unknown how much of it arrived.
 
 import { isUtf8 } from "node:buffer";
-import { AppError } from "../../core/errors.ts";
 import { untilAborted } from "../../lib/async.ts";
-import { failure, quoted } from "../paths.ts";
+import { failure, lostWhile, quoted } from "../paths.ts";
+
 import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
 import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";
 
 const PIECE_BYTES = 1024 * 1024;
-/** So much text the shell writes by itself, which is the fastest. What is larger, or no text, it is given to read. */
+/** Text up to this size is part of the script, which is fastest. Other data is sent as its input. */
 const TEXT_BYTES = 32 * 1024;
-/** Of a write whose data is still here. */
+/** Attempts of a write whose data is in memory. */
 const TRIES = 3;
 
-/** A file that is there stays executable. Returns the bytes written. */
+/** An existing file stays executable. Returns the bytes written. */
 export async function writeFile(
   target: Target,
   data: Uint8Array | AsyncIterable<Uint8Array>,
@@ -30,12 +30,12 @@ export async function writeFile(
       return await writePieces(target, piecesOf(data), signal);
     } catch (error) {
       if (!(error instanceof SandboxLostError)) throw error;
-      if (tried === TRIES) throw lost(target, error);
+      if (tried === TRIES) throw lostWhile(`${quoted(target.path)} was written`, error);
     }
   }
 }
 
-/** What is wrong with the path is said before anything is asked of `source`. */
+/** Refuses a wrong path before it reads from `source`. */
 async function writeStream(
   target: Target,
   source: AsyncIterable<Uint8Array>,
@@ -48,7 +48,7 @@ async function writeStream(
     if (first.length < PIECE_BYTES) return await writeAtOnce(target, first, signal);
     return await writePieces(target, followed(first, pieces), signal);
   } catch (error) {
-    throw error instanceof SandboxLostError ? lost(target, error) : error;
+    throw error instanceof SandboxLostError ? lostWhile(`${quoted(target.path)} was written`, error) : error;
   } finally {
     await pieces.return();
   }
@@ -56,7 +56,7 @@ async function writeStream(
 
 async function writeAtOnce(target: Target, data: Uint8Array, signal: AbortSignal): Promise<number> {
   const { fill, input } = filling(data);
-  // Each time it runs it has a name of its own: what ran before may not be over, though it was lost.
+  // Each run uses another name, because a lost earlier run may still be writing.
   const name = stagingName("$N");
   const script = `fs_target ${wordsOf(target)} && fs_stage && T=$S/${name} && ${fill} && fs_put || fs_drop`;
   await perform(target, { script, ...input }, signal);
@@ -69,7 +69,7 @@ function filling(data: Uint8Array): { fill: string; input?: Pick<ShellScript, "i
   return { fill: `{ printf %s ${quote(Buffer.from(data).toString())} >"$T" || fs_full ${data.length}; }` };
 }
 
-/** Throws `SandboxLostError` as well; then nothing is changed. */
+/** Also throws `SandboxLostError`; then nothing is changed. */
 async function writePieces(
   target: Target,
   pieces: AsyncIterable<Uint8Array>,
@@ -88,8 +88,9 @@ async function writePieces(
     }
     const check = { script: `${staged} && r="0 $(stat -c '%s %i' "$T")"` };
     const { fields } = arrived(await target.runner.run(check, signal), target);
-    if (fields[1] !== String(bytes)) throw new SandboxLostError("what was written is not what is there");
-    // Moved already, it is known by its inode: then this runs for the second time.
+    if (fields[1] !== String(bytes))
+      throw new SandboxLostError("the staged file differs from what was written");
+    // If this runs a second time, the moved file is recognised by its inode.
     const isThere = `[ "$(stat -c %i "./$n")" = ${quote(fields[2] ?? "")} ]`;
     const move = { script: `${place} && { if [ -e "$T" ]; then fs_put; else ${isThere} || r=GONE; fi; }` };
     arrived(await target.runner.run(move, signal), target);
@@ -100,7 +101,7 @@ async function writePieces(
   }
 }
 
-/** In pieces of one size, but for the last. */
+/** Regroups into pieces of one size; the last may be smaller. */
 async function* gathered(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -128,15 +129,8 @@ async function* followed(first: Uint8Array, rest: AsyncIterable<Uint8Array>) {
   yield* rest;
 }
 
-/** What lies in staging goes with the sandbox that it was put into. */
+/** Staged data is lost with its sandbox. */
 function arrived(reply: Reply, { path }: Target): Reply {
-  if (reply.fields[0] === "GONE") throw new SandboxLostError("what was written is gone");
+  if (reply.fields[0] === "GONE") throw new SandboxLostError("the staged file is missing");
   return succeeded(reply, path);
 }
-
-const lost = ({ path }: Target, cause: SandboxLostError) =>
-  new AppError(
-    "backend_failed",
-    `The sandbox was lost while ${quoted(path)} was written; nothing was changed. Try again.`,
-    { cause },
-  );

@@ -1,5 +1,5 @@
-// Frames, as the helper's own file tells them. What comes in is a stranger's: lengths are held against their bounds
-// before anything is done with them.
+// Frames between the server and the file helper (helper.ts describes them), and the limits of both ends. Incoming frames are
+// untrusted: lengths are checked before anything is allocated.
 
 /** Id and letter. */
 const HEAD_BYTES = 5;
@@ -10,9 +10,9 @@ export type Field = string | Uint8Array;
 export interface Frame {
   readonly id: number;
   readonly letter: string;
-  /** Parts of one buffer, which is nobody else's. */
+  /** Slices of one buffer that belongs to this frame. */
   readonly fields: readonly Buffer[];
-  /** Of the whole frame on the wire. */
+  /** Size of the whole frame on the wire. */
   readonly bytes: number;
 }
 
@@ -34,7 +34,7 @@ export function encodeFrame(id: number, letter: string, fields: readonly Field[]
   return frame;
 }
 
-/** Takes bytes as they come, and calls `onFrame` for each frame in them. Throws for what can be none. */
+/** Returns a function that takes the bytes and calls `onFrame` for each frame. It throws for a malformed one. */
 export function frameReader(onFrame: (frame: Frame) => void): (bytes: Buffer) => void {
   const length = Buffer.alloc(LENGTH_BYTES);
   let rest: Buffer | undefined;
@@ -71,24 +71,24 @@ function decode(rest: Buffer): Frame {
     fields.push(rest.subarray(start, at));
   }
   return {
-    ...{ id: rest.readUInt32BE(), letter: rest.toString("latin1", LENGTH_BYTES, HEAD_BYTES), fields },
+    id: rest.readUInt32BE(),
+    letter: rest.toString("latin1", LENGTH_BYTES, HEAD_BYTES),
+    fields,
     bytes: LENGTH_BYTES + rest.length,
   };
 }
 
-// What both ends of the wire hold themselves to. Sizes are in bytes.
-
-/** The first thing that the helper says, as the fields of `h`. */
+/** The helper's first frame, as the fields of `h`. */
 export const GREETING: readonly string[] = ["skein-files", "1"];
 
-/** Of a file's content in one frame, and of what is asked for at once. */
+/** File content in one frame, and in one request. */
 export const CHUNK_BYTES = 128 * 1024;
 /** A frame holds a chunk and a little more: paths, or 200 names. */
 export const MAX_FRAME_BYTES = CHUNK_BYTES + 128 * 1024;
-/** A folder is listed up to here, in the order of the disk. */
+/** The most entries of a listing, in the order of the disk. */
 export const MAX_LISTED = 10_000;
-/** Entries that a search looks at, and what their paths may take. */
+/** The most entries that a search visits, and the most bytes of their paths. */
 export const MAX_WALKED = 50_000;
 export const MAX_WALKED_BYTES = 8 * 1024 * 1024;
-/** Files that are read or written at once: one more closes the one that was used least lately. */
+/** Files open for reading or writing. One more closes the least recently used one. */
 export const MAX_OPEN = 64;

@@ -1,4 +1,4 @@
-// What the helper does with a file: tell, read and write.
+// The helper's operations on files and folders. Large folders are listed, searched and removed in slices.
 
 import { STAGING } from "../prelude.ts";
 import { CHUNK_BYTES, MAX_LISTED, MAX_OPEN, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
@@ -28,7 +28,7 @@ sub told {
     answer($id, "k", facts(@stat), from_root($name));
 }
 
-# Nothing but a regular file is opened: others make the opener wait, or do something by it.
+# Opens only regular files: opening others may block or have an effect.
 sub open_file {
     my ($name, @stat) = @_;
     require_file(@stat);
@@ -49,7 +49,7 @@ sub bytes_of {
     return $bytes;
 }
 
-# Up to the size that the file has now: one that grows faster than it is read would have no end.
+# Reads up to the current size, so that a file that grows during the read has an end.
 sub begin_read {
     my ($id, $path, $offset, $length) = @_;
     my ($file, $size) = open_file(find($path));
@@ -127,7 +127,6 @@ sub write_on {
 }
 `;
 
-// What the helper does with folders: list, search and remove. What they hold may be much, so it is done in slices.
 export const FOLDERS = `
 sub is_self { $_[0] eq "." or $_[0] eq ".." }
 
@@ -157,7 +156,7 @@ sub list {
     });
 }
 
-# Links are not followed. A folder that is gone or closed to us has nothing to find.
+# Does not follow links. Skips a folder that is missing or not readable.
 sub walk {
     my ($id, $start, @skipped) = @_;
     my %is_skipped = map { ($_ => 1) } @skipped;
@@ -199,7 +198,7 @@ sub walk {
     });
 }
 
-# A folder is gone at once, and erased then; without staging it has to be erased where it is.
+# Moves a folder to staging and erases it there; without staging it is erased in place.
 sub remove {
     my ($id, $path) = @_;
     my ($folder, $name) = parted($path);
@@ -214,12 +213,12 @@ sub remove {
     # Moving a folder changes its "..", which its own mode must allow.
     chmod 0700 | $stat[2] & 07777, $name;
     return erase($id, $grave) if rename $name, $grave;
-    # It holds staging, or lies on another disk.
+    # It contains staging, or is on another disk.
     os() unless $!{EINVAL} or $!{EXDEV};
     erase($id, "$here/$name", "stays");
 }
 
-# Folders in it are moved up first, so that no depth is too deep.
+# Moves inner folders up first, so that any depth can be erased.
 sub erase {
     my ($id, $top, $stays) = @_;
     my @folders = $top;

@@ -1,10 +1,30 @@
-// The helper's loop: takes requests, gives long ones their slices in turn, and sends answers, one at a time.
+// The file helper: a Perl program in the sandbox that runs many file operations concurrently over its standard input and
+// output. It needs only Debian's `perl-base`, sleeps while idle, and ends with its input. Its argument is the workspace;
+// all paths are relative to that, without `.` and `..`, empty for the workspace itself.
+//
+// A frame, both ways: the length of the rest (u32), the id of an operation (u32), one letter, and fields, each
+// behind its length (u32). A request:
+//
+//   s path                      attributes of what it leads to: kind, bytes, seconds since 1970, real path
+//   r path offset length        more (1 or 0), bytes; an empty length = to the end
+//   m                           the next piece of the file opened by `r`
+//   w path last bytes           begins a file; with `last` (1 or 0) it is moved to its place
+//   a last bytes                appends to it
+//   l path                      `d`: kind, bytes, seconds, name of each entry; then the folder's path
+//   f path skipped…             `d`: path of each file below; then `all` or `more`
+//   c most path…                for the first of the paths: a word (file, none, large) and the bytes
+//   d path                      removes it
+//   x                           drops the operation; has no answer itself
+//
+// Each other request is answered once, by `k` (done) or `e` (the name of an errno, or a code of the helper); before
+// that `d` (a part of the answer) and `p` (in progress) may come. Requests of one id come one after another.
 
 import { STAGING } from "../prelude.ts";
 import { CHUNK_BYTES, GREETING, MAX_FRAME_BYTES } from "./frames.ts";
 import { FILES, FOLDERS } from "./helper-files.ts";
 
-export const LOOP = String.raw`
+/** Reads requests, runs long ones in slices by turns, and writes answers. */
+const LOOP = String.raw`
 my ($in, $out) = ("", "");
 my (%task, @turns);    # what goes on in slices, by operation, and whose turn it is
 
@@ -34,8 +54,8 @@ sub fail {
     answer($id, "e", reason());
 }
 
-# "step" does a slice, and is true when that was the last one and the answer is given. What "goes on" does so
-# when nobody waits for it any more.
+# "step" runs a slice, and returns true after the last one, when it has answered. With "goes_on" the operation
+# continues after its caller left.
 sub begin {
     my ($id, $step, $goes_on) = @_;
     $task{$id} = { step => $step, goes_on => $goes_on };
@@ -110,30 +130,8 @@ for (;;) {
 }
 `;
 
-// The helper: a Perl program that does file operations in a sandbox, many at once, over its standard input and
-// output. It needs nothing but what Debian calls essential (`perl-base`), sleeps while there is nothing to do, and
-// ends with its input. Its argument is the workspace; all paths that it is given are relative to that, without
-// `.` and `..`, empty for the workspace itself.
-//
-// A frame, both ways: the length of the rest (u32), the id of an operation (u32), one letter, and fields, each
-// behind its length (u32). A request:
-//
-//   s path                      facts of what it leads to: kind, bytes, seconds since 1970, path with links resolved
-//   r path offset length        more (1 or 0), bytes; an empty length = to the end
-//   m                           the same again, of the file that was opened then
-//   w path last bytes           begins a file; with `last` (1 or 0) it is put in its place
-//   a last bytes                goes on with it
-//   l path                      `d`: kind, bytes, seconds, name of each entry; then the folder's path
-//   f path skipped…             `d`: path of each file below; then `all` or `more`
-//   c most path…                for the first so many of the paths: a word (file, none, large) and the bytes
-//   d path                      removes it
-//   x                           gives the operation up; has no answer itself
-//
-// Each other request is answered once, by `k` (done) or `e` (the name of an errno, or a word of ours); before that
-// there may be `d` (a part of the answer) and `p` (still at it). Requests of one id come one after another.
-// The helper's ways through the workspace. Every operation goes to the folder it works in and looks where it really
-// is: that counts, and stays so whatever is done to the path meanwhile.
-export const PATHS = String.raw`
+/** Every operation enters the folder it works in and checks its real path, which then stays the same. */
+const PATHS = String.raw`
 use strict;
 use Fcntl qw(F_GETFL F_SETFL O_RDONLY O_WRONLY O_CREAT O_EXCL O_NONBLOCK O_NOFOLLOW);
 use Errno;
@@ -176,7 +174,7 @@ sub enter {
 # Folder, which may be undefined, and name.
 sub parted { $_[0] =~ m{\A(?:(.*)/)?(.*)\z}s }
 
-# The same for what is here, as a path in the workspace.
+# The path of an entry of the current folder, relative to the workspace.
 sub from_root {
     my ($name) = @_;
     my $path = $name eq "." ? $here : "$here/$name";
@@ -195,7 +193,7 @@ sub require_file {
     refuse($kind eq "d" ? "EISDIR" : "NOFILE") if $kind ne "f";
 }
 
-# Goes to the folder of what a path leads to in the end; gives the name in there, "." if it has none, and the lstat.
+# Enters the folder of the entry that a path leads to; returns its name, "." for the folder itself, and the lstat.
 sub find {
     my ($path) = @_;
     home();
@@ -214,7 +212,7 @@ sub find {
     refuse("ELOOP");
 }
 
-# Goes to the folder of a file to be, made where it is missing; gives the name in there, and the mode it has to keep.
+# Enters the folder of a new file, which it creates if missing; returns the file's name and the mode to keep.
 sub place {
     my ($path) = @_;
     my ($folder, $name) = parted($path);
@@ -241,7 +239,7 @@ sub place {
     return ($name, $stat[2] & 0777);
 }
 
-# A new name in staging, which is made where it is missing. What a user has put in its place is the user's.
+# A new name in staging, which is created if missing. Leaves an entry alone that the user put in its place.
 my $staged = 0;
 sub stage {
     my ($above, $staging) = ("$root/.skein", "$root/${STAGING}");

@@ -1,35 +1,35 @@
-// The line to a helper: requests out, answers in, many at once.
+// The link to a file helper: many concurrent requests, each with one answer.
 //
-// The other end may be in a tenant's hands. Whatever it sends, it gets no more memory than its requests allow, and
-// a frame that nobody asked for, or that makes no sense, ends the line. So does silence while an answer is due.
+// The helper may be under the tenant's control. It gets no more memory than its requests allow; an unexpected or
+// malformed frame ends the link, and so does silence while an answer is due.
 
 import { SandboxLostError } from "../script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../session.ts";
 import { encodeFrame, type Field, type Frame, frameReader, GREETING } from "./frames.ts";
 
-/** Requests that are under way at once; more of them wait. */
-const MAX_ASKED = 64;
+/** Concurrent requests. More of them wait. */
+const MAX_PENDING = 64;
 const GREETING_MS = 5000;
 const SILENCE_MS = 20_000;
-/** It has nothing to say on standard error. */
+/** The helper prints nothing on standard error. */
 const MAX_NOISE_BYTES = 64 * 1024;
 
 interface Request<T> {
-  /** From `newId`. Requests of one id come one after another. */
-  readonly id: number;
+  /** From `newId`, for an operation of several requests, which come one after another. */
+  readonly id?: number;
   readonly letter: string;
   readonly fields: readonly Field[];
-  /** Of all frames that answer it. */
+  /** The largest answer, all its frames together. */
   readonly maxBytes: number;
-  /** Takes a part of the answer. What it throws ends the line. */
+  /** Receives a part of the answer. An exception ends the link. */
   readonly onPart?: (fields: readonly Buffer[]) => void;
-  /** Makes something of the answer. What it throws ends the line. */
+  /** Parses the answer. An exception ends the link. */
   readonly read: (fields: readonly Buffer[]) => T;
 }
 
-/** What the helper says when it cannot do as it is asked: the name of an errno, or a word of its own. */
-export class Refusal extends Error {
-  override name = "Refusal";
+/** The helper refused a request, with the name of an errno or a code of its own. */
+export class HelperError extends Error {
+  override name = "HelperError";
   readonly code: string;
   constructor(code: string) {
     super(code);
@@ -37,19 +37,20 @@ export class Refusal extends Error {
   }
 }
 
-interface Asked extends Pick<Request<void>, "id" | "maxBytes"> {
+interface Pending extends Pick<Request<void>, "maxBytes"> {
+  readonly id: number;
   readonly onPart: Request<void>["onPart"] | undefined;
   /** Of `maxBytes`. */
   left: number;
   resolve(fields: readonly Buffer[]): void;
   reject(error: unknown): void;
-  /** Nobody waits for it any more. Its slot is taken until it is answered all the same. */
+  /** The caller left. The request keeps its slot until it is answered. */
   isGivenUp: boolean;
 }
 
 export class Link {
-  readonly #asked = new Map<number, Asked>();
-  readonly #slots = newSlots(MAX_ASKED);
+  readonly #pending = new Map<number, Pending>();
+  readonly #slots = newSlots(MAX_PENDING);
   readonly #greeted = Promise.withResolvers<boolean>();
   readonly #lost = Promise.withResolvers<SandboxLostError>();
   readonly #silence = setTimeout(() => this.#onSilence(), SILENCE_MS).unref();
@@ -60,7 +61,7 @@ export class Link {
   #noise = 0;
   #lastId = 0;
 
-  /** Undefined when no helper answers to `script`. Throws what `open` throws, or the signal's reason. */
+  /** Undefined when `script` starts no helper. Throws what `open` throws, or the signal's reason. */
   static async start(open: OpenChannel, script: string, signal: AbortSignal): Promise<Link | undefined> {
     const link = new Link();
     const giveUp = () => link.close(new Error("no greeting came"));
@@ -88,18 +89,18 @@ export class Link {
     else this.#send(Buffer.from(script));
   }
 
-  /** Resolves once nothing can be asked any more, with the reason. */
+  /** Resolves with the reason once the link has ended. */
   get lost(): Promise<SandboxLostError> {
     return this.#lost.promise;
   }
 
   newId(): number {
     do this.#lastId = (this.#lastId + 1) >>> 0;
-    while (this.#lastId === 0 || this.#asked.has(this.#lastId));
+    while (this.#lastId === 0 || this.#pending.has(this.#lastId));
     return this.#lastId;
   }
 
-  /** Throws a `Refusal`, the signal's reason, or `SandboxLostError`. */
+  /** Throws a `HelperError`, the signal's reason, or `SandboxLostError`. */
   async ask<T>(request: Request<T>, signal: AbortSignal): Promise<T> {
     await this.#slots.take(signal);
     if (this.#failure) throw this.#failure;
@@ -107,19 +108,24 @@ export class Link {
       this.#slots.release();
       throw signal.reason;
     }
-    const { id, maxBytes, onPart, read } = request;
+    const { id = this.newId(), maxBytes, onPart, read } = request;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const asked: Asked = {
-      ...{ id, maxBytes, onPart, left: maxBytes, isGivenUp: false, reject },
+    const pending: Pending = {
+      id,
+      maxBytes,
+      onPart,
+      left: maxBytes,
+      isGivenUp: false,
+      reject,
       resolve: (fields) => resolve(read(fields)),
     };
     const onAbort = () => {
-      asked.isGivenUp = true;
+      pending.isGivenUp = true;
       reject(signal.reason);
       this.giveUp(id);
     };
-    if (this.#asked.size === 0) this.#silence.refresh();
-    this.#asked.set(id, asked);
+    if (this.#pending.size === 0) this.#silence.refresh();
+    this.#pending.set(id, pending);
     signal.addEventListener("abort", onAbort, { once: true });
     this.#send(encodeFrame(id, request.letter, request.fields));
     try {
@@ -129,12 +135,12 @@ export class Link {
     }
   }
 
-  /** Has the helper let go of all that it holds for an id. */
+  /** Makes the helper drop everything it holds for an id. */
   giveUp(id: number): void {
     this.#send(encodeFrame(id, "x", []));
   }
 
-  /** Whoever waits gets `SandboxLostError`. Safe to repeat: the first reason stays. */
+  /** Waiting calls throw `SandboxLostError`. Safe to repeat: the first reason stays. */
   close(reason: unknown): void {
     if (this.#failure) return;
     const failure = new SandboxLostError("its file helper ended", { cause: reason });
@@ -143,8 +149,8 @@ export class Link {
     this.#channel?.close();
     this.#greeted.resolve(false);
     this.#slots.fail(failure);
-    for (const { reject } of this.#asked.values()) reject(failure);
-    this.#asked.clear();
+    for (const { reject } of this.#pending.values()) reject(failure);
+    this.#pending.clear();
     this.#lost.resolve(failure);
   }
 
@@ -178,13 +184,13 @@ export class Link {
       this.#onGreeting(frame);
       return;
     }
-    const asked = this.#asked.get(frame.id);
-    if (!asked) throw new Error("an answer to nothing");
-    asked.left -= frame.bytes;
-    if (asked.left < 0) throw new Error(`more than ${asked.maxBytes} bytes in answer`);
+    const pending = this.#pending.get(frame.id);
+    if (!pending) throw new Error("an answer to nothing");
+    pending.left -= frame.bytes;
+    if (pending.left < 0) throw new Error(`more than ${pending.maxBytes} bytes in answer`);
     this.#silence.refresh();
-    if (frame.letter === "d") this.#onPart(asked, frame);
-    else if (frame.letter !== "p") this.#onAnswer(asked, frame);
+    if (frame.letter === "d") this.#onPart(pending, frame);
+    else if (frame.letter !== "p") this.#onAnswer(pending, frame);
   }
 
   #onGreeting({ id, letter, fields }: Frame): void {
@@ -193,47 +199,33 @@ export class Link {
     this.#greeted.resolve(true);
   }
 
-  #onPart({ onPart, isGivenUp }: Asked, { fields }: Frame): void {
+  #onPart({ onPart, isGivenUp }: Pending, { fields }: Frame): void {
     if (!onPart) throw new Error("a part of what has none");
     if (!isGivenUp) onPart(fields);
   }
 
-  #onAnswer({ id, resolve, reject }: Asked, { letter, fields }: Frame): void {
+  #onAnswer({ id, resolve, reject }: Pending, { letter, fields }: Frame): void {
     if (letter === "k") resolve(fields);
-    else if (letter === "e") reject(new Refusal(String(fields[0])));
+    else if (letter === "e") reject(new HelperError(String(fields[0])));
     else throw new Error(`a frame \`${letter}\``);
-    this.#asked.delete(id);
+    this.#pending.delete(id);
     this.#slots.release();
   }
 
   #onSilence(): void {
-    if (this.#asked.size > 0) this.close(new Error(`no answer for ${SILENCE_MS} ms`));
+    if (this.#pending.size > 0) this.close(new Error(`no answer for ${SILENCE_MS} ms`));
   }
 }
 
-// So many at once; who comes later waits, in the order of coming.
-
-interface Slots {
-  /** Throws the signal's reason when it aborts first, or what `fail` was called with. */
-  take(signal: AbortSignal): Promise<void>;
-  /** By who has taken one, once. */
-  release(): void;
-  /** Nobody gets one any more. */
-  fail(error: Error): void;
-}
-
-interface Waiter {
-  go(): void;
-  fail(error: unknown): void;
-}
-
-export function newSlots(count: number): Slots {
-  const waiters = new Set<Waiter>();
+/** A counting semaphore, first come, first served. */
+function newSlots(count: number) {
+  const waiters = new Set<{ go(): void; fail(error: unknown): void }>();
   let free = count;
   let failure: Error | undefined;
 
   return {
-    async take(signal) {
+    /** Throws the signal's reason, or the error of `fail`. */
+    async take(signal: AbortSignal): Promise<void> {
       signal.throwIfAborted();
       if (failure) throw failure;
       if (free > 0) {
@@ -251,7 +243,7 @@ export function newSlots(count: number): Slots {
       await promise.finally(() => signal.removeEventListener("abort", onAbort));
     },
 
-    release() {
+    release(): void {
       const [next] = waiters;
       if (!next) {
         free++;
@@ -261,7 +253,8 @@ export function newSlots(count: number): Slots {
       next.go();
     },
 
-    fail(error) {
+    /** Refuses waiting and later calls. */
+    fail(error: Error): void {
       failure = error;
       for (const waiter of waiters) waiter.fail(error);
       waiters.clear();

@@ -1,12 +1,13 @@
-// Contents of files, through a helper.
+// Reading through the file helper: contents, folders, searches. An answer that makes no sense ends the link.
 
 import type { FileStat, Found } from "../../../core/backend.ts";
+import { isoTime } from "../prelude.ts";
 import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
-import { type Link, Refusal } from "./link.ts";
+import { HelperError, type Link } from "./link.ts";
 
-/** Of an answer, besides contents. */
+/** The largest answer, besides contents. */
 const EXTRA_BYTES = 16 * 1024;
-/** Files whose contents are asked for at once, and what their paths may take. */
+/** The most files in one request, and the most bytes of their paths. */
 const MAX_PATHS = 256;
 const MAX_PATHS_BYTES = 64 * 1024;
 
@@ -17,12 +18,12 @@ interface Part {
   readonly length: number;
 }
 
-/** A part of one file, which stays the same file while it is read, whatever takes its place. */
+/** Reads part of one file, which stays the same file even if it is replaced meanwhile. */
 export async function* readPart(link: Link, part: Part, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const id = link.newId();
   let left = part.length;
   const ask = (letter: string, ...fields: Field[]) =>
-    link.ask({ ...{ id, letter, fields, maxBytes: CHUNK_BYTES + EXTRA_BYTES }, read: pieceOf(left) }, signal);
+    link.ask({ id, letter, fields, maxBytes: CHUNK_BYTES + EXTRA_BYTES, read: pieceOf(left) }, signal);
 
   const { relative, offset, length } = part;
   let piece = await ask("r", relative, decimal(offset), Number.isFinite(length) ? decimal(length) : "");
@@ -49,7 +50,7 @@ function pieceOf(left: number) {
   };
 }
 
-/** Each file's content; those that are larger than `maxBytes`, gone or not readable are left out. */
+/** Omits files that are larger than `maxBytes`, missing or not readable. */
 export async function* readContents(
   link: Link,
   paths: readonly string[],
@@ -78,10 +79,11 @@ function someOf(paths: readonly string[], start: number): readonly string[] {
   return paths.slice(start, end);
 }
 
-/** For the first so many of the paths, at least one. */
+/** The helper answers for as many of the first paths as fit, at least one. */
 function askContents(link: Link, paths: readonly string[], maxBytes: number, signal: AbortSignal) {
   const request = {
-    ...{ id: link.newId(), letter: "c", fields: [decimal(maxBytes), ...paths] },
+    letter: "c",
+    fields: [decimal(maxBytes), ...paths],
     maxBytes: CHUNK_BYTES + EXTRA_BYTES,
     read(fields: readonly Buffer[]) {
       const answers = Array.from({ length: fields.length / 2 }, (_, index) => ({
@@ -110,24 +112,23 @@ async function readLarge(
       size += chunk.length;
     }
   } catch (error) {
-    if (error instanceof Refusal) return undefined;
+    if (error instanceof HelperError) return undefined;
     throw error;
   }
   return size > maxBytes ? undefined : Buffer.concat(chunks);
 }
 
-// What is in folders, through a helper.
 const FIELDS = 4;
-/** Of an entry: its facts, and a name of 255 bytes. */
+/** Of an entry: its attributes, and a name of 255 bytes. */
 const ENTRY_BYTES = 350;
-/** Of an answer, besides what is found. */
+/** Of an answer, besides the entries. */
 const FOLDER_EXTRA_BYTES = 64 * 1024;
 
 interface Entry extends Facts {
   readonly name: string;
 }
 
-/** The folder's own path with links resolved, and its entries by name. */
+/** The folder's real path, and its entries by name. */
 export async function listFolder(
   link: Link,
   relative: string,
@@ -135,7 +136,8 @@ export async function listFolder(
 ): Promise<{ folder: string; entries: readonly Entry[] }> {
   const entries: Entry[] = [];
   const request = {
-    ...{ id: link.newId(), letter: "l", fields: [relative] },
+    letter: "l",
+    fields: [relative],
     maxBytes: MAX_LISTED * ENTRY_BYTES + FOLDER_EXTRA_BYTES,
     onPart(fields: readonly Buffer[]) {
       for (let at = 0; at < fields.length; at += FIELDS)
@@ -148,8 +150,8 @@ export async function listFolder(
   return { folder, entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-/** The regular files below a folder, links not followed, folders of these names not entered. */
-export async function walk(
+/** The regular files below a folder. Does not follow links or enter folders named in `skipped`. */
+export async function findFiles(
   link: Link,
   folder: string,
   skipped: ReadonlySet<string>,
@@ -157,7 +159,8 @@ export async function walk(
 ): Promise<Found<string>> {
   const matches: string[] = [];
   const request = {
-    ...{ id: link.newId(), letter: "f", fields: [folder, ...skipped] },
+    letter: "f",
+    fields: [folder, ...skipped],
     maxBytes: MAX_WALKED_BYTES + FOLDER_EXTRA_BYTES,
     onPart(fields: readonly Buffer[]) {
       for (const field of fields) matches.push(textIn(field));
@@ -169,7 +172,6 @@ export async function walk(
   return { matches, truncated };
 }
 
-// What the helper answers, read as what it may be. Anything else is thrown as garbled: it ends the line.
 export type Facts = Omit<FileStat, "path">;
 
 const KINDS: Readonly<Record<string, FileStat["type"]>> = {
@@ -178,16 +180,12 @@ const KINDS: Readonly<Record<string, FileStat["type"]>> = {
   l: "symlink",
   o: "other",
 };
-/** The farthest that a `Date` can tell, in seconds; a disk may know times beyond. */
-const MAX_SECONDS = 8_640_000_000_000;
-
-/** Of the three fields from `at` on. */
+/** From three fields, starting at `at`. */
 export function factsIn(fields: readonly Buffer[], at: number): Facts {
-  const seconds = Math.min(Math.max(integerIn(fields[at + 2]), -MAX_SECONDS), MAX_SECONDS);
   return {
     type: wordIn(fields[at], KINDS),
     size: Math.max(0, integerIn(fields[at + 1])),
-    modified_at: new Date(seconds * 1000).toISOString(),
+    modified_at: isoTime(integerIn(fields[at + 2])),
   };
 }
 
