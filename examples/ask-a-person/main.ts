@@ -18,7 +18,7 @@ import {
 
 const pay = defineTool({
   name: "pay",
-  description: "Pays an amount to somebody.",
+  description: "Pays an amount to a person.",
   parameters: z.object({ to: z.string(), amount: z.number() }),
   execute: ({ to, amount }) => `Paid ${amount} to ${to}.`,
 });
@@ -39,7 +39,7 @@ export const clerk = () =>
     },
   });
 
-/** Goes on until nothing is asked any more. */
+/** Answers until no question is open. */
 export async function untilDone(
   handle: AgentHandle,
   decide: (interrupt: Interrupt) => Omit<Answer, "id">,

@@ -49,7 +49,7 @@ function quote({ args: { city, kilograms } }: Call): object {
   return { result: { city, price: Math.round(500 + kilograms * 120) / 100, currency: "EUR" } };
 }
 
-/** "Not yet": the run waits, and goes on once the result is delivered. */
+/** "Not yet": the run waits, and resumes once the result is delivered. */
 function later(resultUrl: string, answer: object, response: ServerResponse): void {
   response.writeHead(202).end();
   const init = {

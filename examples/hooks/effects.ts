@@ -1,5 +1,5 @@
-// Effects before and after a completion: once for each model call, in the middle of the loop. What they count is
-// reset by itself, because a hook is made anew for each run.
+// Effects before and after a completion: once for each model call, in the middle of the loop. What they count needs
+// no reset, because a hook is created for each run.
 
 import { abortRun, type Hook, type Message } from "../../src/index.ts";
 

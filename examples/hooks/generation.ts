@@ -1,4 +1,4 @@
-// Pre- and post-generation hooks: once before the whole loop, once after it, whatever became of it.
+// Pre- and post-generation hooks: once before the whole loop, once after it, for every outcome.
 
 import { abortRun, type Hook, lastContent, setState } from "../../src/index.ts";
 

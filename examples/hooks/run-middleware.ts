@@ -1,9 +1,9 @@
-// Middleware around a run: a deadline, a log, a guardrail. Recovery needs none: whatever is thrown ends the run
+// Middleware around a run: a deadline, a log, a guardrail. Recovery needs none: a thrown error ends the run
 // with an `error` event, never the process.
 
 import { abortRun, type Hook } from "../../src/index.ts";
 
-/** Ends a run that takes longer than `ms`, whatever it is at. */
+/** Ends a run that takes longer than `ms`, in any phase. */
 export function deadline(ms: number): Hook {
   const expired = new AbortController();
   const within = (signal: AbortSignal) => AbortSignal.any([signal, expired.signal]);

@@ -7,7 +7,7 @@ export function toolUse(forbidden: ReadonlySet<string>, secret: string): Hook {
     name: "tool-use",
     async *wrapToolCall(request, next) {
       const { call } = request;
-      // Deny: the model reads the reason and goes on without the tool.
+      // Deny: the model reads the reason and continues without the tool.
       if (forbidden.has(call.name)) return failed(`\`${call.name}\` is not allowed here.`);
       // Rewrite: a new request, never an edited one.
       const safer = { ...request, call: { ...call, args: { ...call.args, dry_run: true } } };

@@ -10,7 +10,7 @@ import { createAgent, createRuntime, defineTool, scriptedModel, textOf } from ".
 /** Waits for nothing but its signal. */
 const wait = defineTool({
   name: "wait",
-  description: "Waits until somebody calls it off.",
+  description: "Waits until it is cancelled.",
   parameters: z.object({}),
   async execute(_args, _call, { signal }) {
     if (!signal.aborted) await once(signal, "abort");
@@ -40,7 +40,7 @@ export async function play(print: (line: string) => void): Promise<void> {
   await atWork.promise;
   leave();
 
-  // A thread goes on for as long as anybody talks to it.
+  // A thread continues with each new message.
   const talk = runtime.spawn(greeter, { input: "Ada" });
   print((await talk.result).text);
   await talk.send("Bob");
