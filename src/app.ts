@@ -5,6 +5,7 @@ import packageJson from "../package.json" with { type: "json" };
 import type { Catalogue } from "./agents/catalogue.ts";
 import { type AgentRegistry, createRegistry } from "./agents/registry.ts";
 import { BackendOptions } from "./backends/index.ts";
+import { createLedger } from "./backends/ledger.ts";
 import { createBackendPool, type ProcessBackends } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
@@ -15,6 +16,7 @@ import type { Model } from "./core/model.ts";
 import type { Tool } from "./core/tool.ts";
 import { hooks } from "./hooks/index.ts";
 import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
+import { createApiKeys } from "./http/auth/api-keys.ts";
 import { authProblems } from "./http/auth/config.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { hostList } from "./lib/hosts.ts";
@@ -28,11 +30,11 @@ import { InterruptWebhook } from "./runs/webhook.ts";
 import type { AllStores } from "./stores/all-stores.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
 import { DEFAULTS } from "./stores/options.ts";
-import { createRedisStores, openRedisApiKeys } from "./stores/redis/on-demand.ts";
-import { openSqliteApiKeys } from "./stores/sqlite/api-keys.ts";
+import { createRedisStores, openRedisKeys } from "./stores/redis/on-demand.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
+import { openSqliteKeyFile } from "./stores/sqlite/key-file.ts";
 import { createHttpTools } from "./tools/http/index.ts";
-import { isForAgent } from "./tools/http/registration.ts";
+import { createHttpToolStore, type HttpToolStore, isForAgent } from "./tools/http/registration.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
 import { nativeTools } from "./tools/native/index.ts";
@@ -82,6 +84,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => apiKeys?.close());
     const stores = await openStores(config);
     closers.push(() => stores.close());
+    const httpTools = createHttpToolStore(stores.documents);
     const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config) });
     const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
@@ -92,7 +95,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => webhook?.close());
     const runs = createEngine({
       ...{ stores, agents, backends, quotas, logger, maxActive: config.limits.runs },
-      tenantTools: tenantTools(config, stores),
+      tenantTools: tenantTools(config, httpTools, stores),
       ...(recorder ? { recorder } : {}),
       ...(webhook ? { onInterrupted: (run) => webhook.tell(run) } : {}),
     });
@@ -100,7 +103,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const server = await createServer(
       {
         ...{ stores, runs, backends, agents, quotas, version: packageJson.version },
-        httpTools: stores.httpTools,
+        httpTools,
         permissionRule: OwnRuleSpec,
         isRefusedTool: refusedTools(config),
         access: {
@@ -204,7 +207,8 @@ function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boole
 /** The tools that tenants have registered, as they are when a run begins. */
 function tenantTools(
   { public_url, http_tools }: ServerConfig,
-  { httpTools, deferredCalls: store }: AllStores,
+  httpTools: HttpToolStore,
+  { deferredCalls: store }: AllStores,
 ) {
   const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
   const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
@@ -220,12 +224,17 @@ function tenantTools(
 
 function openBackends(
   config: ServerConfig,
-  { sandboxes, bus, shared }: AllStores,
+  { documents, bus, shared }: AllStores,
   logger: FastifyBaseLogger,
 ) {
   const { allow_local, docker } = config.backends;
   return createBackendPool({
-    ...{ dataDir: config.data_dir, allowSeveralUsers: allow_local, sandboxes, logger },
+    ...{
+      dataDir: config.data_dir,
+      allowSeveralUsers: allow_local,
+      sandboxes: createLedger(documents),
+      logger,
+    },
     docker: {
       ...{ host: docker.host, firewall: docker.firewall, isShared: shared !== undefined },
       deployment: docker.deployment ?? shared?.deployment,
@@ -262,5 +271,6 @@ export async function openStores(config: ServerConfig): Promise<AllStores> {
 
 /** For the command line and the server alike: whoever calls it closes them. */
 export async function openApiKeys({ store, data_dir, redis }: ServerConfig) {
-  return store === "redis" ? openRedisApiKeys(redis.url) : openSqliteApiKeys(data_dir);
+  const opened = store === "redis" ? await openRedisKeys(redis.url) : openSqliteKeyFile(data_dir);
+  return { keys: createApiKeys(opened.documents), close: opened.close };
 }

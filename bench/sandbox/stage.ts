@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { sandboxId } from "../../src/backends/docker/identity.ts";
+import { createLedger } from "../../src/backends/ledger.ts";
 import type { ProcessBackends } from "../../src/backends/pool.ts";
 import type { BackendConfig } from "../../src/core/backend.ts";
 import type { Owner } from "../../src/core/ids.ts";
@@ -68,7 +69,7 @@ export async function withStage(
   const stores = createMemoryStores();
   const servers: ProcessBackends[] = [];
   const newServer = () => {
-    const server = serverOf(surroundings, stores.sandboxes);
+    const server = serverOf(surroundings, createLedger(stores.documents));
     servers.push(server);
     return server;
   };
@@ -84,7 +85,7 @@ export async function withStage(
 /** The caller closes it. */
 export function serverOf(
   { host, deployment, dataDir }: Surroundings,
-  sandboxes = createMemoryStores().sandboxes,
+  sandboxes = createLedger(createMemoryStores().documents),
 ): ProcessBackends {
   const caps = { total: 100, tenant: 100 };
   return newPool({

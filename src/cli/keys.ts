@@ -67,18 +67,11 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
   };
 }
 
-const PAGE = 1_000;
 const HEAD = ["ID", "TENANT", "USER", "SCOPES", "CREATED", "STATE", "NAME"];
 
 /** Newest first. */
 export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
-  const rows = [HEAD];
-  let cursor: string | undefined;
-  do {
-    const page = await store.list({ limit: PAGE, ...omitUndefined({ cursor, tenant: options.tenant }) });
-    rows.push(...page.items.map(rowOf));
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+  const rows = [HEAD, ...(await store.list(options.tenant)).map(rowOf)];
   const widths = HEAD.map((_, column) =>
     rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
   );

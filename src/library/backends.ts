@@ -1,5 +1,6 @@
 // The backends of a program's agents: its own `Backend` objects, and a pool for configured ones.
 
+import { createLedger } from "../backends/ledger.ts";
 import { createBackendPool } from "../backends/pool.ts";
 import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -47,7 +48,7 @@ export function openPool({
   return createBackendPool({
     dataDir: dir,
     allowSeveralUsers: false,
-    sandboxes: stores.sandboxes,
+    sandboxes: createLedger(stores.documents),
     logger,
     docker: {
       host: undefined,

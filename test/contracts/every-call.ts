@@ -3,21 +3,14 @@
 import { userMessage } from "../../src/core/message.ts";
 import type { Lease } from "../../src/core/stores.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
-import type { HttpTool } from "../../src/tools/http/registration.ts";
 import { ADA, newRun, note } from "../stores/fixture.ts";
 
 const NEVER = new AbortController().signal;
-const WEATHER: HttpTool = {
-  ...{ name: "weather", description: "x", parameters: { type: "object" }, annotations: {}, agents: ["*"] },
-  ...{ callback_url: "https://t.example/", headers: {}, timeout_ms: 1, idempotent: true },
-  ...{ secret: "whsec_c2VjcmV0", created_at: "2026-11-21T10:00:00.000Z" },
-};
 
 /** `lease` is that of a run on thread `t`. */
 export function everyCall(stores: AllStores, lease: Lease): readonly (() => Promise<unknown>)[] {
-  const { threads, runs, events, sandboxes, httpTools, deferredCalls, items, quotas } = stores;
-  const box = { id: "sb", owner: ADA, name: "b", keep: { running: 1, container: 1, files: 1 } };
-  const record = { ...box, state: "running", used_at: 0, revision: "" } as const;
+  const { threads, runs, events, documents, deferredCalls, items, quotas } = stores;
+  const tools = { kind: "tools", tenant: "acme" };
   const key = { owner: ADA, thread_id: "t", call_id: "c" };
   const shelves = [{ thread: "t" }, { agent: "a" }].map((of) => ({
     owner: ADA,
@@ -55,18 +48,10 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => events.append(lease, [note("x")]),
     () => events.bounds(lease),
     async () => events.read(lease, 0, NEVER).next(),
-    () => sandboxes.enter(box, { total: 1, tenant: 1 }),
-    () => sandboxes.touch(["sb"]),
-    () => sandboxes.adopt(box, "stopped"),
-    () => sandboxes.get("sb"),
-    () => sandboxes.due(1),
-    () => sandboxes.idle(1, 1),
-    () => sandboxes.begin(record),
-    () => sandboxes.settle(record, "gone"),
-    () => httpTools.put("acme", WEATHER),
-    () => httpTools.get("acme", "weather"),
-    () => httpTools.list("acme"),
-    () => httpTools.delete("acme", "weather"),
+    () => documents.read(tools, ["weather"]),
+    () => documents.list(tools),
+    () => documents.due(tools, 1),
+    () => documents.write(tools, [{ key: "weather", seen: undefined, body: "x" }], { version: "v1" }),
     () => deferredCalls.open({ ...key, ...about }),
     () => deferredCalls.get(key),
     () => deferredCalls.accept(key),

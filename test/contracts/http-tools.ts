@@ -1,7 +1,7 @@
 // What every store of HTTP tools promises.
 
 import { describe, expect, test } from "vitest";
-import type { HttpTool, HttpToolStore } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore, type HttpTool, type HttpToolStore } from "../../src/tools/http/registration.ts";
 import { inWorld, type Open } from "../stores/fixture.ts";
 
 const tool = (name: string, more: Partial<HttpTool> = {}): HttpTool => ({
@@ -28,7 +28,7 @@ const TENANTS = [
 
 export function httpToolsContract(open: Open): void {
   const withTools = (body: (tools: HttpToolStore) => Promise<void>) =>
-    inWorld(open, ({ stores }) => body(stores.httpTools));
+    inWorld(open, ({ stores }) => body(createHttpToolStore(stores.documents)));
 
   describe("a tool that is put", () => {
     test("is kept whole, secret and headers too", () =>

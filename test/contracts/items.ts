@@ -11,7 +11,6 @@ import {
 } from "../../src/core/items.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
-import { itemLivesContract } from "./items-lives.ts";
 
 const FULL = { code: "limit_exceeded" };
 
@@ -22,7 +21,6 @@ const makeThread = ({ threads }: Stores) => threads.create(ADA, { id: "t", metad
 const keysOn = async (items: ItemStore, shelf: Shelf) => (await items.list(shelf)).map(({ key }) => key);
 
 export function itemsContract(open: Open): void {
-  itemLivesContract(open);
   describe.each([
     ["of a thread", onThread],
     ["of an agent", withAgent],

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { EventSource } from "undici";
 import { expect, test } from "vitest";
-import { issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { openSqliteApiKeys } from "../../src/stores/sqlite/api-keys.ts";
+import { createApiKeys, issueApiKey } from "../../src/http/auth/api-keys.ts";
+import { openSqliteKeyFile } from "../../src/stores/sqlite/key-file.ts";
 import { names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
@@ -15,7 +15,8 @@ test("two users of a server with keys never meet, and a browser follows by ticke
       cors: { origins: ["https://a.example"] },
     },
   });
-  const { keys, close } = openSqliteApiKeys(join(dir, "data"));
+  const { documents, close } = openSqliteKeyFile(join(dir, "data"));
+  const keys = createApiKeys(documents);
   const key = async (user: string) =>
     (await issueApiKey(keys, { tenant: "t", user, scopes: ["read", "run"], name: "" })).key;
   const [ada, bob] = [await key("ada"), await key("bob")];

@@ -12,7 +12,8 @@ import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { createEngine } from "../../src/runs/index.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
+import { createHttpToolStore } from "../../src/tools/http/registration.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 
@@ -182,11 +183,11 @@ async function bareServer() {
   const runs = createEngine({ stores, agents, backends, logger, maxActive: 1 });
   const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
   const access = { auth: AuthConfig.parse({}), origins: [] };
-  const quotas = createQuotas(memoryQuotas(), QuotaConfig.parse({}), { threadMs: 1000 });
+  const quotas = createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse({}), { threadMs: 1000 });
   const server = await createServer(
     {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
-      httpTools: stores.httpTools,
+      httpTools: createHttpToolStore(stores.documents),
       permissionRule: OwnRuleSpec,
       isRefusedTool: async () => false,
     },

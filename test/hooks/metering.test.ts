@@ -10,7 +10,7 @@ import { summarization } from "../../src/hooks/summarization/index.ts";
 import { scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
-import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 import { agentWith, made } from "./made.ts";
@@ -19,7 +19,7 @@ const ADA = { tenant: "acme", user: "ada" };
 const OVER = { status: "error", stop_reason: "quota" };
 
 function world(config: z.input<typeof QuotaConfig> = {}) {
-  const store = memoryQuotas();
+  const store = openMemoryQuotas().quotas;
   const quotas = createQuotas(store, QuotaConfig.parse(config), { threadMs: 3_600_000 });
   return {
     quotas,

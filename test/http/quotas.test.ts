@@ -13,7 +13,7 @@ import { createStreams } from "../../src/http/sse.ts";
 import { withZod } from "../../src/http/validation.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
-import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 
 async function* endless(signal: AbortSignal) {
   yield [{ event: "open", data: "{}" }];
@@ -22,7 +22,7 @@ async function* endless(signal: AbortSignal) {
 
 /** A server with `GET /usage`, a public `GET /health`, and an endless stream at `GET /events`. */
 async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["scopes"] = ["read"]) {
-  const store = memoryQuotas();
+  const store = openMemoryQuotas().quotas;
   const quotas = createQuotas(store, QuotaConfig.parse(config), { threadMs: 3_600_000 });
   const server = fastify();
   onTestFinished(() => server.close());

@@ -6,6 +6,7 @@ import { createServer } from "../../src/http/server.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { createHttpToolStore } from "../../src/tools/http/registration.ts";
 import { bent, managed } from "../runs/managed.ts";
 import { newPool } from "../support/pool.ts";
 import { post } from "../support/sse.ts";
@@ -26,7 +27,7 @@ test("a stream has its place before its run starts: no run starts for a client t
   const server = await createServer(
     {
       stores: slow,
-      httpTools: stores.httpTools,
+      httpTools: createHttpToolStore(stores.documents),
       runs,
       agents: { ...agents, list: () => [], seenWith: () => expect.fail(), changeable: () => ({}) },
       backends: newPool({ dataDir: "/nonexistent" }),

@@ -4,7 +4,7 @@ import { NO_USAGE } from "../../src/core/message.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { admit, admitted, keep } from "../../src/quotas/holds.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
-import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
 const BOB = { tenant: "acme", user: "bob" };
@@ -12,7 +12,7 @@ const NOON = Date.parse("2026-11-30T12:00:00.000Z");
 
 function world(config: z.input<typeof QuotaConfig>) {
   let time = NOON;
-  const store = memoryQuotas(() => time);
+  const store = openMemoryQuotas(() => time).quotas;
   const quotas = createQuotas(store, QuotaConfig.parse(config), { threadMs: Number.POSITIVE_INFINITY });
   const advance = (ms: number) => {
     time += ms;

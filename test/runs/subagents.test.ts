@@ -13,7 +13,7 @@ import { createQuotas } from "../../src/quotas/index.ts";
 import { createEngine } from "../../src/runs/index.ts";
 import { startRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { memoryQuotas } from "../../src/stores/memory/quotas.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { ADA, claimed } from "../stores/fixture.ts";
 import { gate, gated } from "../support/gate.ts";
 import { newPool } from "../support/pool.ts";
@@ -58,7 +58,7 @@ async function fullHouse(stores: Stores, quotas?: object) {
     },
     logger: { info() {}, warn() {}, error() {} },
     ...(quotas
-      ? { quotas: createQuotas(memoryQuotas(), QuotaConfig.parse(quotas), { threadMs: 60_000 }) }
+      ? { quotas: createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse(quotas), { threadMs: 60_000 }) }
       : {}),
   });
   onTestFinished(async () => {

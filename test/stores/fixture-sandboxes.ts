@@ -1,6 +1,12 @@
 // What the suites of the ledger of sandboxes start from.
 
-import type { Sandbox, SandboxCaps, SandboxLedger, SandboxRecord } from "../../src/backends/ledger.ts";
+import {
+  createLedger,
+  type Sandbox,
+  type SandboxCaps,
+  type SandboxLedger,
+  type SandboxRecord,
+} from "../../src/backends/ledger.ts";
 import { ADA, inWorld, type Open, type World } from "./fixture.ts";
 
 export const MINUTE = 60_000;
@@ -31,4 +37,4 @@ export async function begin(ledger: SandboxLedger, id: string): Promise<SandboxR
 export const withLedgerOf =
   (open: Open) =>
   (body: (ledger: SandboxLedger, world: World) => Promise<void>): Promise<void> =>
-    inWorld(open, (world) => body(world.stores.sandboxes, world));
+    inWorld(open, (world) => body(createLedger(world.stores.documents), world));

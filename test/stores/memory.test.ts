@@ -5,9 +5,11 @@ import type { Stores } from "../../src/core/stores.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
+import { documentsContract } from "../contracts/documents.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
 import { itemsContract } from "../contracts/items.ts";
+import { itemLivesContract } from "../contracts/items-lives.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
@@ -44,11 +46,13 @@ describe.each([
   runsContract(each);
   eventsContract(each);
   deferredCallsContract(each);
-  itemsContract(each);
+  itemLivesContract(each);
   storesContract(each);
 });
 
 sandboxesContract(open);
+documentsContract(open);
+itemsContract(open);
 httpToolsContract(open);
 busContract(open);
 

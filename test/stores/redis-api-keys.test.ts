@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
-import { issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { openRedisApiKeys } from "../../src/stores/redis/api-keys.ts";
+import { createApiKeys, issueApiKey } from "../../src/http/auth/api-keys.ts";
+import { openRedisKeys } from "../../src/stores/redis/key-documents.ts";
 import { apiKeysContract } from "../contracts/api-keys.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
@@ -11,12 +11,17 @@ afterAll(() => redis?.close());
 let databases = 0;
 const emptyDatabase = () => `${redis?.url}/${databases++}`;
 
+const openKeys = async (url: string, now?: () => number) => {
+  const { documents, close } = await openRedisKeys(url, now);
+  return { keys: createApiKeys(documents), close };
+};
+
 needing(redis, "redis-server").describe("in Redis", () => {
-  apiKeysContract((now) => openRedisApiKeys(emptyDatabase(), now));
+  apiKeysContract((now) => openKeys(emptyDatabase(), now));
 
   test("keys are made and revoked by one process while another one checks them", async () => {
     const url = emptyDatabase();
-    const [server, console] = [await openRedisApiKeys(url), await openRedisApiKeys(url)];
+    const [server, console] = [await openKeys(url), await openKeys(url)];
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };
     const { record } = await issueApiKey(console.keys, about);
     expect(await server.keys.find(record.id)).toMatchObject({ id: record.id });
@@ -29,18 +34,17 @@ needing(redis, "redis-server").describe("in Redis", () => {
 
   test("a key is nobody's by name: what lies there names no tenant but in its record", async () => {
     const database = databases;
-    const { keys, close } = await openRedisApiKeys(emptyDatabase());
+    const { keys, close } = await openKeys(emptyDatabase());
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };
     const { key, record } = await issueApiKey(keys, about);
     close();
     const names = redis?.ask("-n", String(database), "KEYS", "*").split("\n") ?? [];
     expect(names.toSorted()).toEqual([
-      "sk:{keys}:all",
-      `sk:{keys}:key:${record.id}`,
-      expect.stringMatching(/^sk:\{keys\}:of:[\w-]{22}$/),
+      expect.stringMatching(/^sk:\{keys\}:done:\w{23}$/),
+      "sk:{keys}:records",
     ]);
-    expect(redis?.ask("-n", String(database), "HGETALL", `sk:{keys}:key:${record.id}`)).not.toContain(
-      key.slice(-43),
-    );
+    const kept = redis?.ask("-n", String(database), "HGETALL", "sk:{keys}:records");
+    expect(kept).toContain(record.id);
+    expect(kept).not.toContain(key.slice(-43));
   });
 });

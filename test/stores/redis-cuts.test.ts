@@ -3,10 +3,8 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
-import { httpToolsContract } from "../contracts/http-tools.ts";
-import { itemsContract } from "../contracts/items.ts";
+import { documentsContract } from "../contracts/documents.ts";
 import { runsContract } from "../contracts/runs.ts";
-import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { needing } from "../support/needing.ts";
@@ -88,9 +86,7 @@ needing(proxy, "redis-server").describe("connections that break", () => {
 
     threadsContract(cutting);
     runsContract(cutting);
-    sandboxesContract(cutting);
-    httpToolsContract(cutting);
-    itemsContract(cutting);
+    documentsContract(cutting);
     deferredCallsContract(cutting);
     test("they were cut, indeed", () => expect(proxy?.cuts).toBeGreaterThan(50));
   });

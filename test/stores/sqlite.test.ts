@@ -7,18 +7,19 @@ import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createLedger } from "../../src/backends/ledger.ts";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import type { HttpTool } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore } from "../../src/tools/http/registration.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
+import { documentsContract } from "../contracts/documents.ts";
 import { eventsContract } from "../contracts/events.ts";
-import { httpToolsContract } from "../contracts/http-tools.ts";
-import { itemsContract } from "../contracts/items.ts";
+import { itemLivesContract } from "../contracts/items-lives.ts";
 import { runsContract } from "../contracts/runs.ts";
-import { sandboxesContract } from "../contracts/sandboxes.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import {
@@ -53,10 +54,9 @@ const open: Open = async (options) => createSqliteStores({ dataDir, ...options }
 threadsContract(open);
 runsContract(open);
 eventsContract(open);
-sandboxesContract(open);
-httpToolsContract(open);
 deferredCallsContract(open);
-itemsContract(open);
+documentsContract(open);
+itemLivesContract(open);
 busContract(open);
 storesContract(open);
 
@@ -72,7 +72,7 @@ function inFile<T>(look: (file: DatabaseSync) => T): T {
   }
 }
 
-const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "thread_items"];
+const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
 const countRows = () =>
   inFile((file) => TABLES.map((table) => file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
 
@@ -447,7 +447,8 @@ describe("a database of an older version", () => {
     made();
     for (const time of ["first", "second"]) {
       const stores = createSqliteStores({ path: path(), now });
-      const { threads, runs, sandboxes } = stores;
+      const { threads, runs } = stores;
+      const sandboxes = createLedger(stores.documents);
       expect(await threads.get(ADA, "trip"), time).toMatchObject({
         ...{ title: "The trip", metadata: { colour: "blue" }, status: "busy" },
       });
@@ -491,18 +492,20 @@ describe("a database of an older version", () => {
 
   test("has then room for HTTP tools and deferred calls, also of the threads that were there", async () => {
     madeBy(4, "DROP TABLE deferred_calls; DROP TABLE http_tools; PRAGMA user_version = 3");
-    const { deferredCalls, httpTools, close } = createSqliteStores({ path: path() });
+    const { deferredCalls, documents, close } = createSqliteStores({ path: path() });
     await deferredCalls.open({ ...CALL, thread_id: "trip" });
-    await httpTools.put("acme", WEATHER);
+    await createHttpToolStore(documents).put("acme", WEATHER);
     await close();
   });
 
   test("keeps all that is beside runs, and has then room for items, children and resumed runs", async () => {
     madeBy(4);
     for (const time of ["first", "second"]) {
-      const { threads, runs, httpTools, deferredCalls, sandboxes, items, close } = createSqliteStores({
-        ...{ path: path(), now },
+      const { threads, runs, documents, deferredCalls, items, close } = createSqliteStores({
+        path: path(),
+        now,
       });
+      const [httpTools, sandboxes] = [createHttpToolStore(documents), createLedger(documents)];
       expect((await threads.list(ADA, { limit: 10 })).items, time).toMatchObject([
         ...[{ id: "trip", title: "The trip", status: "busy", message_count: 2 }],
       ]);
@@ -563,7 +566,7 @@ test("HTTP tools and deferred calls are there when the database is opened again"
   let time = Date.parse("2026-11-21T10:00:00.000Z");
   const options = { path: path(), now: () => time };
   const stores = createSqliteStores(options);
-  await stores.httpTools.put("acme", WEATHER);
+  await createHttpToolStore(stores.documents).put("acme", WEATHER);
   await stores.threads.create(ADA, { id: "t", metadata: {} });
   const other = { ...CALL, call_id: "call_2", token_hash: tokenHash("other") };
   for (const call of [CALL, other]) {
@@ -574,7 +577,8 @@ test("HTTP tools and deferred calls are there when the database is opened again"
   expect(await stores.deferredCalls.due(10)).toMatchObject([{ call_ids: ["call_2"] }]);
   await stores.close();
 
-  const { httpTools, deferredCalls, close } = createSqliteStores(options);
+  const { documents, deferredCalls, close } = createSqliteStores(options);
+  const httpTools = createHttpToolStore(documents);
   expect(await httpTools.list("acme")).toEqual([WEATHER]);
   expect(await deferredCalls.get(CALL)).toEqual({ ...CALL, state: "accepted" });
   expect(await deferredCalls.get(other)).toEqual({ ...other, state: "delivered", reply: { result: 4 } });
@@ -638,15 +642,16 @@ test("the ledger of sandboxes is as it was when the database is opened again", a
   const options = { path: path(), now: () => time };
   const caps = { total: 2, tenant: 2 };
   const stores = createSqliteStores(options);
-  await stores.sandboxes.enter(BOX, caps);
-  await stores.sandboxes.enter({ ...BOX, id: "sb_2" }, caps);
-  const seen = await stores.sandboxes.get("sb_2");
-  const begun = seen && (await stores.sandboxes.begin(seen));
+  await createLedger(stores.documents).enter(BOX, caps);
+  await createLedger(stores.documents).enter({ ...BOX, id: "sb_2" }, caps);
+  const seen = await createLedger(stores.documents).get("sb_2");
+  const begun = seen && (await createLedger(stores.documents).begin(seen));
   if (!begun) throw new Error("It could not be begun.");
-  const before = await stores.sandboxes.get("sb_1");
+  const before = await createLedger(stores.documents).get("sb_1");
   await stores.close();
 
-  const { sandboxes, close } = createSqliteStores(options);
+  const { documents, close } = createSqliteStores(options);
+  const sandboxes = createLedger(documents);
   expect(await sandboxes.get("sb_1")).toEqual(before);
   expect(await sandboxes.get("sb_2")).toEqual(begun);
   expect(await sandboxes.enter({ ...BOX, id: "sb_3" }, caps)).toBe("tenant");

@@ -1,5 +1,6 @@
 // The pool of backends as the server makes it, with what most tests do not care about.
 
+import { createLedger } from "../../src/backends/ledger.ts";
 import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 
@@ -11,7 +12,7 @@ export function newPool(options: Pick<PoolOptions, "dataDir"> & Partial<PoolOpti
       ...{ host: undefined, deployment: undefined, firewall: "managed", isShared: false },
       ...{ caps: { total: 100, tenant: 100 }, sweepMs: 20_000 },
     },
-    sandboxes: createMemoryStores().sandboxes,
+    sandboxes: createLedger(createMemoryStores().documents),
     logger: SILENT,
     onStatus() {},
     ...options,

@@ -1,13 +1,13 @@
-// API keys: what they look like, and the port to where they are kept. A key itself is nowhere kept, nor logged:
-// whoever made it saw it once.
+// API keys: what they look like and how they are stored. The key itself is neither stored nor logged: it is shown once, to
+// its creator.
 //
 // `sk_<id>_<secret>`: the id finds the record, the secret proves the key. Its 256 random bits cannot be guessed, so
 // one round of SHA-256 keeps them as well as any slow hash would, and every request can afford it.
 
 import { hash, randomBytes } from "node:crypto";
 import { z } from "zod";
+import { type Collection, change, type Document, type Documents } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Page } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
@@ -34,26 +34,67 @@ export interface KeptApiKey extends ApiKey {
 
 export type NewApiKey = Omit<KeptApiKey, "created_at" | "revoked_at">;
 
-export interface ApiKeyQuery {
-  readonly limit: number;
-  readonly cursor?: string;
-  readonly tenant?: string;
-}
-
 /** For operators and for whoever checks keys; no user asks for these, so the id alone is the key. */
 export interface ApiKeyStore {
   /** Throws `already_exists` for an id that was ever taken. */
   create(key: NewApiKey): Promise<ApiKey>;
   /** Also one that is revoked or has expired. */
   find(id: string): Promise<KeptApiKey | undefined>;
-  /** Newest first, with those that are revoked or have expired. */
-  list(query: ApiKeyQuery): Promise<Page<ApiKey>>;
+  /** Newest first, with those that are revoked or have expired; of one tenant, if it is named. */
+  list(tenant?: string): Promise<ApiKey[]>;
   /** From now on; for one that was revoked already, from then on. Undefined when there is none. */
   revoke(id: string): Promise<ApiKey | undefined>;
 }
 
-export function apiKeyExists(id: string): AppError {
-  return new AppError("already_exists", `There is an API key \`${id}\` already.`);
+const KEYS: Collection = { kind: "keys" };
+
+export function createApiKeys(documents: Documents): ApiKeyStore {
+  return {
+    create: (key) =>
+      change(documents, { collection: KEYS, keys: [key.id] }, ({ found: [found], now }) => {
+        if (found) throw new AppError("already_exists", `An API key \`${key.id}\` already exists.`);
+        const { id, ...about } = { ...key, created_at: timeOf(now) };
+        const body = JSON.stringify(about);
+        return { writes: [{ key: id, seen: undefined, body }], result: shown(recordOf({ key: id, body })) };
+      }),
+
+    async find(id) {
+      const [found] = (await documents.read(KEYS, [id])).found;
+      return found && recordOf(found);
+    },
+
+    async list(tenant) {
+      const keys = (await documents.list(KEYS)).map((document) => shown(recordOf(document)));
+      return keys
+        .filter((key) => tenant === undefined || key.tenant === tenant)
+        .sort((a, b) =>
+          a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1,
+        );
+    },
+
+    revoke: (id) =>
+      change(documents, { collection: KEYS, keys: [id] }, ({ found: [found], now }) => {
+        if (!found) return { result: undefined };
+        const { id: _, ...about } = recordOf(found);
+        if (about.revoked_at) return { result: shown(recordOf(found)) };
+        const body = JSON.stringify({ ...about, revoked_at: timeOf(now) });
+        return {
+          writes: [{ key: id, seen: found.version, body }],
+          result: shown(recordOf({ key: id, body })),
+        };
+      }),
+  };
+}
+
+const timeOf = (ms: number) => new Date(ms).toISOString();
+
+function recordOf({ key, body }: Pick<Document, "key" | "body">): KeptApiKey {
+  // Only `create` and `revoke` write these.
+  return { id: key, ...(JSON.parse(body) as Omit<KeptApiKey, "id">) };
+}
+
+function shown({ hash: _, ...key }: KeptApiKey): ApiKey {
+  return key;
 }
 
 /** Makes a key and keeps its record. `key` is to be shown once, and forgotten. */

@@ -1,8 +1,9 @@
 // Threads and runs as they lie in memory.
 
 import type { DeferredCall } from "../../core/deferred-calls.ts";
+import type { Document } from "../../core/documents.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { Item, Shelf } from "../../core/items.ts";
+import type { Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../core/records.ts";
 import type { NewRun } from "../../core/stores.ts";
@@ -92,13 +93,14 @@ export interface DeferredEntry {
   dueAt: number | undefined;
 }
 
-export interface ItemEntry {
-  readonly item: Item;
+export interface DocumentEntry extends Document {
+  /** Infinity: never. */
+  readonly due: number;
   readonly bytes: number;
 }
 
-/** What lies on one shelf, by key. */
-export type Items = Map<string, ItemEntry>;
+/** The documents of one collection, by key. */
+export type Items = Map<string, DocumentEntry>;
 
 /** A run that has not ended. */
 export type LiveRun = RunEntry & { readonly work: Work; readonly log: Log };

@@ -2,16 +2,15 @@
 
 import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
+import { createItems } from "../items.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { createRuns } from "../runs.ts";
+import { openMemoryQuotas } from "../sqlite/quotas.ts";
 import { createThreads } from "../threads.ts";
 import { Book } from "./book.ts";
-import { memoryHttpTools } from "./http-tools.ts";
-import { memoryItems } from "./items.ts";
+import { memoryDocuments } from "./documents.ts";
 import { memoryKernel } from "./kernel.ts";
-import { memoryQuotas } from "./quotas.ts";
-import { memorySandboxes } from "./sandboxes.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
@@ -34,17 +33,18 @@ export function createMemoryStores({
 }: MemoryStoreOptions = {}): AllStores {
   const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
   const kernel = memoryKernel(book);
+  const documents = memoryDocuments(book);
+  const { quotas, close: closeQuotas } = openMemoryQuotas(book.limits.now);
   const bus = new LocalBus();
   const sweep = setInterval(() => book.sweep(), book.limits.sweepMs).unref();
   return {
     threads: createThreads(kernel),
     runs: createRuns(kernel),
     events: kernel.events,
-    sandboxes: memorySandboxes(book),
-    httpTools: memoryHttpTools(book),
+    documents,
     deferredCalls: createDeferredCalls(kernel),
-    items: memoryItems(book),
-    quotas: memoryQuotas(book.limits.now, () => book.assertOpen()),
+    items: createItems(documents),
+    quotas,
     bus,
     isDurable: false,
     inRun: (work) => work(),
@@ -54,6 +54,7 @@ export function createMemoryStores({
     async close() {
       clearInterval(sweep);
       bus.close();
+      closeQuotas();
       book.close();
     },
   };

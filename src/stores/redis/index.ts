@@ -5,6 +5,7 @@ import { Redis } from "ioredis";
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { AllStores } from "../all-stores.ts";
+import { createItems } from "../items.ts";
 import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
 import { createBus } from "./bus.ts";
 import { createCalls } from "./calls.ts";
@@ -13,13 +14,13 @@ import { Connection } from "./connection.ts";
 import { within } from "./deadline.ts";
 import { redisDeferredCalls } from "./deferred-calls.ts";
 import { createDelivery } from "./delivery.ts";
+import { redisDocuments } from "./documents.ts";
 import { createDue } from "./due.ts";
 import type { Engine } from "./engine.ts";
 import { redisEvents } from "./events.ts";
 import { Feeds } from "./feeds.ts";
-import { redisHttpTools } from "./http-tools.ts";
 import { Hub } from "./hub.ts";
-import { redisItems } from "./items.ts";
+import { importSandboxes } from "./import.ts";
 import { DEPLOYMENT, PROBE, SECRET } from "./keys.ts";
 import { createLifetime, quietly } from "./lifetime.ts";
 import { createPages } from "./pages.ts";
@@ -28,7 +29,6 @@ import { createRecorder } from "./record.ts";
 import { createReplays } from "./replays.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
 import { redisRuns } from "./runs.ts";
-import { redisSandboxes } from "./sandboxes.ts";
 import { nameOnce } from "./scripts/name-once.ts";
 import { tryWrite } from "./scripts/try-write.ts";
 import { redisThreads } from "./threads.ts";
@@ -66,6 +66,7 @@ export async function createRedisStores({
   try {
     const deployment = await nameOf(redis, DEPLOYMENT, randomId());
     const secret = await nameOf(redis, SECRET, randomId() + randomId());
+    await importSandboxes(clients.commands, redis, redisDocuments({ redis }));
     const replicas = replicasOf(clients, waitReplicas, limits);
     return assemble({ clients, redis, limits, replicas }, { deployment, secret });
   } catch (error) {
@@ -128,14 +129,14 @@ function assemble(
     writer,
     delivery,
   };
+  const documents = redisDocuments(engine);
   return {
     threads: redisThreads(engine),
     runs: redisRuns(engine),
     events: redisEvents(engine),
-    sandboxes: redisSandboxes(redis),
-    httpTools: redisHttpTools(redis),
+    documents,
     deferredCalls: redisDeferredCalls(engine),
-    items: redisItems(engine),
+    items: createItems(documents),
     quotas: redisQuotas(redis),
     bus,
     isDurable: true,

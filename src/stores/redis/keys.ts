@@ -5,8 +5,8 @@
 // one place, with all that is in it.
 
 import { hash } from "node:crypto";
+import type { Collection } from "../../core/documents.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { Shelf } from "../../core/items.ts";
 
 /** How long a call may ask again whether it was carried out, when its answer was lost, in ms. */
 export const ASKING_MS = 60_000;
@@ -77,18 +77,27 @@ export const deletedKey = (thread: string, call: string) => `sk:{${thread}}:dele
 export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:events:${runId}`;
 
 /**
- * `items`: a shelf of a thread's, or of an owner's agent. `meta`: what the shelf goes with, which is itself where that is
- * nothing. `done`: that a call has changed it, for as long as it may ask again.
+ * `items`: the documents of a collection. `due`: which of them are due, and when. `meta`: what the collection goes with,
+ * which is itself where that is nothing. `done`: that a call has changed it, for as long as it may be repeated.
  */
-export function shelfKeys({ owner, of, kind }: Shelf, call: string) {
-  if ("agent" in of) {
-    const place = `sk:{${ownerTag(owner)}}`;
-    const items = `${place}:${kind}:${of.agent}`;
-    return { items, meta: items, done: `${place}:done:${call}` };
+export function collectionKeys(collection: Collection, call = "") {
+  const { place, name, meta } = placeOf(collection);
+  const items = `${place}:${name}`;
+  return { items, due: `${place}:due:${name}`, meta: meta ?? items, done: `${place}:done:${call}` };
+}
+
+function placeOf(collection: Collection): { place: string; name: string; meta?: string } {
+  const { kind } = collection;
+  if (!("of" in collection)) {
+    const { tenant } = collection;
+    return tenant === undefined
+      ? { place: `sk:{${kind}}`, name: "records" }
+      : { place: `sk:{${tag([tenant])}}`, name: kind };
   }
+  const { owner, of } = collection;
+  if ("agent" in of) return { place: `sk:{${ownerTag(owner)}}`, name: `${kind}:${of.agent}` };
   const thread = threadTag(owner, of.thread);
-  const { meta, [kind]: items } = threadKeys(thread);
-  return { items, meta, done: `sk:{${thread}}:done:${call}` };
+  return { place: `sk:{${thread}}`, name: kind, meta: threadKeys(thread).meta };
 }
 
 /** Sorted set: an owner's threads by their last change. */
@@ -118,21 +127,11 @@ export const DEFERRED = notesPlace("deferred");
 /** Text: where the call lies that a token is for, as long as the token is good for anything. */
 export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;
 
-/** Hash: a tenant's HTTP tools by their names. */
-export const httpToolsKey = (tenant: string) => `sk:{${tag([tenant])}}:tools`;
-/** That a call has deleted one, for as long as it may ask again. */
-export const deletedToolKey = (tenant: string, call: string) => `sk:{${tag([tenant])}}:tools:deleted:${call}`;
-
-/** The ledger of sandboxes: how many are taken, when which is due, which run by last use, and each by itself. */
-export const LEDGER = {
-  taken: "sk:{sandboxes}:taken",
-  due: "sk:{sandboxes}:due",
-  running: "sk:{sandboxes}:running",
-} as const;
-export const sandboxKey = (id: string) => `sk:{sandboxes}:box:${id}`;
-
-/** That a call has ended a sandbox, for as long as it may ask again. */
-export const endedKey = (call: string) => `sk:{sandboxes}:ended:${call}`;
+/** Where version 0.1.0 kept sandboxes and API keys: each by itself, a hash. */
+export const OLD_SANDBOXES = "sk:{sandboxes}:box:";
+export const OLD_KEYS = "sk:{keys}:key:";
+/** Sorted set: the API keys of version 0.1.0. */
+export const OLD_KEY_LIST = "sk:{keys}:all";
 
 /** Text: the name that all processes of the database know. */
 export const DEPLOYMENT = "sk:{deployment}";
@@ -151,11 +150,6 @@ export const runChannel = (database: number, thread: string, runId: string) =>
   `sk${database}:{${thread}}:${runId}`;
 export const userChannel = (database: number, owner: Owner) => `sk${database}:{${ownerTag(owner)}}`;
 export const callChannel = (database: number) => `sk${database}:{calls}`;
-
-/** Sorted sets: the API keys there are, by their age, of all tenants and of each; and each by itself, a hash. */
-export const API_KEYS = "sk:{keys}:all";
-export const apiKeysOf = (tenant: string) => `sk:{keys}:of:${tag([tenant])}`;
-export const apiKeyKey = (id: string) => `sk:{keys}:key:${id}`;
 
 /**
  * What a tenant and one of its users have used and use. All of a tenant's lies in one place, since it changes as one:

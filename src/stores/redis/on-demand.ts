@@ -1,6 +1,6 @@
 // Stores in Redis, for programs that may do without: what they take to load is loaded with the first of them.
 
-import type { ApiKeyStore } from "../../http/auth/api-keys.ts";
+import type { Documents } from "../../core/documents.ts";
 import type { AllStores } from "../all-stores.ts";
 import type { RedisStoreOptions } from "./index.ts";
 
@@ -10,8 +10,8 @@ export async function createRedisStores(options: RedisStoreOptions): Promise<All
   return redis.createRedisStores(options);
 }
 
-/** As that of `api-keys.ts`. */
-export async function openRedisApiKeys(url: string): Promise<{ keys: ApiKeyStore; close(): void }> {
-  const redis = await import("./api-keys.ts");
-  return redis.openRedisApiKeys(url);
+/** As that of `key-documents.ts`. */
+export async function openRedisKeys(url: string): Promise<{ documents: Documents; close(): void }> {
+  const redis = await import("./key-documents.ts");
+  return redis.openRedisKeys(url);
 }

@@ -5,17 +5,16 @@
 import { dirname, join } from "node:path";
 import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
+import { createItems } from "../items.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { createRuns } from "../runs.ts";
 import { createThreads } from "../threads.ts";
 import { Database } from "./database.ts";
+import { sqliteDocuments } from "./documents.ts";
 import { createEngine, type Engine } from "./engine.ts";
-import { sqliteHttpTools } from "./http-tools.ts";
-import { sqliteItems } from "./items.ts";
 import { sqliteKernel } from "./kernel.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
-import { sqliteSandboxes } from "./sandboxes.ts";
 
 /** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
 export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
@@ -41,18 +40,22 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
 }
 
 function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): AllStores {
-  const { database, live, queue, writer, lifetime } = engine;
+  const { database, limits, live, queue, writer, lifetime } = engine;
   const kernel = sqliteKernel(engine);
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
+  const findThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ?");
+  const documents = sqliteDocuments(database, limits.now, {
+    visit: lifetime.visit,
+    exists: (thread) => findThread.get(...thread) !== undefined,
+  });
   const stores = {
     threads: createThreads(kernel),
     runs: createRuns(kernel),
     events: kernel.events,
-    sandboxes: sqliteSandboxes(engine),
-    httpTools: sqliteHttpTools(engine),
+    documents,
     deferredCalls: createDeferredCalls(kernel),
-    items: sqliteItems(engine),
+    items: createItems(documents),
     quotas,
     bus,
     isDurable: true,

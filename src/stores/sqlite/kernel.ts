@@ -60,7 +60,7 @@ export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
       metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
   const deleteThread = database.query("DELETE FROM threads WHERE owner = ? AND id = ?");
   const deleteSlot = database.query(`DELETE FROM state WHERE ${THREAD} AND key = ?`);
-  const clearings = ["messages", "state", "deferred_calls", "thread_items"].map((table) =>
+  const clearings = ["messages", "state", "deferred_calls", "documents"].map((table) =>
     database.query(`DELETE FROM ${table} WHERE ${THREAD}`),
   );
   const reset = database.query(

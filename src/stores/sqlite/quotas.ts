@@ -1,6 +1,7 @@
 // Quotas in a file of their own, `usage.db`. What was used survives the death of the process; that of the machine may
 // cost the last moments. The rate of requests is the process's own.
 
+import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
 import {
   type Account,
@@ -12,7 +13,6 @@ import {
   LEVELS,
   MAX_ROWS,
   monthOf,
-  NOTHING,
   OTHER,
   type QuotaStore,
   type Spending,
@@ -24,8 +24,34 @@ import {
 } from "../../quotas/store.ts";
 import { namesOf } from "../quota-names.ts";
 import { requestRate } from "../request-rate.ts";
-import type { SmallFile } from "./small-file.ts";
-import { openUsageFile } from "./usage-file.ts";
+import { openSmallFile, type SmallFile } from "./small-file.ts";
+
+/**
+ * `tenant` and `user` are the JSON of [tenant] and [tenant, user], `name` is either; `period` is a day or a month.
+ * Times are ms since 1970, cost is in millionths.
+ */
+const SCHEMA = `
+CREATE TABLE held (
+  thing TEXT NOT NULL, user TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, ends INTEGER NOT NULL,
+  PRIMARY KEY (thing, user, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX held_by_tenant ON held (thing, tenant);
+CREATE INDEX held_by_end ON held (ends);
+CREATE TABLE reserved (
+  id TEXT NOT NULL PRIMARY KEY, tenant TEXT NOT NULL, user TEXT NOT NULL,
+  tokens INTEGER NOT NULL, cost INTEGER NOT NULL, ends INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE spent (
+  name TEXT NOT NULL, period TEXT NOT NULL, tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
+  PRIMARY KEY (name, period)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE usage (
+  user TEXT NOT NULL, day TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, calls INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+  cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
+  PRIMARY KEY (user, day, agent, model)
+) STRICT, WITHOUT ROWID;
+`;
 
 export interface OpenQuotas {
   readonly quotas: QuotaStore;
@@ -34,19 +60,28 @@ export interface OpenQuotas {
 
 /** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
 export function openSqliteQuotas(dataDir: string, now: () => number = Date.now): OpenQuotas {
-  const file = openUsageFile(dataDir);
+  return openQuotas(join(dataDir, "usage.db"), now);
+}
+
+/** Gone when it is closed. */
+export const openMemoryQuotas = (now: () => number = Date.now): OpenQuotas => openQuotas(":memory:", now);
+
+function openQuotas(path: string, now: () => number): OpenQuotas {
+  const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+  const file = openSmallFile({ path, content: "The usage", pragmas, steps: [SCHEMA] });
   return { quotas: quotasIn(file, now), close: file.close };
 }
 
 function quotasIn(file: SmallFile, now: () => number): QuotaStore {
-  const { ask, change } = file;
+  const { read } = file;
+  const change = <T>(work: () => T) => file.write("fast", work);
   const sql = statements(file);
   const take = requestRate(now);
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
 
   return {
-    take: async (owner, perMinute) => ask(() => take(owner, perMinute)),
+    take: async (owner, perMinute) => read(() => take(owner, perMinute)),
 
     async hold(owner, { thing, id, ms }, most) {
       const { tenant, user } = namesOf(owner);
@@ -109,9 +144,8 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
     accounts: async (owner) => change(() => accountsOf(owner)),
 
     async usage(owner, days) {
-      const rows = change(() => sql.usage.all(namesOf(owner).user, firstDay(now(), days)));
-      // The table is STRICT: what a column was declared to hold is what comes back.
-      return sortedRows(rows.map((row) => ({ ...row })) as unknown as UsageRow[]);
+      const rows = read(() => sql.usage.all(namesOf(owner).user, firstDay(now(), days)));
+      return sortedRows(rows.map((row) => ({ ...row })));
     },
   };
 
@@ -119,7 +153,7 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
     sql.endReserved.run(now());
     const [day, month] = [dayOf(now()), monthOf(now())];
     const { tenant, user } = namesOf(owner);
-    const account = (name: string, reserved: object | undefined): Account => ({
+    const account = (name: string, reserved: Sum | undefined): Account => ({
       day: amountsOf(sql.spent.get(name, day)),
       month: amountsOf(sql.spent.get(name, month)),
       reserved: amountsOf(reserved),
@@ -150,10 +184,19 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
   }
 }
 
+interface Count {
+  readonly n: number;
+}
+/** Of no rows: null. */
+interface Sum {
+  readonly tokens: number | null;
+  readonly cost: number | null;
+}
+
 function statements(file: SmallFile) {
   const by = (column: "tenant" | "user") => ({
-    held: file.prepare(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),
-    reserved: file.prepare(
+    held: file.query<Count>(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),
+    reserved: file.query<Sum>(
       `SELECT sum(tokens) AS tokens, sum(cost) AS cost FROM reserved WHERE ${column} = ?`,
     ),
   });
@@ -163,41 +206,37 @@ function statements(file: SmallFile) {
     heldByUser: user.held,
     reservedByTenant: tenant.reserved,
     reservedByUser: user.reserved,
-    endHeld: file.prepare("DELETE FROM held WHERE ends <= ?"),
-    findHeld: file.prepare("SELECT 1 FROM held WHERE thing = ? AND user = ? AND id = ?"),
-    hold: file.prepare(`
+    endHeld: file.query("DELETE FROM held WHERE ends <= ?"),
+    findHeld: file.query("SELECT 1 FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    hold: file.query(`
       INSERT INTO held (thing, user, id, tenant, ends) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET ends = excluded.ends`),
-    release: file.prepare("DELETE FROM held WHERE thing = ? AND user = ? AND id = ?"),
-    endReserved: file.prepare("DELETE FROM reserved WHERE ends <= ?"),
-    reserve: file.prepare(
+    release: file.query("DELETE FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    endReserved: file.query("DELETE FROM reserved WHERE ends <= ?"),
+    reserve: file.query(
       "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",
     ),
-    unreserve: file.prepare("DELETE FROM reserved WHERE id = ?"),
-    spent: file.prepare("SELECT tokens, cost FROM spent WHERE name = ? AND period = ?"),
-    spend: file.prepare(`
+    unreserve: file.query("DELETE FROM reserved WHERE id = ?"),
+    spent: file.query<Sum>("SELECT tokens, cost FROM spent WHERE name = ? AND period = ?"),
+    spend: file.query(`
       INSERT INTO spent (name, period, tokens, cost) VALUES (?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost`),
     // A month comes before all of its days.
-    forgetSpent: file.prepare("DELETE FROM spent WHERE period < ?"),
-    findRow: file.prepare("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
-    rows: file.prepare("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
-    count: file.prepare(`
+    forgetSpent: file.query("DELETE FROM spent WHERE period < ?"),
+    findRow: file.query("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
+    rows: file.query<Count>("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
+    count: file.query(`
       INSERT INTO usage VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET calls = calls + 1, cost = cost + excluded.cost,
         input_tokens = input_tokens + excluded.input_tokens,
         output_tokens = output_tokens + excluded.output_tokens,
         cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
         cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens`),
-    usage: file.prepare(`
+    usage: file.query<UsageRow>(`
       SELECT day, agent, model, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost
       FROM usage WHERE user = ? AND day >= ?`),
-    forgetUsage: file.prepare("DELETE FROM usage WHERE day < ?"),
+    forgetUsage: file.query("DELETE FROM usage WHERE day < ?"),
   };
 }
 
-/** No row, and the sum of none, are nothing. */
-function amountsOf(row: object | undefined): Amounts {
-  const { tokens, cost } = { ...NOTHING, ...row };
-  return { tokens: Number(tokens), cost: Number(cost) };
-}
+const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });

@@ -4,6 +4,7 @@
 // all that a user can ask for, so nothing can be found, joined or deleted across owners. Times are milliseconds
 // since 1970.
 
+import { chmodSync, existsSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
 
@@ -186,8 +187,46 @@ CREATE TABLE agent_items (
 ) STRICT;
 `;
 
+// HTTP tools, sandboxes and items become documents. `collection` and `key` are JSON, which escapes whatever could make two
+// of them look alike. Those of a thread name it. Of an item the body is version, time and value.
+const VERSION_6 = `
+CREATE TABLE documents (
+  collection TEXT NOT NULL,
+  key TEXT NOT NULL,
+  version TEXT NOT NULL,
+  body TEXT NOT NULL,
+  due REAL,
+  owner TEXT,
+  thread_id TEXT,
+  PRIMARY KEY (collection, key),
+  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
+) STRICT;
+CREATE INDEX documents_due ON documents (collection, due) WHERE due IS NOT NULL;
+CREATE INDEX documents_of_thread ON documents (owner, thread_id) WHERE thread_id IS NOT NULL;
+INSERT INTO documents (collection, key, version, body)
+  SELECT '["tools",' || tenant || ']', json_quote(name), 'v', body FROM http_tools;
+INSERT INTO documents (collection, key, version, body, due)
+  SELECT '["sandboxes"]', json_quote(id), 'v' || revision, '{"owner":' || owner || ',"name":' || json_quote(name)
+    || ',"keep":' || keep || ',"state":' || json_quote(state) || ',"used_at":' || used_at
+    || ',"due_at":' || coalesce(CAST(due_at AS INTEGER), 'null') || '}', due_at FROM sandboxes;
+INSERT INTO documents (collection, key, version, body)
+  SELECT '["sandboxes"]', '"taken"', 'v',
+    '[' || coalesce(group_concat('[' || json_quote(id) || ',' || tenant || ']'), '') || ']'
+  FROM sandboxes WHERE state IN ('running', 'ending') HAVING count(*) > 0;
+INSERT INTO documents (collection, key, version, body, owner, thread_id)
+  SELECT json_array(kind, owner, 'thread', thread_id), key, 'v' || version,
+    version || ' ' || updated_at || ' ' || value, owner, thread_id FROM thread_items;
+INSERT INTO documents (collection, key, version, body)
+  SELECT json_array(kind, owner, 'agent', agent), key, 'v' || version,
+    version || ' ' || updated_at || ' ' || value FROM agent_items;
+DROP TABLE http_tools;
+DROP TABLE sandboxes;
+DROP TABLE thread_items;
+DROP TABLE agent_items;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
-const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
 const VERSION = STEPS.length;
 
 /**
@@ -204,6 +243,7 @@ export function prepareSchema(file: DatabaseSync, path: string): void {
     );
   if (!isOurs(file, version))
     throw new AppError("unavailable", `\`${path}\` is the database of another program. Use another file.`);
+  if (version > 0) backUp(file, path, version);
   file.exec(`BEGIN; ${STEPS.slice(version).join("")} PRAGMA user_version = ${VERSION}; COMMIT`);
 }
 
@@ -212,6 +252,16 @@ function isOurs(file: DatabaseSync, version: number): boolean {
   const found = file.prepare("SELECT name FROM sqlite_schema").all();
   if (version === 0) return found.length === 0;
   const names = found.map(({ name }) => name);
-  const ours = STEPS.slice(0, version).flatMap((step) => [...step.matchAll(/CREATE TABLE (\w+)/g)]);
+  const steps = STEPS.slice(0, version).join("");
+  const dropped = [...steps.matchAll(/DROP TABLE (\w+)/g)].map(([, name]) => name);
+  const ours = [...steps.matchAll(/CREATE TABLE (\w+)/g)].filter(([, name]) => !dropped.includes(name));
   return ours.every(([, name]) => names.includes(name));
+}
+
+/** Copies a file of an older version to `<path>.v<version>`, once. */
+export function backUp(file: DatabaseSync, path: string, version: number): void {
+  const copy = `${path}.v${version}`;
+  if (path === ":memory:" || existsSync(copy)) return;
+  file.prepare("VACUUM INTO ?").run(copy);
+  chmodSync(copy, 0o600);
 }

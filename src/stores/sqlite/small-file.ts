@@ -1,32 +1,31 @@
-// A file of its own for what is no thread's. Unlike the file of threads any number of processes may have it open at once.
+// A file beside that of the threads. Unlike that one any number of processes may have it open at once.
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../refusals.ts";
-
-const VERSION = 1;
+import type { Database, Query } from "./database.ts";
+import { backUp } from "./schema.ts";
 
 /** How long a process waits for one that is just writing, in ms. */
 const BUSY_MS = 2_000;
 
 interface SmallFileOptions {
+  /** `:memory:` for none. */
   readonly path: string;
-  /** What is in it, for the words of errors: `The API keys`. */
+  /** What it holds, for error messages: `The API keys`. */
   readonly content: string;
   /** SQL that every opening begins with. */
   readonly pragmas: string;
-  /** SQL that makes the tables. */
-  readonly schema: string;
+  /** SQL that makes the tables, version by version. A step that was ever released is never edited. */
+  readonly steps: readonly string[];
 }
 
-export interface SmallFile {
-  prepare(sql: string): StatementSync;
-  /** What `work` returns. Here as everywhere what the file itself throws becomes `unavailable`. */
-  ask<T>(work: () => T): T;
+/** What the file itself throws becomes `unavailable`. */
+export interface SmallFile extends Pick<Database, "query" | "read"> {
   /** All that `work` changes, or nothing. It must not wait. */
-  change<T>(work: () => T): T;
+  write<T>(durability: "durable" | "fast", work: () => T): T;
   close(): void;
 }
 
@@ -34,29 +33,42 @@ export interface SmallFile {
 export function openSmallFile(options: SmallFileOptions): SmallFile {
   const file = translated(options, () => open(options));
   return {
-    prepare: (sql) => translated(options, () => file.prepare(sql), file),
-    ask: (work) => translated(options, work, file),
-    change: (work) => translated(options, () => atOnce(file, work), file),
+    query: <Row>(sql: string): Query<Row> =>
+      translated(options, () => {
+        const statement = file.prepare(sql);
+        // The tables are STRICT: what a column was declared to hold is what comes back.
+        return {
+          get: (...values) => statement.get(...values) as Row | undefined,
+          all: (...values) => statement.all(...values) as Row[],
+          each: (...values) => statement.iterate(...values) as IterableIterator<Row>,
+          run: (...values) => Number(statement.run(...values).changes),
+        };
+      }),
+    read: (work) => translated(options, work, file),
+    write: (_, work) => translated(options, () => atOnce(file, work), file),
     close() {
       if (file.isOpen) file.close();
     },
   };
 }
 
-function open({ path, pragmas, schema }: SmallFileOptions): DatabaseSync {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
+  if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
-    chmodSync(path, 0o600); // also what the journals beside it are created with
+    if (path !== ":memory:") chmodSync(path, 0o600); // also what the journals beside it are created with
     file.exec(pragmas);
+    const found = Number(file.prepare("PRAGMA user_version").get()?.user_version);
+    if (found > 0 && found < steps.length) backUp(file, path, found);
     atOnce(file, () => {
       const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
-      if (version > VERSION)
+      if (version > steps.length)
         throw new AppError(
           "unavailable",
-          `\`${path}\` was written by a newer version of this program. Use that.`,
+          `\`${path}\` was written by a newer version of Skein. Use that version.`,
         );
-      if (version === 0) file.exec(`${schema} PRAGMA user_version = ${VERSION}`);
+      if (version < steps.length)
+        file.exec(`${steps.slice(version).join("")} PRAGMA user_version = ${steps.length}`);
     });
     return file;
   } catch (error) {
@@ -65,7 +77,7 @@ function open({ path, pragmas, schema }: SmallFileOptions): DatabaseSync {
   }
 }
 
-/** All that `work` changes, or nothing. Of two processes the second one waits. */
+/** Of two processes the second one waits. */
 function atOnce<T>(file: DatabaseSync, work: () => T): T {
   file.exec("BEGIN IMMEDIATE");
   try {

@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
@@ -134,7 +135,7 @@ export function isForAgent({ agents }: HttpTool, agent: string): boolean {
   return agents.some((pattern) => globMatcher(pattern)(agent));
 }
 
-/** The tools of each tenant. A tool belongs to the tenant, whoever of it registered it. */
+/** The tools of each tenant. A tool belongs to the tenant, not to the user who registered it. */
 export interface HttpToolStore {
   /** Replaces one of the same name. Throws `limit_exceeded` for a new one past `MAX_HTTP_TOOLS`. */
   put(tenant: string, tool: HttpTool): Promise<void>;
@@ -144,6 +145,38 @@ export interface HttpToolStore {
   /** False when there is none. */
   delete(tenant: string, name: string): Promise<boolean>;
 }
+
+const toolsOf = (tenant: string): Collection => ({ kind: "tools", tenant });
+
+export function createHttpToolStore(documents: Documents): HttpToolStore {
+  return {
+    async put(tenant, tool) {
+      const key = tool.name;
+      const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
+      await change(documents, { collection: toolsOf(tenant), keys: [key], limit }, ({ found: [found] }) => ({
+        writes: [{ key, seen: found?.version, body: JSON.stringify(tool) }],
+        result: undefined,
+      }));
+    },
+    async get(tenant, name) {
+      const [found] = (await documents.read(toolsOf(tenant), [name])).found;
+      return found && toolOf(found);
+    },
+    async list(tenant) {
+      const tools = (await documents.list(toolsOf(tenant))).map(toolOf);
+      return tools.sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+    delete: (tenant, name) => remove(documents, toolsOf(tenant), name),
+  };
+}
+
+// Only `put` writes these.
+const toolOf = ({ body }: Document) => JSON.parse(body) as HttpTool;
+
+const tooMany = () =>
+  new AppError("limit_exceeded", `There are already ${MAX_HTTP_TOOLS} HTTP tools. Delete one first.`, {
+    details: { limit: MAX_HTTP_TOOLS },
+  });
 
 // From what a tenant registers to a tool that can be kept.
 const SECRET_BYTES = 32;

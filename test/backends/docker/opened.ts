@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
+import { createLedger } from "../../../src/backends/ledger.ts";
 import type { PoolOptions } from "../../../src/backends/pool.ts";
 import type { BackendConfig, BackendStatus } from "../../../src/core/backend.ts";
 import { randomId } from "../../../src/lib/random-id.ts";
@@ -31,7 +32,7 @@ export async function newWorld(): Promise<World> {
   closers.push(() => rm(dataDir, { recursive: true, force: true }));
   const stores = createMemoryStores();
   closers.push(() => stores.close());
-  return { dataDir, deployment: `test-${randomId()}`, sandboxes: stores.sandboxes };
+  return { dataDir, deployment: `test-${randomId()}`, sandboxes: createLedger(stores.documents) };
 }
 
 export interface Server {

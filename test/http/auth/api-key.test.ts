@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { AppError } from "../../../src/core/errors.ts";
 import { authenticateApiKey } from "../../../src/http/auth/api-key.ts";
 import { type ApiKeyStore, issueApiKey, type NewApiKey } from "../../../src/http/auth/api-keys.ts";
-import { memoryApiKeys } from "../../../src/stores/memory/api-keys.ts";
+import { memoryApiKeys } from "../../support/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
 
 const START = Date.parse("2026-11-21T10:00:00.000Z");

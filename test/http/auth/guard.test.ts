@@ -13,7 +13,7 @@ import { accessOf, requireScope, STREAM_PATH } from "../../../src/http/auth/scop
 import { createTickets } from "../../../src/http/auth/tickets.ts";
 import { refuseForeignNames, refuseForeignPages } from "../../../src/http/browser-security.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
-import { memoryApiKeys } from "../../../src/stores/memory/api-keys.ts";
+import { memoryApiKeys } from "../../support/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
 
 const nobody = async (): Promise<Principal> => {

@@ -1,0 +1,85 @@
+// The port to small documents: HTTP tools, API keys, sandboxes, and what agents keep beside threads. A store only keeps
+// them and compares versions; the room that a document belongs to decides what may follow what, with `change`.
+
+import { randomId } from "../lib/random-id.ts";
+import type { AppError } from "./errors.ts";
+import type { Shelf } from "./items.ts";
+
+/** The documents of a shelf, of a tenant, or of the whole deployment. Those of a thread are deleted with it. */
+export type Collection = Shelf | { readonly kind: string; readonly tenant?: string };
+
+export interface Document {
+  readonly key: string;
+  readonly body: string;
+  /** Changes with every write and never comes back, also after a deletion. Only compared. */
+  readonly version: string;
+}
+
+export interface DocumentWrite {
+  readonly key: string;
+  /** The version that was read; undefined: there was no such document. */
+  readonly seen: string | undefined;
+  /** Undefined deletes the document. */
+  readonly body: string | undefined;
+  /** From when on `due` lists it, in ms since 1970. */
+  readonly due?: number | null;
+}
+
+export interface Found {
+  /** In the order of the keys. */
+  readonly found: readonly (Document | undefined)[];
+  /** False when the collection's thread does not exist. */
+  readonly exists: boolean;
+  /** The store's clock, in ms since 1970. */
+  readonly now: number;
+}
+
+export interface Documents {
+  read(collection: Collection, keys: readonly string[]): Promise<Found>;
+  /** All of a collection, in no order. */
+  list(collection: Collection): Promise<Document[]>;
+  /** Those that are due, longest first. */
+  due(collection: Collection, limit: number): Promise<Document[]>;
+  /**
+   * Writes all, or nothing when one of them is not at the version that was seen (`changed`) or the collection would have
+   * more than `limit` documents (`full`). `version` is new, and becomes that of all that is written; a repeated call with
+   * it changes nothing more. Throws `not_found` when the collection's thread does not exist.
+   */
+  write(
+    collection: Collection,
+    writes: readonly DocumentWrite[],
+    options: { readonly version: string; readonly limit?: number | undefined },
+  ): Promise<"written" | "changed" | "full">;
+}
+
+export interface Change {
+  readonly collection: Collection;
+  readonly keys: readonly string[];
+  /** Documents in the collection at most, and what one more is refused with. */
+  readonly limit?: { readonly count: number; readonly error: () => AppError };
+}
+
+/** Writes what `decide` makes of what is stored; decides again whenever another writer was first. */
+export async function change<T>(
+  documents: Documents,
+  { collection, keys, limit }: Change,
+  decide: (read: Found & { version: string }) => { writes?: readonly DocumentWrite[]; result: T },
+): Promise<T> {
+  for (;;) {
+    const version = `v${randomId()}`;
+    const { writes = [], result } = decide({ ...(await documents.read(collection, keys)), version });
+    if (writes.length === 0) return result;
+    const outcome = await documents.write(collection, writes, { version, limit: limit?.count });
+    if (outcome === "written") return result;
+    if (outcome === "full" && limit) throw limit.error();
+  }
+}
+
+/** Deletes a document. False when there is none. */
+export function remove(documents: Documents, collection: Collection, key: string): Promise<boolean> {
+  return change(documents, { collection, keys: [key] }, ({ found: [document] }) =>
+    document
+      ? { writes: [{ key, seen: document.version, body: undefined }], result: true }
+      : { result: false },
+  );
+}

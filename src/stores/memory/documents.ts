@@ -1,0 +1,110 @@
+// Documents in memory. Those of a thread weigh on it and leave with it; those of agents have a bound of their own, past
+// which the shelf that was used least recently goes; the rest stays as long as the process.
+
+import { LRUCache } from "lru-cache";
+import type { Collection, Documents } from "../../core/documents.ts";
+import { noSuchThread } from "../refusals.ts";
+import type { Book } from "./book.ts";
+import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./entries.ts";
+
+/** Of all shelves of agents together. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_SHELVES = 10_000;
+/** What a document weighs beside its text, about. */
+const DOCUMENT_BYTES = 200;
+
+export function memoryDocuments(book: Book): Documents {
+  const ofAgents = new LRUCache<string, Items>({
+    max: MAX_SHELVES,
+    maxSize: MAX_BYTES,
+    sizeCalculation: weightOf,
+  });
+  const others = new Map<string, Items>();
+
+  return {
+    async read(collection, keys) {
+      const items = itemsOf(collection);
+      return {
+        found: keys.map((key) => items?.get(key)),
+        exists: items !== undefined,
+        now: book.limits.now(),
+      };
+    },
+
+    async list(collection) {
+      return [...(itemsOf(collection)?.values() ?? [])];
+    },
+
+    async due(collection, limit) {
+      const now = book.limits.now();
+      return [...(itemsOf(collection)?.values() ?? [])]
+        .filter(({ due }) => due <= now)
+        .sort((a, b) => a.due - b.due || (a.key < b.key ? -1 : 1))
+        .slice(0, limit);
+    },
+
+    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY }) {
+      const items = itemsOf(collection);
+      if (!items)
+        throw noSuchThread("of" in collection && "thread" in collection.of ? collection.of.thread : "");
+      if (writes.some(({ key, seen }) => items.get(key)?.version !== seen)) return "changed";
+      const added = writes.filter(({ seen, body }) => seen === undefined && body !== undefined);
+      if (added.length > 0 && items.size + added.length > limit) return "full";
+      const thread = threadOf(collection);
+      if (thread && writes.some(({ body }) => body !== undefined)) book.makeRoom(thread);
+      const before = thread ? weightOf(items) : 0;
+      for (const { key, body, due } of writes) {
+        if (body === undefined) items.delete(key);
+        else items.set(key, entryOf({ key, body, version }, due));
+      }
+      keep(collection, items);
+      if (thread) book.weigh(thread, weightOf(items) - before);
+      return "written";
+    },
+  };
+
+  /** Undefined when the collection's thread does not exist. */
+  function itemsOf(collection: Collection): Items | undefined {
+    book.assertOpen();
+    if (!("of" in collection)) return others.get(nameOf(collection)) ?? new Map();
+    if ("agent" in collection.of) return ofAgents.get(nameOf(collection)) ?? new Map();
+    const thread = threadOf(collection);
+    return thread && (thread.shelves?.get(collection.kind) ?? new Map());
+  }
+
+  function threadOf(collection: Collection): ThreadEntry | undefined {
+    const isOfThread = "of" in collection && "thread" in collection.of;
+    return isOfThread ? book.find(collection.owner, collection.of.thread) : undefined;
+  }
+
+  function keep(collection: Collection, items: Items): void {
+    const name = nameOf(collection);
+    if (!("of" in collection)) others.set(name, items);
+    else if ("agent" in collection.of) {
+      // What is replaced by itself keeps the size it had.
+      ofAgents.delete(name);
+      if (items.size > 0) ofAgents.set(name, items);
+    } else {
+      const thread = threadOf(collection);
+      if (!thread) return;
+      thread.shelves ??= new Map();
+      if (items.size > 0) thread.shelves.set(collection.kind, items);
+      else thread.shelves.delete(collection.kind);
+    }
+  }
+}
+
+/** JSON keeps apart whatever the names contain. */
+function nameOf(collection: Collection): string {
+  if (!("of" in collection)) return JSON.stringify([collection.kind, collection.tenant]);
+  const { owner, of, kind } = collection;
+  return JSON.stringify([kind, owner.tenant, owner.user, of]);
+}
+
+function entryOf(
+  document: { key: string; body: string; version: string },
+  due?: number | null,
+): DocumentEntry {
+  const bytes = DOCUMENT_BYTES + Buffer.byteLength(document.key) + Buffer.byteLength(document.body);
+  return { ...document, due: due ?? Number.POSITIVE_INFINITY, bytes };
+}

@@ -1,0 +1,152 @@
+// Documents in Redis: a hash for each collection, whose fields hold version and body, and a sorted set of what is due.
+// Those of a thread lie in its slot and go with it. A body that was written before documents had versions stands alone.
+
+import type { Collection, Document, Documents } from "../../core/documents.ts";
+import { noSuchThread } from "../refusals.ts";
+import type { Engine } from "./engine.ts";
+import { ASKING_MS, collectionKeys } from "./keys.ts";
+import { script } from "./script.ts";
+
+/** The version of a body that has none. */
+const OLD = "old";
+
+/** `life()`: how long the collection's thread still stays, in ms (-1 for ever, -2 when there is none), and its outcome. */
+const LIFE = `
+local function life()
+  if meta == items then return '-1' end
+  return redis.call('PTTL', meta) .. ' ' .. (redis.call('HGET', meta, 'outcome') or '')
+end`;
+
+const readDocuments = script<[found: (string | null)[], life: string, now: string]>()({
+  kind: "reads",
+  keys: ["items", "meta"],
+  args: [],
+  lua: `${LIFE}
+local found = {}
+for at = REST, #ARGV do found[#found + 1] = redis.call('HGET', items, ARGV[at]) end
+return { found, life(), string.format('%.0f', time()) }`,
+});
+
+/** Key, text, key, text … */
+const listDocuments = script<[found: string[], life: string]>()({
+  kind: "reads",
+  keys: ["items", "meta"],
+  args: [],
+  lua: `${LIFE}
+return { redis.call('HGETALL', items), life() }`,
+});
+
+const dueDocuments = script<string[]>()({
+  kind: "reads",
+  keys: ["items", "due"],
+  args: ["limit"],
+  lua: `
+local found = {}
+for _, key in ipairs(redis.call('ZRANGE', due, '-inf', string.format('%.0f', time()), 'BYSCORE', 'LIMIT', 0, limit)) do
+  found[#found + 1] = key
+  found[#found + 1] = redis.call('HGET', items, key) or ''
+end
+return found`,
+});
+
+/**
+ * Every document is at the version that was seen, or nothing is written. The unnamed arguments are, of each document, its
+ * key, the version seen, its new text and when it is due; no text deletes it. Answers a repeated call as it did the first.
+ */
+const definition = {
+  keys: ["items", "due", "meta", "done"],
+  args: ["limit", "asking"],
+  lua: `${LIFE}
+if redis.call('EXISTS', done) == 1 then return { 'written', life() } end
+if meta ~= items and redis.call('EXISTS', meta) == 0 then return { 'none', '' } end
+local added = 0
+for at = REST, #ARGV, 4 do
+  local text = redis.call('HGET', items, ARGV[at])
+  local version = text and (string.match(text, '^(v%w+) ') or '${OLD}') or ''
+  if version ~= ARGV[at + 1] then return { 'changed', life() } end
+  if not text and ARGV[at + 2] ~= '' then added = added + 1 end
+end
+if added > 0 and limit ~= '' and redis.call('HLEN', items) + added > tonumber(limit) then return { 'full', life() } end
+for at = REST, #ARGV, 4 do
+  if ARGV[at + 2] == '' then redis.call('HDEL', items, ARGV[at]) else redis.call('HSET', items, ARGV[at], ARGV[at + 2]) end
+  if ARGV[at + 3] == '' then redis.call('ZREM', due, ARGV[at]) else redis.call('ZADD', due, ARGV[at + 3], ARGV[at]) end
+end
+redis.call('SET', done, '', 'PX', asking)
+if meta ~= items then
+  local left = redis.call('PTTL', meta)
+  if left >= 0 then redis.call('PEXPIRE', items, left) end
+end
+return { 'written', life() }`,
+} as const;
+
+type WriteReply = [outcome: "written" | "changed" | "full" | "none", life: string];
+/** A full Redis refuses new documents, and takes changes of those that are there. */
+const addDocuments = script<WriteReply>()({ kind: "adds", ...definition });
+const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });
+
+export function redisDocuments({
+  redis,
+  lifetime,
+}: Pick<Engine, "redis"> & Partial<Pick<Engine, "lifetime">>): Documents {
+  return {
+    async read(collection, keys) {
+      const names = keys.map((key) => nameOf(collection, key));
+      const [texts, life, now] = await redis.run(readDocuments, collectionKeys(collection), {}, names);
+      used(collection, life);
+      const found = keys.map((key, at) => documentOf(key, texts[at] ?? undefined));
+      return { found, exists: !life.startsWith("-2"), now: Number(now) };
+    },
+
+    async list(collection) {
+      const [found, life] = await redis.run(listDocuments, collectionKeys(collection), {});
+      used(collection, life);
+      return documentsOf(collection, found);
+    },
+
+    async due(collection, limit) {
+      const found = await redis.run(dueDocuments, collectionKeys(collection), { limit });
+      return documentsOf(collection, found);
+    },
+
+    async write(collection, writes, { version, limit = "" }) {
+      const keys = collectionKeys(collection, version);
+      const values = writes.flatMap(({ key, seen = "", body, due }) => [
+        nameOf(collection, key),
+        seen,
+        body === undefined ? "" : `${version} ${body}`,
+        String(due ?? ""),
+      ]);
+      const isNew = writes.some(({ seen, body }) => seen === undefined && body !== undefined);
+      const args = { limit, asking: ASKING_MS };
+      const [outcome, life] = await redis.run(isNew ? addDocuments : changeDocuments, keys, args, values);
+      used(collection, life);
+      if (outcome !== "none") return outcome;
+      throw noSuchThread("of" in collection && "thread" in collection.of ? collection.of.thread : "");
+    },
+  };
+
+  function used(collection: Collection, life: string): void {
+    if ("of" in collection && "thread" in collection.of)
+      lifetime?.used(collection.owner, collection.of.thread, life);
+  }
+}
+
+/** JSON keeps apart keys that are not Unicode; other collections choose their keys themselves. */
+const nameOf = (collection: Collection, key: string) => ("of" in collection ? JSON.stringify(key) : key);
+
+function documentsOf(collection: Collection, found: readonly string[]): Document[] {
+  const documents: Document[] = [];
+  for (let at = 0; at < found.length; at += 2) {
+    const name = found[at] ?? "";
+    const key = "of" in collection ? (JSON.parse(name) as string) : name;
+    const document = documentOf(key, found[at + 1] || undefined);
+    if (document) documents.push(document);
+  }
+  return documents;
+}
+
+function documentOf(key: string, text: string | undefined): Document | undefined {
+  if (text === undefined) return undefined;
+  const [, version = OLD, body = text] = /^(v\w+) (.*)$/s.exec(text) ?? [];
+  return { key, version, body };
+}

@@ -1,0 +1,108 @@
+// Takes over what version 0.1.0 kept of API keys and sandboxes in Redis, and leaves it there: processes of that version
+// may still run.
+
+import { type Cluster, Redis } from "ioredis";
+import type { Documents } from "../../core/documents.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Connection } from "./connection.ts";
+import { collectionKeys, OLD_KEY_LIST, OLD_KEYS, OLD_SANDBOXES } from "./keys.ts";
+import { script } from "./script.ts";
+
+const BATCH = 500;
+const version = () => `v${randomId()}`;
+
+/** Ids of old keys that are no documents yet. */
+const missingKeys = script<string[]>()({
+  kind: "reads",
+  keys: ["old", "items"],
+  args: ["limit"],
+  lua: `
+local found = {}
+for _, id in ipairs(redis.call('ZRANGE', old, 0, -1)) do
+  if redis.call('HEXISTS', items, id) == 0 then found[#found + 1] = id end
+  if #found == tonumber(limit) then break end
+end
+return found`,
+});
+
+const readOld = script<string[]>()({
+  kind: "reads",
+  keys: ["hash"],
+  args: [],
+  lua: "return redis.call('HGETALL', hash)",
+});
+
+/** Repeated with every start: a key may have been made by a process of the older version meanwhile. */
+export async function importKeys(redis: Pick<Connection, "run">, documents: Documents): Promise<void> {
+  const keys = { old: OLD_KEY_LIST, items: collectionKeys({ kind: "keys" }).items };
+  for (;;) {
+    const ids = await redis.run(missingKeys, keys, { limit: BATCH });
+    const found = await Promise.all(
+      ids.map(async (id) => ({ id, fields: await fieldsOf(redis, OLD_KEYS + id) })),
+    );
+    const writes = found.map(({ id, fields: { about = "{}", hash, created, revoked } }) => {
+      const times = { created_at: timeOf(created), revoked_at: revoked ? timeOf(revoked) : undefined };
+      return { key: id, seen: undefined, body: JSON.stringify({ ...JSON.parse(about), hash, ...times }) };
+    });
+    if (writes.length > 0) await documents.write({ kind: "keys" }, writes, { version: version() });
+    if (ids.length < BATCH) return;
+  }
+}
+
+const timeOf = (ms = "0") => new Date(Number(ms)).toISOString();
+
+/** Once: the list of sandboxes that run says that it was done. */
+export async function importSandboxes(
+  commands: Redis | Cluster,
+  redis: Pick<Connection, "run">,
+  documents: Documents,
+): Promise<void> {
+  const ledger = { kind: "sandboxes" };
+  const { found } = await documents.read(ledger, ["taken"]);
+  if (found[0]) return;
+  const taken: [id: string, tenant: string][] = [];
+  const writes = [];
+  for (const hash of await keysLike(commands, `${OLD_SANDBOXES}*`)) {
+    const id = hash.slice(OLD_SANDBOXES.length);
+    const box = await fieldsOf(redis, hash);
+    const { owner, name } = JSON.parse(box.about ?? "{}") as {
+      owner: { tenant: string; user: string };
+      name: string;
+    };
+    const numberOf = (text = "") => (text === "" ? null : Number(text));
+    const keep = {
+      running: numberOf(box.keep_running),
+      container: numberOf(box.keep_container),
+      files: numberOf(box.keep_files),
+    };
+    const { state } = box;
+    const used_at = Number(box.used);
+    if (state === "running" || state === "ending") taken.push([id, owner.tenant]);
+    const kept = state === "running" ? keep.running : state === "stopped" ? keep.container : keep.files;
+    // The process that was ending one may be gone: it is due at once.
+    const due_at = state === "ending" ? used_at : kept === null ? null : used_at + kept;
+    const body = JSON.stringify({ owner: [owner.tenant, owner.user], name, keep, state, used_at, due_at });
+    writes.push({ key: id, seen: undefined, body, due: due_at });
+  }
+  writes.push({ key: "taken", seen: undefined, body: JSON.stringify(taken) });
+  await documents.write(ledger, writes, { version: version() });
+}
+
+async function keysLike(commands: Redis | Cluster, pattern: string): Promise<Set<string>> {
+  const found = new Set<string>();
+  const nodes = commands instanceof Redis ? [commands] : commands.nodes("master");
+  for (const node of nodes) {
+    for await (const keys of node.scanStream({ match: pattern, count: 1000 }))
+      for (const key of keys as string[]) found.add(key);
+  }
+  return found;
+}
+
+async function fieldsOf(
+  redis: Pick<Connection, "run">,
+  hash: string,
+): Promise<Partial<Record<string, string>>> {
+  const fields = await redis.run(readOld, { hash }, {});
+  const entries = fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ""]] : []));
+  return Object.fromEntries(entries);
+}
