@@ -229,12 +229,10 @@ function openBackends(
 ) {
   const { allow_local, docker } = config.backends;
   return createBackendPool({
-    ...{
-      dataDir: config.data_dir,
-      allowSeveralUsers: allow_local,
-      sandboxes: createLedger(documents),
-      logger,
-    },
+    dataDir: config.data_dir,
+    allowSeveralUsers: allow_local,
+    sandboxes: createLedger(documents),
+    logger,
     docker: {
       ...{ host: docker.host, firewall: docker.firewall, isShared: shared !== undefined },
       deployment: docker.deployment ?? shared?.deployment,

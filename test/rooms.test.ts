@@ -14,11 +14,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ),
   // The settings of a room are described there.
   config: ["http/auth/config.ts", "quotas/config.ts", "core", "lib"],
-  // The ports that other rooms have for what they store.
-  stores: [
-    ...["backends/ledger.ts", "http/auth/api-keys.ts", "http/auth/principal.ts", "quotas/store.ts"],
-    ...["tools/http/registration.ts", "core", "lib"],
-  ],
+  // The port to the counters, which no compare-and-set would do for.
+  stores: [...["quotas/store.ts", "core", "lib"]],
   runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
   // What tenants register and people decide over HTTP.
   http: [

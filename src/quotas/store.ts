@@ -20,7 +20,6 @@ export interface Amounts {
   readonly tokens: number;
   readonly cost: number;
 }
-export const NOTHING: Amounts = { tokens: 0, cost: 0 };
 
 /** What a tenant or a user has used, and what is reserved for calls that are under way. */
 export interface Account {
