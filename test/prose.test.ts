@@ -11,7 +11,27 @@ const SWEPT = `
   src/index.ts
   src/library
   src/main.ts
+  test/cli
+  test/client
+  test/examples
+  test/library
+  test/rooms.test.ts
+  examples
+  docs/architecture.md
+  docs/backends.md
+  docs/configuration.md
+  docs/decisions
+  docs/events.md
   docs/glossary.md
+  docs/http-api.md
+  docs/library.md
+  docs/operations.md
+  docs/performance.md
+  docs/security.md
+  AGENTS.md
+  CHANGELOG.md
+  CONTRIBUTING.md
+  README.md
 `;
 
 /** Words and phrases to replace, in any case. */

@@ -78,7 +78,7 @@ export async function chaos(options: ChaosOptions): Promise<Outcome> {
   }
 }
 
-/** Resolves when the time is over and all that was begun has ended, or nobody waits for it any more. */
+/** Resolves when the time is over and all started work has ended, or the grace time is over. */
 async function turmoil(
   { seconds, users, seed, faults, redis }: ChaosOptions,
   actors: Pick<World, "replicas" | "readers" | "journal">,
@@ -92,12 +92,12 @@ async function turmoil(
   await Promise.race([sleep(seconds * 1000), Promise.all([striking, working])]);
   ending.abort();
   await striking;
-  const giveUp = setTimeout(() => {
+  const deadline = setTimeout(() => {
     for (const reader of world.readers.unfinished) world.journal.fault(`a reader is still at ${reader}`);
     over.abort();
   }, SETTLE_MS);
   await working;
-  clearTimeout(giveUp);
+  clearTimeout(deadline);
 }
 
 /** Strict about histories; keeps only the requests that it refused. */
@@ -142,7 +142,7 @@ async function configure(
   return {
     ...files,
     ...{ PORT: "0", DATA_DIR: join(dir, "data"), STORE: redis ? "redis" : "sqlite" },
-    // Servers start again and again.
+    // Servers start many times.
     NODE_COMPILE_CACHE: join(dir, "compiled"),
   };
 }

@@ -30,7 +30,7 @@ export interface FaultOptions {
   readonly leaseMs: number;
 }
 
-/** First one of each, then whatever comes. Resolves when `world.ending` has aborted and everything works again. */
+/** First one of each kind, then random ones. Resolves when `world.ending` has aborted and everything works again. */
 export async function strike(random: Random, options: FaultOptions, world: World): Promise<void> {
   const weighted = options.faults.flatMap((fault) => Array.from({ length: SHARES[fault] }, () => fault));
   const first = random.shuffle(options.faults);

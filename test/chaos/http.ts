@@ -6,7 +6,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** Nobody knows what the server made of the request. */
+/** Whether the request took effect is unknown. */
 export interface Lost {
   readonly lost: string;
 }

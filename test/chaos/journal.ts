@@ -3,7 +3,7 @@
 
 import type { Plan } from "./plan.ts";
 
-/** A message that somebody sent, in a run's start or to steer one. */
+/** A message that a user sent, to start or steer a run. */
 export interface Sent {
   /** Stands in the message, and in no other one. */
   readonly text: string;
@@ -71,7 +71,7 @@ export class Journal {
   #calls = 0;
   #plans = 0;
 
-  /** For whoever looks into a fault: what befell whom, and when. */
+  /** For debugging: every fault, with its target and time. */
   note(text: string): void {
     this.timeline.push(`${new Date().toISOString()} ${text}`);
   }

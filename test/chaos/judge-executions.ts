@@ -1,4 +1,4 @@
-// The commands: none was run twice, none that the thread does not know of, and what the model was told is true.
+// The commands: none ran twice, none is missing from the thread, and the model read the truth.
 
 import type { Journal } from "./journal.ts";
 import type { ThreadOnRecord } from "./records.ts";

@@ -11,7 +11,7 @@ import type { ThreadOnRecord } from "./records.ts";
 const LATE_MS = 120_000;
 const LOOK_MS = 50;
 
-/** Waits until all of them have read what there is, but not for ever. */
+/** Waits a bounded time until all of them have read every event. */
 export async function judgeFollowers(
   threads: readonly ThreadOnRecord[],
   followers: readonly ThreadCourse[],

@@ -6,8 +6,8 @@ import { isEnd, type Journal, shown } from "./journal.ts";
 import { NOTHING_MORE, planIn, wordsOf } from "./plan.ts";
 import type { RunOnRecord } from "./records.ts";
 
-/** How long a run may go on that was cancelled, or whose Redis was away. */
-const LAST_WORDS_MS = 60_000;
+/** How long a run may continue after a cancel or a Redis outage. */
+const SETTLE_LIMIT_MS = 60_000;
 
 export function judgeRun(record: RunOnRecord, journal: Journal): void {
   const { run, events } = record;
@@ -55,20 +55,20 @@ function judgeEnd({ run, events }: RunOnRecord, journal: Journal, fault: Fault):
 
 /** What may end a run in such times; nothing else may. */
 function isExcused(code: string, at: number, { outages }: Journal): boolean {
-  if (code === "unavailable") return outages.some(({ from, to }) => from < at && to > at - LAST_WORDS_MS);
+  if (code === "unavailable") return outages.some(({ from, to }) => from < at && to > at - SETTLE_LIMIT_MS);
   return code === "crashed_too_often";
 }
 
 function judgeTold({ run, events }: RunOnRecord, journal: Journal, fault: Fault): void {
   const added = messagesIn(events).map(({ id }) => id);
   for (const told of journal.told.filter((each) => each.run === run.id)) {
-    if (told.status !== run.status) fault(`it was told to be ${told.status}, and is ${run.status}`);
+    if (told.status !== run.status) fault(`it was reported as ${told.status}, and is ${run.status}`);
     if (told.messages && told.messages.join() !== added.join())
-      fault(`it was told to have added ${told.messages.join()}, and has added ${added.join()}`);
+      fault(`it was reported to have added ${told.messages.join()}, and has added ${added.join()}`);
   }
   const stopped = journal.stops.find((each) => each.run === run.id && each.mode === "cancel");
   const went = stopped ? Date.parse(run.ended_at ?? "") - stopped.at : 0;
-  if (run.status === "success" && went > LAST_WORDS_MS)
+  if (run.status === "success" && went > SETTLE_LIMIT_MS)
     fault(`it was cancelled, and went on for ${went} ms, to its own end`);
 }
 

@@ -5,7 +5,7 @@ import type { ThreadOnRecord } from "./records.ts";
 
 export function judgeThread({ thread, messages, runs }: ThreadOnRecord, journal: Journal): void {
   const fault = (text: string) => journal.fault(`${thread.id}: ${text}`);
-  if (thread.status === "busy") fault("it is busy for ever");
+  if (thread.status === "busy") fault("it stays busy");
   const ids = messages.map(({ id }) => id);
   if (thread.message_count !== ids.length)
     fault(`it has ${ids.length} messages, and counts ${thread.message_count}`);

@@ -1,4 +1,4 @@
-// Keeps what whoever looks into a fault wants to see, beside the servers' own logs.
+// Keeps what is needed to debug a fault, beside the servers' logs.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -9,7 +9,7 @@ import { reportOf } from "./report.ts";
 
 const USAGE = `npm run chaos -- [options]
 
-  --seconds <n>      how long it goes on (default 120); the verdict takes up to a minute more
+  --seconds <n>      how long it runs (default 120); the verdict takes up to a minute more
   --replicas <n>     servers (default 3)
   --users <n>        runs that are waited for at once (default 24)
   --seed <text>      chance, again (default: a new one)

@@ -94,7 +94,7 @@ async function repeat({ id, thread, key }: Started, random: Random, world: World
 
 const bodyOf = (response: Response) => (response.status < 300 ? "" : response.text().catch(() => ""));
 
-/** Somebody else reads along, from the beginning. */
+/** Another viewer follows from the first event. */
 async function watch({ id, thread }: Started, random: Random, world: World): Promise<void> {
   await world.readers.follow({ run: id, thread }, random);
 }

@@ -1,5 +1,5 @@
 // What a run is to do, written into its user's message: so the fake provider knows its answers without knowing the
-// run, whichever replica asks, and however often.
+// run, for every replica and every repeat.
 
 import { type Answer, type Block, call, say } from "../support/fake-provider/script.ts";
 import type { RecordedRequest } from "../support/fake-provider/server.ts";

@@ -1,4 +1,4 @@
-// Readers: each stays on its course on whichever replica it happens to meet, and comes back with its cursor as often
+// Readers: each follows its run on a random replica, and comes back with its cursor as often
 // as it is thrown out.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +23,7 @@ export interface Following {
 interface Surroundings {
   readonly replicas: Replicas;
   readonly journal: Journal;
-  /** Aborted when nobody is to read any more. */
+  /** Aborted when reading ends. */
   readonly signal: AbortSignal;
 }
 
@@ -51,12 +51,12 @@ export class Readers {
     return [...this.#unfinished].map(({ path, cursor }) => `${path} after ${cursor ?? "nothing"}`);
   }
 
-  /** Those who follow threads, for as long as anybody reads. */
+  /** The readers that follow threads. */
   get followers(): readonly ThreadCourse[] {
     return this.#followers;
   }
 
-  /** Resolves at the run's end, or when nobody is to read any more. */
+  /** Resolves at the end of the run or of reading. */
   async follow({ run, thread, first }: Following, random: Random): Promise<void> {
     const course = runCourse(thread, run, this.#in.journal);
     this.#in.journal.count("readers of runs");
@@ -66,7 +66,7 @@ export class Readers {
     if (course.isOver) this.#unfinished.delete(course);
   }
 
-  /** Resolves when nobody is to read any more. */
+  /** Resolves when reading ends. */
   async followThread(thread: string, random: Random): Promise<void> {
     const course = threadCourse(thread, this.#in.journal);
     this.#in.journal.count("readers of threads");

@@ -1,5 +1,5 @@
-// The servers, each a process of its own. Places are fixed; who stands in one may die and is replaced. Nobody
-// outlives this process, however it ends.
+// The servers, each a process of its own. Places are fixed; the process in one may die and is replaced. No
+// process outlives this one.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -58,7 +58,7 @@ export class Replicas {
   /** Resolves when all places are taken. */
   async open(): Promise<void> {
     // So that what is compiled is there for all of them.
-    spawnSync(process.execPath, [MAIN, "--version"], { env: this.#environment("nobody") });
+    spawnSync(process.execPath, [MAIN, "--version"], { env: this.#environment("warm-up") });
     await Promise.all(this.#places.map((_, place) => this.#fill(place)));
   }
 
@@ -86,7 +86,7 @@ export class Replicas {
   async stop(replica: Replica, forMs: number): Promise<void> {
     replica.state = "stopped";
     this.#options.journal.strike(replica.name, "stop");
-    // Somebody else's hands: it must wake up, and find that this process is gone, also when that is so.
+    // A separate process, so that the replica wakes up even if this process has died.
     const args = [STOP, String(replica.child.pid), String(forMs / 1000)];
     await once(spawn("sh", ["-c", ...args], { stdio: "ignore" }), "exit");
     this.#options.journal.note(`${replica.name} wakes up`);
@@ -128,7 +128,7 @@ export class Replicas {
     process.off("exit", this.#killAll);
   }
 
-  /** Tries until it can: so does whoever keeps servers running. Throws when not even the first ones can. */
+  /** Retries, as a process supervisor does. Throws when the first servers cannot start. */
   async #fill(place: number): Promise<void> {
     const { journal, isCalm } = this.#options;
     while (!this.#isClosed) {

@@ -2,7 +2,7 @@
 
 import type { Outcome } from "./chaos.ts";
 
-const KINDS = ["kill", "stop", "drain", "unknown", "nobody"] as const;
+const KINDS = ["kill", "stop", "drain", "unknown", "unexplained"] as const;
 
 export function reportOf({ counts, times, faults, folder }: Outcome): string {
   const { takeOvers, turns } = times;

@@ -1,5 +1,5 @@
-// Starting a run as a stubborn client does: with a key, again and again, each time on another replica, until it is
-// told yes or no.
+// Starts a run as a persistent client does: with a key, repeatedly, each time on another replica, until it gets a
+// definite response.
 
 import { z } from "zod";
 import { RunRecord } from "../../src/core/records.ts";
@@ -30,7 +30,7 @@ export interface Started {
   readonly first?: Opened;
 }
 
-/** Undefined when the server does not want it, or nobody answers as long as there is time. */
+/** Undefined when the server refuses it, or no response comes in time. */
 export async function start(
   plan: Plan,
   thread: string,

@@ -8,14 +8,14 @@ import type { RunOnRecord } from "./records.ts";
 const CUT_MS = 500;
 
 export interface TakeOver {
-  /** `unknown`: it had not asked the model yet. `nobody`: who worked on it was not struck, and lost it all the same. */
-  readonly by: Strike | "unknown" | "nobody";
+  /** `unknown`: it had not asked the model yet. `unexplained`: its process was not hit, but lost the run. */
+  readonly by: Strike | "unknown" | "unexplained";
   /**
    * From the moment at which the one who worked on it could write nothing more, to the next event, by another one. Of
    * one that was drained, and of those who were not struck: from the last event.
    */
   readonly ms: number;
-  /** Whether there was trouble with Redis meanwhile, or whoever took it over was struck as well. */
+  /** Whether there was trouble with Redis meanwhile, or its next process was hit too. */
   readonly isDisturbed: boolean;
 }
 
@@ -37,7 +37,7 @@ export function takeOversOf({ run, lines, events }: RunOnRecord, journal: Journa
       journal.outages.some((outage) => outage.from < now && outage.to > from) ||
       journal.cuts.some((at) => at < now && at > from - CUT_MS);
     journal.note(`${run.id} taken over as ${epoch} at ${new Date(now).toISOString()} after ${now - from} ms`);
-    takeOvers.push({ by: struck?.by ?? (replica ? "nobody" : "unknown"), ms: now - from, isDisturbed });
+    takeOvers.push({ by: struck?.by ?? (replica ? "unexplained" : "unknown"), ms: now - from, isDisturbed });
     begun = now;
   });
   return takeOvers;

@@ -1,5 +1,5 @@
 // The verdict: whether what the servers have written down agrees with itself, and with all that users and readers
-// saw. Whatever does not is a fault in the journal.
+// saw. Each mismatch is a fault in the journal.
 
 import { isSettled } from "../../src/core/records.ts";
 import type { Journal } from "./journal.ts";
@@ -39,8 +39,7 @@ export async function judge({ replicas, readers, journal, executions }: Evidence
     for (const run of runs) {
       journal.count(`runs ended: ${run.run.status}${run.run.error ? ` (${run.run.error.code})` : ""}`);
       journal.count("events", run.lines.length);
-      if (!isSettled(run.run.status))
-        journal.fault(`${run.run.id} of ${thread.id} is ${run.run.status} for ever`);
+      if (!isSettled(run.run.status)) journal.fault(`${run.run.id} of ${thread.id} stays ${run.run.status}`);
       else judgeRun(run, journal);
       takeOvers.push(...takeOversOf(run, journal));
     }
@@ -52,7 +51,7 @@ export async function judge({ replicas, readers, journal, executions }: Evidence
   return { takeOvers, turns: threads.flatMap(turnsOf) };
 }
 
-/** What was accepted is there once; what was refused is not; and what nobody knows of is there once at most. */
+/** What was accepted is there once; what was refused is not; and what is uncertain is there at most once. */
 function judgeSent(threads: readonly ThreadOnRecord[], journal: Journal): void {
   const byId = new Map(threads.map((thread) => [thread.thread.id, thread]));
   for (const { text, thread, fate, run, message, busyWith } of journal.sent) {

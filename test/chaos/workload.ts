@@ -1,4 +1,4 @@
-// What users do: they start runs on a handful of threads, through whichever replica they meet, and follow them to
+// What users do: they start runs on a handful of threads, through random replicas, and follow them to
 // their ends.
 
 import { meddle } from "./meddling.ts";
@@ -12,7 +12,7 @@ const THREADS = 10;
 const MESSAGES = 12;
 const PAUSE_MS = 300;
 
-/** How many threads have somebody who follows them. */
+/** The share of threads with a follower. */
 const FOLLOWED = 0.5;
 
 /** Resolves when all that was begun has come to its end, or nothing is waited for any more. */

@@ -59,7 +59,7 @@ async function resultsOn(url: string): Promise<string[]> {
 const execute = (command: string) => ({ tool: "execute", args: { command } });
 const question = (args: object) => ({ tool: "ask_user", args: { question: "Which colour?", ...args } });
 
-test("what a run asks is answered at the terminal, and it goes on", async () => {
+test("questions of a run are answered at the terminal, and the run resumes", async () => {
   const script = [
     { call: [execute("echo it ran")] },
     { call: [execute("echo not this"), question({ kind: "select", options: ["red", "blue"] })] },
@@ -173,7 +173,7 @@ needing(process.platform === "linux", "the `script` of Linux").test(
     let steps = 0;
     const step = defineTool({
       name: "step",
-      description: "The first one takes until the run is to end after it, the second one for ever.",
+      description: "The first one takes until the run is to end after it, the second one never ends.",
       parameters: z.object({}),
       async execute(_args, _call, run) {
         const isFirst = ++steps === 1;

@@ -83,7 +83,7 @@ describe("skein keys list", () => {
     expect((await listKeys(store, { tenant: "t" })).output.split("\n")).toHaveLength(2);
   });
 
-  test("goes on past the first page", async () => {
+  test("lists more than one page", async () => {
     const store = memoryApiKeys();
     const about = { tenant: "t", user: "u", scopes: ["read" as const], name: "", hash: "" };
     for (let n = 0; n < MANY; n++) await store.create({ ...about, id: `k${n}` });

@@ -35,7 +35,7 @@ test("what subagents do is shown, set in; what they say is not", () => {
   );
 });
 
-test("of several at work at once each is told from the others", () => {
+test("several active subagents can be told apart", () => {
   const start = (id: string, name: string): StreamEvent => ({
     event: "on_subagent_start",
     data: { id, call_id: "c", agent: "coder", name, thread_id: "t", run_id: "r" },

@@ -23,7 +23,7 @@ const PARENT = { thread_id: "trip", run_id: "run_1", call_id: "call_1", backgrou
 
 const saidBy = (model: string, text: string): Message => ({ ...assistantMessage(text), model });
 
-/** Two threads, one of which works for the other, and one of somebody else. */
+/** Two threads, one of which works for the other, and one of another user. */
 async function family({ threads }: Stores): Promise<NewThread[]> {
   const all: NewThread[] = [
     {
@@ -77,7 +77,7 @@ describe("an export", () => {
     await expect(exportThreads(stores.threads, ADA, dir)).rejects.toMatchObject({ code: "already_exists" });
   });
 
-  test("goes on past the first page of threads and of messages", async () => {
+  test("exports more than one page of threads and of messages", async () => {
     const stores = await opened();
     const messages = Array.from({ length: 250 }, (_, index) => userMessage(`message ${index}`));
     for (let index = 0; index < 101; index++)
@@ -99,7 +99,7 @@ describe("an export", () => {
 });
 
 describe("an import", () => {
-  test("makes the same threads, for whoever it is told, in the same order", async () => {
+  test("creates the same threads for the given owner, in the same order", async () => {
     const { dir, stores, all } = await exported();
     const other = await opened();
     expect(await importThreads(other.threads, BOB, dir)).toMatch(/^Imported 2 threads with 3 messages/);
@@ -115,7 +115,7 @@ describe("an import", () => {
     ]);
   });
 
-  test("brings messages as they are, whatever ends a line elsewhere", async () => {
+  test("keeps messages with unusual line separators unchanged", async () => {
     const messages = [userMessage("a\u2028b\u2029c\rd\u0085e\n")];
     const stores = await opened();
     await stores.threads.create(ADA, { id: "t", metadata: {}, messages });
@@ -125,7 +125,7 @@ describe("an import", () => {
     expect(await stores.threads.messages(BOB, "t")).toEqual(messages);
   });
 
-  test("takes nothing from whoever wrote into the files that was allowed", async () => {
+  test("ignores permissions that were written into the files", async () => {
     const { dir } = await exported();
     const file = join(dir, "child", "metadata.json");
     const about = JSON.parse(await readFile(file, "utf8"));
@@ -209,9 +209,9 @@ test("the command line carries threads from one data folder to another", async (
   await before.close();
 
   const writing = skein(["threads", "export", join(dir, "out")], env);
-  const nobody = skein(["threads", "import", join(dir, "out")], { ...env, AUTH: "api_key" });
+  const ownerless = skein(["threads", "import", join(dir, "out")], { ...env, AUTH: "api_key" });
   expect([await writing.exited, writing.output()]).toEqual([0, expect.stringMatching(/^Exported 1 threads/)]);
-  expect([await nobody.exited, nobody.output()]).toEqual([2, expect.stringMatching(/--user/)]);
+  expect([await ownerless.exited, ownerless.output()]).toEqual([2, expect.stringMatching(/--user/)]);
   const elsewhere = { ...env, DATA_DIR: join(dir, "other") };
   const reading = skein(
     ["threads", "import", join(dir, "out"), "--tenant", "acme", "--user", "ada"],

@@ -33,7 +33,7 @@ test("a server runs it, and its workspace holds what was put there", async () =>
   expect(await response.text()).toBe(await readFile(join(FOLDER, "workspace/AGENTS.md"), "utf8"));
 });
 
-test("its model is told the prompt, the skills and the memory", async () => {
+test("its model gets the prompt, the skills and the memory", async () => {
   const dir = await temporaryFolder();
   await cp(FOLDER, dir, { recursive: true });
   const requests: ModelRequest[] = [];

@@ -56,7 +56,7 @@ async function brittle(url: string, bytes: number): Promise<{ url: string; conne
   return { url: `http://127.0.0.1:${address.port}`, connections: () => connections };
 }
 
-test("prints the same whether the connection holds or breaks again and again", async () => {
+test("prints the same whether the connection holds or breaks repeatedly", async () => {
   const { url } = await serve(await temporaryFolder(), SCRIPT, { STORE: "memory" });
   const whole = await printed(url, "t1");
   expect(whole).toContain("✓ write_todos\n");
@@ -67,7 +67,7 @@ test("prints the same whether the connection holds or breaks again and again", a
 });
 
 test("stops the run, not only the following, when it is asked to", async () => {
-  const { url } = await startServer({ script: [{ say: "This takes for ever.", delay_ms: 600_000 }] });
+  const { url } = await startServer({ script: [{ say: "This takes long.", delay_ms: 600_000 }] });
   const stop = new AbortController();
   const options = { url, thread: "t1", input: "Go.", print: () => {}, signal: stop.signal };
   const run = followARun(options);

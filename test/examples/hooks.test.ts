@@ -72,7 +72,7 @@ test("a tool-use hook denies a call, rewrites another and hides a secret in its 
 });
 
 test("a deadline ends a run that takes too long, in the middle of a model call", async () => {
-  const script = [{ say: "This takes for ever.", delay_ms: 60_000 }];
+  const script = [{ say: "This takes long.", delay_ms: 60_000 }];
   const { events } = await play({ hooks: [deadline(20)], script });
   const end = { event: "error", data: { code: "run_aborted", message: "The run took longer than 20 ms." } };
   expect(events.at(-1)).toMatchObject(end);

@@ -13,7 +13,7 @@ test("an agent in your own program calls your tool, through your hook", async ()
   expect(checkGrammar(events)).toEqual([]);
 });
 
-test("the thread goes on from question to question", async () => {
+test("the thread continues from question to question", async () => {
   const agent = calculator(() => {});
   const first = agent.run("6 times 7");
   await first.result;

@@ -18,7 +18,7 @@ test("a runtime has several agents at work, and ends them", async () => {
   ]);
 });
 
-test("a loop of one's own decides what comes next", async () => {
+test("a custom loop decides what comes next", async () => {
   const handle = poet(toyModel()).run("the sea");
   const events: StreamEvent[] = [];
   for await (const event of handle.events()) events.push(event);

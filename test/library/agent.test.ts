@@ -84,7 +84,7 @@ describe("an agent in one's own program", () => {
     expect(await collect(handle.events(events.length - 1))).toEqual([events.at(-1)]);
   });
 
-  test("goes on with a thread that is named", async () => {
+  test("continues a named thread", async () => {
     const agent = agentWith(({ messages }) => ({ say: `${messages.length}` }));
     await agent.run("a", { thread: "t1" }).result;
     expect((await agent.run("b", { thread: "t1" }).result).text).toBe("3");
@@ -126,7 +126,7 @@ describe("an agent in one's own program", () => {
 
   test("is cancelled by a signal, in the middle of a model call", async () => {
     const cancelled = new AbortController();
-    const handle = agentWith([{ say: "for ever and ever", delay_ms: 60_000 }]).run("x", {
+    const handle = agentWith([{ say: "slow", delay_ms: 60_000 }]).run("x", {
       signal: cancelled.signal,
     });
     for await (const { event } of handle.events()) if (event === "on_chat_model_start") cancelled.abort();
@@ -151,7 +151,7 @@ describe("an agent in one's own program", () => {
   });
 });
 
-describe("hooks of one's own", () => {
+describe("custom hooks", () => {
   const told = (name: string, lines: string[]) => (): Hook => ({
     name,
     async *wrapModelCall(request, next) {
@@ -179,7 +179,7 @@ describe("hooks of one's own", () => {
     expect(lines).toEqual(["outside in", "inside in", "inside in", "inside out", "outside out"]);
   });
 
-  test("are made anew for each run", async () => {
+  test("are created for each run", async () => {
     let made = 0;
     const agent = agentWith(() => ({ say: "ok" }), {
       hooks: [() => ({ name: `made${++made}` })],
@@ -206,11 +206,11 @@ describe("hooks of one's own", () => {
 });
 
 describe("options", () => {
-  test("are told everything that is wrong with them, at once", () => {
+  test("report every problem at once", () => {
     const make = () =>
       createAgent({
         name: "no/name",
-        model: "nobody:model",
+        model: "unknown:model",
         context_window: 1,
         hook_settings: { todoes: false, retry: { attempts: 0 } },
         memory: { paths: ["/x"] },
@@ -221,7 +221,7 @@ describe("options", () => {
       "hook_settings.todoes unknown key `todoes`; did you mean `todos`?",
       "hook_settings.retry.attempts must be at least 1",
       "memory needs a `backend`",
-      "There is no model provider `nobody`",
+      "There is no model provider `unknown`",
     ])
       expect(make).toThrow(fault);
   });

@@ -18,7 +18,7 @@ const add = defineTool({
 });
 const sum = (id: string, a: number, b: number) => ({ tool: "add", id, args: { a, b } });
 
-/** The loop of ours, written out. */
+/** Skein's default loop as a custom loop. */
 const plain: AgentLoop = async function* (agent) {
   while (yield* agent.receive()) {
     for (;;) {
@@ -29,7 +29,7 @@ const plain: AgentLoop = async function* (agent) {
   }
 };
 
-/** Whatever the loop does, what viewers see is a whole run. */
+/** The events of every custom loop keep the grammar. */
 async function ended(handle: AgentHandle) {
   const result = await handle.result;
   expect(checkGrammar(await collect(handle.events()))).toEqual([]);
@@ -38,7 +38,7 @@ async function ended(handle: AgentHandle) {
 
 const spawn = (options: AgentOptions, input = "go") => runtimeWith().spawn(createAgent(options), { input });
 
-describe("a loop of one's own", () => {
+describe("a custom loop", () => {
   test("asks the model and runs its calls, through the hooks", async () => {
     const seen: string[] = [];
     const watched = (): Hook => ({
@@ -152,7 +152,7 @@ describe("a loop of one's own", () => {
     expect(result.messages.filter(({ role }) => role === "assistant")).toHaveLength(3);
   });
 
-  test("stops after its step, or at once, whatever it does about it", async () => {
+  test("stops after its step, or at once, even if it ignores the request", async () => {
     for (const [method, status] of [
       ["interrupt", "interrupted"],
       ["cancel", "cancelled"],
@@ -261,7 +261,7 @@ describe("a person", () => {
     }
   };
 
-  test("is asked by the loop, which goes on when there is an answer", async () => {
+  test("is asked by the loop, which continues with the answer", async () => {
     const agent = agentWith([{ call: [sum("c1", 1, 1), sum("c2", 2, 2)] }, { say: "Done." }], {
       ...{ loop: asking, tools: [add] },
     });

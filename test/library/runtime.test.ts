@@ -91,11 +91,11 @@ describe("a runtime", () => {
       expect(() => runtime.spawn(echo, { thread, input: "hello" })).toThrow(/thread: must be 1 to 128/);
   });
 
-  test("that is closed refuses what is said to a handle, and troubles nobody before", async () => {
+  test("that is closed rejects calls on its handles, and causes no unhandled rejection", async () => {
     const runtime = runtimeWith();
     await runtime.close();
     const handle = runtime.spawn(echo);
-    // Long enough for a rejection that nobody handles to be one.
+    // Long enough for an unhandled rejection to be reported.
     await new Promise((resolve) => setImmediate(resolve));
     await expect(handle.send("hello")).rejects.toMatchObject({ code: "unavailable" });
   });
@@ -207,7 +207,7 @@ describe("a handle", () => {
     expect(runs).toEqual([2, 1]);
   });
 
-  test("goes on telling a subscriber that throws, and says so in the log", async () => {
+  test("keeps delivering to a subscriber that throws, and logs the error", async () => {
     const errors: string[] = [];
     const logger = { info() {}, warn() {}, error: (_: object, message: string) => void errors.push(message) };
     const handle = runtimeWith({ logger }).spawn(echo, { input: "hello" });
@@ -269,7 +269,7 @@ describe("what a run asks", () => {
       permissions: { mode: "default" },
     });
 
-  test("comes with its result, and the answer goes on with it", async () => {
+  test("comes with its result, and the answer resumes the run", async () => {
     const handle = runtimeWith().spawn(wiper("sda"), { input: "Wipe it." });
     const asked = await handle.result;
     expect(asked.status).toBe("interrupted");
@@ -360,7 +360,7 @@ test("events end with a consumer that leaves in the middle", async () => {
   expect((await collect(handle.events())).at(-1)?.event).toBe("done");
 });
 
-test("an agent works in a backend of one's own, which its maker closes", async () => {
+test("an agent works in a custom backend, which the caller closes", async () => {
   const backend = await workspace({});
   const script = [
     { call: [{ tool: "write_file", args: { path: "a.txt", content: "hello" } }] },

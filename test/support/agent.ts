@@ -35,7 +35,7 @@ export interface Play {
 export interface Played {
   readonly events: StreamEvent[];
   readonly outcome: Outcome;
-  /** The thread after the run, as whoever wrote the events down has it. */
+  /** The thread after the run, as derived from its events. */
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
 }

@@ -25,7 +25,7 @@ export async function drainRun<T>(
   }
 }
 
-/** A second attempt by itself, read as the run that it goes on with. */
+/** A second attempt alone, read as a continuation of its run. */
 function whole(events: StreamEvent[]): StreamEvent[] {
   if (events[0]?.event !== "run_resumed") return events;
   return [{ event: "run_start", data: { agent: "test", model: "test", attempt: 1 } }, ...events];

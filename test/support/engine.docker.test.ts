@@ -51,7 +51,7 @@ describeWithOwnEngine("a test's own engine", (engine) => {
     expect(ours).not.toBe(theirs);
   });
 
-  test("leaves nothing behind when whoever has it is killed", async () => {
+  test("leaves nothing behind when its owner is killed", async () => {
     const holder = spawn(process.execPath, ["--input-type=module", "--eval", HOLD], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -23,7 +23,7 @@ export interface LocalServer {
 
 type Answer = (request: Heard, response: ServerResponse) => unknown;
 
-/** Each request is answered by `answer`, or by the next of a list of them; the last one goes on. */
+/** Each request is answered by `answer`, or by the next of a list of them; the last one repeats. */
 export async function httpServer(
   answer: Answer | readonly Answer[],
   host = "127.0.0.1",

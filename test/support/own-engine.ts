@@ -1,4 +1,4 @@
-// A Docker engine of the tests' own, made by script/test-engine: what is done to it concerns nobody else, and nothing
+// A Docker engine of the tests' own, made by script/test-engine: other users of the machine are not affected, and nothing
 // of it outlives the process that started it.
 
 import { spawn } from "node:child_process";
@@ -35,7 +35,7 @@ export async function startOwnEngine(): Promise<OwnEngine> {
   const over = once(lines, "close").then(() => "");
   const line = () => Promise.race([once(lines, "line").then(([text]) => String(text)), over]);
   const refusal = text(child.stderr);
-  // An order to one that is gone: whoever gave it is told by `ended`.
+  // The process has exited; `ended` reports it.
   child.stdin.on("error", () => {});
 
   const dir = await line();
@@ -72,7 +72,7 @@ export async function startOwnEngine(): Promise<OwnEngine> {
 
 const logOf = async (dir: string) => (await readFile(`${dir}/log`, "utf8")).slice(-4000);
 
-/** Whatever the environment says: the client prefers a host from there unless it is said to be absent. */
+/** Overrides the environment, whose host the client would prefer. */
 function clientOf(socketPath: string): Docker {
   const options = { socketPath, host: undefined };
   return new Docker(options as object);

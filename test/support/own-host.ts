@@ -1,5 +1,5 @@
 // Workers of vitest that run on a host of their own, where tests have engines of their own: what a test listens on,
-// what it does to the firewall and which networks its engine makes concerns nobody else on the machine.
+// what it does to the firewall and which networks its engine makes affects no one else on the machine.
 
 import { fileURLToPath } from "node:url";
 import { ForksPoolWorker, type PoolRunnerInitializer } from "vitest/node";

@@ -15,7 +15,7 @@ import type { OpenChannel } from "../../src/backends/shell/session.ts";
 import type { Backend } from "../../src/core/backend.ts";
 
 const { signal } = new AbortController();
-/** Root may do everything, so it is nobody to test with. */
+/** Root bypasses permissions, so tests run as another user. */
 export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 export const hasPerl = process.platform === "linux" && spawnSync("perl", ["-e", "1"]).status === 0;
 

@@ -1,4 +1,4 @@
-// A real Redis for a test file, which nobody else uses.
+// A real Redis for a test file, used by that file only.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ const SCRIPT = fileURLToPath(new URL("../../script/test-redis", import.meta.url)
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
-  /** As by `kill -9`; what it has not written to its disk is gone. */
+  /** As by `kill -9`; unsaved data is lost. */
   kill(): Promise<void>;
   /** Resolves when it answers. */
   start(): Promise<void>;

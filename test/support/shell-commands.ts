@@ -77,5 +77,5 @@ export async function readerOf(command: string): Promise<number> {
   const pipe = await end(command, 1);
   for (const pid of await readdir("/proc"))
     if (Number(pid) > 0 && (await end(pid, 0)) === pipe) return Number(pid);
-  throw new Error("Nobody reads it.");
+  throw new Error("The output has no reader.");
 }

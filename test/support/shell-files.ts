@@ -16,7 +16,7 @@ import { execute } from "./backend.ts";
 import { childShell, found } from "./child-shell.ts";
 import { needing } from "./needing.ts";
 
-/** Root may do everything, so it is nobody to test with. */
+/** Root bypasses permissions, so tests run as another user. */
 export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : undefined;
 
 const folders: string[] = [];

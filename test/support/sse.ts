@@ -1,4 +1,4 @@
-// A viewer: opens an event stream like a browser's fetch, and keeps what it got. Whatever test reads a run to its end by
+// A viewer: opens an event stream like a browser's fetch, and keeps what it got. Every test that reads a run to its end with
 // it is a test of the grammar.
 
 import { expect } from "vitest";

@@ -23,7 +23,7 @@ const SCRIPT: Turn[] = [
 const spawn = (script: Turn[] = SCRIPT) =>
   runtimeWith().spawn(agentWith(script, { tools: [add] }), { input: "go" });
 
-/** Callbacks that write down what they are told. */
+/** Callbacks that record their arguments. */
 function recording(): { told: string[]; callbacks: Required<StreamCallbacks> } {
   const told: string[] = [];
   const callbacks: Required<StreamCallbacks> = {
@@ -40,7 +40,7 @@ function recording(): { told: string[]; callbacks: Required<StreamCallbacks> } {
   return { told, callbacks };
 }
 
-test("callbacks are told a run, kind by kind, and its end last", async () => {
+test("callbacks get each kind of event, and the end of the run last", async () => {
   const { told, callbacks } = recording();
   await streamTo(spawn(), callbacks);
   expect(told).toEqual([
@@ -78,7 +78,7 @@ test("callbacks and hubs get no events of subagents", async () => {
   await expect.poll(() => heard).toEqual(hubTold);
 });
 
-test("callbacks are told a failure, a cancellation and a limit as an error, once", async () => {
+test("callbacks get a failure, a cancellation and a limit as one error", async () => {
   const failing = recording();
   await streamTo(spawn([{ fail: { code: "model_auth", message: "no key" } }]), failing.callbacks);
   expect(failing.told).toEqual(["failed no key"]);
@@ -116,13 +116,13 @@ test("a callback that throws cancels the run", async () => {
   });
   const script = [{ say: "one", call: [{ tool: "wait" }] }];
   const handle = runtimeWith().spawn(agentWith(script, { tools: [wait] }), { input: "go" });
-  const onTextDelta = () => Promise.reject(new Error("the page is gone"));
+  const onTextDelta = () => Promise.reject(new Error("the page was closed"));
   await streamTo(handle, { ...callbacks, onTextDelta });
-  expect(told).toEqual(["failed the page is gone"]);
+  expect(told).toEqual(["failed the page was closed"]);
   expect((await handle.result).status).toBe("cancelled");
 });
 
-test("a hub tells what agents do and what tools do, to whoever subscribes to that", async () => {
+test("a hub publishes what agents do and what tools do to the subscribers of each topic", async () => {
   const failures: unknown[] = [];
   const hub = createHub((error) => failures.push(error));
   const agents: string[] = [];

@@ -38,7 +38,7 @@ function listening(options: AgentOptions) {
 }
 
 describe("generation hooks", () => {
-  test("change what the model is told and shown in every call of the run, not the thread", async () => {
+  test("change the prompt and messages of every model call of the run, not the thread", async () => {
     const { agent, requests } = listening({
       system_prompt: "Be kind.",
       hooks: [

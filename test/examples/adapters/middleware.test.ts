@@ -79,7 +79,7 @@ describe("middleware around a run", () => {
 
 describe("the usual middleware", () => {
   test("a timeout ends a run in the middle of a model call, or of a tool", async () => {
-    const slow = spawn([withTimeout(20)], [{ say: "for ever", delay_ms: 60_000 }]);
+    const slow = spawn([withTimeout(20)], [{ say: "slow", delay_ms: 60_000 }]);
     expect((await slow.result).error).toMatchObject({ message: "The run took longer than 20 ms." });
     const stuck = spawn([withTimeout(20)], gated, { tools: [gate().tool] });
     expect((await stuck.result).error).toMatchObject({ message: "The run took longer than 20 ms." });

@@ -25,7 +25,7 @@ test("a new session is the current one, until another is, or it is deleted", asy
   const second = await sessions.create("Second");
   expect((await sessions.current()).id).toBe(second.id);
   expect(await sessions.setCurrent(first.id)).toBe(true);
-  expect(await sessions.setCurrent("nobody")).toBe(false);
+  expect(await sessions.setCurrent("missing")).toBe(false);
   expect((await sessions.current()).title).toBe("First");
   expect(await sessions.delete(first.id)).toBe(true);
   expect(await sessions.delete(first.id)).toBe(false);
@@ -33,12 +33,12 @@ test("a new session is the current one, until another is, or it is deleted", asy
   expect(await sessions.get(first.id)).toBeUndefined();
 });
 
-test("a session's messages are added, read as a copy, and cleared; it goes on with an agent", async () => {
+test("a session's messages are added, read as a copy, and cleared; an agent can continue it", async () => {
   const { stores, sessions } = open();
   const { id } = await sessions.create("Talk");
   expect(await sessions.addMessage(id, userMessage("Hello"))).toBe(true);
   expect(await sessions.addMessage(id, assistantMessage("Hi."))).toBe(true);
-  expect(await sessions.addMessage("nobody", userMessage("Hello"))).toBe(false);
+  expect(await sessions.addMessage("missing", userMessage("Hello"))).toBe(false);
   (await sessions.getMessages(id)).pop();
   expect(await sessions.getMessages(id)).toHaveLength(2);
   const agent = agentWith(({ messages }) => ({ say: `heard ${messages.length}` }));

@@ -1,4 +1,4 @@
-// What the fake provider is told to answer, in words that belong to no vendor.
+// The script of the fake provider, independent of any vendor.
 
 /** One block of a reply. Its text comes in pieces. */
 export type Block =

@@ -1,4 +1,4 @@
-// A provider that is none: it speaks the vendors' wires, refuses what they refuse, and answers what it is told.
+// A fake provider: it speaks the vendors' wires, rejects what they reject, and answers from a script.
 
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-// All that is beyond an engine's host, in a network namespace of its own, once it is told the address of the resolver:
+// All that is beyond an engine's host, in a network namespace of its own, once it knows the address of the resolver:
 // answers every connection to port 80 of any of its addresses with "reached", and at the resolver every question for
 // a name with 203.0.113.7. Says "here", then "ready", and goes at the end of its input.
 
@@ -6,7 +6,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** An A record for whatever is asked. */
+/** An A record for every name. */
 function answerTo(query: Buffer): Buffer {
   const header = Buffer.from(query.subarray(0, 12));
   header.writeUInt16BE(0x8180, 2);
