@@ -9,7 +9,7 @@ import { ada, config, opened } from "./opened.ts";
 const { signal } = new AbortController();
 const bob = { tenant: "acme", user: "bob" };
 
-test("an owner has one backend per name, however many calls ask at once", async () => {
+test("an owner has one backend of a name, however many ask at once", async () => {
   const { pool } = await opened();
   const named = { type: "local", name: "other" };
   const backends = await Promise.all(Array.from({ length: 20 }, () => pool.get(ada, named)));
@@ -57,7 +57,7 @@ test("users who may share a machine have files of their own, whatever they are c
   for (const folder of folders) expect(folder).toMatch(/^[0-9a-f]{32}$/);
 });
 
-test("reports what a backend is doing", async () => {
+test("tells what a backend is doing", async () => {
   const { pool } = await opened();
   const named = { type: "local", name: "other" };
   expect(await pool.status(ada, named)).toEqual({
@@ -70,7 +70,7 @@ test("reports what a backend is doing", async () => {
   expect((await pool.status(ada, named)).status).toBe("stopped");
 });
 
-test("reports why a backend cannot be created, and tries again on the next call", async () => {
+test("tells why there is none, and tries again when asked again", async () => {
   const { pool, dataDir } = await opened();
   const named = { type: "local", name: "broken" };
   const probe = await opened({ dataDir: join(dataDir, "probe") });

@@ -4,11 +4,11 @@ import type { Limits } from "../options.ts";
 import type { RedisCalls } from "./calls.ts";
 import type { Connection } from "./connection.ts";
 import type { Delivery } from "./delivery.ts";
-import type { Due } from "./due.ts";
 import type { Feeds } from "./feeds.ts";
 import type { Lifetime } from "./lifetime.ts";
 import type { Pages } from "./pages.ts";
 import type { Replicas } from "./replicas.ts";
+import type { Schedule } from "./schedule.ts";
 import type { Writer } from "./writer.ts";
 
 export interface Engine {
@@ -17,7 +17,10 @@ export interface Engine {
   readonly redis: Connection;
   readonly replicas: Replicas;
   readonly lifetime: Lifetime;
-  readonly due: Due;
+  /** Threads with runs, for when their leases are over. */
+  readonly runSchedule: Schedule;
+  /** Threads with deferred calls. */
+  readonly callSchedule: Schedule;
   readonly calls: RedisCalls;
   readonly pages: Pages;
   /** The pages that viewers read. */

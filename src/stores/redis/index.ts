@@ -5,33 +5,33 @@ import { Redis } from "ioredis";
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { AllStores } from "../all-stores.ts";
+import { createDeferredCalls } from "../deferred-calls.ts";
 import { createItems } from "../items.ts";
 import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
+import { createRuns } from "../runs.ts";
+import { createThreads } from "../threads.ts";
 import { createBus } from "./bus.ts";
 import { createCalls } from "./calls.ts";
 import { type Clients, openAnother, openClients } from "./client.ts";
 import { Connection } from "./connection.ts";
 import { within } from "./deadline.ts";
-import { redisDeferredCalls } from "./deferred-calls.ts";
 import { createDelivery } from "./delivery.ts";
 import { redisDocuments } from "./documents.ts";
-import { createDue } from "./due.ts";
 import type { Engine } from "./engine.ts";
-import { redisEvents } from "./events.ts";
 import { Feeds } from "./feeds.ts";
 import { Hub } from "./hub.ts";
 import { importSandboxes } from "./import.ts";
-import { DEPLOYMENT, PROBE, SECRET } from "./keys.ts";
+import { redisKernel } from "./kernel.ts";
+import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
 import { createLifetime, quietly } from "./lifetime.ts";
 import { createPages } from "./pages.ts";
 import { redisQuotas } from "./quotas.ts";
 import { createRecorder } from "./record.ts";
 import { createReplays } from "./replays.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
-import { redisRuns } from "./runs.ts";
+import { createSchedule } from "./schedule.ts";
 import { nameOnce } from "./scripts/name-once.ts";
 import { tryWrite } from "./scripts/try-write.ts";
-import { redisThreads } from "./threads.ts";
 import { Writer } from "./writer.ts";
 
 /** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
@@ -103,11 +103,12 @@ function assemble(
   const delivery = createDelivery(clients);
   const lifetime = createLifetime(redis, limits);
   const calls = createCalls(redis, hub, delivery);
-  const due = createDue(redis, calls, limits.leaseMs);
+  const runSchedule = createSchedule(redis, DUE, limits.leaseMs);
+  const callSchedule = createSchedule(redis, DEFERRED, limits.leaseMs);
   const pages = createPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis);
   const feeds = new Feeds(pages, hub, delivery);
-  const recorder = createRecorder({ redis, replicas, limits, lifetime, due, delivery, feeds });
+  const recorder = createRecorder({ redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds });
   const writer = new Writer(redis, recorder);
   const bus = createBus(redis, hub, delivery);
   // A Redis that has forgotten everything is told the names that are in use.
@@ -121,7 +122,8 @@ function assemble(
     redis,
     replicas,
     lifetime,
-    due,
+    runSchedule,
+    callSchedule,
     calls,
     pages,
     replays,
@@ -130,12 +132,13 @@ function assemble(
     delivery,
   };
   const documents = redisDocuments(engine);
+  const kernel = redisKernel(engine);
   return {
-    threads: redisThreads(engine),
-    runs: redisRuns(engine),
-    events: redisEvents(engine),
+    threads: createThreads(kernel),
+    runs: createRuns(kernel),
+    events: kernel.events,
     documents,
-    deferredCalls: redisDeferredCalls(engine),
+    deferredCalls: createDeferredCalls(kernel),
     items: createItems(documents),
     quotas: redisQuotas(redis),
     bus,

@@ -104,7 +104,7 @@ function placeOf(collection: Collection): { place: string; name: string; meta?: 
 export const threadsKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:threads`;
 
 /** Where it is noted when threads must be looked after. */
-export interface NotesPlace {
+export interface SchedulePlace {
   /** Sorted set: the tenants that have any. */
   readonly tenants: string;
   /** With a tenant's tag behind it: its threads, a sorted set. */
@@ -113,16 +113,16 @@ export interface NotesPlace {
   taken(call: string): string;
 }
 
-const notesPlace = (name: string): NotesPlace => ({
+const schedulePlace = (name: string): SchedulePlace => ({
   tenants: `sk:{${name}}:tenants`,
   threads: `sk:{${name}}:`,
   taken: (call) => `sk:{${name}}:taken:${call}`,
 });
 
 /** Threads with runs. */
-export const DUE = notesPlace("due");
+export const DUE = schedulePlace("due");
 /** Threads with calls that were accepted or delivered. */
-export const DEFERRED = notesPlace("deferred");
+export const DEFERRED = schedulePlace("deferred");
 
 /** Text: where the call lies that a token is for, as long as the token is good for anything. */
 export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;

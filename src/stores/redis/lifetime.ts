@@ -8,11 +8,11 @@ import type { ThreadStatus } from "../../core/records.ts";
 import type { Limits } from "../options.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadsKey, threadTag } from "./keys.ts";
-import { describeThread } from "./scripts/describe-thread.ts";
 import { keepList } from "./scripts/keep-list.ts";
 import { keepThread } from "./scripts/keep-thread.ts";
 import { listThread } from "./scripts/list-thread.ts";
 import { unlistThread } from "./scripts/unlist-thread.ts";
+import { describeThread } from "./scripts.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 1.1;

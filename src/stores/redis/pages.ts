@@ -5,10 +5,10 @@ import { firstBatch } from "../log.ts";
 import type { Limits } from "../options.ts";
 import { assertSeen, type Held } from "../seen.ts";
 import type { Connection } from "./connection.ts";
+import { readEvents } from "./event-scripts.ts";
 import { eventsKey, threadKeys, threadTag } from "./keys.ts";
 import { type Lifetime, timeText } from "./lifetime.ts";
 import { entriesOf } from "./rows.ts";
-import { readEvents } from "./scripts/read-events.ts";
 
 /** What is read in one go: so many entries, or so many bytes. */
 const ENTRIES = 64;

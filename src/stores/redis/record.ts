@@ -5,20 +5,18 @@ import type { Lease } from "../../core/stores.ts";
 import { changeOf, type Draft, endingIn, hasEnd, stamp, THREAD_STATUS, withLeftovers } from "../endings.ts";
 import type { Limits } from "../options.ts";
 import { leaseLost } from "../refusals.ts";
-import { changesOf } from "./changes.ts";
+import type { RedisCalls } from "./calls.ts";
 import type { Connection } from "./connection.ts";
 import type { Delivery } from "./delivery.ts";
-import type { Due } from "./due.ts";
+import { appendChanges, appendEnd, appendProgress } from "./event-scripts.ts";
 import type { Feeds } from "./feeds.ts";
-import { eventsKey, type ThreadKeys, threadKeys, threadTag } from "./keys.ts";
+import { eventsKey, type ThreadKeys, tenantTag, threadKeys, threadTag } from "./keys.ts";
 import { type Lifetime, quietly, timeText } from "./lifetime.ts";
-import type { Note } from "./notes.ts";
 import { inboxOf } from "./records.ts";
 import type { Replicas } from "./replicas.ts";
 import { rowsOf } from "./rows.ts";
-import { say } from "./scripts/say.ts";
-import { settle } from "./scripts/settle.ts";
-import { write } from "./scripts/write.ts";
+import type { Schedule, ScheduleEntry } from "./schedule.ts";
+import { changesOf } from "./writes.ts";
 
 /** Where what a run says goes. */
 export interface Place {
@@ -36,7 +34,7 @@ export interface Batch {
   readonly confirmed: number;
   readonly drafts: readonly Draft[];
   /** That of the thread, as it was when the run was claimed. */
-  readonly note: Note | undefined;
+  readonly entry: ScheduleEntry | undefined;
 }
 
 export interface Recorder {
@@ -50,13 +48,14 @@ interface Services {
   readonly replicas: Replicas;
   readonly limits: Limits;
   readonly lifetime: Lifetime;
-  readonly due: Due;
+  readonly runSchedule: Schedule;
+  readonly calls: RedisCalls;
   readonly delivery: Delivery;
   readonly feeds: Feeds;
 }
 
 export function createRecorder(services: Services): Recorder {
-  const { redis, replicas, limits, lifetime, due, delivery, feeds } = services;
+  const { redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds } = services;
   const retention = timeText(limits.eventRetentionMs);
 
   return {
@@ -73,14 +72,18 @@ export function createRecorder(services: Services): Recorder {
 
   async function recordWords(batch: Batch): Promise<number> {
     const { place, drafts } = batch;
-    return written(batch, drafts, await redis.insist(say, place.keys, argsOf(batch), rowsOf(drafts)));
+    return written(
+      batch,
+      drafts,
+      await redis.insist(appendProgress, place.keys, argsOf(batch), rowsOf(drafts)),
+    );
   }
 
   async function recordChanges(batch: Batch): Promise<number> {
     const { place, drafts } = batch;
     const { numbers, rest } = detailsOf(drafts);
     const args = { ...argsOf(batch), ...numbers };
-    const last = written(batch, drafts, await redis.insist(write, place.keys, args, rest));
+    const last = written(batch, drafts, await redis.insist(appendChanges, place.keys, args, rest));
     touch(batch.lease);
     await replicas.confirm();
     return last;
@@ -91,7 +94,7 @@ export function createRecorder(services: Services): Recorder {
     for (let drafts = batch.drafts; ; ) {
       const { numbers, rest } = detailsOf(drafts);
       const args = { ...argsOf(batch), ...numbers, ...endOf(drafts), retention };
-      const [outcome, found, waiting] = await redis.insist(settle, batch.place.keys, args, rest);
+      const [outcome, found, waiting] = await redis.insist(appendEnd, batch.place.keys, args, rest);
       if (outcome === "lost") throw leaseLost(lease);
       if (outcome === "left") {
         drafts = withLeftovers(drafts, inboxOf(found), stamp(lease, limits.now()));
@@ -103,10 +106,11 @@ export function createRecorder(services: Services): Recorder {
     }
   }
 
-  /** Somebody should take the next run. When there is none nobody needs to look. */
-  async function follow({ lease, note }: Batch, waiting: number): Promise<void> {
-    if (waiting > 0) await due.announce(lease.owner, threadTag(lease.owner, lease.thread_id));
-    else if (note) quietly(due.put(note, undefined));
+  /** Any process may take the thread's next run now. Without one the thread need not be checked. */
+  async function follow({ lease: { owner, thread_id }, entry }: Batch, waiting: number): Promise<void> {
+    if (waiting > 0)
+      await runSchedule.add(tenantTag(owner), threadTag(owner, thread_id), 0).then(calls.waiting, () => {});
+    else if (entry) quietly(runSchedule.reschedule(entry, undefined));
   }
 
   function endOf(drafts: readonly Draft[]) {

@@ -1,17 +1,80 @@
 // Threads, runs and what is in them, read from what the scripts return. What is JSON in there was written by this
 // folder, from values of the types that it is read as.
 
+import type { DeferredCall, NewDeferredCall } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE, type UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
-import type { Claim } from "../../core/stores.ts";
 import type { Ending } from "../endings.ts";
-import type { ThreadReply } from "./scripts/describe-thread.ts";
-import type { ClaimReply, ViewReply } from "./scripts/replies.ts";
+import { runAhead, type StoredRun, type ThreadHead, type View } from "../thread-head.ts";
+import type { CallReply, DescribeReply, RunReply, StoredReply, ThreadReply } from "./scripts.ts";
 
-export function threadOf(id: string, reply: ThreadReply): Thread {
-  const [agent, title, metadata, outcome, created, updated, messages, isBusy, , parent] = reply;
+/** A thread as it was loaded, with what `commit` needs to know whether it is still so. */
+export interface RedisView extends View {
+  readonly seen: string;
+  /** The lease's own time, as Redis has it. */
+  readonly heldUntil: string;
+  /** See `Lifetime.used`. */
+  readonly life: string;
+}
+
+/** What is decided on in place of a load when the thread is probably new. */
+export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "", heldUntil: "", life: "" };
+
+/** `graceMs`: how much longer than its time the lease lasts. */
+export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisView {
+  const [now, seen, owner, life = "", lease, queue = [], known, run, next, hasMessage, inbox, call, calls] =
+    reply;
+  if (owner === undefined) return { ...NO_THREAD, now };
+  const heldUntil = lease?.[5] ?? "";
+  return {
+    now,
+    seen,
+    heldUntil,
+    life,
+    head: { owner: ownerOf(owner), id, active: activeOf(lease), queue },
+    until: heldUntil === "" || heldUntil === "0" ? 0 : Number(heldUntil) + graceMs,
+    known: known ? runOf(id, known) : undefined,
+    run: storedRun(id, run),
+    next: storedRun(id, next),
+    hasMessage: hasMessage === 1,
+    inbox: inbox ?? undefined,
+    call: call ? callOf(call) : undefined,
+    calls: calls?.map(callOf),
+  };
+}
+
+function activeOf(lease: ThreadReply[4]): ThreadHead["active"] {
+  const [run, epoch, attempt, released, stop] = lease ?? [];
+  if (!run) return undefined;
+  return {
+    run,
+    epoch: Number(epoch),
+    attempt: Number(attempt),
+    released: Number(released ?? 0),
+    stop: stop ?? undefined,
+  };
+}
+
+function storedRun(threadId: string, reply: StoredReply | null | undefined): StoredRun | undefined {
+  if (!reply) return undefined;
+  const [run, request] = reply;
+  return {
+    record: runOf(threadId, run),
+    request: request === null ? undefined : (JSON.parse(request) as RunRequest),
+  };
+}
+
+function callOf([state, about, reply]: CallReply): DeferredCall {
+  // `put_call` writes no other state.
+  const call = { ...(JSON.parse(about) as NewDeferredCall), state: state as DeferredCall["state"] };
+  return reply === null ? call : { ...call, reply: JSON.parse(reply) };
+}
+
+export function threadOf(id: string, reply: DescribeReply, { head }: RedisView): Thread {
+  const [agent, title, metadata, outcome, created, updated, messages, parent] = reply;
+  const isBusy = head && runAhead(head) !== undefined;
   return {
     id,
     ...(agent === null ? {} : { agent }),
@@ -28,7 +91,7 @@ export function threadOf(id: string, reply: ThreadReply): Thread {
 /** What a run is made as, and what `start` is told of it. */
 export type Made = Pick<RunRecord, "agent" | "metadata" | "resumes">;
 
-export function runOf(thread_id: string, [id, made, end, attempt]: ViewReply): RunRecord {
+export function runOf(thread_id: string, [id, made, end, attempt]: RunReply): RunRecord {
   const [created, text = ""] = split(made, 1);
   const { agent, metadata, resumes } = JSON.parse(text) as Made;
   const known = { id, thread_id, agent };
@@ -42,17 +105,9 @@ export function runOf(thread_id: string, [id, made, end, attempt]: ViewReply): R
   return { ...known, status, attempt: Number(attempts), ...ending, ...rest, ended_at: dateOf(ended) };
 }
 
-export function claimOf(thread_id: string, [owner, epoch, , request, run]: ClaimReply): Claim {
-  return {
-    lease: { owner: ownerOf(owner), thread_id, run_id: run[0], epoch: Number(epoch) },
-    run: runOf(thread_id, run),
-    request: JSON.parse(request) as RunRequest,
-  };
-}
-
 export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
 
-export function ownerOf(text: string): Owner {
+function ownerOf(text: string): Owner {
   const [tenant, user] = JSON.parse(text) as [string, string];
   return { tenant, user };
 }

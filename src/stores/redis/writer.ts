@@ -13,9 +13,9 @@ import { OwnerMap } from "../owner-map.ts";
 import { leaseLost } from "../refusals.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadTag } from "./keys.ts";
-import type { Note } from "./notes.ts";
 import type { Place, Recorder } from "./record.ts";
-import { inspectLease } from "./scripts/inspect-lease.ts";
+import type { ScheduleEntry } from "./schedule.ts";
+import { inspectLease } from "./scripts.ts";
 
 const WINDOW_MS = 15;
 /** As many do not wait for more. */
@@ -31,7 +31,7 @@ interface Waiting {
 interface Pen {
   readonly lease: Lease;
   readonly place: Place;
-  readonly note: Note | undefined;
+  readonly entry: ScheduleEntry | undefined;
   /** How far Redis is; undefined as long as it has to be asked. */
   stand: { readonly batch: number; confirmed: number } | undefined;
   waiting: Waiting | undefined;
@@ -53,9 +53,9 @@ export class Writer {
     this.#recorder = recorder;
   }
 
-  /** A run was claimed, whose last seq is `seq`; `note` is that of its thread. */
-  begin(lease: Lease, seq: number, note: Note | undefined): void {
-    this.#add(lease, { batch: 0, confirmed: seq }, note);
+  /** A run was claimed, whose last seq is `seq`; `entry` is its thread's in the schedule. */
+  begin(lease: Lease, seq: number, entry: ScheduleEntry | undefined): void {
+    this.#add(lease, { batch: 0, confirmed: seq }, entry);
   }
 
   /** The lease is lost: what waits fails when it is sent. */
@@ -96,9 +96,16 @@ export class Writer {
     await Promise.allSettled(pens.flatMap(({ sending, waiting }) => [sending, waiting?.written.promise]));
   }
 
-  #add(lease: Lease, stand: Pen["stand"], note?: Note): Pen {
+  #add(lease: Lease, stand: Pen["stand"], entry?: ScheduleEntry): Pen {
     const pen: Pen = {
-      ...{ lease, note, place: this.#recorder.placeOf(lease), stand, waiting: undefined, sending: undefined },
+      ...{
+        lease,
+        entry,
+        place: this.#recorder.placeOf(lease),
+        stand,
+        waiting: undefined,
+        sending: undefined,
+      },
       ...{ isEnding: false, sentAt: Number.NEGATIVE_INFINITY, timer: undefined, immediate: undefined },
     };
     this.#pens.set(lease.owner, nameOf(lease), pen);
@@ -132,12 +139,12 @@ export class Writer {
   }
 
   async #write(pen: Pen, drafts: readonly Draft[]): Promise<void> {
-    const { lease, place, note } = pen;
+    const { lease, place, entry } = pen;
     const { batch, confirmed } = pen.stand ?? (await this.#standOf(lease));
     const number = batch + 1;
     // Also when it fails: it may arrive yet, and must not be taken for the next one.
     pen.stand = { batch: number, confirmed };
-    pen.stand.confirmed = await this.#recorder.record({ lease, place, number, confirmed, drafts, note });
+    pen.stand.confirmed = await this.#recorder.record({ lease, place, number, confirmed, drafts, entry });
   }
 
   /** Of a lease that another process was given, or this one in another life. */

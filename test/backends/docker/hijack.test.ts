@@ -87,14 +87,14 @@ for (const image of ["busybox", "perl"] as const)
       40_000,
     );
 
-    test("recovers each time it is killed", async () => {
+    test("is there again when it was killed, over and over", async () => {
       for (let n = 0; n < 4; n++) {
         await beside(house, execute(attacker, "kill -9 -1; sleep 300"));
         await comesBack(attacker);
       }
     });
 
-    test("recovers when it was stopped, and so do commands", async () => {
+    test("is there again when it was stopped, and so are the commands", async () => {
       await execute(attacker, "(sleep 0.2; kill -STOP -1) > /dev/null 2>&1 &");
       await execute(attacker, "sleep 1", { timeoutMs: 500 });
       await beside(house, comesBack(attacker));
@@ -153,7 +153,7 @@ for (const image of ["busybox", "perl"] as const)
       await attacker.remove("g", signal);
     });
 
-    test("opens again however full staging is", async () => {
+    test("opens again however much lies in staging", async () => {
       const fill = "mkdir -p .skein/staging/d; cd .skein/staging; seq 2000 | sed s/^/x/ | xargs touch";
       const deep = "cd d; i=0; while [ $((i += 1)) -le 300 ]; do mkdir d && cd d; done";
       await execute(attacker, `${fill}; ${deep}`);
@@ -162,14 +162,14 @@ for (const image of ["busybox", "perl"] as const)
       await expect.poll(() => output(attacker, "ls .skein/staging")).toBe("");
     });
 
-    test("is usable again after a restart when its user has removed all access to it", async () => {
+    test("that its user has shut himself out of is open again after a restart", async () => {
       await execute(attacker, "chmod 0 .");
       expect((await execute(attacker, "true")).exitCode).not.toBe(0);
       await house.restart();
       await comesBack(attacker);
     });
 
-    test("leads to nothing outside, even when a name is replaced while it is in use", async () => {
+    test("leads to nothing outside, whatever is put under a name while that is used", async () => {
       const put = [
         "ln -sfn /etc/passwd s",
         "rm -f s; mkfifo s",

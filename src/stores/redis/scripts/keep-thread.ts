@@ -2,7 +2,7 @@
 
 import { THREAD } from "../keys.ts";
 import { script } from "../script.ts";
-import { AHEAD, LIFETIME } from "./parts.ts";
+import { AHEAD, LIFETIME } from "../scripts.ts";
 
 export const keepThread = script<number>()({
   kind: "always",

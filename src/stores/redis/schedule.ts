@@ -1,0 +1,152 @@
+// When threads must be checked, tenant by tenant: those with runs (`DUE`, once their lease would be over) and those with
+// deferred calls (`DEFERRED`). A schedule lies in another cluster slot than the threads, so an entry is made before its
+// thread is changed and removed only as it was claimed: it may be stale, but no thread with work is missing.
+
+import type { Owner } from "../../core/ids.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Connection } from "./connection.ts";
+import { type SchedulePlace, tenantTag } from "./keys.ts";
+import { quietly } from "./lifetime.ts";
+import { script } from "./script.ts";
+
+export interface ScheduleEntry {
+  readonly tenant: string;
+  /** The thread's tag. */
+  readonly thread: string;
+  readonly time: string;
+}
+
+/** All that wait throw `unavailable`. */
+export interface Schedule {
+  /** The thread must be checked in `wait` ms at the latest. */
+  add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
+  /** The same in `holdMs`; false when the tenant has `limit` other threads in the schedule already. */
+  addWithin(limit: number, tenant: string, thread: string): Promise<boolean>;
+  /** Adds an entry for in `holdMs` if there is none. Waits for nothing. */
+  ensure(owner: Owner, thread: string): void;
+  /** Up to `limit` threads to check now, for this caller alone; again for others unless rescheduled within `holdMs`. */
+  claim(limit: number): Promise<ScheduleEntry[]>;
+  /** When the thread must be checked again, undefined: never. An entry that was added meanwhile stays. */
+  reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
+}
+
+export function createSchedule(
+  redis: Connection,
+  { tenants, threads, taken }: SchedulePlace,
+  holdMs: number,
+): Schedule {
+  const keysOf = (tenant: string) => ({ tenants, threads: threads + tenant });
+
+  return {
+    async add(tenant, thread, wait) {
+      const time = (await redis.run(addEntry, keysOf(tenant), { tenant, thread, wait, most: "" })) ?? "";
+      return { tenant, thread, time };
+    },
+
+    async addWithin(limit, tenant, thread) {
+      const args = { tenant, thread, wait: holdMs, most: limit };
+      return (await redis.run(addEntry, keysOf(tenant), args)) !== null;
+    },
+
+    ensure(owner, thread) {
+      const tenant = tenantTag(owner);
+      quietly(redis.run(ensureEntry, keysOf(tenant), { tenant, thread, wait: holdMs }));
+    },
+
+    async claim(limit) {
+      const keys = { tenants, threads, taken: taken(randomId()) };
+      const found = await redis.run(claimEntries, keys, { limit, hold: holdMs });
+      const claimed: ScheduleEntry[] = [];
+      for (let at = 0; at < found.length; at += 3) {
+        const [tenant = "", thread = "", time = ""] = found.slice(at, at + 3);
+        claimed.push({ tenant, thread, time });
+      }
+      return claimed;
+    },
+
+    async reschedule({ tenant, thread, time }, next) {
+      await redis.run(rescheduleEntry, keysOf(tenant), { tenant, thread, claimed: time, due: next ?? "" });
+    },
+  };
+}
+
+/**
+ * Input: `wait` in ms; `most`, how many threads the tenant may have, or empty. Output: the time of the entry, or nothing
+ * when there are too many. An earlier time stays. The time always differs from the one before, so that a concurrent
+ * `rescheduleEntry` does not remove it; repeated, the entry is half a millisecond earlier.
+ */
+const addEntry = script<string | null>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["tenant", "thread", "wait", "most"],
+  lua: `
+local due = time() + wait
+local old = tonumber(redis.call('ZSCORE', threads, thread) or nil)
+if not old and most ~= '' and redis.call('ZCARD', threads) >= tonumber(most) then return false end
+if old then due = math.min(due, old) end
+if due == old then due = due - 0.5 end
+local noted = string.format('%.1f', due)
+redis.call('ZADD', threads, noted, thread)
+redis.call('ZADD', tenants, 'LT', noted, tenant)
+return noted`,
+});
+
+/** Adds an entry if there is none: the schedule may have been lost while the run is alive. */
+const ensureEntry = script<number>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["tenant", "thread", "wait"],
+  lua: `
+local due = string.format('%.0f', time() + wait)
+if redis.call('ZADD', threads, 'NX', due, thread) == 1 then redis.call('ZADD', tenants, 'LT', due, tenant) end
+return 1`,
+});
+
+/**
+ * Output: up to `limit` entries that are due, as tenant, thread, time …, one of each tenant in turn, the tenant that was
+ * served longest ago first. They are put off by `hold`, so that nobody else claims them before; `taken` keeps what this
+ * call has claimed, so that it may be repeated. A tenant's set is found by its name: all are in one slot.
+ */
+const claimEntries = script<string[]>()({
+  kind: "always",
+  keys: ["tenants", "threads", "taken"],
+  args: ["limit", "hold"],
+  lua: `
+local now, claimed = time(), redis.call('LRANGE', taken, 0, -1)
+if #claimed > 0 then return claimed end
+local function claim(tenant)
+  local one = redis.call('ZRANGEBYSCORE', threads .. tenant, '-inf', now, 'LIMIT', 0, 1)[1]
+  if one then
+    local time_held = string.format('%.0f', now + hold)
+    redis.call('ZADD', threads .. tenant, time_held, one)
+    redis.call('RPUSH', taken, tenant, one, time_held)
+    for _, part in ipairs({ tenant, one, time_held }) do table.insert(claimed, part) end
+  end
+  local next = redis.call('ZRANGE', threads .. tenant, 0, 0, 'WITHSCORES')[2]
+  if next then redis.call('ZADD', tenants, math.max(tonumber(next), now), tenant)
+  else redis.call('ZREM', tenants, tenant) end
+end
+repeat
+  local waiting = redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, limit - #claimed / 3)
+  for _, tenant in ipairs(waiting) do claim(tenant) end
+until #waiting == 0 or #claimed == 3 * limit
+redis.call('PEXPIRE', taken, hold)
+return claimed`,
+});
+
+/** Moves an entry to `due`, or removes it when that is empty; not when it is no longer as it was claimed. */
+const rescheduleEntry = script<number>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["tenant", "thread", "claimed", "due"],
+  lua: `
+if tonumber(redis.call('ZSCORE', threads, thread) or nil) ~= tonumber(claimed) then return 0 end
+if due ~= '' then
+  redis.call('ZADD', threads, due, thread)
+  redis.call('ZADD', tenants, 'LT', due, tenant)
+  return 1
+end
+redis.call('ZREM', threads, thread)
+if redis.call('ZCARD', threads) == 0 then redis.call('ZREM', tenants, tenant) end
+return 1`,
+});

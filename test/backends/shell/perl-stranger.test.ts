@@ -1,0 +1,191 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { PerlFiles } from "../../../src/backends/shell/perl/client.ts";
+import { encodeFrame, type Field, type Frame } from "../../../src/backends/shell/perl/frames.ts";
+import { SandboxLostError } from "../../../src/backends/shell/script.ts";
+import { AppError } from "../../../src/core/errors.ts";
+import { refuses } from "../../support/backend.ts";
+import { collected, lost, type Puppet, played, puppet } from "../../support/perl.ts";
+
+const { signal } = new AbortController();
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("a stranger at the other end", () => {
+  const u32 = (value: number) => {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32BE(value);
+    return bytes;
+  };
+  const entry = (name: string) => ["f", "1", "1", name];
+
+  test.each<[string, (frame: Frame, puppet: Puppet) => void]>([
+    ["a frame that is too large", (_, { say }) => say(u32(0xffffffff))],
+    ["a frame that is too small", (_, { say }) => say(Buffer.concat([u32(1), Buffer.from("x")]))],
+    ["text", (_, { say }) => say(Buffer.from("Segmentation fault\n"))],
+    ["an answer to nothing", ({ id }, { answer }) => answer(id + 1, "k")],
+    ["a second greeting", (_, { answer }) => answer(0, "h", "skein-files", "1")],
+    ["a letter that does not exist", ({ id }, { answer }) => answer(id, "?")],
+    [
+      "a field longer than its frame",
+      ({ id }, { say }) => say(Buffer.concat([u32(9), u32(id), Buffer.from("k"), u32(9)])),
+    ],
+    ["an entry without a name", ({ id }, { answer }) => answer(id, "d", "f", "1", "1")],
+    ["an entry of no kind", ({ id }, { answer }) => answer(id, "d", "constructor", "1", "1", "name")],
+    ["an entry of no size", ({ id }, { answer }) => answer(id, "d", "f", "NaN", "1", "name")],
+    ["too many entries", ({ id }, { answer }) => answer(id, "d", ...Array(10_001).fill(entry("n")).flat())],
+    [
+      "entries without end",
+      ({ id }, { answer, isClosed }) => {
+        for (let count = 0; count < 1_000_000 && !isClosed(); count++)
+          answer(id, "d", ...entry("n".repeat(100_000)));
+      },
+    ],
+    [
+      "progress without end",
+      ({ id }, { answer, isClosed }) => {
+        for (let count = 0; count < 1_000_000 && !isClosed(); count++) answer(id, "p");
+      },
+    ],
+  ])("who sends %s is left", async (_, onRequest) => {
+    const play = puppet({ onRequest });
+    const perl = await played(play);
+    await lost(perl.list("folder", signal));
+    expect(play.isClosed()).toBe(true);
+    expect(await perl.lost).toBeInstanceOf(SandboxLostError);
+  });
+
+  test.each<[string, string[], (perl: PerlFiles) => Promise<unknown>]>([
+    ["a stat", ["f", "1"], (perl) => perl.stat("x", signal)],
+    ["a longer read", ["0", "four"], (perl) => collected(perl.read("x", { length: 3 }, signal))],
+    ["an endless read", ["1", ""], (perl) => collected(perl.read("x", {}, signal))],
+    ["no contents", [], (perl) => collected(perl.contents(["x"], 9, signal))],
+    ["half contents", ["file"], (perl) => collected(perl.contents(["x"], 9, signal))],
+    ["more contents", Array(4).fill("file"), (perl) => collected(perl.contents(["x"], 9, signal))],
+    ["larger contents", ["file", "0123456789"], (perl) => collected(perl.contents(["x"], 9, signal))],
+    ["a search", ["some"], (perl) => perl.files("", new Set(), signal)],
+  ])("who answers %s with nonsense is left", async (_, fields, ask) => {
+    const play = puppet({ onRequest: ({ id }, { answer }) => answer(id, "k", ...fields) });
+    const perl = await played(play);
+    await lost(ask(perl));
+    expect(play.isClosed()).toBe(true);
+  });
+
+  test("no name of a failure becomes anything but a name", async () => {
+    const codes = ["<script>", "x".repeat(100_000), "constructor", "__proto__", "", "ENOENT\n"];
+    const play = puppet({ onRequest: ({ id }, { answer }) => answer(id, "e", codes.shift() ?? "EIO") });
+    const perl = await played(play);
+    for (let count = codes.length; count > 0; count--)
+      await refuses(() => perl.remove("x", signal), "backend_failed", "(unknown error)");
+    await refuses(() => perl.remove("x", signal), "backend_failed", "(EIO)");
+    perl.close(new Error("the test is over"));
+  });
+
+  test("who keeps silent is left after twenty seconds, but not while there is nothing to say", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const play = puppet();
+    const perl = await played(play);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const waiting = lost(perl.stat("x", signal));
+    await vi.advanceTimersByTimeAsync(19_000);
+    expect(play.isClosed()).toBe(false);
+    play.answer(play.asked[0]?.id ?? 0, "p");
+    await vi.advanceTimersByTimeAsync(19_000);
+    expect(play.isClosed()).toBe(false);
+    await vi.advanceTimersByTimeAsync(1_000);
+    await waiting;
+    expect(play.isClosed()).toBe(true);
+  });
+
+  test("is asked for sixty-four things at once; the others wait in turn", async () => {
+    const play = puppet();
+    const perl = await played(play);
+    const abort = new AbortController();
+    const all = Array.from({ length: 100 }, (_, index) =>
+      perl.remove(`f${index}`, index === 70 ? abort.signal : signal).then(
+        () => index,
+        (error: unknown) => error,
+      ),
+    );
+    await expect.poll(() => play.asked.length).toBe(64);
+    abort.abort(new Error("enough"));
+    expect(await all[70]).toEqual(new Error("enough"));
+    expect(play.asked.length).toBe(64);
+    for (let count = 0; count < 10; count++) play.answer(play.asked[count]?.id ?? 0, "k");
+    expect(await Promise.all(all.slice(0, 10))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await expect
+      .poll(() => play.asked.slice(64).map(({ fields }) => String(fields[0])))
+      .toEqual([64, 65, 66, 67, 68, 69, 71, 72, 73, 74].map((index) => `f${index}`));
+    perl.close(new Error("stopped"));
+    expect((await Promise.all(all)).filter((each) => each instanceof SandboxLostError).length).toBe(89);
+  });
+
+  test("what nobody waits for any more is told to it, and its late answer is taken", async () => {
+    const play = puppet();
+    const perl = await played(play);
+    const abort = new AbortController();
+    const search = expect(perl.files("", new Set(), abort.signal)).rejects.toThrow("enough");
+    await expect.poll(() => play.asked.length).toBe(1);
+    abort.abort(new Error("enough"));
+    await search;
+    await expect.poll(() => play.asked.map(({ letter }) => letter)).toEqual(["f", "x"]);
+    const [id = 0, given] = play.asked.map((frame) => frame.id);
+    expect(given).toBe(id);
+    play.answer(id, "d", "late");
+    play.answer(id, "e", "ECANCELED");
+    expect(play.isClosed()).toBe(false);
+    play.answer(id, "k", "all");
+    expect(play.isClosed()).toBe(true);
+  });
+
+  test("can say what it will: everybody gets an answer or is told that it is lost", async () => {
+    const random = newRandom(20_010_203);
+    const pick = <T>(...choices: T[]): T => choices[random(choices.length)] as T; // The index is below the length.
+    const field = () =>
+      pick<() => Field>(
+        () => pick("f", "d", "0", "1", "all", "more", "file", "large", "none", "ENOENT", "OUTSIDE"),
+        () => String(random(2 ** 31)),
+        () => Buffer.alloc(random(300), random(256)),
+        () => "n".repeat(random(5000)),
+      )();
+    const nonsense = ({ id }: Frame, { answer, say }: Puppet) => {
+      for (let count = random(4); count >= 0; count--) {
+        const fields = Array.from({ length: random(9) }, field);
+        const frame = encodeFrame(
+          pick(id, id, id, id, random(99)),
+          pick("k", "k", "d", "e", "p", "h"),
+          fields,
+        );
+        if (random(4) === 0) frame[random(frame.length)] = random(256);
+        const cut = random(frame.length);
+        for (const part of [frame.subarray(0, cut), frame.subarray(cut)]) say(part);
+        if (random(3) > 0) answer(id, pick("k", "e"), ...Array.from({ length: random(5) }, field));
+      }
+    };
+    for (let round = 0; round < 300; round++) {
+      const perl = await played(puppet({ onRequest: nonsense }));
+      const asked = [
+        () => perl.stat("x", signal),
+        () => perl.list("x", signal),
+        () => collected(perl.read("x", { length: 100_000 }, signal)),
+        () => perl.write("x", Buffer.alloc(200_000), signal),
+        () => perl.files("", new Set(), signal),
+        () => collected(perl.contents(["x", "y"], 1000, signal)),
+        () => perl.remove("x", signal),
+      ].map((ask) => ask().catch((error: unknown) => error));
+      perl.close(new Error("the round is over"));
+      for (const result of await Promise.all(asked))
+        if (result instanceof Error && !(result instanceof SandboxLostError))
+          expect(result).toBeInstanceOf(AppError);
+    }
+  });
+});
+
+/** The same numbers for the same seed. */
+function newRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
