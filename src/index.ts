@@ -2,17 +2,16 @@
 
 export { type ConsoleOptions, runAtConsole } from "./cli/console.ts";
 export type { Backend, BackendPool } from "./core/backend.ts";
+export type { AgentInternals, AgentLoop } from "./core/custom-loop.ts";
 export { AppError, abortRun, type ErrorCode, type ErrorInfo, hasCode, RunLimit } from "./core/errors.ts";
 export { StreamEvent } from "./core/event.ts";
 export { checkGrammar } from "./core/grammar.ts";
 export { defineHook, type Hook, type HookDefinition, type HookServices } from "./core/hook.ts";
 export type { Answer, Interrupt } from "./core/interrupt.ts";
-export { askFor } from "./core/interrupts.ts";
 export { runAgent } from "./core/loop.ts";
 export * from "./core/message.ts";
-export * from "./core/messages.ts";
 export type { Model, ModelReply, ModelRequest, SystemBlock } from "./core/model.ts";
-export type { AgentInternals, AgentLoop } from "./core/own-loop.ts";
+export { askFor } from "./core/open-interrupts.ts";
 export { type Phase, phaseOf, trackPhase } from "./core/phase.ts";
 export type { ClientTool } from "./core/records.ts";
 export {
@@ -26,9 +25,18 @@ export {
 } from "./core/run.ts";
 export type { Agent } from "./core/runnable-agent.ts";
 export { drain, type Stream } from "./core/stream.ts";
-export { defineTool, done, failed, interrupted, type Run, type Tool, type ToolResult } from "./core/tool.ts";
-export type { RunTrace, Span, TraceRecorder } from "./core/trace.ts";
-export { type ValueKey, valueKey } from "./core/values.ts";
+export type { RunTrace, Span, TraceRecorder } from "./core/tool.ts";
+export {
+  defineTool,
+  done,
+  failed,
+  interrupted,
+  type Run,
+  type Tool,
+  type ToolResult,
+  type ValueKey,
+  valueKey,
+} from "./core/tool.ts";
 export type { Rule } from "./hooks/permissions/rule.ts";
 export { loadRules, saveRules } from "./hooks/permissions/stored-rules.ts";
 export { createAgent } from "./library/agent.ts";

@@ -2,7 +2,7 @@
 
 import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { ItemStore, Shelf } from "../core/items.ts";
+import type { ItemStore, Shelf } from "../core/stores.ts";
 
 const KEY = "overrides";
 const MAX_ATTEMPTS = 16;

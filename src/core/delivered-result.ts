@@ -3,8 +3,7 @@
 
 import { firstChars, lastChars } from "../lib/text.ts";
 import type { DeferredCall } from "./deferred-calls.ts";
-import { type Message, textOf, type UserMessage, userMessage } from "./message.ts";
-import { unanswered } from "./messages.ts";
+import { type Message, textOf, type UserMessage, unanswered, userMessage } from "./message.ts";
 import { type DoneResult, done, failed } from "./tool.ts";
 
 /** Of a text. No hook sees these results, so they are bounded here. */

@@ -91,13 +91,13 @@ function within({ models, tools, subagents }: Open, path: readonly string[]): st
 const hasBelow = (open: Map<string, string>, below: string) =>
   [...open.keys()].some((key) => key.startsWith(below));
 
-export type Opening = Extract<
+export type SpanStart = Extract<
   StreamEvent,
   { event: "on_chat_model_start" | "on_tool_start" | "on_subagent_start" }
 >;
 
 /** The events in which a bracket opens or closes: all that `stillOpen` needs to see. */
-export const BRACKETS = [
+export const SPAN_EVENTS = [
   "on_chat_model_start",
   "on_chat_model_end",
   "message_discard",
@@ -108,15 +108,15 @@ export const BRACKETS = [
 ] as const satisfies readonly EventName[];
 
 /** The starts whose end has not come, in order: what opened within another comes after it. */
-export function stillOpen(events: Iterable<StreamEvent>): Opening[] {
-  const open = openings();
+export function stillOpen(events: Iterable<StreamEvent>): SpanStart[] {
+  const open = openSpans();
   for (const event of events) open.see(event);
   return open.list();
 }
 
 /** The same, event by event. As large as what is open. */
-export function openings() {
-  const open = new Map<string, Opening>();
+export function openSpans() {
+  const open = new Map<string, SpanStart>();
   const keyOf = ({ path = [] }: StreamEvent, kind: string, id: string) => placeOf(...path, kind, id);
   return {
     see(event: StreamEvent): void {
@@ -147,7 +147,7 @@ export function openings() {
 }
 
 /** The end of what `opening` began, when `error` kept it from ending by itself. */
-export function failedEnd(opening: Opening, error: z.infer<typeof ErrorShape>): StreamEvent {
+export function failedEnd(opening: SpanStart, error: z.infer<typeof ErrorShape>): StreamEvent {
   switch (opening.event) {
     case "on_chat_model_start":
       return {
@@ -172,7 +172,7 @@ export function failedEnd(opening: Opening, error: z.infer<typeof ErrorShape>): 
  * The end of what `opening` began and somebody goes on with: a message starts again, a call is run again or answered, a
  * subagent is followed again.
  */
-export function interruptedEnd(opening: Opening): StreamEvent {
+export function interruptedEnd(opening: SpanStart): StreamEvent {
   switch (opening.event) {
     case "on_chat_model_start": {
       const { name: _, ...rest } = opening;

@@ -1,18 +1,20 @@
-// Hooks: everything added around an agent. One list, composed as an onion, the first outermost.
+// Hooks: everything added around an agent. One list, composed as an onion, the first outermost. And what the engine
+// offers them for running subagents.
 
 import { z } from "zod";
 import type { AgentDefinition, ModelSpec } from "./agent.ts";
 import type { Backend } from "./backend.ts";
 import type { AppError } from "./errors.ts";
+import type { StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
-import type { ItemStore } from "./items.ts";
+import type { Answer } from "./interrupt.ts";
 import type { AssistantMessage, Message, ToolCall, Usage } from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
+import type { Lineage, RunRecord } from "./records.ts";
 import type { Outcome } from "./run.ts";
-import type { Eventually, Stream } from "./stream.ts";
-import type { Subagents } from "./subagents.ts";
-import type { Run, Tool, ToolResult } from "./tool.ts";
-import type { TraceRecorder } from "./trace.ts";
+import type { ItemStore } from "./stores.ts";
+import type { MaybeStream, Stream } from "./stream.ts";
+import type { Run, Tool, ToolResult, TraceRecorder } from "./tool.ts";
 
 /** One execution of a tool. `tool` is absent when the model made the name up. */
 export interface ToolRequest {
@@ -44,7 +46,7 @@ export interface Hook {
   tools?(run: Run): readonly Tool[];
   /** Whether to hide a tool from the model, wherever the tool comes from. */
   hides?(tool: Pick<Tool, "name">, run: Run): boolean;
-  beforeAgent?(run: Run): Eventually<void>;
+  beforeAgent?(run: Run): MaybeStream<void>;
   /** Returns a new request; never edits the one it was given. */
   modifyRequest?(request: ModelRequest, run: Run): ModelRequest | Promise<ModelRequest>;
   wrapModelCall?(request: ModelRequest, next: CallModel, run: Run): Stream<Completion>;
@@ -115,4 +117,48 @@ export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): 
     ...definition,
     create: (options, services) => definition.create(options as z.output<S>, services),
   };
+}
+
+// A subagent is a thread of its own with runs of its own; its events also appear in its parent's stream. Every method
+// of the port may be repeated.
+
+export interface NewChild {
+  /** Chosen by whoever delegates, and written down before: a second `begin` finds the first one's. */
+  readonly thread_id: string;
+  readonly agent: string;
+  readonly messages: readonly Message[];
+  readonly lineage: Lineage;
+}
+
+export interface AgentSummary {
+  readonly name: string;
+  readonly description?: string;
+  readonly prefix?: string;
+}
+
+export interface Subagents {
+  /** Of those names, the agents that there are; with their descriptions. */
+  describe(names: readonly string[]): AgentSummary[];
+  /** Creates the child's thread and starts its first run, or returns the newest run of the one that is there. */
+  begin(owner: Owner, child: NewChild): Promise<RunRecord>;
+  /**
+   * Goes on with a child that waits for answers: a new run, or the one that was started with the same `key`. Without
+   * answers, with what was decided meanwhile. Throws `interrupt_closed`, `thread_busy`.
+   */
+  resume(
+    owner: Owner,
+    child: { readonly run: RunRecord; readonly lineage: Lineage },
+    resumption: { readonly answers: readonly z.infer<typeof Answer>[]; readonly key: string },
+  ): Promise<RunRecord>;
+  /** The newest run that the thread has; nothing when the thread is gone. */
+  newest(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
+  /**
+   * What a run said from its first event on, then what it says, to its last one. A run whose process died is taken up
+   * here if nobody else does. Throws `events_expired` when its beginning is kept no longer, `not_found`.
+   */
+  events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
+  /** The child's thread: its messages, oldest first, and its values. */
+  thread(owner: Owner, threadId: string): Promise<{ messages: Message[]; state: Record<string, unknown> }>;
+  /** Ends a run; one that has ended is left as it is. */
+  stop(owner: Owner, run: RunRecord, mode: "cancel" | "interrupt"): Promise<void>;
 }

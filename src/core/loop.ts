@@ -4,33 +4,36 @@
 // run; otherwise the model is asked. Resuming a run, after an approval or a crash, is calling this once more.
 // Nothing is saved in here: whoever drains the events writes each one down before taking the next.
 
-import { blaming } from "./blame.ts";
-import { compose } from "./compose.ts";
-import { dispatch, executeTool } from "./dispatch.ts";
+import { attributeErrors, compose } from "./compose.ts";
+import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
-import { forgetInterrupts, lateAnswers, OPEN_ENDED, settleInterrupts } from "./interrupts.ts";
-import { type AssistantMessage, type ToolCall, toolMessage } from "./message.ts";
-import { hasCalledTools, unanswered, unknownTo } from "./messages.ts";
+import {
+  type AssistantMessage,
+  hasCalledTools,
+  type ToolCall,
+  toolMessage,
+  unanswered,
+  unknownTo,
+} from "./message.ts";
 import type { Completion, ModelRequest } from "./model.ts";
-import { registerHookTools, shownTools } from "./offer.ts";
-import { type LoopParts, runOwnLoop } from "./own-loop.ts";
+import { callModel, inOrder, instanceBlock, isEmpty } from "./model-call.ts";
+import { clearInterrupts, OPEN_ENDED, settleInterrupts, staleAnswers } from "./open-interrupts.ts";
 import {
   append,
-  type LiveRun,
-  liveRun,
+  type MutableRun,
+  mutableRun,
   type Outcome,
   type RunInput,
   registerTool,
   reportFailure,
   type StandIn,
 } from "./run.ts";
-import type { Agent } from "./runnable-agent.ts";
-import { isEmpty, speak } from "./speak.ts";
-import { type Eventually, type Stream, toStream } from "./stream.ts";
-import { inOrder, instanceBlock } from "./system-order.ts";
+import { type Agent, registerHookTools, shownTools } from "./runnable-agent.ts";
+import { type MaybeStream, type Stream, toStream } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
+import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
  * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every bracket closed, exactly
@@ -38,9 +41,9 @@ import { failed, type ToolResult } from "./tool.ts";
  * `standIn` threw.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
-  const run = liveRun(input, { interrupts: OPEN_ENDED, ...agent });
+  const run = mutableRun(input, { interrupts: OPEN_ENDED, ...agent });
   yield opening(agent, run);
-  for (const id of lateAnswers(run))
+  for (const id of staleAnswers(run))
     yield warning(
       "interrupt_closed",
       `The answer to \`${id}\` came too late: there is nothing open under it.`,
@@ -53,7 +56,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     for (const hook of agent.hooks) yield* inNameOf(hook, () => registerHookTools(hook, run));
     for (const hook of agent.hooks) yield* inNameOf(hook, () => hook.beforeAgent?.(run));
     outcome = yield* agent.loop
-      ? runOwnLoop(agent.loop, partsOf(agent, run, input))
+      ? runCustomLoop(agent.loop, partsOf(agent, run, input))
       : iterate(agent, run, input);
   } catch (error) {
     // It goes on elsewhere: whatever is said about its end here would not be true.
@@ -71,7 +74,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
   return outcome;
 }
 
-async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Outcome> {
+async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<Outcome> {
   const callModel = modelOnion(agent, run);
   const callTool = toolOnion(agent, run, input);
   const limit = agent.maxIterations || Number.POSITIVE_INFINITY;
@@ -94,12 +97,12 @@ async function* iterate(agent: Agent, run: LiveRun, input: RunInput): Stream<Out
     if (!isEmpty(message)) yield* append(run, message);
     if (message.tool_calls) continue;
 
-    const goOn = (yield* takeInbox(run, input)) || (yield* askToGoOn(agent, message, run));
-    if (!goOn) return { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) };
+    const mustContinue = (yield* takeInbox(run, input)) || (yield* runOnStop(agent, message, run));
+    if (!mustContinue) return { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) };
   }
 }
 
-function partsOf(agent: Agent, run: LiveRun, input: RunInput): LoopParts {
+function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
   return {
     ...{ agent, run, input },
     callModel: modelOnion(agent, run),
@@ -110,24 +113,24 @@ function partsOf(agent: Agent, run: LiveRun, input: RunInput): LoopParts {
 }
 
 /** The run's own messages join the thread, once. What they cut short is answered first. */
-async function* receive(run: LiveRun, begin: RunInput): Stream<void> {
+async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   if (news.length > 0) {
     const reason = "Interrupted: a new message came before this call was run.";
     yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
-    yield* forgetInterrupts(run);
+    yield* clearInterrupts(run);
   }
   yield* append(run, ...news);
 }
 
 /** Messages sent while the run works. Returns whether there were any. */
-async function* takeInbox(run: LiveRun, { inbox }: RunInput): Stream<boolean> {
+async function* takeInbox(run: MutableRun, { inbox }: RunInput): Stream<boolean> {
   const news = unknownTo(run.messages, await inbox());
   yield* append(run, ...news);
   return news.length > 0;
 }
 
-async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun): Stream<boolean> {
+async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableRun): Stream<boolean> {
   for (const hook of agent.hooks) {
     const nudge = yield* inNameOf(hook, () => hook.onStop?.(message, run));
     if (!nudge) continue;
@@ -137,7 +140,7 @@ async function* askToGoOn(agent: Agent, message: AssistantMessage, run: LiveRun)
   return false;
 }
 
-async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
+async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
   run.step++;
   const tools = shownTools(agent, run).map(({ name, description, parameters }) => ({
     name,
@@ -158,31 +161,33 @@ async function* prepare(agent: Agent, run: LiveRun): Stream<ModelRequest> {
   return { ...request, system: inOrder(request.system) };
 }
 
-function modelOnion(agent: Agent, run: LiveRun): CallModel {
-  const { core, layer } = blaming<ModelRequest, Completion, LiveRun>((hook, error, { signal }) =>
+function modelOnion(agent: Agent, run: MutableRun): CallModel {
+  const { core, layer } = attributeErrors<ModelRequest, Completion, MutableRun>((hook, error, { signal }) =>
     signal.aborted ? error : hookFailed(hook, error),
   );
   const layers = agent.hooks.map(
     (hook) => hook.wrapModelCall && layer(hook.name, hook.wrapModelCall.bind(hook)),
   );
-  const ask = core((request) => speak(request, run));
-  return compose<ModelRequest, Stream<Completion>, LiveRun>(layers, ask, run);
+  const ask = core((request) => callModel(request, run));
+  return compose<ModelRequest, Stream<Completion>, MutableRun>(layers, ask, run);
 }
 
-function toolOnion(agent: Agent, run: LiveRun, { begun, standIn }: RunInput): CallTool {
-  const { core, layer } = blaming<ToolRequest, ToolResult, LiveRun>((hook, error, { call, signal }) => {
-    // The error becomes the call's result; this is the only place that knows which hook threw it.
-    if (!signal.aborted && !endsTheRun(error))
-      reportFailure(run, { what: "hook", error, hook, tool: call.name, call_id: call.id });
-    return error;
-  });
+function toolOnion(agent: Agent, run: MutableRun, { begun, standIn }: RunInput): CallTool {
+  const { core, layer } = attributeErrors<ToolRequest, ToolResult, MutableRun>(
+    (hook, error, { call, signal }) => {
+      // The error becomes the call's result; this is the only place that knows which hook threw it.
+      if (!signal.aborted && !endsTheRun(error))
+        reportFailure(run, { what: "hook", error, hook, tool: call.name, call_id: call.id });
+      return error;
+    },
+  );
   const layers = agent.hooks.map(
     (hook) => hook.wrapToolCall && layer(hook.name, hook.wrapToolCall.bind(hook)),
   );
   const execute = core((request) =>
     mayRepeat(request, begun) ? executeTool(request, run) : toStream(unknownOutcome(request, standIn)),
   );
-  return compose<ToolRequest, Stream<ToolResult>, LiveRun>(layers, execute, run);
+  return compose<ToolRequest, Stream<ToolResult>, MutableRun>(layers, execute, run);
 }
 
 export const OUTCOME_UNKNOWN =
@@ -199,7 +204,7 @@ function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boo
 
 /** Whatever ends a run, no call is left without a result. Of one that an earlier attempt has begun nobody can tell. */
 async function* answerOpenCalls(
-  run: LiveRun,
+  run: MutableRun,
   input: RunInput,
   { reason, isGivenUp }: { reason: string; isGivenUp: boolean },
 ): Stream<void> {
@@ -216,7 +221,7 @@ interface Answering {
 
 async function* answerCalls(
   calls: readonly ToolCall[],
-  run: LiveRun,
+  run: MutableRun,
   { reasonFor, input, isGivenUp }: Answering,
 ): Stream<void> {
   for (const call of calls) {
@@ -229,7 +234,7 @@ async function* answerCalls(
   );
 }
 
-async function* afterAgent(agent: Agent, run: LiveRun, outcome: Outcome): Stream<void> {
+async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Stream<void> {
   for (const hook of agent.hooks.toReversed()) {
     try {
       await hook.afterAgent?.(outcome, run);
@@ -241,7 +246,7 @@ async function* afterAgent(agent: Agent, run: LiveRun, outcome: Outcome): Stream
 }
 
 /** What a hook throws of its own is reported under its name. */
-async function* inNameOf<T>(hook: Hook, work: () => Eventually<T>): Stream<T> {
+async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   try {
     return yield* toStream(work());
   } catch (error) {
@@ -264,12 +269,12 @@ function whyNotRun(outcome: Outcome): string {
     : "Not run: the run ended before it.";
 }
 
-function opening(agent: Agent, { attempt }: LiveRun): StreamEvent {
+function opening(agent: Agent, { attempt }: MutableRun): StreamEvent {
   if (attempt > 1) return { event: "run_resumed", data: { attempt } };
   return { event: "run_start", data: { agent: agent.name, model: agent.model.name, attempt } };
 }
 
-function closing(run: LiveRun, outcome: Outcome): StreamEvent {
+function closing(run: MutableRun, outcome: Outcome): StreamEvent {
   if ("error" in outcome) return { event: "error", data: { ...outcome.error.toInfo(), usage: run.usage } };
   const { status, stop_reason } = outcome;
   const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;

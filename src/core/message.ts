@@ -1,4 +1,5 @@
-// Messages: what a thread is made of. Stored, sent and shown in exactly this shape.
+// Messages: what a thread is made of, stored, sent and shown in exactly this shape; and how to build, filter, check,
+// estimate and print a list of them.
 
 import { z } from "zod";
 import { newMessageId } from "./ids.ts";
@@ -140,4 +141,162 @@ export function toolMessage(
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n");
+}
+
+/** A conversation built link by link: `conversation().user("2+2?").assistant("4").messages`. */
+export interface Conversation {
+  readonly messages: readonly Message[];
+  system(content: Content): Conversation;
+  user(content: Content): Conversation;
+  assistant(content: string, ...toolCalls: ToolCall[]): Conversation;
+  tool(callId: string, name: string, output: Content, error?: string): Conversation;
+}
+
+export function conversation(messages: readonly Message[] = []): Conversation {
+  const link = (message: Message) => conversation([...messages, message]);
+  return {
+    messages,
+    system: (content) => link(systemMessage(content)),
+    user: (content) => link(userMessage(content)),
+    assistant: (content, ...toolCalls) => link(assistantMessage(content, ...toolCalls)),
+    tool: (id, name, output, error) => link(toolMessage({ id, name }, output, error)),
+  };
+}
+
+export const byRole = (messages: readonly Message[], role: Role) => messages.filter((m) => m.role === role);
+export const systemMessages = (messages: readonly Message[]) =>
+  messages.filter((m): m is SystemMessage => m.role === "system");
+export const userMessages = (messages: readonly Message[]) =>
+  messages.filter((m): m is UserMessage => m.role === "user");
+export const assistantMessages = (messages: readonly Message[]) =>
+  messages.filter((m): m is AssistantMessage => m.role === "assistant");
+export const toolMessages = (messages: readonly Message[]) =>
+  messages.filter((m): m is ToolMessage => m.role === "tool");
+
+/** The text of the last message; empty for an empty list. */
+export function lastContent(messages: readonly Message[]): string {
+  const last = messages.at(-1);
+  return last ? textOf(last.content) : "";
+}
+
+export const isRole = (role: string): role is Role => Role.safeParse(role).success;
+/** The roles that may come from outside. */
+export const isUserInputRole = (role: string): role is "user" | "system" =>
+  role === "user" || role === "system";
+
+/** What is wrong with a list of messages, one sentence a fault, in order; empty when it is well formed. */
+export function validate(messages: readonly Message[]): string[] {
+  return messages.flatMap((message, index) => faults(message).map((fault) => `messages[${index}]: ${fault}`));
+}
+
+/** As `validate`, for what a user may send: at least one message, only `user` and `system`. */
+export function validateUserInput(messages: readonly Message[]): string[] {
+  if (messages.length === 0) return ["messages: must hold at least one message"];
+  const roles = messages.flatMap(({ role }, index) =>
+    isUserInputRole(role) ? [] : [`messages[${index}]: role \`${role}\` may not be sent; use user or system`],
+  );
+  return [...roles, ...validate(messages)];
+}
+
+function faults(message: Message): string[] {
+  if (!isRole(message.role)) return [`unknown role \`${String((message as { role: unknown }).role)}\``];
+  switch (message.role) {
+    case "system":
+    case "user":
+      return isBlank(message.content) ? ["content must not be empty"] : [];
+    case "tool":
+      return [
+        ...(message.tool_call_id ? [] : ["a tool message needs tool_call_id"]),
+        ...(message.name ? [] : ["a tool message needs name"]),
+      ];
+    case "assistant": {
+      const calls = message.tool_calls ?? [];
+      if (isBlank(message.content) && calls.length === 0)
+        return ["an assistant message needs content or tool_calls"];
+      return calls.flatMap((call, index) => [
+        ...(call.id ? [] : [`tool_calls[${index}] needs an id`]),
+        ...(call.name ? [] : [`tool_calls[${index}] needs a name`]),
+      ]);
+    }
+  }
+}
+
+export function isBlank(content: Content): boolean {
+  if (typeof content === "string") return content.trim() === "";
+  return content.every((part) => part.type === "text" && part.text.trim() === "");
+}
+
+/** Providers count an image by its pixels, some 1,600 tokens at most, however long its data is. */
+const IMAGE_CHARACTERS = 6400;
+
+/** Rough size in tokens: a quarter of the characters of content, arguments and reasoning. */
+export function estimateTokens(messages: readonly Message[]): number {
+  let characters = 0;
+  for (const message of messages) characters += sizeOf(message);
+  return Math.ceil(characters / 4);
+}
+
+function sizeOf(message: Message): number {
+  let size = 0;
+  if (typeof message.content === "string") size = message.content.length;
+  else for (const part of message.content) size += sizeOfPart(part);
+  if (message.role === "tool") size += message.error?.length ?? 0;
+  if (message.role !== "assistant") return size;
+  for (const call of message.tool_calls ?? [])
+    size += call.name.length + (call.malformed ?? JSON.stringify(call.args)).length;
+  for (const block of message.reasoning ?? []) size += block.text.length;
+  return size;
+}
+
+function sizeOfPart(part: Part): number {
+  if (part.type === "text") return part.text.length;
+  return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
+}
+
+/** Those that a thread does not hold yet. */
+export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
+  const known = new Set(thread.map(({ id }) => id));
+  return messages.filter(({ id }) => !known.has(id));
+}
+
+/**
+ * The tool calls that nothing answers yet, oldest first.
+ * The only question the loop asks to know what comes next.
+ */
+export function unanswered(messages: readonly Message[]): ToolCall[] {
+  const last = messages.findLastIndex((message) => message.role === "assistant");
+  const assistant = messages[last];
+  if (assistant?.role !== "assistant" || !assistant.tool_calls) return [];
+  const answered = new Set(toolMessages(messages.slice(last + 1)).map((message) => message.tool_call_id));
+  return assistant.tool_calls.filter((call) => !answered.has(call.id));
+}
+
+/** The conversation as a person reads it. */
+export function prettyPrint(messages: readonly Message[]): string {
+  return messages.map(printed).join("\n\n");
+}
+
+const TITLES = { system: "System", user: "Human", assistant: "AI" } as const;
+
+function printed(message: Message): string {
+  const title =
+    message.role === "tool"
+      ? `[Tool: ${message.name} (call_id=${message.tool_call_id})]`
+      : `[${TITLES[message.role]}]`;
+  const lines = [title];
+  if (message.role === "assistant") {
+    for (const call of message.tool_calls ?? [])
+      lines.push(`  → tool_call: ${call.name}(id=${call.id}, args=${JSON.stringify(call.args)})`);
+  }
+  if (message.role === "tool" && message.error !== undefined) lines.push(`Error: ${message.error}`);
+  if (!isBlank(message.content)) lines.push(textOf(message.content));
+  return lines.join("\n");
+}
+
+/** Since the user's last message. */
+export function hasCalledTools(messages: readonly Message[]): boolean {
+  const since = messages.findLastIndex(({ role }) => role === "user") + 1;
+  return messages
+    .slice(since)
+    .some((message) => message.role === "assistant" && message.tool_calls !== undefined);
 }

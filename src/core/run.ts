@@ -16,8 +16,7 @@ import {
 } from "./message.ts";
 import type { StopReason } from "./model.ts";
 import type { Stream } from "./stream.ts";
-import type { DoneResult, Run, RunIdentity, Tool } from "./tool.ts";
-import { createValues } from "./values.ts";
+import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
 /** How a run ended. In each case every tool call has a result, except the interrupted ones. */
 export type Outcome =
@@ -79,14 +78,14 @@ export type StandIn = (
 ) => Promise<DoneResult | undefined>;
 
 /** The loop's own copy of a run: the same object that hooks see, with the parts that grow. */
-export interface LiveRun extends Run {
+export interface MutableRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
   /** Names that no tool is registered under. */
   readonly without: ReadonlySet<string>;
   /** The names of the tools that the model was shown last. */
-  offered: readonly string[];
+  offeredTools: readonly string[];
   step: number;
   usage: Usage;
   onFailure(failure: Failure): void;
@@ -99,7 +98,10 @@ export interface RunningAgent {
   readonly without?: ReadonlySet<string>;
 }
 
-export function liveRun(input: RunInput, { name, description, interrupts, without }: RunningAgent): LiveRun {
+export function mutableRun(
+  input: RunInput,
+  { name, description, interrupts, without }: RunningAgent,
+): MutableRun {
   const { id, threadId, owner, attempt, signal, settings, threadMetadata, backend, lineage, trace } = input;
   return {
     ...{ id, threadId, owner, attempt, signal, settings, agent: name, interrupts },
@@ -110,7 +112,7 @@ export function liveRun(input: RunInput, { name, description, interrupts, withou
     tools: new Map(),
     values: createValues(),
     without: without ?? new Set(),
-    offered: [],
+    offeredTools: [],
     answers: input.answers ?? [],
     usage: input.usage,
     step: 0,
@@ -122,13 +124,13 @@ export function liveRun(input: RunInput, { name, description, interrupts, withou
 export function unrecordedRun(
   place: Pick<RunIdentity, "owner" | "threadId" | "signal">,
   agent: RunningAgent,
-): LiveRun {
+): MutableRun {
   const input = {
     ...{ ...place, id: newRunId(), attempt: 1, settings: {}, usage: NO_USAGE },
     ...{ messages: [], state: new Map(), input: [], begun: new Set<string>() },
     ...{ inbox: async () => [], interruptRequested: () => false },
   };
-  return liveRun(input, agent);
+  return mutableRun(input, agent);
 }
 
 /** The thread in which a person began it all: where what a family of threads shares lies. */
@@ -145,7 +147,7 @@ export function registerTool(run: Run, tool: Tool): void {
 }
 
 /** The run as a tool sees it: with the signal of its call. What is counted there counts for the run. */
-export function duringCall(run: LiveRun, signal: AbortSignal): Run {
+export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   return {
     ...run,
     signal,
@@ -195,5 +197,5 @@ export function merge(value: unknown, patch: Readonly<Record<string, unknown>>):
   return merged;
 }
 
-// Every Run was made by `liveRun` or `duringCall`; only this file writes to one.
-const live = (run: Run) => run as LiveRun;
+// Every Run was made by `mutableRun` or `duringCall`; only this file writes to one.
+const live = (run: Run) => run as MutableRun;

@@ -1,9 +1,11 @@
-// An agent as the loop runs it.
+// An agent ready to run, and the tools it offers.
 
+import type { AgentLoop } from "./custom-loop.ts";
+import { hookFailed } from "./errors.ts";
 import type { Hook } from "./hook.ts";
 import type { InterruptPolicy } from "./interrupt.ts";
 import type { Model, SystemBlock } from "./model.ts";
-import type { AgentLoop } from "./own-loop.ts";
+import { type MutableRun, registerTool } from "./run.ts";
 import type { Tool } from "./tool.ts";
 
 /** An agent ready to run, made for one run. */
@@ -21,6 +23,32 @@ export interface Agent {
   readonly maxIterations: number;
   /** Default: a question stays open until it is answered. */
   readonly interrupts?: InterruptPolicy;
-  /** In the place of the loop of ours. */
+  /** Replaces the standard loop. */
   readonly loop?: AgentLoop;
+}
+
+export function registerHookTools(hook: Hook, run: MutableRun): void {
+  for (const tool of hook.tools?.(run) ?? []) registerTool(run, tool);
+}
+
+/** Sorted by name, so that requests begin alike and providers can cache them. */
+export function shownTools({ hooks }: Agent, run: MutableRun): Tool[] {
+  return [...run.tools.values()]
+    .filter((tool) => !hooks.some((hook) => hides(hook, tool, run)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function hides(hook: Hook, tool: Tool, run: MutableRun): boolean {
+  try {
+    return hook.hides?.(tool, run) ?? false;
+  } catch (error) {
+    throw hookFailed(hook.name, error);
+  }
+}
+
+/** What a run of this agent offers at its beginning. Nothing is read and nothing started. */
+export function toolsOffered(agent: Agent, run: MutableRun): Tool[] {
+  for (const tool of agent.tools) registerTool(run, tool);
+  for (const hook of agent.hooks) registerHookTools(hook, run);
+  return shownTools(agent, run);
 }

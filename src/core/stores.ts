@@ -1,12 +1,11 @@
-// The ports to what lasts: threads, runs and what runs said. All methods take the owner; a stranger's id is
-// simply not found. Every implementation passes the contract suites in test/contracts.
+// The ports to storage: threads, runs, events, documents and the user's bus. All methods take the owner; another
+// owner's id is not found. Every implementation passes the contract suites in test/contracts.
 
-import type { z } from "zod";
-import type { EventBus } from "./bus.ts";
+import { z } from "zod";
+import { BackendStatus } from "./backend.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
-import type { EventName, StreamEvent } from "./event.ts";
+import { DoneStatus, type EventName, type StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
-import type { ItemStore } from "./items.ts";
 import type { Message, UserMessage } from "./message.ts";
 import type { Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
 
@@ -244,4 +243,81 @@ export interface Stores {
   /** Throws `unavailable` when it cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+// The bus carries what happens outside of a single run: at most once, and only to current listeners.
+const Run = { thread_id: z.string(), run_id: z.string(), agent: z.string() };
+
+export const UserEvent = z
+  .discriminatedUnion("event", [
+    z.object({ event: z.literal("backend_status"), data: BackendStatus }),
+    z.object({ event: z.literal("run_started"), data: z.object(Run) }),
+    z.object({ event: z.literal("run_ended"), data: z.object({ ...Run, status: DoneStatus }) }),
+    z.object({ event: z.literal("config_changed"), data: z.object({}) }),
+  ])
+  .meta({ id: "UserEvent" });
+export type UserEvent = z.infer<typeof UserEvent>;
+
+/** What is the same for everybody. */
+export type Announcement = Extract<UserEvent, { event: "config_changed" }>;
+
+export interface EventBus {
+  /** Never waits and never throws: who does not listen, or listens too slowly, misses it. */
+  publish(owner: Owner, event: UserEvent): void;
+  /** To everyone who listens by this process; the others tell it to their own. Never waits and never throws. */
+  announce(event: Announcement): void;
+  /**
+   * What is published from the call on, in order, until `signal` aborts or it is returned. One that falls more
+   * than 1,000 events behind throws `events_expired`, then or as soon as it is pulled, and hears no more. Throws
+   * `unavailable` when the store is closed.
+   */
+  subscribe(owner: Owner, signal: AbortSignal): AsyncGenerator<UserEvent, void, void>;
+}
+
+// Items are small documents beside threads: shared by a thread and its subagents, or kept by a user for an agent.
+// Each is written whole; a writer that must not overwrite another passes the version it has read.
+/** Of one shelf. */
+export const MAX_ITEMS = 256;
+/** Of an item's value as JSON, in bytes. */
+export const MAX_ITEM_BYTES = 64 * 1024;
+/** Of an item's key, in characters. */
+export const MAX_KEY_CHARS = 256;
+
+/**
+ * Where items lie: with a thread, which they leave with (a cleared thread has none), or with an owner's agent, where they
+ * stay until they are deleted.
+ */
+export interface Shelf {
+  readonly owner: Owner;
+  readonly of: { readonly thread: string } | { readonly agent: string };
+  readonly kind: "notes" | "tasks" | "reflections" | "settings";
+}
+
+export interface Item {
+  readonly key: string;
+  /** JSON; a copy. */
+  readonly value: unknown;
+  /** 1, 2, 3 … with each `put`; a deleted key begins anew. */
+  readonly version: number;
+  readonly updated_at: string;
+}
+
+export interface NewItem {
+  readonly key: string;
+  readonly value: unknown;
+  /** Write only if the item is at this version; 0: only if there is none. Without it: in any case. */
+  readonly version?: number;
+}
+
+export interface ItemStore {
+  get(shelf: Shelf, key: string): Promise<Item | undefined>;
+  /** All of a shelf, last changed first; of those changed in the same millisecond, by key. */
+  list(shelf: Shelf): Promise<Item[]>;
+  /**
+   * Writes one item, atomically. Nothing, and nothing written, when it is not at `item.version`. Throws `not_found` when
+   * the shelf's thread is not there, `limit_exceeded` for one item more than `MAX_ITEMS`, or one that is too large.
+   */
+  put(shelf: Shelf, item: NewItem): Promise<Item | undefined>;
+  /** False when there was none. */
+  delete(shelf: Shelf, key: string): Promise<boolean>;
 }

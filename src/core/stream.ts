@@ -9,13 +9,13 @@ import type { StreamEvent } from "./event.ts";
 export type Stream<T, E = StreamEvent> = AsyncGenerator<E, T, void>;
 
 /** What an author may return where the answer can come at once, later, or with events on the way. */
-export type Eventually<T> = T | Promise<T> | Stream<T>;
+export type MaybeStream<T> = T | Promise<T> | Stream<T>;
 
-export async function* toStream<T>(work: Eventually<T>): Stream<T> {
+export async function* toStream<T>(work: MaybeStream<T>): Stream<T> {
   return isStream(work) ? yield* work : await work;
 }
 
-function isStream<T>(work: Eventually<T>): work is Stream<T> {
+function isStream<T>(work: MaybeStream<T>): work is Stream<T> {
   return typeof work === "object" && work !== null && Symbol.asyncIterator in work;
 }
 

@@ -1,4 +1,4 @@
-// Tools: what a model may call, and what they know of the run they work for.
+// Tools: what a model may call, and the run as they see it, with its values and its trace.
 
 import { z } from "zod";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
@@ -8,9 +8,7 @@ import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import type { Content, Message, ToolCall, Usage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
-import type { Eventually } from "./stream.ts";
-import type { RunTrace } from "./trace.ts";
-import type { Values } from "./values.ts";
+import type { MaybeStream } from "./stream.ts";
 
 /** What may be assumed about a tool without running it. */
 export interface ToolAnnotations {
@@ -60,7 +58,7 @@ export interface Tool {
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
   /** A returned string is the output. May throw: the message becomes the call's error result. Must honour `run.signal`. */
-  execute(args: unknown, call: ToolCall, run: Run): Eventually<ToolResult | string>;
+  execute(args: unknown, call: ToolCall, run: Run): MaybeStream<ToolResult | string>;
 }
 
 /** The part of a run that its caller gives it. */
@@ -112,7 +110,7 @@ interface Definition<S extends z.ZodObject> {
   readonly parameters: S;
   readonly annotations?: ToolAnnotations;
   describeCall?(args: z.output<S>): string;
-  execute(args: z.output<S>, call: ToolCall, run: Run): Eventually<ToolResult | string>;
+  execute(args: z.output<S>, call: ToolCall, run: Run): MaybeStream<ToolResult | string>;
 }
 
 /** A tool whose parameters are a zod object. A returned string is its output. */
@@ -136,5 +134,65 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
       };
     },
     execute: (args, call, run) => definition.execute(args as z.output<S>, call, run),
+  };
+}
+
+// Values that the hooks and tools of one run share; never stored.
+
+/** Whoever holds the key may read and write; two keys of one name are two keys. */
+export interface ValueKey<T> {
+  readonly name: string;
+  /** Never there: it only carries the type. */
+  readonly type?: T;
+}
+
+export const valueKey = <T>(name: string): ValueKey<T> => ({ name });
+
+export interface Values {
+  get<T>(key: ValueKey<T>): T | undefined;
+  set<T>(key: ValueKey<T>, value: T): void;
+  has(key: ValueKey<unknown>): boolean;
+  /** False when there was none. */
+  delete(key: ValueKey<unknown>): boolean;
+}
+
+export function createValues(): Values {
+  const values = new Map<ValueKey<unknown>, unknown>();
+  return {
+    // What lies under a key was put there with the key's own type.
+    get: <T>(key: ValueKey<T>) => values.get(key) as T | undefined,
+    set: (key, value) => void values.set(key, value),
+    has: (key) => values.has(key),
+    delete: (key) => values.delete(key),
+  };
+}
+
+// The port to a trace recorder. Without one, tracing does nothing.
+
+export interface Span {
+  set(key: string, value: unknown): Span;
+  /** Records that something happened now, within the span. */
+  recordEvent(name: string, attributes?: Readonly<Record<string, unknown>>): Span;
+  /** Ends the span and records its duration. Called exactly once. */
+  end(): void;
+}
+
+export interface TraceRecorder {
+  /** A span of the run `attributes.run_id`, begun now. */
+  startSpan(name: string, attributes: Readonly<Record<string, unknown>>): Span;
+  /** Records that something happened now in the run `attributes.run_id`, outside of any span. */
+  recordEvent(name: string, attributes: Readonly<Record<string, unknown>>): void;
+}
+
+/** The trace of one run, for its hooks and tools: what they record carries the run's ids. */
+export interface RunTrace {
+  startSpan(name: string, attributes?: Readonly<Record<string, unknown>>): Span;
+  recordEvent(name: string, attributes?: Readonly<Record<string, unknown>>): void;
+}
+
+export function runTrace(recorder: TraceRecorder, ids: { run_id: string; thread_id: string }): RunTrace {
+  return {
+    startSpan: (name, attributes) => recorder.startSpan(name, { ...attributes, ...ids }),
+    recordEvent: (name, attributes) => recorder.recordEvent(name, { ...attributes, ...ids }),
   };
 }

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
-import type { ItemStore, Shelf } from "../core/items.ts";
+import type { ItemStore, Shelf } from "../core/stores.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 
 /** Of one agent; the oldest go for newer ones. */

@@ -6,8 +6,15 @@ import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
-import { type Content, type Message, type ToolCall, type ToolMessage, textOf } from "../core/message.ts";
-import { assistantMessages, toolMessages } from "../core/messages.ts";
+import {
+  assistantMessages,
+  type Content,
+  type Message,
+  type ToolCall,
+  type ToolMessage,
+  textOf,
+  toolMessages,
+} from "../core/message.ts";
 import { failed, type Run } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 

@@ -7,8 +7,7 @@ import { defineHook } from "../core/hook.ts";
 import { textOf } from "../core/message.ts";
 import type { Completion } from "../core/model.ts";
 import { tap } from "../core/stream.ts";
-import type { Run, ToolResult } from "../core/tool.ts";
-import type { Span } from "../core/trace.ts";
+import type { Run, Span, ToolResult } from "../core/tool.ts";
 import { firstChars } from "../lib/text.ts";
 
 /** A trace shows what happened; it is no second copy of the thread. */

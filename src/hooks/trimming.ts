@@ -3,8 +3,7 @@
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
-import { type Message, type ToolMessage, textOf } from "../core/message.ts";
-import { systemMessages } from "../core/messages.ts";
+import { type Message, systemMessages, type ToolMessage, textOf } from "../core/message.ts";
 import { firstChars } from "../lib/text.ts";
 
 export const trimming = defineHook({

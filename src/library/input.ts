@@ -1,8 +1,14 @@
 // The input of a run: a text, parts, or messages.
 
 import { AppError } from "../core/errors.ts";
-import { type Content, type Message, type Part, type UserMessage, userMessage } from "../core/message.ts";
-import { validate } from "../core/messages.ts";
+import {
+  type Content,
+  type Message,
+  type Part,
+  type UserMessage,
+  userMessage,
+  validate,
+} from "../core/message.ts";
 
 export type Input = Content | readonly Message[];
 

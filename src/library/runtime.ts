@@ -8,7 +8,7 @@ import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
-import type { TraceRecorder } from "../core/trace.ts";
+import type { TraceRecorder } from "../core/tool.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";

@@ -13,10 +13,9 @@ import { boundedResult, lateMessage, nextStep } from "../core/delivered-result.t
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
-import { openInterrupts } from "../core/interrupts.ts";
 import { OUTCOME_UNKNOWN } from "../core/loop.ts";
-import type { UserMessage } from "../core/message.ts";
-import { unanswered } from "../core/messages.ts";
+import { type UserMessage, unanswered } from "../core/message.ts";
+import { openInterrupts } from "../core/open-interrupts.ts";
 import type { RunInput, StandIn } from "../core/run.ts";
 import type { Stores } from "../core/stores.ts";
 import { type DoneResult, done, failed } from "../core/tool.ts";

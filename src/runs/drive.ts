@@ -2,16 +2,21 @@
 // Nobody needs to watch; viewers read the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EventBus, UserEvent } from "../core/bus.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, interruptedEnd } from "../core/grammar.ts";
 import type { Owner } from "../core/ids.ts";
 import { runAgent } from "../core/loop.ts";
-import { type Message, type ToolCall, toolMessage, type Usage } from "../core/message.ts";
-import { unanswered, unknownTo } from "../core/messages.ts";
+import {
+  type Message,
+  type ToolCall,
+  toolMessage,
+  type Usage,
+  unanswered,
+  unknownTo,
+} from "../core/message.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
-import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
+import type { Claim, EventBus, EventLog, Lease, Stores, UserEvent } from "../core/stores.ts";
 import { failed } from "../core/tool.ts";
 import { type Kept, keep } from "../quotas/holds.ts";
 import { standIns, trackInterrupts } from "./deferred.ts";

@@ -5,7 +5,7 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
-import type { Span, TraceRecorder } from "../core/trace.ts";
+import type { Span, TraceRecorder } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 

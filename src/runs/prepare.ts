@@ -7,18 +7,15 @@ import type { Backend, BackendConfig } from "../core/backend.ts";
 import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import type { EventName, StreamEvent } from "../core/event.ts";
-import { BRACKETS, type Opening, stillOpen } from "../core/grammar.ts";
+import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
-import { OPEN_ENDED, openInterrupts } from "../core/interrupts.ts";
-import { addUsage, Message, NO_USAGE, type Usage } from "../core/message.ts";
-import { unanswered } from "../core/messages.ts";
-import { toolsOffered } from "../core/offer.ts";
+import { addUsage, Message, NO_USAGE, type Usage, unanswered } from "../core/message.ts";
+import { OPEN_ENDED, openInterrupts } from "../core/open-interrupts.ts";
 import { Lineage, RunRequest } from "../core/records.ts";
 import { type RunInput, unrecordedRun } from "../core/run.ts";
-import type { Agent } from "../core/runnable-agent.ts";
+import { type Agent, toolsOffered } from "../core/runnable-agent.ts";
 import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
-import type { Tool } from "../core/tool.ts";
-import { runTrace } from "../core/trace.ts";
+import { runTrace, type Tool } from "../core/tool.ts";
 import { fitted } from "../lib/fitted.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
@@ -210,7 +207,7 @@ function keepOptions({ model, settings }: RunOptions, state: State): RunObserver
 /** What a run's log says about its earlier attempts. */
 export interface PreviousAttempt {
   /** The start events without an end event, in order. */
-  readonly openings: readonly Opening[];
+  readonly openings: readonly SpanStart[];
   /** Every tool call that was started, ended or not. Only a result in the thread tells what it did. */
   readonly begun: readonly string[];
   /** What its model calls and its ended subagents have used so far. */
@@ -221,7 +218,7 @@ export interface PreviousAttempt {
 
 export const FIRST_ATTEMPT: PreviousAttempt = { openings: [], begun: [], usage: NO_USAGE, isWhole: true };
 
-const RELEVANT: ReadonlySet<EventName> = new Set(BRACKETS);
+const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
 /** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
 export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {

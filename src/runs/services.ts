@@ -4,13 +4,12 @@ import type { AgentRegistry } from "../agents/registry.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
+import type { Subagents } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import type { RunRecord } from "../core/records.ts";
 import type { Stores } from "../core/stores.ts";
-import type { Subagents } from "../core/subagents.ts";
-import type { Tool } from "../core/tool.ts";
-import type { TraceRecorder } from "../core/trace.ts";
+import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Quotas } from "../quotas/index.ts";
 

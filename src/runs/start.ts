@@ -3,9 +3,8 @@
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
-import { openInterrupts } from "../core/interrupts.ts";
-import type { Message } from "../core/message.ts";
-import { unanswered } from "../core/messages.ts";
+import { type Message, unanswered } from "../core/message.ts";
+import { openInterrupts } from "../core/open-interrupts.ts";
 import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
 import type { NewRun, RunKey, StartResult, StopMode, ThreadStore, WhenBusy } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";

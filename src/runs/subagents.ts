@@ -4,10 +4,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../core/event.ts";
+import type { AgentSummary, NewChild, Subagents } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import { isSettled } from "../core/records.ts";
 import type { RunKey, Stores } from "../core/stores.ts";
-import type { AgentSummary, NewChild, Subagents } from "../core/subagents.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { admitted } from "../quotas/holds.ts";
 import { keyOf } from "./control.ts";

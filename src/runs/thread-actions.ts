@@ -6,13 +6,13 @@ import { keptOverrides } from "../agents/kept-overrides.ts";
 import { compose } from "../core/compose.ts";
 import { AppError, RunLimit } from "../core/errors.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
-import { OPEN_ENDED } from "../core/interrupts.ts";
 import { addUsage, type Message, NO_USAGE, textOf, Usage, userMessage } from "../core/message.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
+import { callModel } from "../core/model-call.ts";
+import { OPEN_ENDED } from "../core/open-interrupts.ts";
 import type { Thread } from "../core/records.ts";
-import { type LiveRun, unrecordedRun } from "../core/run.ts";
+import { type MutableRun, unrecordedRun } from "../core/run.ts";
 import type { Agent } from "../core/runnable-agent.ts";
-import { speak } from "../core/speak.ts";
 import type { RunStore, Stores, ThreadStore } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -126,9 +126,9 @@ async function ask(
   const place = { owner, threadId, signal: AbortSignal.any([signal, late.signal]) };
   const run = unrecordedRun(place, { name: agent.name, interrupts: OPEN_ENDED });
   const layers = agent.hooks.map((hook) => hook.wrapModelCall?.bind(hook));
-  const call = compose<ModelRequest, Stream<Completion>, LiveRun>(
+  const call = compose<ModelRequest, Stream<Completion>, MutableRun>(
     layers,
-    (request) => speak(request, run),
+    (request) => callModel(request, run),
     run,
   );
   try {

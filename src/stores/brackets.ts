@@ -1,13 +1,13 @@
 // The brackets that a dead process left open, closed on its behalf: every start has its end, always.
 
 import type { EventName, StreamEvent } from "../core/event.ts";
-import { BRACKETS, failedEnd, stillOpen } from "../core/grammar.ts";
+import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
 import type { RunRecord } from "../core/records.ts";
 import type { LogEntry } from "../core/stores.ts";
 
 type RunError = NonNullable<RunRecord["error"]>;
 
-const IS_BRACKET: ReadonlySet<EventName> = new Set(BRACKETS);
+const IS_BRACKET: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
 /** The ends of what is open after `entries`, the innermost first. `error` says why. */
 export function closingOf(entries: Iterable<LogEntry>, error: RunError, ts: string): StreamEvent[] {

@@ -9,7 +9,7 @@ import {
   MAX_ITEMS,
   MAX_KEY_CHARS,
   type NewItem,
-} from "../core/items.ts";
+} from "../core/stores.ts";
 import { noSuchThread } from "./refusals.ts";
 
 export function createItems(documents: Documents): ItemStore {

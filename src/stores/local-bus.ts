@@ -1,8 +1,8 @@
 // The bus of a process that has its stores for itself.
 
-import type { Announcement, EventBus, UserEvent } from "../core/bus.ts";
 import type { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
+import type { Announcement, EventBus, UserEvent } from "../core/stores.ts";
 import { OwnerMap } from "./owner-map.ts";
 import { fellBehind, storeClosed } from "./refusals.ts";
 

@@ -1,8 +1,8 @@
 // Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
 
 import { AppError } from "../core/errors.ts";
-import { askFor } from "../core/interrupts.ts";
 import type { ToolCall } from "../core/message.ts";
+import { askFor } from "../core/open-interrupts.ts";
 import type { ClientTool } from "../core/records.ts";
 import type { Stream } from "../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";

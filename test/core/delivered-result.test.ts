@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type CallState, movesOf, stateAfter } from "../../src/core/deferred-calls.ts";
 import { lateMessage, nextStep } from "../../src/core/delivered-result.ts";
-import { conversation } from "../../src/core/messages.ts";
+import { conversation } from "../../src/core/message.ts";
 import { newCall } from "../stores/fixture-calls.ts";
 
 const CALL = { id: "call_1", name: "weather", args: {} };

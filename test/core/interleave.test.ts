@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { compose } from "../../src/core/compose.ts";
-import { interleave } from "../../src/core/interleave.ts";
 import type { Stream } from "../../src/core/stream.ts";
+import { interleave } from "../../src/core/tool-calls.ts";
 
 async function all<T, E>(stream: Stream<T, E>): Promise<{ events: E[]; result: T }> {
   const events: E[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../../src/core/interrupt.ts";
-import { askFor, openInterrupts, passOn } from "../../src/core/interrupts.ts";
+import { askFor, forwardInterrupts, openInterrupts } from "../../src/core/open-interrupts.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
 import { type Play, type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
@@ -21,7 +21,7 @@ function delegate(child: { waits: Interrupt[] }) {
     parameters: z.object({}),
     async *execute(_args, call, run) {
       const from = { call, agent: "coder", name: "coder-1", thread_id: "th_child" };
-      const answers = yield* passOn(from, child.waits, run);
+      const answers = yield* forwardInterrupts(from, child.waits, run);
       got.push(answers);
       return answers.length < child.waits.length ? interrupted() : done("The child is done.");
     },

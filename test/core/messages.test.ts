@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { Message, systemMessage, toolMessage, userMessage } from "../../src/core/message.ts";
 import {
   assistantMessages,
   byRole,
@@ -8,14 +7,18 @@ import {
   isRole,
   isUserInputRole,
   lastContent,
+  Message,
   prettyPrint,
+  systemMessage,
   systemMessages,
+  toolMessage,
   toolMessages,
   unanswered,
+  userMessage,
   userMessages,
   validate,
   validateUserInput,
-} from "../../src/core/messages.ts";
+} from "../../src/core/message.ts";
 
 const talk = conversation()
   .system("You are helpful.")

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Hook } from "../../src/core/hook.ts";
 import type { SystemBlock } from "../../src/core/model.ts";
-import { inOrder } from "../../src/core/system-order.ts";
+import { inOrder } from "../../src/core/model-call.ts";
 import { lineage } from "../hooks/family.ts";
 import { listening } from "../hooks/listening.ts";
 import { play } from "../support/agent.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
-import { createValues, valueKey } from "../../src/core/values.ts";
+import { createValues, defineTool, valueKey } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
 
 test("a value is found under its key only, until it is deleted", () => {

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { EventName, StreamEvent } from "../../src/core/event.ts";
-import { NO_USAGE } from "../../src/core/message.ts";
-import { toolMessages, unanswered } from "../../src/core/messages.ts";
+import { NO_USAGE, toolMessages, unanswered } from "../../src/core/message.ts";
 import { defineTool, interrupted } from "../../src/core/tool.ts";
 import { retry } from "../../src/hooks/retry.ts";
 import { budgets } from "../../src/hooks/run-limits.ts";

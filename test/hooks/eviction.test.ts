@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Backend } from "../../src/core/backend.ts";
-import type { Content } from "../../src/core/message.ts";
-import { toolMessages } from "../../src/core/messages.ts";
+import { type Content, toolMessages } from "../../src/core/message.ts";
 import { defineTool, done, failed } from "../../src/core/tool.ts";
 import { eviction } from "../../src/hooks/eviction.ts";
 import { filesystem } from "../../src/hooks/filesystem/index.ts";

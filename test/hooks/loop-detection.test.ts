@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { conversation, toolMessages, unanswered } from "../../src/core/messages.ts";
+import { conversation, toolMessages, unanswered } from "../../src/core/message.ts";
 import { defineTool, done, failed, interrupted } from "../../src/core/tool.ts";
 import { loopDetection } from "../../src/hooks/self-control.ts";
 import type { Turn } from "../../src/models/scripted.ts";

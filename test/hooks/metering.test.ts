@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../src/core/errors.ts";
-import { NO_USAGE, userMessage } from "../../src/core/message.ts";
-import { toolMessages, unanswered } from "../../src/core/messages.ts";
+import { NO_USAGE, toolMessages, unanswered, userMessage } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { metering } from "../../src/hooks/quota-enforcement.ts";
 import { retry } from "../../src/hooks/retry.ts";

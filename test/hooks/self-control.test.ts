@@ -2,8 +2,7 @@
 
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { userMessage } from "../../src/core/message.ts";
-import { toolMessages, unanswered } from "../../src/core/messages.ts";
+import { toolMessages, unanswered, userMessage } from "../../src/core/message.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { hooks } from "../../src/hooks/index.ts";

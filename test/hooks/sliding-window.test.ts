@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Message, userMessage } from "../../src/core/message.ts";
-import { conversation, unanswered } from "../../src/core/messages.ts";
+import { conversation, type Message, unanswered, userMessage } from "../../src/core/message.ts";
 import { slidingWindow } from "../../src/hooks/trimming.ts";
 import { play } from "../support/agent.ts";
 import { listening, textsIn } from "./listening.ts";

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { abortRun } from "../../src/core/errors.ts";
-import { toolMessages } from "../../src/core/messages.ts";
-import type { Eventually } from "../../src/core/stream.ts";
+import { toolMessages } from "../../src/core/message.ts";
+import type { MaybeStream } from "../../src/core/stream.ts";
 import { defineTool, interrupted, type Run, type ToolResult } from "../../src/core/tool.ts";
 import { retry } from "../../src/hooks/retry.ts";
 import { DELEGATES } from "../../src/hooks/subagents/tools.ts";
@@ -21,7 +21,7 @@ test("every agent has it: ten minutes for a tool, five for a silent model", () =
 });
 
 describe("a tool call", () => {
-  const calling = (execute: (run: Run) => Eventually<ToolResult | string>, more: Play = {}) =>
+  const calling = (execute: (run: Run) => MaybeStream<ToolResult | string>, more: Play = {}) =>
     play({
       script: [{ call: [{ tool: "slow" }] }, { say: "ok" }],
       tools: [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toolMessages } from "../../src/core/messages.ts";
+import { toolMessages } from "../../src/core/message.ts";
 import { todos } from "../../src/hooks/todos.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";

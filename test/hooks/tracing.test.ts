@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
-import type { TraceRecorder } from "../../src/core/trace.ts";
+import { defineTool, type TraceRecorder } from "../../src/core/tool.ts";
 import { tracing } from "../../src/hooks/tracing.ts";
 import { play } from "../support/agent.ts";
 import { agentWith, made } from "./made.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { Content, Message } from "../../src/core/message.ts";
-import { conversation } from "../../src/core/messages.ts";
+import { type Content, conversation, type Message } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { trimming } from "../../src/hooks/trimming.ts";
 import { play } from "../support/agent.ts";

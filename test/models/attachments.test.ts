@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Part, toolMessage, userMessage } from "../../src/core/message.ts";
-import { conversation } from "../../src/core/messages.ts";
+import { conversation, type Part, toolMessage, userMessage } from "../../src/core/message.ts";
 import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();

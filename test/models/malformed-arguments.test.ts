@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { lastContent, toolMessages } from "../../src/core/messages.ts";
+import { lastContent, toolMessages } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
 import { rawCall } from "../support/fake-provider/script.ts";

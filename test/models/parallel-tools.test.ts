@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { conversation } from "../../src/core/messages.ts";
+import { conversation } from "../../src/core/message.ts";
 import { dataOf } from "../support/drain.ts";
 import { call, rawCall, say } from "../support/fake-provider/script.ts";
 import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { InterruptPolicy } from "../../src/core/interrupt.ts";
-import { askFor, openInterrupts } from "../../src/core/interrupts.ts";
-import { toolMessages } from "../../src/core/messages.ts";
+import { toolMessages } from "../../src/core/message.ts";
+import { askFor, openInterrupts } from "../../src/core/open-interrupts.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { defineTool, done, failed, interrupted } from "../../src/core/tool.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runTrace } from "../../src/core/trace.ts";
+import { runTrace } from "../../src/core/tool.ts";
 import { logRecorder } from "../../src/runs/logging.ts";
 
 test("an event is in the line of its span, or a line of its own", () => {

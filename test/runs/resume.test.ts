@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../src/core/errors.ts";
-import { askFor } from "../../src/core/interrupts.ts";
-import { toolMessages } from "../../src/core/messages.ts";
+import { toolMessages } from "../../src/core/message.ts";
+import { askFor } from "../../src/core/open-interrupts.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import type { LogEntry, Stores } from "../../src/core/stores.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";

@@ -2,11 +2,11 @@
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
+import type { Subagents } from "../../src/core/hook.ts";
 import { newThreadId } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { Lineage } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
-import type { Subagents } from "../../src/core/subagents.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";

@@ -3,8 +3,7 @@
 import { expect } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
-import { textOf } from "../../src/core/message.ts";
-import { toolMessages } from "../../src/core/messages.ts";
+import { textOf, toolMessages } from "../../src/core/message.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import type { Script, Turn } from "../../src/models/scripted.ts";
 import { dataOf } from "./drain.ts";

@@ -6,14 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, endsTheRun, hasCode, messageOf } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { Interrupt } from "../../core/interrupt.ts";
-import { openInterrupts, passOn } from "../../core/interrupts.ts";
-import { addUsage, NO_USAGE, type ToolCall, type Usage } from "../../core/message.ts";
-import { unanswered } from "../../core/messages.ts";
-import { nested } from "../../core/nested.ts";
+import { addUsage, NO_USAGE, type ToolCall, type Usage, unanswered } from "../../core/message.ts";
+import { forwardInterrupts, openInterrupts } from "../../core/open-interrupts.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import { countUsage } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
+import { trackNestedSpans } from "../../core/tool-calls.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { type Child, hasEnded, lineageOf, saveChildren } from "./child.ts";
 import {
@@ -191,7 +190,7 @@ async function* follow(
 ): Stream<{ ending: Ending | undefined; usage: Usage }> {
   const { record, id, child } = options;
   const watch = watchForStop(subagents, options, run);
-  const spans = nested();
+  const spans = trackNestedSpans();
   let ending: Ending | undefined;
   let usage = NO_USAGE;
   try {
@@ -274,7 +273,7 @@ async function* resumeChild(
     pending.has(call_id),
   );
   if (questions.length === 0) return deferredRun(config, options, run);
-  const answers = yield* passOn({ call, agent, name, thread_id }, questions, run);
+  const answers = yield* forwardInterrupts({ call, agent, name, thread_id }, questions, run);
   if (answers.length === 0 && !questions.some(isOverdue)) return "waiting";
   // The same answers resume the child once.
   const hash = createHash("sha256").update(JSON.stringify([record.id, answers]));

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";
-import { unanswered } from "../../core/messages.ts";
+import { unanswered } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { xmlTag } from "../../lib/text.ts";

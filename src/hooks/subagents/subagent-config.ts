@@ -1,8 +1,8 @@
 // The agents that an agent may give tasks to.
 
 import type { AgentDefinition } from "../../core/agent.ts";
-import type { ItemStore } from "../../core/items.ts";
-import type { AgentSummary, Subagents } from "../../core/subagents.ts";
+import type { AgentSummary, Subagents } from "../../core/hook.ts";
+import type { ItemStore } from "../../core/stores.ts";
 
 export interface SubagentConfig {
   /** The agent that gives the tasks. */

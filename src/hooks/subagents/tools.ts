@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { AppError, messageOf } from "../../core/errors.ts";
-import { interleave } from "../../core/interleave.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { isSettled } from "../../core/records.ts";
 import type { Stream } from "../../core/stream.ts";
@@ -17,6 +16,7 @@ import {
   type ToolAnnotations,
   type ToolResult,
 } from "../../core/tool.ts";
+import { interleave } from "../../core/tool-calls.ts";
 import { awaitChild, type ChildOutcome } from "./await-child.ts";
 import {
   type Child,

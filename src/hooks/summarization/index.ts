@@ -6,7 +6,7 @@ import { z } from "zod";
 import { AppError, endsTheRun } from "../../core/errors.ts";
 import { warning } from "../../core/event.ts";
 import { type CallModel, defineHook } from "../../core/hook.ts";
-import { estimateTokens } from "../../core/messages.ts";
+import { estimateTokens } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { reportFailure, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";

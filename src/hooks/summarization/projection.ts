@@ -1,8 +1,16 @@
 // What the model is shown of a thread: all of it, or a summary and what came after.
 
 import { z } from "zod";
-import { type Message, type SystemMessage, textOf, userMessage } from "../../core/message.ts";
-import { estimateTokens, systemMessages, toolMessages, unanswered } from "../../core/messages.ts";
+import {
+  estimateTokens,
+  type Message,
+  type SystemMessage,
+  systemMessages,
+  textOf,
+  toolMessages,
+  unanswered,
+  userMessage,
+} from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { xmlTag } from "../../lib/text.ts";

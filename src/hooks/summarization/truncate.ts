@@ -1,7 +1,6 @@
 // Making messages smaller without losing one: long texts keep their beginning and their end.
 
-import type { Content, Message, ToolCall } from "../../core/message.ts";
-import { prettyPrint } from "../../core/messages.ts";
+import { type Content, type Message, prettyPrint, type ToolCall } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
 import { estimateRequest } from "./projection.ts";

@@ -1,8 +1,8 @@
 // A user's bus between processes. Who listens in this one hears what is said here at once, and what is said elsewhere
 // by way of Redis.
 
-import { type EventBus, UserEvent } from "../../core/bus.ts";
 import type { Owner } from "../../core/ids.ts";
+import { type EventBus, UserEvent } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { LocalBus } from "../local-bus.ts";
 import type { Connection } from "./connection.ts";

@@ -2,7 +2,7 @@
 // loaded cannot change before it is committed: only the writes of a decision need a transaction.
 
 import { CallState, type DeferredCall, hasResult, isAwaited } from "../../core/deferred-calls.ts";
-import { BRACKETS } from "../../core/grammar.ts";
+import { SPAN_EVENTS } from "../../core/grammar.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { RunRequest } from "../../core/records.ts";
 import type { NewRun, NewThread } from "../../core/stores.ts";
@@ -118,7 +118,7 @@ export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
   );
   const selectLastEvents = database.query<EventRow>(`
     SELECT last_seq, epoch, event, body FROM events WHERE ${THREAD} AND run_id = ?
-      AND event IN (${[...BRACKETS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
+      AND event IN (${[...SPAN_EVENTS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
 
   return {
     limits,

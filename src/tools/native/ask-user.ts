@@ -1,7 +1,7 @@
 // Asking the person the agent works for. The run waits, as interrupted, until there is an answer.
 
 import { z } from "zod";
-import { askFor } from "../../core/interrupts.ts";
+import { askFor } from "../../core/open-interrupts.ts";
 import { defineTool, done, failed, interrupted } from "../../core/tool.ts";
 
 const parameters = z.object({

@@ -1,7 +1,7 @@
 // Runs whose model calls the tools of the filesystem, on a real workspace.
 
 import type { Backend } from "../../../src/core/backend.ts";
-import { toolMessages } from "../../../src/core/messages.ts";
+import { toolMessages } from "../../../src/core/message.ts";
 import { filesystem } from "../../../src/hooks/filesystem/index.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { toolMessages } from "../../../src/core/messages.ts";
+import { toolMessages } from "../../../src/core/message.ts";
 import { filesystem } from "../../../src/hooks/filesystem/index.ts";
 import { play } from "../../support/agent.ts";
 import { made } from "../made.ts";

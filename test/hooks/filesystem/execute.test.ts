@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
-import { toolMessages } from "../../../src/core/messages.ts";
+import { toolMessages } from "../../../src/core/message.ts";
 import { dataOf } from "../../support/drain.ts";
 import { workspace } from "../workspace.ts";
 import { calling, resultOf } from "./calling.ts";

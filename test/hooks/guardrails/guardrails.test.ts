@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { systemMessage, userMessage } from "../../../src/core/message.ts";
-import { conversation } from "../../../src/core/messages.ts";
+import { conversation, systemMessage, userMessage } from "../../../src/core/message.ts";
 import { guardrails } from "../../../src/hooks/guardrails/index.ts";
 import { retry } from "../../../src/hooks/retry.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";

@@ -1,11 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Answer } from "../../../src/core/interrupt.ts";
-import type { ItemStore } from "../../../src/core/items.ts";
-import type { ToolCall } from "../../../src/core/message.ts";
-import { toolMessages } from "../../../src/core/messages.ts";
-import { defineTool } from "../../../src/core/tool.ts";
-import type { TraceRecorder } from "../../../src/core/trace.ts";
+import { type ToolCall, toolMessages } from "../../../src/core/message.ts";
+import type { ItemStore } from "../../../src/core/stores.ts";
+import { defineTool, type TraceRecorder } from "../../../src/core/tool.ts";
 import { permissions } from "../../../src/hooks/permissions/index.ts";
 import type { Rule } from "../../../src/hooks/permissions/rule.ts";
 import {

@@ -1,7 +1,6 @@
 // The hook with a small window, a model that keeps what it is asked, and conversations of any length.
 
-import { type Message, textOf } from "../../../src/core/message.ts";
-import { conversation } from "../../../src/core/messages.ts";
+import { conversation, type Message, textOf } from "../../../src/core/message.ts";
 import type { ModelRequest } from "../../../src/core/model.ts";
 import { summarization } from "../../../src/hooks/summarization/index.ts";
 import { scriptedModel, type Turn } from "../../../src/models/scripted.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { conversation } from "../../../src/core/messages.ts";
+import { conversation } from "../../../src/core/message.ts";
 import { cutPoint } from "../../../src/hooks/summarization/projection.ts";
 
 const call = (id: string) => ({ id, name: "read_file", args: {} });

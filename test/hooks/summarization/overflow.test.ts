@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { estimateTokens } from "../../../src/core/messages.ts";
+import { estimateTokens } from "../../../src/core/message.ts";
 import { defineTool } from "../../../src/core/tool.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
 import { play } from "../../support/agent.ts";

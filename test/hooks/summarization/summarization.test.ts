@@ -1,7 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
-import { conversation, estimateTokens, systemMessages } from "../../../src/core/messages.ts";
+import {
+  conversation,
+  estimateTokens,
+  type Message,
+  systemMessages,
+  textOf,
+  userMessage,
+} from "../../../src/core/message.ts";
 import { defineTool } from "../../../src/core/tool.ts";
 import { summarization } from "../../../src/hooks/summarization/index.ts";
 import type { Turn } from "../../../src/models/scripted.ts";

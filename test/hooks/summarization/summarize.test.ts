@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Message } from "../../../src/core/message.ts";
-import { conversation, estimateTokens } from "../../../src/core/messages.ts";
+import { conversation, estimateTokens, type Message } from "../../../src/core/message.ts";
 import { timeout } from "../../../src/hooks/timeout.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
 import { play } from "../../support/agent.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { toolMessages } from "../../../src/core/messages.ts";
+import { toolMessages } from "../../../src/core/message.ts";
 import { askUser } from "../../../src/tools/native/ask-user.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";

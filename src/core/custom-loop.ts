@@ -1,19 +1,27 @@
 // An agent whose logic is a program's own: a function in the place of the loop. What surrounds the loop stays as it is:
 // the hooks, calls with their brackets and results, interrupts, the limit of model calls, the end of the run.
 
-import { dispatch } from "./dispatch.ts";
 import { AppError, abortRun, messageOf } from "./errors.ts";
 import type { EventName } from "./event.ts";
 import type { CallModel, CallTool } from "./hook.ts";
 import type { Answer } from "./interrupt.ts";
-import { askFor, type Question } from "./interrupts.ts";
-import { assistantMessage, type Message, NO_USAGE, type ToolCall } from "./message.ts";
-import { toolMessages, unanswered, unknownTo, userMessages } from "./messages.ts";
+import {
+  assistantMessage,
+  type Message,
+  NO_USAGE,
+  type ToolCall,
+  toolMessages,
+  unanswered,
+  unknownTo,
+  userMessages,
+} from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
-import { append, type LiveRun, type Outcome, type RunInput, setState } from "./run.ts";
-import { isEmpty, speak } from "./speak.ts";
+import { callModel, isEmpty } from "./model-call.ts";
+import { askFor, type Question } from "./open-interrupts.ts";
+import { append, type MutableRun, type Outcome, type RunInput, setState } from "./run.ts";
 import type { Stream } from "./stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult } from "./tool.ts";
+import { dispatch } from "./tool-calls.ts";
 
 /**
  * Called once for each run, and again whenever the thread is gone on with: after an answer, after a crash. So it reads
@@ -61,7 +69,7 @@ export interface AgentInternals {
 /** What the loop of ours lends to another one. */
 export interface LoopParts {
   readonly agent: { readonly name: string; readonly maxIterations: number };
-  readonly run: LiveRun;
+  readonly run: MutableRun;
   readonly input: RunInput;
   readonly callModel: CallModel;
   readonly callTool: CallTool;
@@ -71,10 +79,10 @@ export interface LoopParts {
 }
 
 /** Ends the run wherever the loop stands. */
-class Halt extends Error {}
+class StopLoop extends Error {}
 
 /** How far the loop has come. */
-interface Course {
+interface LoopState {
   /** Calls that must wait for an answer. */
   waits: boolean;
   modelCalls: number;
@@ -84,34 +92,34 @@ interface Course {
 }
 
 /** What stands around all that a loop says. */
-const FRAME: ReadonlySet<EventName> = new Set(["run_start", "run_resumed", "done", "error"]);
+const RUN_EVENTS: ReadonlySet<EventName> = new Set(["run_start", "run_resumed", "done", "error"]);
 
-export async function* runOwnLoop(loop: AgentLoop, parts: LoopParts): Stream<Outcome> {
+export async function* runCustomLoop(loop: AgentLoop, parts: LoopParts): Stream<Outcome> {
   const { agent, run } = parts;
   const before = run.messages.length;
-  const course: Course = { waits: false, modelCalls: 0, stop_reason: "end_turn" };
+  const state: LoopState = { waits: false, modelCalls: 0, stop_reason: "end_turn" };
   try {
-    for await (const event of loop(internalsOf(parts, course))) {
-      if (!event.path && FRAME.has(event.event))
+    for await (const event of loop(internalsOf(parts, state))) {
+      if (!event.path && RUN_EVENTS.has(event.event))
         throw abortRun(
           `The loop of agent \`${agent.name}\` said \`${event.event}\`. How a run begins and ends is not its to say.`,
         );
       yield event;
     }
   } catch (error) {
-    if (!(error instanceof Halt)) throw named(error, agent);
+    if (!(error instanceof StopLoop)) throw named(error, agent);
   }
   run.signal.throwIfAborted();
-  if (course.outcome) return course.outcome;
-  if (course.waits) return interruptedBy("tool_use", run);
+  if (state.outcome) return state.outcome;
+  if (state.waits) return interruptedBy("tool_use", run);
   const said = run.messages.slice(before).findLast((each) => each.role === "assistant");
-  return { status: "success", stop_reason: course.stop_reason, ...(said ? { message: said } : {}) };
+  return { status: "success", stop_reason: state.stop_reason, ...(said ? { message: said } : {}) };
 }
 
-function internalsOf(parts: LoopParts, course: Course): AgentInternals {
+function internalsOf(parts: LoopParts, state: LoopState): AgentInternals {
   const { agent, run, input } = parts;
   const inbox = unread(run, input);
-  const goOn = () => assertGoesOn(parts, course);
+  const assertRunning = () => assertMayContinue(parts, state);
   const internals: AgentInternals = {
     run,
     signal: run.signal,
@@ -121,7 +129,7 @@ function internalsOf(parts: LoopParts, course: Course): AgentInternals {
     refuse: (call, reason) => parts.answer([call], reason),
 
     async *receive() {
-      goOn();
+      assertRunning();
       if (inbox.length === 0) {
         const news = unknownTo(run.messages, await input.inbox());
         yield* append(run, ...news);
@@ -131,21 +139,21 @@ function internalsOf(parts: LoopParts, course: Course): AgentInternals {
     },
 
     async *speak(change = (request) => request) {
-      goOn();
+      assertRunning();
       yield* parts.answer(unanswered(run.messages), "Not run: the agent went on without it.");
-      if (++course.modelCalls > (agent.maxIterations || Number.POSITIVE_INFINITY))
-        throw halt(course, { status: "error", stop_reason: "max_iterations" });
+      if (++state.modelCalls > (agent.maxIterations || Number.POSITIVE_INFINITY))
+        throw stopLoop(state, { status: "error", stop_reason: "max_iterations" });
       const completion = yield* parts.callModel(change(yield* parts.prepare()));
       if (!isEmpty(completion.message)) yield* append(run, completion.message);
-      course.stop_reason = completion.stop_reason;
+      state.stop_reason = completion.stop_reason;
       return completion;
     },
 
     async *say(text) {
-      goOn();
-      const model = voice(agent.name, text);
+      assertRunning();
+      const model = constantModel(agent.name, text);
       const request = { model, system: [], messages: [], tools: [], settings: {}, signal: run.signal };
-      const { message } = yield* speak(request, run);
+      const { message } = yield* callModel(request, run);
       yield* append(run, message);
     },
 
@@ -155,14 +163,14 @@ function internalsOf(parts: LoopParts, course: Course): AgentInternals {
     },
 
     async *callTools(calls) {
-      goOn();
-      return yield* runCalls(calls, parts, course);
+      assertRunning();
+      return yield* runCalls(calls, parts, state);
     },
 
     async *ask(question) {
-      goOn();
+      assertRunning();
       const answer = yield* askFor(question, run);
-      if (!answer) throw halt(course, interruptedBy("tool_use", run));
+      if (!answer) throw stopLoop(state, interruptedBy("tool_use", run));
       return answer;
     },
   };
@@ -172,7 +180,7 @@ function internalsOf(parts: LoopParts, course: Course): AgentInternals {
 async function* runCalls(
   calls: readonly ToolCall[],
   { run, callTool }: LoopParts,
-  course: Course,
+  state: LoopState,
 ): Stream<ToolResult[]> {
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
   const made = calls.filter((call) => !open.has(call.id) && !resultOf(call, run));
@@ -182,23 +190,23 @@ async function* runCalls(
   const now = calls.filter((call) => open.has(call.id) || made.includes(call));
   const { waiting, endsRun } = yield* dispatch(now, callTool, run);
   run.signal.throwIfAborted();
-  course.waits ||= waiting.length > 0;
-  if (endsRun) throw halt(course, { status: "success", stop_reason: "end_turn" });
+  state.waits ||= waiting.length > 0;
+  if (endsRun) throw stopLoop(state, { status: "success", stop_reason: "end_turn" });
   const later = new Set(waiting.map(({ id }) => id));
   return calls.map((call) => (later.has(call.id) ? interrupted() : (resultOf(call, run) ?? interrupted())));
 }
 
 /** Throws where the run has to end. */
-function assertGoesOn({ run, input }: LoopParts, course: Course): void {
-  if (course.outcome) throw new Halt();
+function assertMayContinue({ run, input }: LoopParts, state: LoopState): void {
+  if (state.outcome) throw new StopLoop();
   run.signal.throwIfAborted();
-  if (course.waits) throw halt(course, interruptedBy("tool_use", run));
-  if (input.interruptRequested()) throw halt(course, interruptedBy("interrupt", run));
+  if (state.waits) throw stopLoop(state, interruptedBy("tool_use", run));
+  if (input.interruptRequested()) throw stopLoop(state, interruptedBy("interrupt", run));
 }
 
-function halt(course: Course, outcome: Outcome): Halt {
-  course.outcome = outcome;
-  return new Halt();
+function stopLoop(state: LoopState, outcome: Outcome): StopLoop {
+  state.outcome = outcome;
+  return new StopLoop();
 }
 
 const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run): Outcome => ({
@@ -206,7 +214,7 @@ const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run)
 });
 
 /** What the run is there for. One that goes on is at the newest message, unless that has its answer. */
-function unread({ messages }: LiveRun, input: RunInput): Message[] {
+function unread({ messages }: MutableRun, input: RunInput): Message[] {
   if (unknownTo(input.messages, input.input).length > 0) return userMessages(input.input);
   const isAnswered = messages.at(-1)?.role === "assistant" && unanswered(messages).length === 0;
   return isAnswered ? [] : userMessages(messages).slice(-1);
@@ -221,7 +229,7 @@ function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
 }
 
 /** A model that says one thing. */
-function voice(name: string, content: string): Model {
+function constantModel(name: string, content: string): Model {
   return {
     name: `${name}:own`,
     async *stream() {

@@ -1,18 +1,19 @@
-// One model call between its brackets; the innermost layer of the onion.
+// One model call: the innermost layer around the provider, and the order of the system prompt.
 
+import { xmlTag } from "../lib/text.ts";
 import { AppError } from "./errors.ts";
 import { newMessageId } from "./ids.ts";
-import { type AssistantMessage, addUsage, type ToolCall } from "./message.ts";
-import { isBlank } from "./messages.ts";
-import type { Completion, ModelReply, ModelRequest } from "./model.ts";
-import type { LiveRun } from "./run.ts";
+import { type AssistantMessage, addUsage, isBlank, type ToolCall } from "./message.ts";
+import type { Completion, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
+import type { Lineage } from "./records.ts";
+import type { MutableRun } from "./run.ts";
 import type { Stream } from "./stream.ts";
 
 /** A failed attempt is closed too, and leaves nothing in the thread. */
-export async function* speak(request: ModelRequest, run: LiveRun): Stream<Completion> {
+export async function* callModel(request: ModelRequest, run: MutableRun): Stream<Completion> {
   const { model } = request;
   const id = newMessageId();
-  run.offered = request.tools.map(({ name }) => name);
+  run.offeredTools = request.tools.map(({ name }) => name);
   const shown = { model: model.name, message_count: request.messages.length };
   yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, ...shown } };
   try {
@@ -60,3 +61,41 @@ function distinct(calls: readonly ToolCall[]): ToolCall[] {
 
 /** A provider may answer nothing at all; such a message would make the thread unacceptable to the next one. */
 export const isEmpty = (message: AssistantMessage) => isBlank(message.content) && !message.tool_calls;
+
+/** The order of the system prompt's blocks: what changes least comes first, so that providers can cache the most. */
+const KINDS: readonly SystemBlock["cache"][] = ["static", "semi", "dynamic"];
+
+/** Where a block stands that has no place of its own. */
+const ANYWHERE = "instructions";
+/** Within one kind. */
+const PLACES: readonly string[] = [
+  "identity",
+  "completion_protocol",
+  "notes_protocol",
+  ANYWHERE,
+  "behavioral_constraints",
+  "project_context",
+  "skills",
+  "available_skills",
+  "memory",
+  "available_agents",
+];
+
+/** Blocks of one place keep their order. */
+export function inOrder(blocks: readonly SystemBlock[]): SystemBlock[] {
+  return blocks.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+function placeOf({ id, cache, place = id }: SystemBlock): number {
+  const known = PLACES.includes(place) ? place : ANYWHERE;
+  return KINDS.indexOf(cache) * PLACES.length + PLACES.indexOf(known);
+}
+
+/**
+ * What an agent that works for another one is called. It is the same in all its runs, yet `dynamic`: all that other
+ * instances of the agent share stands before it.
+ */
+export function instanceBlock({ name }: Lineage): SystemBlock {
+  const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another one.`);
+  return { id: "identity", text, cache: "dynamic" };
+}

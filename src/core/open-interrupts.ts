@@ -41,7 +41,7 @@ export async function* askFor(
   const id = `${kind}_${call.id}`;
   const { unattended, expiresAfterMs } = run.interrupts;
   const known = kept(run.state).get(id);
-  if (!known && unattended && kind !== "tool") return nobodyThere(id);
+  if (!known && unattended && kind !== "tool") return unattendedAnswer(id);
   const now = Date.now();
   const asked: Kept = known ?? {
     ...{ id, kind, call_id: call.id, run_id: run.id, name: call.name, args: call.args, prompt },
@@ -57,7 +57,7 @@ export async function* askFor(
  * Shows what a subagent's thread waits for as the parent's own, and returns the answers that are there, with the child's
  * ids. What the child no longer waits for is forgotten here. One whose time is up is the child's to decide.
  */
-export async function* passOn(
+export async function* forwardInterrupts(
   from: {
     readonly call: ToolCall;
     readonly agent: string;
@@ -86,7 +86,7 @@ export async function* passOn(
       asked_by: interrupt.asked_by ?? { agent, name, thread_id, id: interrupt.id },
     };
     const isAsked = !run.interrupts.unattended || asked.kind === "tool";
-    const answer = isAsked ? yield* answerTo(asked, run) : nobodyThere(asked.id);
+    const answer = isAsked ? yield* answerTo(asked, run) : unattendedAnswer(asked.id);
     if (answer) answers.push({ ...answer, id: interrupt.id });
   }
   return answers;
@@ -130,7 +130,7 @@ export function asEdited(call: ToolCall, run: Run): ToolCall {
   return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;
 }
 
-function nobodyThere(id: string): Answer {
+function unattendedAnswer(id: string): Answer {
   const message = "This needs somebody's answer, and nobody is there to be asked. Go on without it.";
   return { id, decision: "deny", message };
 }
@@ -140,7 +140,7 @@ function expiry(
   { id, kind, expires_at }: Interrupt,
   { onExpiry, unattended }: InterruptPolicy,
 ): Answer | undefined {
-  if (unattended && kind !== "tool") return nobodyThere(id);
+  if (unattended && kind !== "tool") return unattendedAnswer(id);
   if (expires_at === undefined || Date.parse(expires_at) > Date.now()) return undefined;
   if (kind === "approval" && onExpiry === "approve") return { id, decision: "approve" };
   return { id, decision: "deny", message: "Nobody answered in time. Go on without it." };
@@ -155,7 +155,7 @@ export async function* settleInterrupts(run: Run, callIds: readonly string[]): S
 }
 
 /** To be called when a new message begins: no call waits any more, and what was asked of calls that are gone is over too. */
-export async function* forgetInterrupts(run: Run): Stream<void> {
+export async function* clearInterrupts(run: Run): Stream<void> {
   yield* drop(run, [...kept(run.state).values()]);
 }
 
@@ -165,7 +165,7 @@ async function* drop(run: Run, over: readonly Interrupt[]): Stream<void> {
 }
 
 /** The answers with which a run was started that are to nothing that is open, as somebody else was faster. */
-export function lateAnswers({ answers, state, attempt }: Run): string[] {
+export function staleAnswers({ answers, state, attempt }: Run): string[] {
   // An earlier attempt has taken them.
   if (attempt > 1 || answers.length === 0) return [];
   const open = new Set(openInterrupts(state).map(({ id }) => id));

@@ -1,0 +1,196 @@
+// Runs the tool calls of one message in parallel. Each gets exactly one start, one end and, unless it must wait, one
+// result, appended to the thread as soon as it is known.
+
+import { untilAborted } from "../lib/async.ts";
+import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
+import type { StreamEvent } from "./event.ts";
+import { failedEnd, openSpans } from "./grammar.ts";
+import type { CallTool, ToolRequest } from "./hook.ts";
+import { type ToolCall, textOf, toolMessage } from "./message.ts";
+import { asEdited, settleInterrupts } from "./open-interrupts.ts";
+import { append, duringCall, type MutableRun } from "./run.ts";
+import { type Stream, tap, toStream } from "./stream.ts";
+import { done, failed, type ToolResult } from "./tool.ts";
+
+const MAX_PARALLEL_CALLS = 16;
+/** How long a tool may take to answer after an abort before it is abandoned. */
+const GRACE_MS = 1000;
+
+/** Abort reason that stops leftover calls when a batch ends. Shared, because creating an Error per batch is expensive. */
+const BATCH_ENDED = new AppError("lease_lost", "The batch is over.");
+
+/** The end of spans that a call left open. */
+const CALL_ENDED: ErrorInfo = { code: "cancelled", message: "The call ended before it." };
+
+export interface Dispatched {
+  /** Calls that wait for an answer. */
+  readonly waiting: readonly ToolCall[];
+  /** Whether one of the results ends the run. */
+  readonly endsRun: boolean;
+}
+
+/** Throws an error that ends the run once every other call has its result. */
+export async function* dispatch(
+  calls: readonly ToolCall[],
+  callTool: CallTool,
+  run: MutableRun,
+): Stream<Dispatched> {
+  if (calls.length === 0) return { waiting: [], endsRun: false };
+  const batch = new AbortController();
+  const signal = AbortSignal.any([run.signal, batch.signal]);
+  const fatal: unknown[] = [];
+
+  let endsRun = false;
+
+  const settle = async function* (asked: ToolCall): Stream<ToolCall | undefined> {
+    const call = asEdited(asked, run);
+    const started = performance.now();
+    yield { event: "on_tool_start", name: call.name, data: { call_id: call.id, args: call.args } };
+    const within = trackNestedSpans();
+    let result: ToolResult;
+    try {
+      result = yield* within.through(callTool({ call, tool: run.tools.get(call.name), signal }));
+    } catch (error) {
+      if (endsTheRun(error)) {
+        fatal.push(error);
+        batch.abort(error);
+      }
+      result = failed(signal.aborted ? reasonOf(signal) : messageOf(error));
+    }
+    yield* within.ends(CALL_ENDED);
+    yield toolEnd(call, result, performance.now() - started);
+    if (result.status === "interrupted") return asked;
+    endsRun ||= result.endsRun ?? false;
+    yield* append(run, toolMessage(call, result.output, result.error));
+    yield* settleInterrupts(run, [call.id]);
+    return undefined;
+  };
+
+  try {
+    const waiting = yield* interleave(calls.map(settle), MAX_PARALLEL_CALLS);
+    if (fatal.length > 0) throw fatal[0];
+    return { waiting: waiting.filter((call) => call !== undefined), endsRun };
+  } finally {
+    batch.abort(BATCH_ENDED); // stops running calls when the consumer returned early
+  }
+}
+
+/** The innermost layer: checks the arguments and runs the tool itself. */
+export async function* executeTool({ call, tool, signal }: ToolRequest, run: MutableRun): Stream<ToolResult> {
+  if (!tool) {
+    const choice = run.offeredTools.length > 0 ? ` Use one of: ${run.offeredTools.join(", ")}.` : "";
+    return failed(`There is no tool \`${call.name}\`.${choice}`);
+  }
+  if (call.malformed !== undefined) return failed("The arguments are not a JSON object. Send them again.");
+  const parsed = tool.parse(call.args);
+  if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
+  signal.throwIfAborted();
+  const work = toStream(tool.execute(parsed.args, call, duringCall(run, signal)));
+  const result = yield* untilAborted(work, signal, GRACE_MS);
+  return typeof result === "string" ? done(result) : result;
+}
+
+function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEvent {
+  const data = { call_id: call.id, duration_ms: Math.round(duration * 10) / 10 };
+  if (result.status === "interrupted")
+    return { event: "on_tool_end", name: call.name, data: { ...data, interrupted: true } };
+  const { output, error } = result;
+  return {
+    event: "on_tool_end",
+    name: call.name,
+    data: { ...data, output: textOf(output), ...(error === undefined ? {} : { error }) },
+  };
+}
+
+const reasonOf = (signal: AbortSignal) =>
+  signal.reason instanceof AppError ? signal.reason.message : "Cancelled before it finished.";
+
+interface Nested {
+  see(event: StreamEvent): void;
+  /** Passes the events of `work` through and tracks the nested ones. */
+  through<T>(work: Stream<T>): Stream<T>;
+  /** The ends of the spans that are still open, innermost first. */
+  ends(error: ErrorInfo): StreamEvent[];
+}
+
+/** Tracks the spans that subagents open within a tool call, so that each is closed before the call ends. */
+export function trackNestedSpans(): Nested {
+  const open = openSpans();
+  return {
+    see: open.see,
+    through: (work) =>
+      tap(work, (event) => {
+        if (isNested(event)) open.see(event);
+      }),
+    ends(error) {
+      const ends = open
+        .list()
+        .reverse()
+        .map((opening) => failedEnd(opening, error));
+      for (const end of ends) open.see(end);
+      return ends;
+    },
+  };
+}
+
+const isNested = ({ event, path }: StreamEvent) =>
+  path !== undefined || event === "on_subagent_start" || event === "on_subagent_end";
+
+interface Arrival<T, E> {
+  readonly index: number;
+  /** Absent when the stream failed with `error`. */
+  readonly item?: IteratorResult<E, T>;
+  readonly error?: unknown;
+}
+
+/**
+ * Runs streams in parallel, at most `limit` at a time; yields their events as they come and returns their results in
+ * the order given. A stream resumes only after its last event was consumed, so the consumer's work on an event is done
+ * before the stream's next step. The first failure ends all streams.
+ */
+export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
+  const results = new Array<T>(streams.length);
+  const arrived: Arrival<T, E>[] = [];
+  let wake = () => {};
+  let started = 0;
+
+  const arrive = (arrival: Arrival<T, E>) => {
+    arrived.push(arrival);
+    wake();
+  };
+  const pull = (index: number, stream: Stream<T, E>) =>
+    stream.next().then(
+      (item) => arrive({ index, item }),
+      (error: unknown) => arrive({ index, error }),
+    );
+  const startNext = () => {
+    const stream = streams[started];
+    if (stream) void pull(started++, stream);
+  };
+
+  try {
+    for (let slot = 0; slot < limit; slot++) startNext();
+    for (let live = streams.length; live > 0; ) {
+      const next = arrived.shift();
+      if (!next) {
+        await new Promise<void>((resolve) => (wake = resolve));
+        continue;
+      }
+      const { index, item, error } = next;
+      if (!item) throw error;
+      if (item.done) {
+        results[index] = item.value;
+        live--;
+        startNext();
+      } else {
+        yield item.value;
+        const stream = streams[index];
+        if (stream) void pull(index, stream);
+      }
+    }
+    return results;
+  } finally {
+    // A busy stream ends at its next step; abandoned streams are not awaited.
+    for (const stream of streams) stream.return(undefined as never).catch(() => {});
+  }
+}
