@@ -5,6 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const SWEPT = `
+  src/backends
   src/cli
   src/client
   src/config
@@ -23,6 +24,7 @@ const SWEPT = `
   docs/decisions
   docs/events.md
   docs/glossary.md
+  test/backends
   docs/http-api.md
   docs/library.md
   docs/operations.md

@@ -19,7 +19,7 @@ export interface Sandbox {
   readonly keep: SandboxKeep;
 }
 
-/** How long without use, in milliseconds, counted from the last use. Null = for ever. */
+/** How long without use, in milliseconds, counted from the last use. Null: never. */
 export interface SandboxKeep {
   /** Then it is stopped. */
   readonly running: number | null;
@@ -29,7 +29,7 @@ export interface SandboxKeep {
   readonly files: number | null;
 }
 
-/** `removed`: the container is gone, the files are there. `ending`: a process stops, removes or deletes it. */
+/** `removed`: the container is removed, the files exist. `ending`: a process stops, removes or deletes it. */
 export type SandboxState = "running" | "ending" | "stopped" | "removed";
 
 export interface SandboxRecord extends Sandbox {
@@ -56,7 +56,7 @@ export interface SandboxLedger {
   enter(sandbox: Sandbox, caps: SandboxCaps): Promise<"entered" | "ending" | "total" | "tenant">;
   /** Running ones are used now; others are left alone. */
   touch(ids: readonly string[]): Promise<void>;
-  /** Enters what was found without a record, as used now, whatever the caps. Leaves a record that is there alone. */
+  /** Enters what was found without a record, as used now, regardless of the caps. Leaves a record that is there alone. */
   adopt(sandbox: Sandbox, state: "running" | "stopped" | "removed"): Promise<void>;
   get(id: string): Promise<SandboxRecord | undefined>;
   /** Those whose time in their state is over, longest ago first; for `ending` ones that is a minute. */

@@ -65,7 +65,7 @@ export abstract class CommandProcess {
   get outcome(): ProcessOutcome | undefined {
     return this.#outcome;
   }
-  /** True once the command has exited; if the server ended it, once everything it started is gone as well. */
+  /** True once the command has exited; if the server ended it, once everything it started has ended as well. */
   get isOver(): boolean {
     return this.#ending ? this.#isEnded : this.#outcome !== undefined;
   }

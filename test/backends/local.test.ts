@@ -48,7 +48,7 @@ describe("this machine", () => {
     await refuses(() => backend.stat(`${real}/../../../x`, signal), "backend_refused", "workspace");
   });
 
-  test("no failure of a file operation tells where the workspace really is", async () => {
+  test("no failure of a file operation reveals the workspace's real path", async () => {
     const { backend, dataDir } = await opened();
     await execute(backend, "ln -s /etc/passwd out; ln -s loop loop; mkfifo pipe; mkdir folder");
     const attempts = ["gone/x", "out", "loop", "pipe", "folder", "..", "n".repeat(300)].flatMap((path) => [
@@ -68,7 +68,7 @@ describe("this machine", () => {
     expect((await stat(join(dataDir, "workspaces", folder))).mode & 0o777).toBe(0o700);
   });
 
-  test("comes back when a command has removed the workspace itself", async () => {
+  test("is recreated when a command has removed the workspace itself", async () => {
     const { backend } = await opened();
     await execute(backend, 'rm -rf "$WORKSPACE"');
     expect((await execute(backend, "echo here")).output).toBe("here\n");
@@ -243,7 +243,7 @@ describe("what commands leave behind", () => {
   };
   const pidIn = async (backend: Backend, path: string) => Number(await readAll(backend, path));
 
-  test("goes on when it holds its output, up to eight of them", async () => {
+  test("continues while it holds its output, up to eight of them", async () => {
     const { backend, pool } = await opened();
     const leave = (index: number) => execute(backend, `sleep 300 & echo $! > pid${index}`);
     await leave(0);
@@ -254,7 +254,7 @@ describe("what commands leave behind", () => {
     await pool.close();
   });
 
-  test("ends with the backend, in whatever way it was started", async () => {
+  test("ends with the backend, however it was started", async () => {
     const { backend, pool } = await opened();
     await execute(backend, "sleep 300 & echo $! > a; sleep 300 > /dev/null 2>&1 & echo $! > b");
     await execute(
@@ -284,7 +284,7 @@ describe("what commands leave behind", () => {
     await Promise.all([pool.close(), other.pool.close()]);
   });
 
-  test("leaves alone what a server that lives is doing", async () => {
+  test("leaves the commands of a running server alone", async () => {
     const { backend, dataDir } = await opened();
     const stream = backend.exec("echo on; while [ ! -e go ]; do sleep 0.01; done; echo off", {
       signal,

@@ -9,7 +9,7 @@ import { ada, config, opened } from "./opened.ts";
 const { signal } = new AbortController();
 const bob = { tenant: "acme", user: "bob" };
 
-test("an owner has one backend of a name, however many ask at once", async () => {
+test("an owner has one backend per name, however many calls ask at once", async () => {
   const { pool } = await opened();
   const named = { type: "local", name: "other" };
   const backends = await Promise.all(Array.from({ length: 20 }, () => pool.get(ada, named)));
@@ -35,7 +35,7 @@ test("one machine is for one user", async () => {
   expect((await pool.get(ada, config)).type).toBe("local");
 });
 
-test("users who may share a machine have files of their own, whatever they are called", async () => {
+test("users who may share a machine have their own files, under any name", async () => {
   const { pool, dataDir, backend } = await opened({ allowSeveralUsers: true });
   await backend.write("f", Buffer.from("ada's"), signal);
   const owners: Owner[] = [
@@ -57,7 +57,7 @@ test("users who may share a machine have files of their own, whatever they are c
   for (const folder of folders) expect(folder).toMatch(/^[0-9a-f]{32}$/);
 });
 
-test("tells what a backend is doing", async () => {
+test("reports what a backend is doing", async () => {
   const { pool } = await opened();
   const named = { type: "local", name: "other" };
   expect(await pool.status(ada, named)).toEqual({
@@ -70,7 +70,7 @@ test("tells what a backend is doing", async () => {
   expect((await pool.status(ada, named)).status).toBe("stopped");
 });
 
-test("tells why there is none, and tries again when asked again", async () => {
+test("reports why a backend cannot be created, and tries again on the next call", async () => {
   const { pool, dataDir } = await opened();
   const named = { type: "local", name: "broken" };
   const probe = await opened({ dataDir: join(dataDir, "probe") });

@@ -16,7 +16,7 @@ import { execute } from "./backend.ts";
 import { childShell, found } from "./child-shell.ts";
 import { needing } from "./needing.ts";
 
-/** Root bypasses permissions, so tests run as another user. */
+/** Root may do everything, so it is nobody to test with. */
 export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : undefined;
 
 const folders: string[] = [];
@@ -65,29 +65,29 @@ async function openShell([file, ...words]: readonly [string, ...string[]], cwd: 
 /** What is lost is run again, once. */
 const running = (runOnce: ScriptRunner["runOnce"]): ScriptRunner => ({
   runOnce,
-  run: (fragment, signal) =>
-    runOnce(fragment, signal).catch((error) => {
+  run: (script, signal) =>
+    runOnce(script, signal).catch((error) => {
       if (!(error instanceof SandboxLostError)) throw error;
-      return runOnce(fragment, signal);
+      return runOnce(script, signal);
     }),
 });
 
 /** Does everything twice that may be done twice. */
 export const repeating = (runner: ScriptRunner): ScriptRunner => ({
   ...runner,
-  async run(fragment, signal) {
-    await runner.run(fragment, signal);
-    return runner.run(fragment, signal);
+  async run(script, signal) {
+    await runner.run(script, signal);
+    return runner.run(script, signal);
   },
 });
 
 /** Loses the sandbox once, before or after what it does as its `count`th. */
 export function losing({ runOnce }: ScriptRunner, count: number, when: "before" | "after"): ScriptRunner {
   let left = count;
-  return running(async (fragment, signal) => {
+  return running(async (script, signal) => {
     left--;
     if (left === 0 && when === "before") throw new SandboxLostError("lost by the test");
-    const reply = await runOnce(fragment, signal);
+    const reply = await runOnce(script, signal);
     if (left === 0) throw new SandboxLostError("lost by the test");
     return reply;
   });
@@ -113,7 +113,7 @@ export async function* from(...chunks: Uint8Array[]) {
 export async function openedWith(command: readonly [string, ...string[]], workdir?: string) {
   const folder = workdir ?? (await newFolder());
   const shell = await openShell(command, folder);
-  const runner = running((fragment, signal) => shell.runOnce(fragment, signal));
+  const runner = running((script, signal) => shell.runOnce(script, signal));
   const backend = backendOn(runner, folder, (line, options) => shell.exec(line, options));
   const sh = async (line: string) => (await execute(backend, line)).output;
   return { runner, workdir: folder, backend, sh, staged: () => sh("ls -A .skein/staging") };

@@ -27,10 +27,10 @@ export function connect(host: string | undefined) {
     work: (docker: Dockerode, abortSignal: AbortSignal) => Promise<T>,
   ): Promise<T> => {
     const abort = new AbortController();
-    const giveUp = () => abort.abort(signal?.reason);
+    const onAbort = () => abort.abort(signal?.reason);
     const timer = setTimeout(() => abort.abort(new EngineError(0, "it does not answer")), ms);
-    signal?.addEventListener("abort", giveUp, { once: true });
-    if (signal?.aborted) giveUp();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) onAbort();
     try {
       const opened = await docker();
       abort.signal.throwIfAborted();
@@ -41,7 +41,7 @@ export function connect(host: string | undefined) {
       throw toEngineError(abort.signal.aborted ? abort.signal.reason : error);
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", giveUp);
+      signal?.removeEventListener("abort", onAbort);
     }
   };
 

@@ -38,7 +38,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
         "echo 'while :; do env -i setsid sh ./bomb & done' > bomb; while :; do env -i setsid sh ./bomb & done",
       ],
     ])(
-      "a fork bomb of %s costs the user some commands at most, and nobody else anything",
+      "a fork bomb of %s costs the user some commands at most, and others nothing",
       async (_, bomb) => {
         const begun = execute(attacker, `(${bomb}) 2> /dev/null`, { timeoutMs: 1500 });
         await beside(house, begun);
@@ -57,7 +57,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       expect(Number(await output(attacker, count))).toBeLessThan(PIDS);
     });
 
-    test("a thousand that nobody waits for are cleared away", async () => {
+    test("a thousand orphans are reaped", async () => {
       // Where there is no room for one more, those before it have not been cleared away yet.
       const orphan =
         "select undef, undef, undef, 0.01 until defined(my $p = fork); $p or fork, exit; waitpid $p, 0";
@@ -75,7 +75,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       await comesBack(attacker);
     });
 
-    test("more files than were allowed are not opened, whatever limit it sets", async () => {
+    test("more open files than allowed are refused, also after it raises its limits", async () => {
       const open = perl("while (open my $f, q(<), q(/dev/null)) { push @f, $f } print scalar @f");
       expect(Number(await beside(house, execute(attacker, open)).then((r) => r.output))).toBeLessThan(4096);
       expect(
@@ -100,7 +100,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       await comesBack(attacker);
     });
 
-    test("is free again when those are gone that used it, whatever they have left", async () => {
+    test("is free again when its users have ended, with all they left", async () => {
       const leave = perl(
         "for (1 .. 40) { my $id = shmget(0, 8 << 20, 0600 | 01000); shmwrite($id, q(x) x (8 << 20), 0, 8 << 20) }",
       );
@@ -124,7 +124,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
   });
 
   describe("processor", () => {
-    test("is what was allowed, and nobody gets less for it", async () => {
+    test("is limited, and neighbours get their share", async () => {
       const other = await house.pool.get(
         { tenant: "acme", user: "eve" },
         await configOf(engine, "busybox", { cpus: 0.5 }),
@@ -170,7 +170,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       await execute(attacker, "rm line hole");
     });
 
-    test("by who goes on in the background keeps nobody busy, and not all may go on", async () => {
+    test("in the background does not keep the server busy, and only eight may continue", async () => {
       for (let n = 0; n < 10; n++) await execute(attacker, "yes spam & echo begun");
       const began = process.cpuUsage();
       const cost = await costOf(() => beside(house, new Promise((resolve) => setTimeout(resolve, 1000))));
@@ -220,7 +220,7 @@ describeWithOwnEngine("what a user's files can use up", (engine) => {
       attacker = house.attacker;
     });
 
-    test("is what was allowed, in one file", async () => {
+    test("is limited, in one file", async () => {
       const fill = "dd if=/dev/zero of=big bs=65536; while echo more >> rest; do :; done";
       expect(await beside(house, output(attacker, fill))).toContain("No space left on device");
       const { size } = await attacker.stat("big", signal);
@@ -233,7 +233,7 @@ describeWithOwnEngine("what a user's files can use up", (engine) => {
       await attacker.remove("new", signal);
     });
 
-    test("is what was allowed, in many files", async () => {
+    test("is limited, in many files", async () => {
       const fill =
         "mkdir many; cd many; yes '' | head -n 100000 | awk '{ print NR }' | xargs touch 2>&1 | tail -n 1";
       expect(await beside(house, output(attacker, fill))).toContain("No space left on device");
@@ -243,7 +243,7 @@ describeWithOwnEngine("what a user's files can use up", (engine) => {
       await attacker.remove("new", signal);
     });
 
-    test("is what was allowed, in a file that claims to be larger", async () => {
+    test("is limited, in a sparse file", async () => {
       const claim = `truncate -s ${2 * BYTES} huge; dd if=/dev/zero of=huge bs=1 count=1 seek=${2 ** 40}`;
       await execute(attacker, claim);
       const size = await attacker.stat("huge", signal).then(

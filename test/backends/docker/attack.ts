@@ -10,7 +10,7 @@ import { ada, bob, configOf, newServer, newWorld } from "./opened.ts";
 const MIB = 1024 ** 2;
 const { signal } = new AbortController();
 
-/** What the neighbour has, and nobody else may ever see. */
+/** What the neighbour has, and no other user may see. */
 export const SECRET = "the neighbour's own";
 /** In the attacker's file `f`. */
 export const KEPT = "kept";
@@ -56,7 +56,7 @@ async function isServed(neighbour: Backend): Promise<void> {
   expect(await execute(neighbour, "cat secret")).toMatchObject({ output: SECRET, exitCode: 0 });
 }
 
-/** As an agent would: it goes on with its work, whatever became of the last call. */
+/** As an agent would: it continues after each call, failed or not. */
 export async function comesBack(attacker: Backend, ms = 30_000): Promise<void> {
   const work = () => execute(attacker, "echo back").catch(() => undefined);
   await expect.poll(async () => (await work())?.output, { interval: 10, timeout: ms }).toBe("back\n");

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { Disk } from "../../../src/backends/docker/disk.ts";
-import { refuses } from "../../support/backend.ts";
+import { execute, refuses } from "../../support/backend.ts";
 import { describeWithEngine, describeWithOwnEngine } from "../../support/engine.ts";
 import {
   dataDir,
@@ -17,12 +17,13 @@ import {
   opened,
   warnings,
 } from "./disks.ts";
+import { ada, configOf, newServer, newWorld } from "./opened.ts";
 
 const MIB = 1024 ** 2;
 const { signal } = new AbortController();
 
 describeWithEngine("a workspace's disk, on any engine", (found) => {
-  test("is there once it is prepared, keeps its files, and is gone once it is removed", async () => {
+  test("exists once prepared, keeps its files, and is deleted once removed", async () => {
     const { disk, workspace, run } = await opened(found);
     const id = await workspace(32 * MIB);
     await run(id, "echo kept > file");
@@ -44,7 +45,7 @@ describeWithEngine("a workspace's disk, on any engine", (found) => {
     expect(await run(id, "cat file")).toBe("kept\n");
   });
 
-  test("without the means to limit it, it is there all the same, and says that it has to be watched", async () => {
+  test("without a hard limit it still works, and the log says that its size is only checked", async () => {
     const file = join(dataDir, "no-folder");
     await writeFile(file, "");
     const { disk, workspace, run } = await opened(found, { dataDir: file });
@@ -73,7 +74,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await used()).toBeLessThan(8 * MIB);
   });
 
-  test("a new one is empty and belongs to who works in it", async () => {
+  test("a new one is empty and belongs to the sandbox's user", async () => {
     const { workspace, run } = await opened(found);
     const id = await workspace(16 * MIB);
     expect(await run(id, "ls -A; stat -c %u:%g .; id -u")).toBe("1000:1000\n1000\n");
@@ -99,7 +100,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     await Promise.all([one, other].map(({ disk }) => disk.remove(id)));
   });
 
-  test("attached a second time by somebody else, it is not touched", async () => {
+  test("attached a second time by another program, it is not touched", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     const { stdout } = await host("losetup", ["--find", "--show", imageOf(id)]);
@@ -153,7 +154,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
       expect(await inside(id, (folder) => readFile(join(folder, "owner"), "utf8"))).toBe(id);
   });
 
-  test("released while it is in use, it goes on, and is let go of afterwards", async () => {
+  test("released while in use, it keeps working, and is freed afterwards", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, async (folder) => {
@@ -182,7 +183,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     });
   });
 
-  test("damaged, it is mended before it is used, and what was found belongs to who works in it", async () => {
+  test("damaged, it is repaired before use, and recovered files belong to the sandbox's user", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, async (folder) => {
@@ -203,7 +204,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     });
   });
 
-  test("what a server left unfinished that died is made anew", async () => {
+  test("a disk that a crashed server left unfinished is created again", async () => {
     const { disk } = await opened(found);
     const id = newId();
     await mkdir(join(dataDir, "volumes"), { recursive: true });
@@ -217,7 +218,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await disk.list()).not.toContainEqual({ id, labels: {} });
   });
 
-  test("a volume that somebody pruned takes no files with it", async () => {
+  test("a pruned volume takes no files with it", async () => {
     const { disk, engine, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, (folder) => writeFile(join(folder, "file"), "kept"));
@@ -237,7 +238,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     await refuses(() => disk.prepare(id, 32 * MIB, labels, signal), "backend_failed", "data folder");
   });
 
-  test("a host without room says so, and nothing half made is left", async () => {
+  test("a full host is reported, and nothing unfinished is left", async () => {
     const full = await mkdtemp(join(tmpdir(), "skein-disk-"));
     await host("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", full]);
     onTestFinished(async () => {
@@ -252,7 +253,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await disk.list()).toEqual([]);
   });
 
-  test("given up in the middle, it can be prepared again", async () => {
+  test("after an aborted preparation it can be prepared again", async () => {
     const { disk } = await opened(found);
     const id = newId();
     for (const ms of [0, 2, 4, 6, 8, 10, 12]) {
@@ -273,3 +274,23 @@ async function debugfs(image: string, commands: string): Promise<void> {
   running.child.stdin?.end(commands);
   await running;
 }
+
+describeWithOwnEngine("a workspace that nothing but a watch holds to its size", (engine) => {
+  test("ends a command that writes too much, and takes nothing more until there is room", async () => {
+    const config = await configOf(engine, "busybox", { disk: "32m" });
+    const world = await newWorld();
+    // No disk of a size can be made where they are kept.
+    await writeFile(join(world.dataDir, "volumes"), "in the way");
+    const { pool } = newServer(engine, world);
+    const backend = await pool.get(ada, config);
+    const result = await execute(
+      backend,
+      "for i in 1 2 3; do dd if=/dev/zero of=f$i bs=1M count=20; done; sleep 300",
+    );
+    expect(result).toMatchObject({ ended: "disk-limit", exitCode: null });
+    await refuses(() => backend.write("more", Buffer.from("x"), signal), "backend_failed", "disk is full");
+    await execute(backend, "rm f*");
+    expect(await backend.write("more", Buffer.from("x"), signal)).toBe(1);
+    expect((await execute(backend, "dd if=/dev/zero of=large bs=1M count=40")).exitCode).not.toBe(0);
+  });
+});

@@ -27,7 +27,7 @@ afterAll(async () => {
     await rm(folder, { recursive: true, force: true });
 });
 
-/** A disk whose workspaces and containers are gone when the test is over. */
+/** A disk whose workspaces and containers are removed at the end of the test. */
 export async function opened({ docker, host, image }: Engine, options: { dataDir?: string } = {}) {
   const engine = connect(host);
   const disk = await openDisk(engine, { dataDir, deployment, logger, ...options });

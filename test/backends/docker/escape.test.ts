@@ -56,7 +56,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     delete process.env.SKEIN_TEST_API_KEY;
   });
 
-  test("all privileges are gone, for good", async () => {
+  test("all privileges are dropped and cannot be regained", async () => {
     const status =
       "grep -hE '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp:)' /proc/self/status | tr -s '\\t ' ' '";
     const none = "0000000000000000";
@@ -276,7 +276,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
 });
 
 describeWithOwnEngine("from inside a sandbox, in spite of all this,", (engine) => {
-  test("it can be told how much memory the host has, which kernel it runs, and where its own files are kept", async () => {
+  test("it can read how much memory the host has, which kernel it runs, and where its own files are stored", async () => {
     const { attacker } = await newHouse(engine, "busybox");
     const kib = /MemTotal: +(\d+) kB/.exec(await output(attacker, "cat /proc/meminfo"))?.[1];
     expect(Number(kib) * 1024).toBe(totalmem());
@@ -286,7 +286,7 @@ describeWithOwnEngine("from inside a sandbox, in spite of all this,", (engine) =
     );
   });
 
-  test("it can use up what the kernel counts for all of them together, and a neighbour's files and commands go on", async () => {
+  test("it can use up what the kernel counts for all sandboxes, and a neighbour's files and commands continue", async () => {
     const house = await newHouse(engine, "perl");
     const terminals = "use Fcntl; sysopen($f, q(/dev/ptmx), O_RDWR | O_NOCTTY) or last; push @f, $f";
     const pipes = "pipe($r, $w) or last; fcntl($w, 1031, 1 << 20); push @f, $r, $w";

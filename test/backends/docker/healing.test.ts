@@ -58,7 +58,7 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     await isWell(backend);
   });
 
-  test("between two calls is there for the next one", async () => {
+  test("between two calls is repaired for the next one", async () => {
     const { world, backend } = await opened();
     for (const harm of ["kill", "remove", "stop", "restart"] as const) {
       const container = await containerOf(engine, world);
@@ -67,7 +67,7 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     }
   });
 
-  test("because it was paused goes on", async () => {
+  test("by a pause resumes the container", async () => {
     const { world, backend } = await opened();
     const container = await containerOf(engine, world);
     // An engine that pauses a container while something is being started in it may never answer for it again.
@@ -76,7 +76,7 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     await isWell(backend);
   });
 
-  test("with its engine is there again when the engine is", async () => {
+  test("with its engine recovers when the engine returns", async () => {
     const { backend } = await opened();
     const command = begun(backend);
     await execute(backend, "true");
@@ -87,7 +87,7 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     await isWell(backend);
   });
 
-  test("with an engine that was killed is there again when the engine is", async () => {
+  test("with a killed engine recovers when the engine returns", async () => {
     const { backend } = await opened();
     const command = begun(backend);
     await execute(backend, "true");
@@ -97,7 +97,7 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     await isWell(backend);
   });
 
-  test("is told of while the engine is away, and again when it is back", async () => {
+  test("is reported while the engine is unreachable, and again when it returns", async () => {
     const { backend, pool, config } = await opened();
     await engine.stop();
     await refuses(() => readAll(backend, "f"), "unavailable", "Docker engine");
@@ -126,7 +126,7 @@ describeWithOwnEngine("what a command does to its own sandbox", (engine) => {
     expect((await containerOf(engine, world)).id).toBe(before);
   });
 
-  test("by using up its memory is told as that", async () => {
+  test("by using up its memory is reported as that", async () => {
     const { pool } = newServer(engine, await newWorld());
     const backend = await pool.get(ada, await configOf(engine, "busybox"));
     const result = await execute(backend, "tail /dev/zero");

@@ -7,7 +7,7 @@ import { beside, comesBack, costOf, type House, newHouse, SECRET } from "./attac
 const { signal } = new AbortController();
 const output = async (backend: Backend, command: string) => (await execute(backend, command)).output;
 
-/** A command for each of the others' processes: `$p`. Over and over, until it is ended. */
+/** A command for each of the others' processes: `$p`. Repeated until it is ended. */
 const onEach = (command: string) => `while :; do
   for p in /proc/[0-9]*; do p=\${p#/proc/}; [ $p = $$ ] || { ${command}; }; done 2> /dev/null
 done`;
@@ -64,7 +64,7 @@ for (const image of ["busybox", "perl"] as const)
         `${once("printf '%s() { yes; }\\n' stat head find cat tail dd kill > /proc/$p/fd/0")}; sleep 60`,
       ],
     ])(
-      "is lost at most, by %s: all calls are answered, and nobody else's are worse off",
+      "is lost at most, by %s: all calls are answered, and others notice nothing",
       async (_, command) => {
         const attack = new AbortController();
         const attacking = execute(attacker, `(${command}) 2> /dev/null`, {
@@ -87,14 +87,14 @@ for (const image of ["busybox", "perl"] as const)
       40_000,
     );
 
-    test("is there again when it was killed, over and over", async () => {
+    test("recovers each time it is killed", async () => {
       for (let n = 0; n < 4; n++) {
         await beside(house, execute(attacker, "kill -9 -1; sleep 300"));
         await comesBack(attacker);
       }
     });
 
-    test("is there again when it was stopped, and so are the commands", async () => {
+    test("recovers when it was stopped, and so do commands", async () => {
       await execute(attacker, "(sleep 0.2; kill -STOP -1) > /dev/null 2>&1 &");
       await execute(attacker, "sleep 1", { timeoutMs: 500 });
       await beside(house, comesBack(attacker));
@@ -131,7 +131,7 @@ for (const image of ["busybox", "perl"] as const)
       ["a file", "echo > .skein"],
       ["a pipe", "mkfifo .skein"],
       ["a link", "ln -s /tmp/away .skein"],
-      ["a folder that nobody may enter", "mkdir -m 0 .skein"],
+      ["a folder that no one may enter", "mkdir -m 0 .skein"],
       ["a folder with a file in it", "mkdir .skein; echo > .skein/staging"],
       ["a folder with a pipe in it", "mkdir .skein; mkfifo .skein/staging"],
       ["a folder with a link in it", "mkdir .skein; ln -s /tmp/away .skein/staging"],
@@ -153,7 +153,7 @@ for (const image of ["busybox", "perl"] as const)
       await attacker.remove("g", signal);
     });
 
-    test("opens again however much lies in staging", async () => {
+    test("opens again however full staging is", async () => {
       const fill = "mkdir -p .skein/staging/d; cd .skein/staging; seq 2000 | sed s/^/x/ | xargs touch";
       const deep = "cd d; i=0; while [ $((i += 1)) -le 300 ]; do mkdir d && cd d; done";
       await execute(attacker, `${fill}; ${deep}`);
@@ -162,14 +162,14 @@ for (const image of ["busybox", "perl"] as const)
       await expect.poll(() => output(attacker, "ls .skein/staging")).toBe("");
     });
 
-    test("that its user has shut himself out of is open again after a restart", async () => {
+    test("is usable again after a restart when its user has removed all access to it", async () => {
       await execute(attacker, "chmod 0 .");
       expect((await execute(attacker, "true")).exitCode).not.toBe(0);
       await house.restart();
       await comesBack(attacker);
     });
 
-    test("leads to nothing outside, whatever is put under a name while that is used", async () => {
+    test("leads to nothing outside, even when a name is replaced while it is in use", async () => {
       const put = [
         "ln -sfn /etc/passwd s",
         "rm -f s; mkfifo s",

@@ -21,7 +21,7 @@ async function volumesOf({ docker }: Engine, { deployment }: World) {
 }
 
 describeWithOwnEngine("a sandbox", (engine) => {
-  test("is one, however many ask for it at once, on however many servers", async () => {
+  test("is created once, however many servers ask for it at the same time", async () => {
     const world = await newWorld();
     const first = newServer(engine, world);
     const servers = [first, newServer(engine, world)];
@@ -39,7 +39,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect((await backend.list(".", signal)).length).toBe(20);
   });
 
-  test("is handed out before it runs, and told of while it starts", async () => {
+  test("is available before it runs, and reported while it starts", async () => {
     const world = await newWorld();
     const { pool, states } = newServer(engine, world);
     const config = await configOf(engine, "busybox");
@@ -67,7 +67,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect((await execute(his, "find / -name secret 2> /dev/null; ls -A")).output).toBe("");
   });
 
-  test("goes on under the next server, with the same container and the same files", async () => {
+  test("continues under the next server, with the same container and files", async () => {
     const world = await newWorld();
     const config = await configOf(engine, "busybox");
     const first = newServer(engine, world);
@@ -113,7 +113,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect(await text(await second.pool.get(ada, config), "f")).toBe("kept");
   });
 
-  test("is stopped when nobody uses it, then removed, and comes back with its files", async () => {
+  test("is stopped when unused, then removed, and comes back with its files", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const config = await configOf(engine, "busybox", { idle_stop: "0.5s", idle_remove: "1s" });
@@ -148,7 +148,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     });
   });
 
-  test("has its files deleted when they are not to be kept any longer, and leaves nothing", async () => {
+  test("has its files deleted when keep_files has passed, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const config = await configOf(engine, "busybox", {
@@ -164,7 +164,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await refuses(() => backend.stat("f", signal), "not_found", "`f`");
   });
 
-  test("that a lost server has left is found by its label, and looked after like any other", async () => {
+  test("that a crashed server left behind is found by its label and expires like any other", async () => {
     const lost = await newWorld();
     const first = newServer(engine, lost, { sweepMs: 60_000 });
     const config = await configOf(engine, "busybox", {
@@ -181,7 +181,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
       .toEqual([0, 0]);
   });
 
-  test("is made anew from another configuration, with the same files", async () => {
+  test("is recreated with a new configuration and the same files", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const before = await pool.get(ada, await configOf(engine, "busybox"));
@@ -221,7 +221,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await pool.start(bob, config);
   });
 
-  test("of an image that cannot be pulled says so, in the log as well, and leaves nothing", async () => {
+  test("reports an image that cannot be pulled, also in the log, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool, warnings } = newServer(engine, world);
     const config = { type: "docker", name: "code", image: "127.0.0.1:1/no/such:image" };
@@ -235,16 +235,16 @@ describeWithOwnEngine("a sandbox", (engine) => {
     });
     expect(warnings.filter((details) => "image" in details)).toEqual([oneLine]);
     const backend = await pool.get(ada, config);
-    await refuses(() => readAll(backend, "f"), "backend_failed", "cannot be pulled");
+    await refuses(() => readAll(backend, "f"), "backend_failed", "cannot pull it");
     await refuses(
       () => drained(backend.exec("true", { signal, timeoutMs: 1000 })),
       "backend_failed",
-      "cannot be pulled",
+      "cannot pull it",
     );
     expect(await containersOf(engine, world)).toEqual([]);
   });
 
-  test("of a runtime that the engine does not know says so, and leaves nothing", async () => {
+  test("reports a runtime that the engine does not know, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     await refuses(

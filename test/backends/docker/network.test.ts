@@ -19,7 +19,7 @@ const { signal } = new AbortController();
 const logger = { info() {}, warn() {}, error() {} };
 const newName = () => `test-${randomBytes(4).toString("hex")}`;
 
-/** Networks of a deployment; that for `bridge` is gone when the test is over. */
+/** Networks of a deployment; that for `bridge` is removed at the end of the test. */
 function opened({ host }: Engine, firewall: "managed" | "operator" = "managed", deployment = newName()) {
   const made = networks(connect(host), { deployment, firewall, logger });
   onTestFinished(() => made.remove(signal));
@@ -82,7 +82,7 @@ describeWithEngine("the network of a sandbox, on any engine", (found) => {
     expect(await opened(found).prepare("none", signal)).toBe("none");
   });
 
-  test("may be an internal one that is shut off from the engine's machine", async () => {
+  test("may be an internal one that is isolated from the engine's machine", async () => {
     const name = await network(found, SHUT);
     const { Id } = await found.docker.getNetwork(name).inspect();
     expect(await opened(found).prepare(name, signal)).toBe(Id);
@@ -148,7 +148,7 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     };
   });
 
-  /** A sandbox that is gone when the test is over. */
+  /** A sandbox that is removed at the end of the test. */
   const sandbox = async (network: string, more?: object) => {
     const made = await container(found, network, "sleep 1000", more);
     onTestFinished(() => made.remove({ force: true }));
@@ -181,7 +181,7 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     expect(await reached(await sandbox(id), PLACES)).toEqual(Object.keys(PLACES).sort());
   });
 
-  test("nothing can be reached on an internal network that is shut off but who is on it", async () => {
+  test("an isolated internal network reaches only its own members", async () => {
     const name = await network(found, SHUT);
     const { place } = await neighbour(name);
     const { prepare } = opened(found);
@@ -202,14 +202,14 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     expect(await answers(await sandbox(id), "nslookup -type=a some.example")).toContain("203.0.113.7");
   });
 
-  test("not even one that gives itself an IPv6 address reaches the host by it", async () => {
+  test("a sandbox that gives itself an IPv6 address does not reach the host by it", async () => {
     const reachable = async (firewall: "managed" | "operator") => {
       const deployment = newName();
       const id = await opened(found, firewall, deployment).prepare("bridge", signal);
       const from = await sandbox(id, { ReadonlyPaths: [] });
       const { Options } = await found.docker.getNetwork(id).inspect();
       const bridge = Options?.["com.docker.network.bridge.name"];
-      // It counts once nobody else has claimed it, which takes a second.
+      // It counts once no other machine has claimed it, which takes a second.
       const address = `ip -6 -o addr show dev ${bridge} -tentative`;
       const [host] = /fe80:[^/]*/.exec(await run(`until ${address} | grep fe80; do sleep 0.02; done`)) ?? [];
       const settings = "/proc/sys/net/ipv6/conf/eth0";
@@ -220,7 +220,7 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     expect(await reachable("operator")).toEqual(["the host"]);
   });
 
-  test("rules that somebody removed are there again before the next container starts, and only once", async () => {
+  test("removed firewall rules are restored once, before the next container starts", async () => {
     const deployment = newName();
     const [one, other] = [opened(found, "managed", deployment), opened(found, "managed", deployment)];
     const id = await one.prepare("bridge", signal);
@@ -274,7 +274,7 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     expect(names.filter((name) => name.startsWith("skein-"))).toEqual([]);
   });
 
-  test("a network of that name that is made otherwise is not used", async () => {
+  test("a network of that name with other settings is not used", async () => {
     const deployment = newName();
     const { prepare, remove } = opened(found, "managed", deployment);
     const id = await prepare("bridge", signal);

@@ -37,7 +37,7 @@ export async function newWorld(): Promise<World> {
 
 export interface Server {
   readonly pool: ReturnType<typeof newPool>;
-  /** What was told of each backend, in order. */
+  /** The reported states of each backend, in order. */
   readonly states: BackendStatus[];
   /** The details of what was logged as a warning. */
   readonly warnings: object[];

@@ -91,7 +91,7 @@ for (const image of ["busybox", "perl"] as const)
       expect((await attacker.list(".", signal)).map(({ path }) => path)).toEqual(["/workspace/f"]);
     });
 
-    test("a command is taken as it is, whatever characters it holds", async () => {
+    test("a command may contain any characters", async () => {
       const characters = Array.from({ length: 0x2ff }, (_, index) => String.fromCharCode(index + 1)).join("");
       const word = `'${characters.replaceAll("'", "'\\''")}'`;
       expect(await execute(attacker, `printf %s ${word}`)).toMatchObject({ output: characters, exitCode: 0 });
@@ -121,7 +121,7 @@ for (const image of ["busybox", "perl"] as const)
       await comesBack(attacker, 2000);
     });
 
-    test("one that will hear nothing is ended all the same when its time is over", async () => {
+    test("a command that ignores signals is killed at its timeout", async () => {
       const result = await execute(
         attacker,
         "trap '' TERM INT HUP; exec > /dev/null 2>&1; while :; do sleep 1; done",
@@ -131,7 +131,7 @@ for (const image of ["busybox", "perl"] as const)
       expect(await output(attacker, "ps | grep -c '[s]leep 1$'")).toBe("0\n");
     });
 
-    test("tools, functions and start-up files of its own do not change what ours do", async () => {
+    test("its own tools, functions and start-up files do not affect the server's shells", async () => {
       const tools = "stat find head tail mv rm ln cat dd mkdir chmod readlink sed grep setsid sh perl ls";
       const fake = `mkdir -p bin; for t in ${tools}; do printf '#!/usr/bin/sh\\necho fake\\n' > bin/$t; cp bin/$t .; done; chmod +x bin/* ${tools}`;
       const startUp =

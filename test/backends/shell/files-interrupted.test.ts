@@ -7,7 +7,7 @@ import { backendOn, describeFiles, from, losing, repeating } from "../../support
 const { signal } = new AbortController();
 
 describeFiles((opened) => {
-  test("what may be done twice has the same effect as once", async () => {
+  test("a repeatable operation has the same effect twice as once", async () => {
     const { runner, workdir, staged } = await opened();
     const backend = backendOn(repeating(runner), workdir);
     await backend.write("d/text", Buffer.from("it's\n\n"), signal);
@@ -25,7 +25,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("whenever the sandbox is lost, a write is done whole or says that nothing is changed", async () => {
+  test("whenever the sandbox is lost, a write is complete or reports that nothing changed", async () => {
     const { backend, runner, workdir, staged } = await opened();
     const [before, after] = [Buffer.from("before"), Buffer.alloc(1_100_000, 7)];
     for (const when of ["before", "after"] as const)
@@ -47,7 +47,7 @@ describeFiles((opened) => {
       }
   });
 
-  test("whenever the sandbox is lost, what was to be removed is removed", async () => {
+  test("whenever the sandbox is lost, a removal is completed", async () => {
     const { backend, runner, workdir, staged } = await opened();
     for (let count = 1; count <= 2; count++)
       for (const when of ["before", "after"] as const)
@@ -55,7 +55,7 @@ describeFiles((opened) => {
           await backend.write("folder/file", Buffer.from("x"), signal);
           await backendOn(losing(runner, count, when), workdir).remove(path, signal);
           await refuses(() => backend.stat(path, signal), "not_found", path);
-          // What is lost while it is erased is gone as well, but still to be erased.
+          // What is lost while it is erased is removed as well, but still to be erased.
           if (count === 1) expect(await staged()).toBe("");
         }
   });
@@ -73,7 +73,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("where no link to a file can be made, one that is replaced while it is read is not mixed with the next", async () => {
+  test("where no link can be created, a file that is replaced while it is read is not mixed with its successor", async () => {
     const { backend, sh } = await opened();
     await sh("echo mine > .skein; head -c 3000000 /dev/zero > f");
     expect((await readAll(backend, "f")).equals(Buffer.alloc(3_000_000))).toBe(true);
@@ -121,7 +121,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("what is staged is nobody's business, and comes back when it was removed", async () => {
+  test("staging is hidden, and recreated when it was removed", async () => {
     const { backend, workdir, sh, staged } = await opened();
     await backend.write("f", Buffer.from("x"), signal);
     expect(await sh("ls -ld .skein/staging | cut -c1-10")).toBe("drwx------\n");
@@ -144,7 +144,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("what operations have left behind is cleared, but not what goes on", async () => {
+  test("clearing staging erases what lost operations left, but no running one's files", async () => {
     const { backend, runner, workdir, sh, staged } = await opened();
     await clearStaging(runner, workdir, signal);
     await backend.write("f", Buffer.from("x"), signal);

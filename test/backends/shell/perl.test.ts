@@ -26,7 +26,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect((await stat(join(workdir, "secret"))).mode & 0o7777).toBe(0o640);
   });
 
-  test("a file that is being read stays the same whatever takes its place", async () => {
+  test("a file that is being read stays the same when it is replaced", async () => {
     const { perl } = await opened();
     const before = Buffer.alloc(1_000_000, "before");
     await perl.write("file", before, signal);
@@ -139,7 +139,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(await readdir(workdir)).toEqual([]);
   });
 
-  test("says so when a folder cannot be removed where it is", async () => {
+  test("reports a folder that cannot be removed in place", async () => {
     const { workdir, perl } = await opened();
     await writeFile(join(workdir, ".skein"), "not a folder");
     await mkdir(join(workdir, "foreign", "folder"), { recursive: true });
@@ -150,7 +150,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(await perl.write("file", Buffer.from("x"), signal)).toBe(1);
   });
 
-  test("staging is nobody's business", async () => {
+  test("staging is hidden", async () => {
     const { perl } = await opened();
     await perl.write("file", Buffer.from("x"), signal);
     expect((await perl.list(".", signal)).map(({ path }) => path)).toEqual([`${perl.workdir}/file`]);
@@ -195,7 +195,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect([...seen].sort()).toEqual(["backend_refused", "inside"]);
   });
 
-  test("contents of any size come whole, each with its path", async () => {
+  test("contents of any size are complete, each with its path", async () => {
     const { perl } = await opened();
     const sizes = [0, 1, 100_000, 131_071, 131_072, 131_073, 50_000, 300_000, 300_001];
     for (const size of sizes) await perl.write(`f${size}`, Buffer.alloc(size, "x"), signal);
@@ -206,7 +206,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     );
   });
 
-  test("tells times that no calendar has", async () => {
+  test("reports times that no calendar has", async () => {
     const { perl, backend } = await opened();
     await execute(backend, "touch -d @-5 early; touch -d @99999999999999 late");
     expect((await perl.stat("early", signal)).modified_at).toBe("1969-12-31T23:59:55.000Z");
@@ -231,7 +231,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(ended.at(-1)).toBe("remove");
   });
 
-  test("what is cancelled throws at once, and leaves nothing open", async () => {
+  test("a cancelled operation throws at once, and leaves nothing open", async () => {
     const { perl, backend, child } = await opened();
     await execute(
       backend,
@@ -258,7 +258,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect((await perl.list("many", signal)).length).toBe(2001);
   });
 
-  test("a removal that nobody waits for is done all the same", async () => {
+  test("a cancelled removal is completed", async () => {
     const { workdir, perl, backend, child } = await opened();
     await execute(backend, "mkdir many && cd many && seq 2000 | xargs touch");
     const abort = new AbortController();

@@ -146,7 +146,7 @@ async function writeFile(
       await send(NOTHING, "1");
     }
   } catch (error) {
-    if (isBegun) link.giveUp(id);
+    if (isBegun) link.drop(id);
     throw error;
   }
   return written;

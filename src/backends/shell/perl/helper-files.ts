@@ -260,6 +260,6 @@ sub erase {
         }
         answer($id, "p");
         return 0;
-    }, "goes on");
+    }, "goes_on");
 }
 `;

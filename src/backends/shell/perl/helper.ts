@@ -26,7 +26,7 @@ import { FILES, FOLDERS } from "./helper-files.ts";
 /** Reads requests, runs long ones in slices by turns, and writes answers. */
 const LOOP = String.raw`
 my ($in, $out) = ("", "");
-my (%task, @turns);    # what goes on in slices, by operation, and whose turn it is
+my (%task, @turns);    # operations that run in slices, and their turns
 
 my %requests = (
     s => \&told,

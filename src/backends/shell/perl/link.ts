@@ -64,9 +64,9 @@ export class Link {
   /** Undefined when `script` starts no helper. Throws what `open` throws, or the signal's reason. */
   static async start(open: OpenChannel, script: string, signal: AbortSignal): Promise<Link | undefined> {
     const link = new Link();
-    const giveUp = () => link.close(new Error("no greeting came"));
-    const timer = setTimeout(giveUp, GREETING_MS);
-    signal.addEventListener("abort", giveUp, { once: true });
+    const fail = () => link.close(new Error("no greeting came"));
+    const timer = setTimeout(fail, GREETING_MS);
+    signal.addEventListener("abort", fail, { once: true });
     try {
       signal.throwIfAborted();
       await link.#open(open, script, signal);
@@ -74,11 +74,11 @@ export class Link {
       signal.throwIfAborted();
       return isGreeted ? link : undefined;
     } catch (error) {
-      giveUp();
+      fail();
       throw error;
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener("abort", giveUp);
+      signal.removeEventListener("abort", fail);
     }
   }
 
@@ -122,7 +122,7 @@ export class Link {
     const onAbort = () => {
       pending.isGivenUp = true;
       reject(signal.reason);
-      this.giveUp(id);
+      this.drop(id);
     };
     if (this.#pending.size === 0) this.#silence.refresh();
     this.#pending.set(id, pending);
@@ -136,7 +136,7 @@ export class Link {
   }
 
   /** Makes the helper drop everything it holds for an id. */
-  giveUp(id: number): void {
+  drop(id: number): void {
     this.#send(encodeFrame(id, "x", []));
   }
 

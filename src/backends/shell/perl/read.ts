@@ -35,7 +35,7 @@ export async function* readPart(link: Link, part: Part, signal: AbortSignal): As
       piece = await ask("m");
     }
   } finally {
-    if (piece.hasMore) link.giveUp(id);
+    if (piece.hasMore) link.drop(id);
   }
 }
 

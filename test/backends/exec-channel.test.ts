@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { frameChannel } from "../../../src/backends/docker/open-sandbox.ts";
+import { frameChannel } from "../../src/backends/docker/open-sandbox.ts";
 
 const server = createServer();
 beforeAll(async () => {
@@ -38,7 +38,7 @@ function frame(kind: number, text: string): Buffer {
   return Buffer.concat([header, Buffer.from(text)]);
 }
 
-test("tells output from error output, wherever the frames are cut", async () => {
+test("separates output from error output, wherever the frames are split", async () => {
   const bytes = Buffer.concat([
     ...[frame(1, "one"), frame(2, "oops"), frame(1, ""), frame(1, "\x01\0\0\0two"), frame(2, "!")],
   ]);
@@ -51,7 +51,7 @@ test("tells output from error output, wherever the frames are cut", async () => 
   }
 });
 
-test("hands over what is written, and is closed once, by whichever side", async () => {
+test("passes on written bytes, and reports its end once by either side", async () => {
   const { channel, engine, told } = await opened();
   const received = once(engine, "data");
   await channel.write(Buffer.from("echo"));
@@ -68,18 +68,18 @@ test("hands over what is written, and is closed once, by whichever side", async 
   expect(other.told.closed).toEqual([undefined]);
 });
 
-test("is closed with the reason when the stream breaks, or holds what is no frame", async () => {
+test("is closed with the reason when the stream breaks or contains a malformed frame", async () => {
   const broken = await opened();
   broken.engine.resetAndDestroy();
   await expect.poll(() => broken.told.closed[0]).toMatchObject({ code: "ECONNRESET" });
 
   const { engine, told } = await opened();
   engine.write("HTTP/1.1 500 Oops");
-  await expect.poll(() => told.closed[0]?.message).toContain("no frame");
+  await expect.poll(() => told.closed[0]?.message).toContain("malformed frame");
   expect(told).toMatchObject({ output: "", errors: "" });
 });
 
-test("lets who prints wait", async () => {
+test("blocks the writer while it is paused", async () => {
   const { channel, engine, told } = await opened();
   channel.pause();
   for (let count = 0; count < 64; count++) engine.write(frame(1, "x".repeat(524_288)));

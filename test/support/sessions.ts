@@ -1,4 +1,4 @@
-// ShellPool to shells that are child processes of the test, in a folder that all lanes of a test file share.
+// ShellPool to shells that are child processes of the test, in a folder that all sessions of a test file share.
 
 import { existsSync } from "node:fs";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
@@ -12,25 +12,25 @@ import { ShellSession } from "../../src/backends/shell/session.ts";
 import { childShell, SHELLS } from "./child-shell.ts";
 
 const { signal } = new AbortController();
-export const folder = await realpath(await mkdtemp(join(tmpdir(), "skein-lanes-")));
+export const folder = await realpath(await mkdtemp(join(tmpdir(), "skein-sessions-")));
 /** Are closed after each test. */
-export const lanes: ShellSession[] = [];
+export const sessions: ShellSession[] = [];
 afterEach(() => {
-  for (const lane of lanes.splice(0)) lane.close(new Error("the test is over"));
+  for (const session of sessions.splice(0)) session.close(new Error("the test is over"));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 export const dash = childShell({ shell: SHELLS.dash, cwd: folder });
 
 export async function opened(open: OpenChannel = dash, prelude = ""): Promise<ShellSession> {
-  const lane = await ShellSession.open(open, { prelude, signal });
-  lanes.push(lane);
-  return lane;
+  const session = await ShellSession.open(open, { prelude, signal });
+  sessions.push(session);
+  return session;
 }
 
-export const run = (lane: ShellSession, fragment: ShellScript | string, limit = signal) =>
-  runScript(lane, typeof fragment === "string" ? { script: fragment } : fragment, { signal: limit });
+export const run = (session: ShellSession, script: ShellScript | string, limit = signal) =>
+  runScript(session, typeof script === "string" ? { script } : script, { signal: limit });
 
-/** Resolves once the fragment that was just begun has reached its `: > started`. */
+/** Resolves once the script that was just begun has reached its `: > started`. */
 export const started = (name: string) =>
   expect.poll(() => existsSync(join(folder, name)), { interval: 5 }).toBe(true);
