@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLedger } from "../../src/backends/ledger.ts";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
@@ -424,6 +425,66 @@ describe("a database", () => {
 });
 
 describe("a database of an older version", () => {
+  test("written by the first release is there with its threads, runs, questions, keys and queue", async () => {
+    writeFileSync(path(), gunzipSync(readFileSync("test/fixtures/stores/sqlite-0.1.db.gz")));
+    const now = () => Date.parse("2026-11-20T10:05:00.000Z");
+    const stores = createSqliteStores({ path: path(), now });
+    const { threads, runs, events, deferredCalls, close } = stores;
+    const statusOf = async (id: string) => (await runs.get(ADA, "t", id))?.status;
+    try {
+      const { items } = await threads.list(ADA, { limit: 10 });
+      expect(items.map(({ id, status, message_count }) => [id, status, message_count])).toEqual([
+        ["waits", "busy", 0],
+        ["t", "busy", 2],
+        ["asks", "interrupted", 0],
+      ]);
+      expect(items[1]).toMatchObject({ title: "Old", metadata: { a: "b" }, agent: "helper" });
+      expect(await threads.state(ADA, "t")).toEqual({ todos: ["a"] });
+      expect(await runs.known(ADA, "t", "k1")).toMatchObject({
+        id: "run_1",
+        status: "interrupted",
+        usage: { input_tokens: 3 },
+        metadata: { n: 1 },
+      });
+      const log = await readAll(stores, { owner: ADA, thread_id: "t", run_id: "run_1" });
+      expect(seqsOf(log)).toEqual(upTo(6));
+      expect(await Promise.all(["run_2", "run_3", "run_4", "run_5"].map(statusOf))).toEqual([
+        "running",
+        "pending",
+        "pending",
+        "pending",
+      ]);
+      expect(await runs.start(ADA, newRun("t", { idempotency_key: "k3" }), "reject")).toMatchObject({
+        outcome: "known",
+        run: { id: "run_3" },
+      });
+
+      // The process died that executed the run; the others come after it in their order.
+      const taken = await runs.claimAbandoned(5);
+      expect(taken.map(({ run }) => run.id).sort()).toEqual(["run_2", "run_7"]);
+      const claim = taken.find(({ run }) => run.id === "run_2");
+      if (!claim) throw new Error("It was not taken.");
+      expect(claim).toMatchObject({ run: { attempt: 2, resumes: "run_1" }, lease: { epoch: 2 } });
+      expect(await runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
+      expect(await runs.inbox(claim.lease)).toMatchObject([{ id: "msg_left" }]);
+      await events.append(claim.lease, [done()]);
+      expect((await threads.messages(ADA, "t")).map(({ id }) => id)).toEqual(["msg_1", "msg_2", "msg_left"]);
+      for (const id of ["run_5", "run_3", "run_4"]) {
+        const next = await runs.claimNext(ADA, "t");
+        expect(next?.run.id).toBe(id);
+        if (next) await events.append(next.lease, [done()]);
+      }
+
+      expect(await deferredCalls.deliver("a".repeat(64), { result: 1 })).toMatchObject({
+        state: "delivered",
+        call_id: "call_1",
+      });
+      expect(await deferredCalls.due(5)).toMatchObject([{ thread_id: "asks", call_ids: ["call_1"] }]);
+    } finally {
+      await close();
+    }
+  });
+
   const madeBy = (version: 1 | 4, sql = "") =>
     inFile((file) =>
       file.exec(readFileSync(new URL(`./schema-${version}.sql`, import.meta.url), "utf8") + sql),
