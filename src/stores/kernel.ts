@@ -16,8 +16,8 @@ export interface Kernel<Thread> {
   ref(owner: Owner, threadId: string): Thread;
 
   /**
-   * Loads the thread with what `lookups` asks for, calls `decide`, and carries out its writes, as one: nobody changes
-   * what was loaded in between. `decide` is pure; it may be called again when the thread has changed meanwhile. When it
+   * Loads the thread with what `lookups` asks for, calls `decide`, and carries out its writes, as one: no other change comes
+   * in between. `decide` is pure; it may be called again when the thread has changed meanwhile. When it
    * throws, nothing is changed. Resolves once the writes are as durable as the store promises.
    *
    * After the commit the kernel keeps up what follows from the writes: a `hold_run` lets the new epoch append for

@@ -11,6 +11,7 @@ import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { leaseLost, storeClosed } from "../refusals.ts";
 import { Turns } from "../turns.ts";
+import { pack, unpack } from "./compression.ts";
 import {
   type DeferredEntry,
   isBusy,
@@ -21,7 +22,6 @@ import {
   THREAD_BYTES,
   type ThreadEntry,
 } from "./entries.ts";
-import { pack, unpack } from "./packing.ts";
 
 export interface Bounds {
   /** Of all threads. */

@@ -6,8 +6,8 @@ import { cursorOf, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
 import { assertSeen, seenOf } from "../seen.ts";
 import type { Book } from "./book.ts";
+import { commit } from "./commit-events.ts";
 import type { RunEntry } from "./entries.ts";
-import { commit } from "./record.ts";
 
 export function memoryEvents(book: Book): EventLog {
   return {

@@ -21,7 +21,7 @@ import {
   type Write,
 } from "../thread-head.ts";
 import type { Book } from "./book.ts";
-import { empty, fill, idsOf, rewind, setSlot, sizeOf } from "./content.ts";
+import { commit, empty, fill, idsOf, rewind, setInbox, setSlot, sizeOf } from "./commit-events.ts";
 import {
   isBusy,
   isLive,
@@ -32,7 +32,6 @@ import {
   toRecord,
 } from "./entries.ts";
 import { memoryEvents } from "./events.ts";
-import { commit, setInbox } from "./record.ts";
 import { describe, newThread, pageOfThreads, toThread } from "./threads.ts";
 
 /** What a run weighs beside its request and its events, about, in bytes. */

@@ -5,7 +5,7 @@ import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import type { Book } from "./book.ts";
-import { sizeOf } from "./content.ts";
+import { sizeOf } from "./commit-events.ts";
 import { isBusy, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
 
 /** Adds an empty thread to the book. */

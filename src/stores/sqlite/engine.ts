@@ -1,12 +1,10 @@
 // What the stores of one file share.
 
 import type { Limits } from "../options.ts";
-import { type Changes, createChanges } from "./changes.ts";
+import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";
 import type { Database } from "./database.ts";
 import { createLifetime, type Lifetime } from "./lifetime.ts";
-import { LiveRuns } from "./live.ts";
-import { createQueue, type Queue } from "./queue.ts";
-import { createRecorder, type Recorder } from "./record.ts";
+import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
 import { Writer } from "./writer.ts";
 
 export interface Engine {
@@ -15,7 +13,7 @@ export interface Engine {
   readonly live: LiveRuns;
   readonly queue: Queue;
   readonly changes: Changes;
-  readonly record: Recorder;
+  readonly commit: EventCommitter;
   readonly writer: Writer;
   readonly lifetime: Lifetime;
 }
@@ -24,8 +22,8 @@ export function createEngine(database: Database, limits: Limits): Engine {
   const live = new LiveRuns(database);
   const queue = createQueue(database, limits);
   const changes = createChanges(database, limits);
-  const record = createRecorder(database, { live, queue, changes, limits });
-  const writer = new Writer(database, live, record);
+  const commit = createEventCommitter(database, { live, queue, changes, limits });
+  const writer = new Writer(database, live, commit);
   const lifetime = createLifetime(database, limits);
-  return { limits, database, live, queue, changes, record, writer, lifetime };
+  return { limits, database, live, queue, changes, commit, writer, lifetime };
 }

@@ -24,8 +24,7 @@ import { sqliteEvents } from "./events.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
 import { sqliteReads } from "./reads.ts";
-import { type EventRow, entriesOf } from "./rows.ts";
-import { RUN_COLUMNS, type RunRow, toRecord } from "./run-rows.ts";
+import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, toRecord } from "./rows.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
 const RUN = `${THREAD} AND id = ?`;
@@ -33,7 +32,7 @@ const RUN = `${THREAD} AND id = ?`;
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
-  const { database, live, queue, changes, record, writer, lifetime, limits } = engine;
+  const { database, live, queue, changes, commit, writer, lifetime, limits } = engine;
   const { now, leaseMs, tenantQueueLength } = limits;
   const reads = sqliteReads(engine);
 
@@ -284,7 +283,7 @@ export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
         then(() => live.stop(keyOf(active.run), write.mode));
         return;
       case "cancel_run":
-        record(live.open(keyOf(write.run)), 1, write.drafts, then);
+        commit(live.open(keyOf(write.run)), 1, write.drafts, then);
         return;
       case "leave_message":
         insertLeft.run(...thread, active?.run ?? "", write.message.id, JSON.stringify(write.message));

@@ -10,7 +10,7 @@ import type { CallHead } from "../thread-head.ts";
 import type { Engine } from "./engine.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
-import { RUN_COLUMNS, type RunRow, toRecord } from "./run-rows.ts";
+import { RUN_COLUMNS, type RunRow, toRecord } from "./rows.ts";
 
 interface ThreadRow {
   readonly id: string;

@@ -7,9 +7,9 @@ import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
 import { type Draft, draftOf, hasEnd } from "../endings.ts";
 import { leaseLost } from "../refusals.ts";
+import type { EventCommitter } from "./commit-events.ts";
 import type { Database } from "./database.ts";
-import type { LiveRun, LiveRuns } from "./live.ts";
-import type { Recorder } from "./record.ts";
+import type { LiveRun, LiveRuns } from "./live-runs.ts";
 
 const MAX_WAIT_MS = 5;
 const MAX_WAITING = 64;
@@ -27,17 +27,17 @@ interface Waiting {
 export class Writer {
   readonly #database: Database;
   readonly #live: LiveRuns;
-  readonly #record: Recorder;
+  readonly #commit: EventCommitter;
   #waiting = new Map<LiveRun, Waiting>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
   #flushedAt = 0;
 
-  constructor(database: Database, live: LiveRuns, record: Recorder) {
+  constructor(database: Database, live: LiveRuns, commit: EventCommitter) {
     this.#database = database;
     this.#live = live;
-    this.#record = record;
+    this.#commit = commit;
   }
 
   /** Resolves when `events` are written. Throws `lease_lost`, or what is wrong with them, before anything is. */
@@ -94,7 +94,7 @@ export class Writer {
     if (all.length === 0) return;
     const durability = all.some(({ isDurable }) => isDurable) ? "durable" : "fast";
     this.#database.write(durability, (then) => {
-      for (const { run, epoch, drafts } of all) this.#record(run, epoch, drafts, then);
+      for (const { run, epoch, drafts } of all) this.#commit(run, epoch, drafts, then);
     });
     for (const { written } of all) written.resolve();
   }

@@ -1,0 +1,145 @@
+// What only this process knows of runs that have not ended: who may write them, the newest of their events, and whose
+// turn it is. The file belongs to one process: when it dies, no run is held.
+
+import type { Lease, RunCall, RunKey, StopMode } from "../../core/stores.ts";
+import { Calls } from "../calls.ts";
+import { Log } from "../log.ts";
+import type { Limits } from "../options.ts";
+import { OwnerMap } from "../owner-map.ts";
+import { leaseLost, storeClosed } from "../refusals.ts";
+import { Turns } from "../turns.ts";
+import type { Database } from "./database.ts";
+import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "./keys.ts";
+
+/** What is kept of a run for viewers who follow closely: so many entries, so many bytes. All others read the table. */
+const TAIL = 64;
+const TAIL_BYTES = 256 * 1024;
+
+export interface Hold {
+  readonly epoch: number;
+  stop: StopMode | undefined;
+}
+
+export interface LiveRun {
+  readonly key: RunKey;
+  readonly log: Log;
+  /** Absent while no process executes the run. */
+  hold: Hold | undefined;
+}
+
+export class LiveRuns {
+  readonly #runs = new OwnerMap<LiveRun>();
+  readonly #newest;
+
+  constructor(database: Database) {
+    this.#newest = database.query<{ last: number | null }>(
+      "SELECT max(last_seq) AS last FROM events WHERE owner = ? AND thread_id = ? AND run_id = ?",
+    );
+  }
+
+  /** Throws `lease_lost`. */
+  leased(lease: Lease): LiveRun & { hold: Hold } {
+    const run = this.#runs.get(lease.owner, place(lease));
+    if (run?.hold?.epoch !== lease.epoch || !hasHold(run)) throw leaseLost(lease);
+    return run;
+  }
+
+  /** A run that has not ended. */
+  open(key: RunKey): LiveRun {
+    const known = this.#runs.get(key.owner, place(key));
+    if (known) return known;
+    const last = this.#newest.get(...rowKey(key))?.last ?? 0;
+    const run: LiveRun = { key, log: new Log(TAIL, last, TAIL_BYTES), hold: undefined };
+    this.#runs.set(key.owner, place(key), run);
+    return run;
+  }
+
+  /** Whether a process may write the run. */
+  isHeld(key: RunKey): boolean {
+    return this.epochOf(key) !== undefined;
+  }
+
+  epochOf(key: RunKey): number | undefined {
+    return this.#runs.get(key.owner, place(key))?.hold?.epoch;
+  }
+
+  hold(key: RunKey, epoch: number, stop: StopMode | undefined): void {
+    this.open(key).hold = { epoch, stop };
+  }
+
+  release(key: RunKey): void {
+    this.open(key).hold = undefined;
+  }
+
+  stop(key: RunKey, mode: StopMode): void {
+    const hold = this.#runs.get(key.owner, place(key))?.hold;
+    if (hold) hold.stop = mode;
+  }
+
+  end({ key, log }: LiveRun): void {
+    this.#runs.delete(key.owner, place(key));
+    log.end();
+  }
+
+  /** Readers who wait get `unavailable`. */
+  close(): void {
+    for (const { log } of this.#runs.values()) log.close(storeClosed());
+  }
+}
+
+const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
+
+function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
+  return run.hold !== undefined;
+}
+
+/** The threads on which runs are active or wait. To be changed once the change of the file is committed. */
+export interface Queue {
+  /** On how many threads of the owner's tenant runs are active or wait. */
+  count(owner: string): number;
+  /** Whether a run is active on the thread or waits for it. */
+  isBusy(thread: ThreadKey): boolean;
+  /** When the lease of the thread's run is over, unless it is already. */
+  heldUntil(thread: ThreadKey): number | undefined;
+  /** A process executes the thread's run, and says so again within a lease. */
+  hold(thread: ThreadKey): void;
+  /** No run is active on the thread or waits for it. */
+  drop(thread: ThreadKey): void;
+  /** The thread whose turn it is. Follow it with `hold`, `putBack` or `drop`. */
+  take(): ThreadKey | undefined;
+  /** No process executes the thread's run. */
+  putBack(thread: ThreadKey): void;
+  call(call: RunCall): void;
+  listen(listener: (call: RunCall) => void): void;
+  close(): void;
+}
+
+export function createQueue(database: Database, limits: Limits): Queue {
+  const turns = new Turns<string>(limits);
+  const calls = new Calls();
+  const busy = database.query<{ owner: string; thread_id: string }>(`
+    SELECT owner, thread_id FROM (
+      SELECT owner, thread_id, created_at FROM runs WHERE status = 'running'
+      UNION ALL SELECT owner, thread_id, created_at FROM runs WHERE status = 'pending')
+    GROUP BY owner, thread_id ORDER BY min(created_at)`);
+
+  const queue: Queue = {
+    count: (owner) => turns.count(tenantOf(owner)),
+    isBusy: (thread) => turns.isBusy(tenantOf(thread[0]), threadText(thread)),
+    heldUntil: (thread) => turns.heldUntil(threadText(thread)),
+    hold: (thread) => turns.hold(tenantOf(thread[0]), threadText(thread)),
+    drop: (thread) => turns.drop(tenantOf(thread[0]), threadText(thread)),
+    take() {
+      const text = turns.take();
+      return text === undefined ? undefined : threadOf(text);
+    },
+    putBack: (thread) => turns.wait(tenantOf(thread[0]), threadText(thread)),
+    call: (call) => calls.say(call),
+    listen: (listener) => calls.listen(listener),
+    close: () => calls.close(),
+  };
+  for (const { owner, thread_id } of busy.each()) queue.putBack([owner, thread_id]);
+  return queue;
+}
+
+const tenantOf = (owner: string) => ownerOf(owner).tenant;
