@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { randomId } from "../lib/random-id.ts";
-import { admit, type Kept, keep } from "../quotas/holds.ts";
+import { admit, type Hold, holdWhile } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { ownerOf } from "./auth/guard.ts";
 import { clientDisconnect, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
@@ -71,7 +71,7 @@ export function createStreams(limits: StreamLimits, quotas: Quotas): Streams {
       throw new AppError("unavailable", `All ${limits.streams} event streams of this server are taken.`);
     open++;
     const id = randomId();
-    let hold: Kept | undefined;
+    let hold: Hold | undefined;
     const disconnected = clientDisconnect(reply);
     const release = () => {
       open--;
@@ -82,7 +82,7 @@ export function createStreams(limits: StreamLimits, quotas: Quotas): Streams {
     return {
       id,
       keep() {
-        hold = keep(quotas, { owner: ownerOf(reply.request), thing: "streams", id });
+        hold = holdWhile(quotas, { owner: ownerOf(reply.request), thing: "streams", id });
         if (disconnected.aborted) void hold.release();
       },
       send: (frames, heartbeat) =>

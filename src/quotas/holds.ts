@@ -3,11 +3,11 @@
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import { KEPT_MS, type Quotas } from "./index.ts";
-import type { Thing } from "./store.ts";
+import type { Resource } from "./store.ts";
 
-export interface HeldThing {
+export interface HeldResource {
   readonly owner: Owner;
-  readonly thing: Thing;
+  readonly thing: Resource;
   readonly id: string;
 }
 
@@ -15,12 +15,12 @@ export interface HeldThing {
  * Makes one more of a thing if there may be one: it counts from before `work` on, and no longer when that throws. Throws
  * `limit_exceeded`, and what `work` throws.
  */
-export async function admitted<T>(
+export async function withHold<T>(
   quotas: Quotas,
-  { owner, thing, id }: HeldThing,
+  { owner, thing, id }: HeldResource,
   work: () => Promise<T>,
 ): Promise<T> {
-  const isNew = await quotas.hold(owner, thing, id);
+  const isNew = await quotas.acquire(owner, thing, id);
   try {
     return await work();
   } catch (error) {
@@ -50,17 +50,17 @@ export interface Admission {
 /** Takes all of what a run needs, or throws `limit_exceeded` and takes nothing. Asks the store everything at once. */
 export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
   const { run, thread, stream, isThreadKnown = async () => false } = wanted;
-  const added: [Thing, string][] = [];
-  const hold = async (thing: Thing, id: string | undefined) => {
-    if (id !== undefined && (await quotas.hold(owner, thing, id))) added.push([thing, id]);
+  const added: [Resource, string][] = [];
+  const hold = async (thing: Resource, id: string | undefined) => {
+    if (id !== undefined && (await quotas.acquire(owner, thing, id))) added.push([thing, id]);
   };
-  const release = async (held: readonly [Thing, string][]) => {
+  const release = async (held: readonly [Resource, string][]) => {
     await Promise.allSettled(held.map(([thing, id]) => quotas.release(owner, thing, id)));
   };
   const holdThread = () =>
     hold("threads", thread).catch(async (error: unknown) => {
       if (!thread || !hasCode(error, "limit_exceeded") || !(await isThreadKnown())) throw error;
-      await quotas.keep(owner, "threads", thread);
+      await quotas.refresh(owner, "threads", thread);
     });
   const answers = await Promise.allSettled([
     hold("streams", stream),
@@ -80,7 +80,7 @@ export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promi
 }
 
 /** Either may be called again, and neither throws. */
-export interface Kept {
+export interface Hold {
   /** It counts no longer. */
   release(): Promise<void>;
   /** Nothing is done for it any more: it counts until its time is over, or whoever goes on with it has ended. */
@@ -88,8 +88,8 @@ export interface Kept {
 }
 
 /** What is at work counts until it is released, whatever the limits, or until this process has died. */
-export function keep(quotas: Quotas, { owner, thing, id }: HeldThing): Kept {
-  const again = () => quotas.keep(owner, thing, id).catch(() => {});
+export function holdWhile(quotas: Quotas, { owner, thing, id }: HeldResource): Hold {
+  const again = () => quotas.refresh(owner, thing, id).catch(() => {});
   let last = again();
   const timer = setInterval(() => {
     last = again();

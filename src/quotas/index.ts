@@ -11,11 +11,11 @@ import {
   type Accounts,
   BUDGETS,
   endOf,
-  LEVELS,
-  type Level,
-  type PerLevel,
+  type PerScope,
+  type QuotaScope,
   type QuotaStore,
-  type Thing,
+  type Resource,
+  SCOPES,
   tokensOf,
   type UsageRow,
 } from "./store.ts";
@@ -23,7 +23,7 @@ import {
 /** One limit, and how it stands. */
 export interface LimitState {
   readonly limit: LimitName;
-  readonly of: Level;
+  readonly of: QuotaScope;
   readonly most: number;
   readonly used: number;
   readonly left: number;
@@ -39,10 +39,10 @@ export interface Quotas extends ModelCallQuotas {
    * One more of a thing: throws `limit_exceeded`, or counts it until it is released or its time is over. Again: its
    * time begins anew. True when it did not count before.
    */
-  hold(owner: Owner, thing: Thing, id: string): Promise<boolean>;
+  acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
   /** The same of what is there already, whatever the limits. */
-  keep(owner: Owner, thing: Thing, id: string): Promise<void>;
-  release(owner: Owner, thing: Thing, id: string): Promise<void>;
+  refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
+  release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /** Throws `limit_exceeded` when a run could not even ask its model. */
   assertFunds(owner: Owner): Promise<void>;
   /** The user's own usage, and every limit on it. */
@@ -68,7 +68,7 @@ const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 
 export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs }: QuotaOptions): Quotas {
   const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
-  const isLimited = (limit: LimitName) => LEVELS.some((level) => config[level][limit] !== undefined);
+  const isLimited = (limit: LimitName) => SCOPES.some((level) => config[level][limit] !== undefined);
   const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
   const costOf = pricing(config.prices);
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
@@ -81,7 +81,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       if (refused) throw exceeded(config, "requests_per_minute", refused.full, refused.wait_ms);
     },
 
-    async hold(owner, thing, id) {
+    async acquire(owner, thing, id) {
       const limit = LIMIT_OF[thing];
       if (!isLimited(limit)) return false;
       const answer = await store.hold(owner, { thing, id, ms: lives[thing] }, most(limit));
@@ -89,7 +89,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       throw exceeded(config, limit, answer, RETRY_MS[thing]);
     },
 
-    async keep(owner, thing, id) {
+    async refresh(owner, thing, id) {
       if (!isLimited(LIMIT_OF[thing])) return;
       const ms = thing === "threads" ? threadLife : KEPT_MS;
       await store.hold(owner, { thing, id, ms }, { tenant: undefined, user: undefined });
@@ -128,7 +128,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
         store.accounts(owner),
         store.held(owner),
       ]);
-      const things = LEVELS.flatMap((of) =>
+      const things = SCOPES.flatMap((of) =>
         (["runs", "streams", "threads"] as const).flatMap((thing) =>
           state(config, LIMIT_OF[thing], of, held[of][thing]),
         ),
@@ -139,7 +139,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
 }
 
 function budgetStates(config: QuotaConfig, accounts: Accounts): LimitState[] {
-  return LEVELS.flatMap((of) =>
+  return SCOPES.flatMap((of) =>
     BUDGETS.flatMap(({ limit, period, unit }) => {
       const resets_at = new Date(endOf(period, accounts.now)).toISOString();
       return state(config, limit, of, accounts[of][period][unit]).map((each) => ({ ...each, resets_at }));
@@ -147,7 +147,7 @@ function budgetStates(config: QuotaConfig, accounts: Accounts): LimitState[] {
   );
 }
 
-function state(config: PerLevel<Quota>, limit: LimitName, of: Level, used: number): LimitState[] {
+function state(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, used: number): LimitState[] {
   const most = config[of][limit];
   return most === undefined ? [] : [{ limit, of, most, used, left: Math.max(0, most - used) }];
 }
@@ -172,7 +172,7 @@ function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
 
 const WHOSE = { tenant: "Your tenant's", user: "Your" } as const;
 
-function exceeded(config: PerLevel<Quota>, limit: LimitName, of: Level, wait: number): AppError {
+function exceeded(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, wait: number): AppError {
   const most = config[of][limit];
   const again = wait > 0 ? ` Try again in ${Math.ceil(wait / 1000)} s.` : "";
   return new AppError("limit_exceeded", `${WHOSE[of]} limit \`${limit}\`, ${most}, is reached.${again}`, {

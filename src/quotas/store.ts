@@ -9,12 +9,12 @@ import type { Usage } from "../core/message.ts";
 import type { Quota } from "./config.ts";
 
 /** Everything is counted twice: for the tenant as a whole, and for its user. */
-export const LEVELS = ["tenant", "user"] as const;
-export type Level = (typeof LEVELS)[number];
-export type PerLevel<T> = Readonly<Record<Level, T>>;
+export const SCOPES = ["tenant", "user"] as const;
+export type QuotaScope = (typeof SCOPES)[number];
+export type PerScope<T> = Readonly<Record<QuotaScope, T>>;
 
-export const THINGS = ["runs", "streams", "threads"] as const;
-export type Thing = (typeof THINGS)[number];
+export const RESOURCES = ["runs", "streams", "threads"] as const;
+export type Resource = (typeof RESOURCES)[number];
 
 export interface Amounts {
   readonly tokens: number;
@@ -28,7 +28,7 @@ export interface Account {
   readonly reserved: Amounts;
 }
 
-export interface Accounts extends PerLevel<Account> {
+export interface Accounts extends PerScope<Account> {
   /** When it was read, in ms since 1970. */
   readonly now: number;
 }
@@ -76,19 +76,19 @@ export interface QuotaStore {
    */
   take(
     owner: Owner,
-    perMinute: PerLevel<number | undefined>,
-  ): Promise<{ readonly full: Level; readonly wait_ms: number } | undefined>;
+    perMinute: PerScope<number | undefined>,
+  ): Promise<{ readonly full: QuotaScope; readonly wait_ms: number } | undefined>;
   /**
    * `new`: it counts from now on, for `ms` unless it is released. `kept`: it did already, its time begins anew. Else the
    * level that has as many as it may. Undefined: not limited.
    */
   hold(
     owner: Owner,
-    held: { readonly thing: Thing; readonly id: string; readonly ms: number },
-    most: PerLevel<number | undefined>,
-  ): Promise<"new" | "kept" | Level>;
-  release(owner: Owner, thing: Thing, id: string): Promise<void>;
-  held(owner: Owner): Promise<PerLevel<Readonly<Record<Thing, number>>>>;
+    held: { readonly thing: Resource; readonly id: string; readonly ms: number },
+    most: PerScope<number | undefined>,
+  ): Promise<"new" | "kept" | QuotaScope>;
+  release(owner: Owner, thing: Resource, id: string): Promise<void>;
+  held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
    * Reserves amounts for one call while of every budget something is left, reservations deducted: so all calls together
    * go past it by one at most. After `ms` the reservation is void. `id` is new.
@@ -96,7 +96,7 @@ export interface QuotaStore {
   reserve(
     owner: Owner,
     reservation: { readonly id: string; readonly amounts: Amounts; readonly ms: number },
-    budgets: PerLevel<Budget>,
+    budgets: PerScope<Budget>,
   ): Promise<{ readonly isGranted: boolean; readonly accounts: Accounts }>;
   /** Ends a reservation, if there still is one, and counts what was spent, if anything was. */
   settle(owner: Owner, id: string, spending: Spending | undefined): Promise<void>;

@@ -18,7 +18,7 @@ import {
 import type { RunRecord, RunRequest } from "../core/records.ts";
 import type { Claim, EventBus, EventLog, Lease, Stores, UserEvent } from "../core/stores.ts";
 import { failed } from "../core/tool.ts";
-import { type Kept, keep } from "../quotas/holds.ts";
+import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { standIns, trackInterrupts } from "./deferred.ts";
 import { failureLog } from "./logging.ts";
 import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
@@ -34,7 +34,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
   const { owner } = lease;
   const writer = createWriter(stores.events, lease);
   publishStart(stores.bus, owner, run);
-  const hold = quotas && keep(quotas, { owner, thing: "runs", id: run.id });
+  const hold = quotas && holdWhile(quotas, { owner, thing: "runs", id: run.id });
   const failures = failureLog(services.logger, claim);
   const mayWrite = untilHandedOver(control.handedOver);
   let last: StreamEvent | undefined;
@@ -99,7 +99,7 @@ function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boole
 }
 
 /** Before the end is written: a client that reads it may start the next run at once. */
-const releaseQuota = (hold: Kept | undefined): RunObserver => ({
+const releaseQuota = (hold: Hold | undefined): RunObserver => ({
   beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
 });
 

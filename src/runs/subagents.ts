@@ -9,7 +9,7 @@ import type { Owner } from "../core/ids.ts";
 import { isSettled } from "../core/records.ts";
 import type { RunKey, Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import { admitted } from "../quotas/holds.ts";
+import { withHold } from "../quotas/holds.ts";
 import { keyOf } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
@@ -115,7 +115,7 @@ async function createThread({ stores, quotas }: Runs, owner: Owner, child: NewCh
   // The lineage stays in the state, so that every later run of the thread works for the same parent.
   const create = () => stores.threads.create(owner, { id, title, parent, metadata: {}, state: { lineage } });
   try {
-    await (quotas ? admitted(quotas, { owner, thing: "threads", id }, create) : create());
+    await (quotas ? withHold(quotas, { owner, thing: "threads", id }, create) : create());
     return true;
   } catch (error) {
     if (hasCode(error, "already_exists")) return false;

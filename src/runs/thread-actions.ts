@@ -17,7 +17,7 @@ import type { RunStore, Stores, ThreadStore } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
-import { admitted } from "../quotas/holds.ts";
+import { withHold } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { notFound } from "./control.ts";
 import type { Agents } from "./services.ts";
@@ -40,7 +40,7 @@ export async function forkThread(
 ): Promise<Thread> {
   const thread = await threads.get(owner, threadId);
   if (!thread) throw notFound("thread", threadId);
-  return admitted(quotas, { owner, thing: "threads", id }, async () => {
+  return withHold(quotas, { owner, thing: "threads", id }, async () => {
     const [all, state] = await Promise.all([
       threads.messages(owner, threadId),
       threads.state(owner, threadId),

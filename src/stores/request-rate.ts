@@ -1,7 +1,7 @@
 // How many requests a minute, of one process: for the stores that only one process has.
 
 import type { Owner } from "../core/ids.ts";
-import { LEVELS, type QuotaStore } from "../quotas/store.ts";
+import { type QuotaStore, SCOPES } from "../quotas/store.ts";
 import { namesOf } from "./quota-names.ts";
 
 const MINUTE_MS = 60_000;
@@ -18,7 +18,7 @@ export function requestRate(now: () => number): QuotaStore["take"] {
   return async (owner: Owner, perMinute) => {
     const time = now();
     const names = namesOf(owner);
-    const next = LEVELS.flatMap((level) => {
+    const next = SCOPES.flatMap((level) => {
       const most = perMinute[level];
       if (most === undefined) return [];
       const end = Math.max(ends.get(names[level]) ?? 0, time) + MINUTE_MS / most;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { NO_USAGE } from "../../src/core/message.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
-import { admit, admitted, keep } from "../../src/quotas/holds.ts";
+import { admit, holdWhile, withHold } from "../../src/quotas/holds.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 
@@ -103,8 +103,8 @@ describe("a refusal", () => {
       message: "Your limit `requests_per_minute`, 1, is reached. Try again in 60 s.",
       details: { limit: "requests_per_minute", of: "user", most: 1, retry_after_ms: 60_000 },
     });
-    await quotas.hold(ADA, "runs", "1");
-    await expect(quotas.hold(ADA, "runs", "2")).rejects.toMatchObject({
+    await quotas.acquire(ADA, "runs", "1");
+    await expect(quotas.acquire(ADA, "runs", "2")).rejects.toMatchObject({
       details: { limit: "concurrent_runs", of: "user", most: 1 },
     });
     await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 10 } });
@@ -119,7 +119,7 @@ describe("a refusal", () => {
     const { quotas } = world({});
     for (let n = 0; n < 100; n++) {
       await quotas.request(ADA);
-      await quotas.hold(ADA, "streams", `${n}`);
+      await quotas.acquire(ADA, "streams", `${n}`);
     }
     expect((await quotas.report(ADA, 1)).limits).toEqual([]);
   });
@@ -131,7 +131,7 @@ test("the report tells every limit and what is left of it", async () => {
     tenant: { cost_per_month: 1, requests_per_minute: 5 },
     prices: { "*": { input: 2, output: 2 } },
   });
-  await quotas.hold(ADA, "runs", "1");
+  await quotas.acquire(ADA, "runs", "1");
   await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 150 } });
   expect((await quotas.report(ADA, 1)).limits).toEqual([
     {
@@ -154,11 +154,11 @@ describe("what is held", () => {
   test("counts no longer when it could not be made, unless it was there before", async () => {
     const { quotas, store } = limited();
     const fails = () => Promise.reject(new Error("no"));
-    await expect(admitted(quotas, thread("1"), fails)).rejects.toThrow("no");
-    expect(await admitted(quotas, thread("1"), async () => "made")).toBe("made");
-    await expect(admitted(quotas, thread("1"), fails)).rejects.toThrow("no");
+    await expect(withHold(quotas, thread("1"), fails)).rejects.toThrow("no");
+    expect(await withHold(quotas, thread("1"), async () => "made")).toBe("made");
+    await expect(withHold(quotas, thread("1"), fails)).rejects.toThrow("no");
     expect((await store.held(ADA)).user.threads).toBe(1);
-    await expect(admitted(quotas, thread("2"), async () => "made")).rejects.toMatchObject({
+    await expect(withHold(quotas, thread("2"), async () => "made")).rejects.toMatchObject({
       details: { limit: "threads" },
     });
   });
@@ -173,7 +173,7 @@ describe("what is held", () => {
 
   test("a thread counts until it is deleted, where threads stay for ever", async () => {
     const { quotas, store, advance } = limited();
-    await quotas.hold(ADA, "threads", "1");
+    await quotas.acquire(ADA, "threads", "1");
     advance(10 * 365 * 24 * 3_600_000);
     expect((await store.held(ADA)).user.threads).toBe(1);
     await quotas.release(ADA, "threads", "1");
@@ -182,12 +182,12 @@ describe("what is held", () => {
 
   test("what is at work counts until it is released, or its process has died", async () => {
     const { quotas, store, advance } = limited();
-    const kept = keep(quotas, { owner: ADA, thing: "streams", id: "1" });
+    const kept = holdWhile(quotas, { owner: ADA, thing: "streams", id: "1" });
     expect((await store.held(ADA)).user.streams).toBe(1);
     await kept.release();
     await kept.release();
     expect((await store.held(ADA)).user.streams).toBe(0);
-    const other = keep(quotas, { owner: ADA, thing: "streams", id: "2" });
+    const other = holdWhile(quotas, { owner: ADA, thing: "streams", id: "2" });
     advance(60_000);
     expect((await store.held(ADA)).user.streams).toBe(0);
     await other.release();

@@ -5,7 +5,7 @@ import { newThreadId } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { admitted } from "../../quotas/holds.ts";
+import { withHold } from "../../quotas/holds.ts";
 import { notFound } from "../../runs/control.ts";
 import {
   clearFamily,
@@ -41,7 +41,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     async (request, reply) => {
       const { id = newThreadId(), ...rest } = request.body;
       const owner = ownerOf(request);
-      const thread = await admitted(quotas, { owner, thing: "threads", id }, () =>
+      const thread = await withHold(quotas, { owner, thing: "threads", id }, () =>
         threads.create(owner, { id, ...omitUndefined(rest) }),
       );
       return reply.code(201).header("location", `/threads/${thread.id}`).send(thread);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { Usage } from "../../core/message.ts";
 import { Quota } from "../../quotas/config.ts";
 import type { Quotas } from "../../quotas/index.ts";
-import { LEVELS, USAGE_DAYS, type UsageRow } from "../../quotas/store.ts";
+import { SCOPES, USAGE_DAYS, type UsageRow } from "../../quotas/store.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { App } from "../validation.ts";
 
@@ -33,7 +33,7 @@ const UsageReport = z
       .array(
         z.object({
           limit: Quota.keyof(),
-          of: z.enum(LEVELS).describe("Whose: the whole tenant's, or your own."),
+          of: z.enum(SCOPES).describe("Whose: the whole tenant's, or your own."),
           most: z.int(),
           used: z.int(),
           left: z.int(),

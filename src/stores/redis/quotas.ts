@@ -10,8 +10,8 @@ import {
   MAX_ROWS,
   OTHER,
   type QuotaStore,
+  RESOURCES,
   sortedRows,
-  THINGS,
   tokensOf,
   USAGE_DAYS,
   type UsageRow,
@@ -49,7 +49,7 @@ export function redisQuotas(redis: Pick<Connection, "run" | "insist">): QuotaSto
 
     async held(owner) {
       const counts = await Promise.all(
-        THINGS.map((thing) => redis.run(countHeld, heldKeys(owner, thing), {})),
+        RESOURCES.map((thing) => redis.run(countHeld, heldKeys(owner, thing), {})),
       );
       const at = (level: 0 | 1) => {
         const [runs = 0, streams = 0, threads = 0] = counts.map((count) => count[level]);

@@ -10,14 +10,14 @@ import {
   dayOf,
   firstDay,
   hasRoom,
-  LEVELS,
   MAX_ROWS,
   monthOf,
   OTHER,
   type QuotaStore,
+  RESOURCES,
+  SCOPES,
   type Spending,
   sortedRows,
-  THINGS,
   tokensOf,
   USAGE_DAYS,
   type UsageRow,
@@ -89,7 +89,7 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
         sql.endHeld.run(now());
         const isNew = !sql.findHeld.get(thing, user, id);
         const count = { tenant: sql.heldByTenant.get(thing, tenant), user: sql.heldByUser.get(thing, user) };
-        const full = LEVELS.find((level) => Number(count[level]?.n) >= (most[level] ?? Infinity));
+        const full = SCOPES.find((level) => Number(count[level]?.n) >= (most[level] ?? Infinity));
         if (isNew && full) return full;
         sql.hold.run(thing, user, id, tenant, now() + ms);
         return isNew ? "new" : "kept";
@@ -104,7 +104,7 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
       const { tenant, user } = namesOf(owner);
       return change(() => {
         sql.endHeld.run(now());
-        const [runs, streams, threads] = THINGS.map((thing) => ({
+        const [runs, streams, threads] = RESOURCES.map((thing) => ({
           tenant: Number(sql.heldByTenant.get(thing, tenant)?.n),
           user: Number(sql.heldByUser.get(thing, user)?.n),
         }));
@@ -121,7 +121,7 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
       const { tenant, user } = namesOf(owner);
       return change(() => {
         const before = accountsOf(owner);
-        const isGranted = LEVELS.every((level) => hasRoom(before[level], budgets[level]));
+        const isGranted = SCOPES.every((level) => hasRoom(before[level], budgets[level]));
         if (isGranted) sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
         return { isGranted, accounts: isGranted ? accountsOf(owner) : before };
       });
