@@ -97,7 +97,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       ...{ stores, agents, backends, quotas, logger, maxActive: config.limits.runs },
       tenantTools: tenantTools(config, httpTools, stores),
       ...(recorder ? { recorder } : {}),
-      ...(webhook ? { onInterrupted: (run) => webhook.tell(run) } : {}),
+      ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),
     });
     const { streams, limits } = config;
     const server = await createServer(

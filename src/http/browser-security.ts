@@ -1,12 +1,12 @@
-// What browsers are told about every answer: that it is no page to be framed or scripted by others, and which other
-// sites' pages may read it.
+// Protects users in a browser: security headers and CORS on every answer, no cross-site writes (CSRF), no foreign Host header
+// (DNS rebinding).
 
 import fastifyCors from "@fastify/cors";
 import fastifyHelmet from "@fastify/helmet";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
 
-/** The one script that stands in a page itself: the call that starts the API reference. */
+/** The only inline script: it starts the API reference. */
 const START_SCRIPT = "'sha256-NCQbzLgoN9vkyXZ+rs8V6od5d6P4kEJ5UATVWEcMHGM='";
 
 /** For our own pages. Swagger UI sets styles on its elements and draws with `data:` images. */
@@ -22,15 +22,15 @@ const CONTENT_POLICY = {
   "frame-ancestors": ["'none'"],
 };
 
-/** A browser may keep an answer about what it may send for so long, in s. */
+/** How long browsers may cache a preflight answer, in s. */
 const PREFLIGHT_AGE_S = 600;
 
-/** To be called before any hook that may refuse a request, so that pages can read the refusal. */
+/** Call it before any hook that may refuse a request, so that pages can read the refusal. */
 export async function browserHeaders(server: FastifyInstance, origins: readonly string[]): Promise<void> {
   await server.register(fastifyHelmet, {
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_POLICY },
     frameguard: { action: "deny" },
-    // Whoever ends TLS in front of us knows whether everything is to be reached by it.
+    // The proxy that terminates TLS decides this.
     strictTransportSecurity: false,
   });
   if (origins.length === 0) return;
@@ -50,31 +50,31 @@ export async function browserHeaders(server: FastifyInstance, origins: readonly 
   });
 }
 
-// Web pages of other sites. What a browser adds by itself to every request, such as a gateway's cookie, must not
-// give them the rights of whoever looks at them.
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 const OWN_PAGES: ReadonlySet<unknown> = new Set([undefined, "same-origin", "none"]);
 
 /**
- * A page from elsewhere may send a request without a body, though it never sees the answer. Those of `origins` may
- * send any.
+ * Refuses writes from pages of other sites. A browser adds credentials such as a gateway's cookie to their requests, so they
+ * would act with the user's rights. Pages of `origins` may write.
  */
-export function refuseForeignPages(origins: readonly string[]): (request: FastifyRequest) => Promise<void> {
+export function refuseCrossSiteWrites(
+  origins: readonly string[],
+): (request: FastifyRequest) => Promise<void> {
   return async ({ method, headers }) => {
     if (SAFE_METHODS.has(method) || OWN_PAGES.has(headers["sec-fetch-site"])) return;
     if (headers.origin !== undefined && origins.includes(headers.origin)) return;
-    throw new AppError("forbidden", "Pages of other sites may not change anything here.");
+    throw new AppError("forbidden", "Requests from pages of other sites are refused.");
   };
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 
-/** A web page that gave its own name our address (DNS rebinding) must not reach an open server. */
-export async function refuseForeignNames(request: FastifyRequest): Promise<void> {
+/** Without authentication, a page whose domain resolves to this machine (DNS rebinding) must not reach the server. */
+export async function refuseForeignHosts(request: FastifyRequest): Promise<void> {
   const { host } = request.headers;
   if (host === undefined || LOOPBACK.test(host)) return;
   throw new AppError(
     "forbidden",
-    "This server has no authentication and answers only to `localhost`. Address it by that name.",
+    "This server has no authentication and answers only to `localhost`. Use that host name.",
   );
 }

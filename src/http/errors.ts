@@ -1,4 +1,4 @@
-// Errors as replies: RFC 9457 problem+json, with our code beside the status. The only place that knows both.
+// Errors as replies: RFC 9457 problem+json with our error code. The only place that maps codes to statuses.
 
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
@@ -43,7 +43,7 @@ const STATUS: Record<ErrorCode, number> = {
   internal: 500,
 };
 
-/** What Fastify itself refuses, by its own codes. */
+/** Fastify's own refusals, by its codes. */
 const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_JSON_BODY: ["invalid_request", "The body is not valid JSON."],
   FST_ERR_CTP_EMPTY_JSON_BODY: ["invalid_request", "The body is empty; send a JSON object."],
@@ -51,13 +51,16 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
     "unsupported_media_type",
     "The body must be JSON: send `Content-Type: application/json`.",
   ],
-  FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "The body is larger than this server takes."],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["invalid_request", "The body is not as long as Content-Length says."],
+  FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "The body is larger than this server accepts."],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
+    "invalid_request",
+    "The length of the body does not match Content-Length.",
+  ],
   FST_ERR_BAD_URL: ["invalid_request", "The URL is not well formed."],
-  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A part of the path is too long to be the id of anything."],
+  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A part of the path is longer than any id."],
 };
 
-/** A problem's body. `type` is left at its default: the code says it. */
+/** The body of an error. `type` keeps its default: the code identifies the error. */
 export function problem(error: AppError, instance: string): z.infer<typeof Problem> {
   return {
     title: error.code.replaceAll("_", " "),
@@ -69,7 +72,7 @@ export function problem(error: AppError, instance: string): z.infer<typeof Probl
   };
 }
 
-/** The answer to everything that is thrown before a reply has begun. */
+/** Answers with any error thrown before the reply has started. */
 export function sendProblem(thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply) {
   const error = fromFastify(thrown);
   const status = STATUS[error.code];
@@ -78,7 +81,7 @@ export function sendProblem(thrown: FastifyError | Error, request: FastifyReques
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
-  // The path alone: a query may carry what does not belong into an answer or a log.
+  // Without the query, which may hold a ticket.
   const [path = "/"] = request.url.split("?");
   return reply
     .code(status)
@@ -87,15 +90,15 @@ export function sendProblem(thrown: FastifyError | Error, request: FastifyReques
 }
 
 const UNREADABLE: Readonly<Record<string, [status: number, title: string, detail: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, "headers too large", "The headers are larger than this server takes."],
+  HPE_HEADER_OVERFLOW: [431, "headers too large", "The headers are larger than this server accepts."],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "request timeout", "The request took too long to arrive."],
 };
-const NO_REQUEST = [400, "invalid request", "This is not an HTTP request that can be understood."] as const;
+const NO_REQUEST = [400, "invalid request", "This is not a valid HTTP request."] as const;
 
-/** The answer to what is no request at all. The connection ends with it. */
+/** Answers bytes that are no HTTP request, and closes the connection. */
 export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) return;
-  // After an answer, or in the middle of one, a refusal would be read as part of it or as the answer to something else.
+  // The client would read a refusal as part of an earlier answer, or as the answer to another request.
   if (socket.bytesWritten > 0) {
     socket.destroySoon();
     return;

@@ -1,4 +1,4 @@
-// What clients send and get, beyond the language's own types. Everything here is in openapi.yaml.
+// Request and reply schemas beyond the types of core. All of them are in openapi.yaml.
 
 import { z } from "zod";
 import { Id } from "../core/ids.ts";
@@ -22,7 +22,7 @@ export const Problem = z
 export const ThreadParams = z.object({ thread_id: Id });
 export const RunParams = z.object({ thread_id: Id, run_id: Id });
 
-// Loose: what a validator leaves out would be gone from `request.headers`.
+// Loose, because the validated object replaces `request.headers`.
 export const IdempotencyKey = z.looseObject({ "idempotency-key": z.string().min(1).max(255).optional() });
 
 const notBlank = (text: string) => text.trim() !== "";
@@ -42,9 +42,7 @@ const ClientTools = z
   .min(1)
   .max(64)
   .optional()
-  .describe(
-    "Tools that the client itself carries out: a call of one interrupts the run, `resume` brings its result.",
-  );
+  .describe("Tools that the client executes: a call interrupts the run, and `resume` brings its result.");
 
 export const StartRunBody = z
   .strictObject({
@@ -66,16 +64,16 @@ export const StartRunBody = z
       .max(64)
       .optional()
       .describe(
-        "The id of a user's message: this one and all after it are forgotten, and the run begins in its place.",
+        "The id of a user message: this message and all after it are deleted, and the run starts in their place.",
       ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])
       .default("reject")
-      .describe("When the thread has a run: answer 409, wait for it, or cancel it and go first."),
+      .describe("If the thread has an active run: answer 409, wait for it, or cancel it and start next."),
     on_disconnect: z
       .enum(["continue", "cancel"])
       .default("continue")
-      .describe("What becomes of the run when this request's connection ends early."),
+      .describe("What happens to the run if the client disconnects early."),
     background: z
       .boolean()
       .default(false)
@@ -86,14 +84,14 @@ export const StartRunBody = z
   })
   .refine(({ replaces, on_busy }) => replaces === undefined || on_busy === "reject", {
     path: ["replaces"],
-    error: "needs `on_busy: reject`: what is said meanwhile would be forgotten unseen",
+    error: "needs `on_busy: reject`: otherwise messages of the active run would be deleted unseen",
   })
   .meta({ id: "StartRun" });
 export type StartRunBody = z.infer<typeof StartRunBody>;
 
 export const ResumeBody = z
   .strictObject({
-    answers: z.array(Answer).min(1).max(64).describe("To some or all of what is open."),
+    answers: z.array(Answer).min(1).max(64).describe("Answers to some or all open interrupts."),
     tools: ClientTools,
     on_disconnect: StartRunBody.shape.on_disconnect,
     background: StartRunBody.shape.background,
@@ -106,16 +104,16 @@ export const Phase = z
       ...["idle", "processing", "calling_model", "executing_tool", "waiting_for_subagent"],
       ...["waiting_for_permission", "waiting_for_answer", "waiting_for_tool"],
     ] as const satisfies readonly PhaseName[]),
-    of: z.array(z.string()).optional().describe("The tools or the subagents."),
+    of: z.array(z.string()).optional().describe("The tools or subagents."),
   })
   .meta({ id: "Phase" });
 
 export const RunNow = RunRecord.extend({
-  phase: Phase.optional().describe("What it is at, while it has not ended."),
+  phase: Phase.optional().describe("What the run is doing, until it has ended."),
 }).meta({ id: "RunNow" });
 
 export const FinishedRun = RunRecord.extend({
-  messages: z.array(Message).describe("What this run added to the thread, its input included."),
+  messages: z.array(Message).describe("The messages that the run added to the thread, its input included."),
 }).meta({ id: "FinishedRun" });
 
 export const SteerBody = z.union([
@@ -134,7 +132,7 @@ export const CreateThreadBody = z
   .default({ metadata: {} });
 export const ForkThreadBody = z
   .strictObject({
-    message_id: z.string().min(1).max(64).optional().describe("The last one that goes along. Default: all."),
+    message_id: z.string().min(1).max(64).optional().describe("The last message to copy. Default: all."),
     id: Id.optional(),
     title: Title.optional().describe("Default: that of the thread."),
   })
@@ -150,28 +148,28 @@ export const ThreadsQuery = PageQuery.extend({
   status: Thread.shape.status.optional(),
   q: z.string().max(256).optional().describe("Part of the title."),
   parent: Id.optional().describe(
-    "Only threads that work for this one. Default: only those that work for none.",
+    "Only threads of subagents of this one. Default: only threads that are no subagent's.",
   ),
   children: z
     .literal("true")
     .transform(() => true as const)
     .optional()
-    .describe("Threads that work for others as well."),
+    .describe("Include subagents' threads."),
 });
 
 export const MessagesQuery = z.strictObject({
   limit: Limit(1000, 1000),
-  after: z.string().max(64).optional().describe("A message id: only what came after it."),
+  after: z.string().max(64).optional().describe("A message id: only messages after it."),
 });
 
 export const EventsQuery = z.strictObject({
-  after: z.string().max(128).optional().describe("As Last-Event-ID, for clients that cannot send it."),
+  after: z.string().max(128).optional().describe("Like Last-Event-ID, for clients that cannot send headers."),
   heartbeat: z.enum(["comment", "named"]).default("comment"),
   ticket: z
     .string()
     .max(8192)
     .optional()
-    .describe("Of `POST /tickets`, for browsers, whose EventSource sends no headers."),
+    .describe("From `POST /tickets`, for a browser's EventSource, which cannot send headers."),
 });
 
 export const pageOf = <T extends z.ZodType>(item: T) =>

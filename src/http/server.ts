@@ -11,7 +11,7 @@ import { AppError } from "../core/errors.ts";
 import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
 import { createTickets } from "./auth/tickets.ts";
-import { browserHeaders, refuseForeignNames, refuseForeignPages } from "./browser-security.ts";
+import { browserHeaders, refuseCrossSiteWrites, refuseForeignHosts } from "./browser-security.ts";
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { agentRoutes } from "./routes/agents.ts";
@@ -45,7 +45,7 @@ const ROUTES = [
   usageRoutes,
 ];
 
-/** Does not listen yet. `extend` sees the server before its routes. */
+/** Does not listen yet. `extend` gets the server before its routes are added. */
 export async function createServer(
   services: HttpServices,
   logger: FastifyBaseLogger,
@@ -56,12 +56,12 @@ export async function createServer(
   const { auth, apiKeys, origins } = services.access;
   const tickets = createTickets(auth.ticket_secret);
   await browserHeaders(server, origins);
-  if (auth.scheme === "none") server.addHook("onRequest", refuseForeignNames);
-  server.addHook("onRequest", refuseForeignPages(origins));
+  if (auth.scheme === "none") server.addHook("onRequest", refuseForeignHosts);
+  server.addHook("onRequest", refuseCrossSiteWrites(origins));
   guard(server, createAuthenticate(auth, apiKeys), tickets);
   limitRequests(server, services.quotas);
   cutStalledAnswers(server, services.limits.stallMs);
-  // Heartbeats are ours: the plugin's would ignore back-pressure. The data of an event is JSON already.
+  // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);
   const streams = createStreams(services.limits, services.quotas);
@@ -76,14 +76,14 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   const server = fastify({
     loggerInstance: withoutQueries(logger),
     bodyLimit: limits.bodyBytes,
-    // A HEAD route would run an event stream's handler and never end.
+    // The HEAD route of an event stream would never end.
     exposeHeadRoutes: false,
     frameworkErrors: sendProblem,
     clientErrorHandler: refuseConnection,
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 4096 },
   });
-  // JSON is all that is understood; a form or a plain text from some web page is not.
+  // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
   closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
@@ -97,13 +97,10 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   return server;
 }
 
-/** How long answers that are under way may take once the server closes. */
+/** How long answers in progress may take once the server closes, in ms. */
 const LAST_ANSWERS_MS = 1000;
 
-/**
- * Closing waits for connections: for one whose answer is just ending, until it is idle; for one that never
- * says or takes anything, not at all for ever.
- */
+/** On shutdown, lets answers in progress finish, then closes idle and unresponsive connections. */
 function closeConnections(server: FastifyInstance): void {
   let isClosing = false;
   server.addHook("preClose", async () => {
@@ -115,9 +112,7 @@ function closeConnections(server: FastifyInstance): void {
   });
 }
 
-// What a request looks like in the log.
-
-/** A logger that tells method and path of a request, whoever logs it: no query, which may hold a ticket, no header. */
+/** Logs method and path of requests only: a query may hold a ticket, a header a secret. */
 export function withoutQueries(logger: FastifyBaseLogger): FastifyBaseLogger {
   const req = ({ method, url = "" }: FastifyRequest) => ({ method, path: url.split("?", 1)[0] });
   return logger.child({}, { serializers: { req } });

@@ -1,4 +1,4 @@
-// zod as Fastify's validator and serialiser: what a route declares is what it takes and gives.
+// zod as Fastify's validator and serialiser: routes accept and return exactly what their schemas declare.
 
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
@@ -14,14 +14,14 @@ export type App = ReturnType<typeof withZod>;
 export function withZod(server: FastifyInstance) {
   server.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
     if (httpPart === "body" && isNestedDeeper(data, MAX_DEPTH)) return { error: tooDeep() };
-    // Fastify says null for a body that is not there.
+    // Fastify passes null for a missing body.
     const checked = check(schema, data ?? undefined);
     return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
   });
   server.setSerializerCompiler<z.ZodType>(({ schema, method, url }) => {
     let isLogged = false;
-    // A reply holds nothing that is not documented. What an earlier version stored may not fit; that must not make it
-    // unreadable. Logged once for each route: such data is read again and again.
+    // Replies contain documented fields only. Data that an earlier version stored may not fit and must stay readable, so it is
+    // corrected. Logged once per route.
     return (data) => {
       const { value, changed } = fitted(schema, data);
       if (changed.length > 0 && !isLogged)
@@ -36,7 +36,7 @@ export function withZod(server: FastifyInstance) {
   return server.withTypeProvider<ZodTypeProvider>();
 }
 
-/** Of lists and maps within each other in a body. Whatever walks through one may call itself for each. */
+/** Nested lists and maps in a body. Recursive code must not overflow the stack on them. */
 const MAX_DEPTH = 64;
 
 const tooDeep = () =>

@@ -1,5 +1,5 @@
-// Logs each failure once, where it ends or is turned into something else, with its owner and its cause. No line contains
-// messages of the conversation or secrets.
+// What runs write to the server's log: each failure once, with owner and cause, and for `LOG_LEVEL=debug` every span. No line
+// contains messages of the conversation or secrets.
 
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
@@ -10,10 +10,10 @@ import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 
 export interface FailureLog {
-  /** What the run has failed with. Undefined while it has not failed. */
+  /** The error that failed the run; undefined if there is none. */
   readonly cause: AppError | undefined;
   hear(failure: Failure): void;
-  /** To be called once the run's last event is written. */
+  /** Call it once the run's last event is written. */
   ended(last: StreamEvent | undefined): void;
 }
 
@@ -48,7 +48,7 @@ export function failureLog(logger: Logger, claim: Claim): FailureLog {
 
 export function logFailedRun(logger: Logger, claim: Claim, error: unknown): void {
   const err = AppError.from(error);
-  // The next process, or the client, tries again: nothing is broken.
+  // Another process or the client retries: nothing is broken.
   const level = err.code === "shutting_down" ? "warn" : "error";
   logger[level]({ ...idsOf(claim), code: err.code, err }, "run failed");
 }
@@ -59,7 +59,7 @@ function idsOf({ lease, run }: Claim) {
   return { run_id, thread_id, tenant, user, agent, attempt };
 }
 
-/** A logger writes all fields of an error, and those of another library's may hold keys. Of causes it writes the stack. */
+/** Loggers write all fields of an error, and those of a library's errors may hold keys. Of causes they write the stack. */
 function withoutFields(error: unknown): Error {
   if (error instanceof AppError) return error;
   if (!(error instanceof Error)) return new Error(String(error));
@@ -67,8 +67,7 @@ function withoutFields(error: unknown): Error {
   return Object.assign(new Error(message, { cause }), { name, stack });
 }
 
-// Traces as log lines: what a span was, how long it took, what it knew. For `LOG_LEVEL=debug`.
-/** Of one span; those that come after them are left out. */
+/** Events logged per span; further ones are dropped. */
 const MAX_EVENTS = 100;
 
 export function logRecorder(logger: Pick<Logger, "debug">): TraceRecorder {

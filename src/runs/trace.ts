@@ -1,4 +1,4 @@
-// A run as spans: what it did, for how long, within what. Read off its log; nothing is kept for it.
+// A run's trace: spans for the run, its model calls, tool calls and subagents. Computed from the log; nothing else is stored.
 
 import { z } from "zod";
 import { ErrorShape, type EventName, type StreamEvent } from "../core/event.ts";
@@ -8,24 +8,24 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars } from "../lib/text.ts";
 import { readLogRange } from "./follow.ts";
 
-/** A trace shows what happened; it is no second copy of the thread. */
+/** A trace is no second copy of the thread. */
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
 
-const Preview = z.string().optional().describe(`Its first ${PREVIEW_CHARS} characters.`);
+const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters.`);
 
 export const Span = z
   .object({
     id: z.string(),
-    parent_id: z.string().optional().describe("The span that it is a part of; absent: the run itself."),
+    parent_id: z.string().optional().describe("The enclosing span. Absent for the run itself."),
     name: z.enum(["run", "llm.call", "tool.call", "subagent"]),
     started_at: z.iso.datetime(),
-    duration_ms: z.number().optional().describe("Absent while it goes on."),
+    duration_ms: z.number().optional().describe("Absent while the span is open."),
     model: z.string().optional(),
     agent: z.string().optional(),
     tool: z.string().optional(),
     call_id: z.string().optional(),
-    message_count: z.int().optional().describe("How many messages the model was shown."),
+    message_count: z.int().optional().describe("Messages that the model was sent."),
     content_length: z.int().optional().describe("Characters of the model's text."),
     tool_calls_count: z.int().optional(),
     tool_names: z.array(z.string()).optional().describe("The tools that the model called."),
@@ -41,17 +41,17 @@ export type Span = z.infer<typeof Span>;
 
 export const Trace = z
   .object({
-    spans: z.array(Span).describe(`In the order in which they began; the first ${MAX_SPANS} of them.`),
-    is_whole: z.boolean().describe("Whether these are all of them so far."),
+    spans: z.array(Span).describe(`In the order in which they started; the first ${MAX_SPANS}.`),
+    is_whole: z.boolean().describe("Whether these are all spans so far."),
   })
   .meta({ id: "Trace" });
 export type Trace = z.infer<typeof Trace>;
 
-/** What a run that goes on has done so far. Throws `events_expired`. */
+/** Of a run in progress, the spans so far. Throws `events_expired`. */
 export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
   const { last } = await log.bounds(run);
   const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map() };
-  // The log holds events as they were checked when they were made.
+  // The log holds exactly what was appended, which was checked then.
   for await (const { event, json } of readLogRange(log, run, { after: 0, last }))
     if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
   return { spans: trace.spans, is_whole: trace.is_whole };
@@ -64,9 +64,9 @@ const TOLD: ReadonlySet<EventName> = new Set([
 ]);
 
 interface Mutable extends Trace {
-  /** Those that go on, by place and kind. */
+  /** Open spans, by path and kind. */
   readonly open: Map<string, Span>;
-  /** The model calls whose message has not been seen, by its id. */
+  /** Model calls whose message has not come yet, by message id. */
   readonly answers: Map<string, Span>;
 }
 
@@ -78,7 +78,7 @@ function see(event: StreamEvent, trace: Mutable): void {
   if (event.event === "on_message") answer(event.data.message, trace);
 }
 
-/** What the model said is in its message: how much, and which tools it called. */
+/** Adds to a model call what its message contains. */
 function answer(message: Message, { answers }: Mutable): void {
   const span = answers.get(message.id);
   if (!span || message.role !== "assistant") return;
@@ -113,7 +113,7 @@ function end(event: StreamEvent, { kind, about }: Ending, { open }: Mutable): vo
   Object.assign(span, { duration_ms }, about);
 }
 
-/** A subagent is a part of the call that it works for, all else of whoever speaks at its place. */
+/** A subagent's span lies in its tool call's, every other span in that of its run or subagent. */
 function placeAround({ path = [], ...event }: StreamEvent): string {
   if (event.event === "on_subagent_start") return keyOf(path, `tool ${event.data.call_id}`);
   const speaker = path.at(-1);
@@ -164,7 +164,10 @@ function ending(event: StreamEvent): Ending | undefined {
       return { kind: "llm", about: omitUndefined({ stop_reason, usage, error }) };
     }
     case "message_discard":
-      return { kind: "llm", about: { error: { message: "Its process died; it starts again." } } };
+      return {
+        kind: "llm",
+        about: { error: { message: "The process crashed; the model call was repeated." } },
+      };
     case "on_tool_end": {
       const { call_id, output, error, interrupted, duration_ms } = event.data;
       const told = {
@@ -197,5 +200,5 @@ function ending(event: StreamEvent): Ending | undefined {
 const keyOf = (path: readonly string[] = [], kind: string) => JSON.stringify([...path, kind]);
 const preview = (text: string) => firstChars(text, PREVIEW_CHARS);
 
-/** All of these are stamped when they are written. */
+/** The writer stamps every event that a trace reads. */
 const timeOf = (event: StreamEvent) => ("ts" in event && event.ts) || new Date(0).toISOString();

@@ -1,5 +1,5 @@
-// Tells an address of the operator's that a run waits for answers. A run never waits for it; what cannot be delivered in
-// time is given up, and logged: what waits is found at `GET /interrupts` all the same.
+// Notifies the operator's webhook of runs with open questions. No run waits for it. A notification that cannot be delivered in
+// time is dropped and logged; `GET /interrupts` lists the questions anyway.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
@@ -9,10 +9,10 @@ import { randomId } from "../lib/random-id.ts";
 import { webhookHeaders } from "../lib/webhook-signature.ts";
 import type { InterruptedRun } from "./services.ts";
 
-/** Messages that wait to be sent. Past it a new one is given up at once. */
+/** Notifications that may wait to be sent; further ones are dropped. */
 const MAX_WAITING = 1000;
-const AT_ONCE = 4;
-/** How long one attempt may take, and all of a message's together, in ms. */
+const CONCURRENCY = 4;
+/** How long one attempt may take, and all attempts of a notification together, in ms. */
 const ATTEMPT_MS = 10_000;
 const DEADLINE_MS = 10 * 60_000;
 const PAUSE = { base: 500, cap: 60_000, jitter: 0.5 };
@@ -31,7 +31,7 @@ interface Message {
   readonly body: string;
 }
 
-/** Whoever makes it closes it. */
+/** The caller closes it. */
 export class InterruptWebhook {
   readonly #options: WebhookOptions;
   readonly #logger: Logger;
@@ -44,15 +44,15 @@ export class InterruptWebhook {
     this.#logger = logger;
   }
 
-  /** Returns at once; throws nothing. */
-  tell(interrupted: InterruptedRun): void {
+  /** Returns at once and never throws. */
+  notify(interrupted: InterruptedRun): void {
     const message = messageFor(interrupted);
-    if (this.#closing.signal.aborted) this.#giveUp(message, CLOSING);
-    else if (this.#waiting.length >= MAX_WAITING) this.#giveUp(message, "too many wait to be sent");
+    if (this.#closing.signal.aborted) this.#drop(message, CLOSING);
+    else if (this.#waiting.length >= MAX_WAITING) this.#drop(message, "too many wait to be sent");
     else this.#queue(message);
   }
 
-  /** What is not delivered by then is given up. */
+  /** Drops what is not delivered yet. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#workers);
@@ -60,7 +60,7 @@ export class InterruptWebhook {
 
   #queue(message: Message): void {
     this.#waiting.push(message);
-    if (this.#workers.size >= AT_ONCE) return;
+    if (this.#workers.size >= CONCURRENCY) return;
     const worker = this.#work().finally(() => this.#workers.delete(worker));
     this.#workers.add(worker);
   }
@@ -68,11 +68,11 @@ export class InterruptWebhook {
   async #work(): Promise<void> {
     for (let message = this.#waiting.shift(); message; message = this.#waiting.shift()) {
       const failure = await this.#deliver(message);
-      if (failure !== undefined) this.#giveUp(message, failure);
+      if (failure !== undefined) this.#drop(message, failure);
     }
   }
 
-  /** Why it could not be delivered. */
+  /** Returns why the notification could not be delivered. */
   async #deliver(message: Message): Promise<string | undefined> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
     let failure = CLOSING;
@@ -106,23 +106,23 @@ export class InterruptWebhook {
     }
   }
 
-  #giveUp({ id, run_id, thread_id }: Message, why: string): void {
+  #drop({ id, run_id, thread_id }: Message, why: string): void {
     const details = { webhook_id: id, run_id, thread_id, why };
-    this.#logger.error(details, "the webhook was not told of a run that waits for answers");
+    this.#logger.error(details, "a webhook notification was dropped");
   }
 }
 
 interface Failure {
   readonly why: string;
-  /** Another attempt would end alike. */
+  /** A retry would fail the same way. */
   readonly isFinal: boolean;
 }
 
-/** Of what a client may have done wrong, these pass. */
-const PASSING = new Set([408, 409, 425, 429]);
-const isRefusal = (status: number) => status >= 400 && status < 500 && !PASSING.has(status);
+/** Client errors that a retry may cure. */
+const TRANSIENT = new Set([408, 409, 425, 429]);
+const isRefusal = (status: number) => status >= 400 && status < 500 && !TRANSIENT.has(status);
 
-/** What `fetch` says is no more than that it failed; the address, which may hold a secret, is in neither. */
+/** The cause of a failed `fetch`. It does not contain the address, which may hold a secret. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (cause instanceof Error && "code" in cause && typeof cause.code === "string") return cause.code;

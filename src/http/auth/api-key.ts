@@ -1,4 +1,4 @@
-// Who sends an API key is whom it was made for.
+// Authentication by API key.
 
 import { LRUCache } from "lru-cache";
 import { timingSafeEqualText } from "../../lib/text.ts";
@@ -6,13 +6,13 @@ import { type ApiKey, type ApiKeyStore, type KeptApiKey, readApiKey } from "./ap
 import { type Authenticate, bearerToken, onlyHeader, unauthorized } from "./credentials.ts";
 
 const MISSING = "Send an API key: `Authorization: Bearer sk_…`, or `X-API-Key: sk_…`.";
-/** One text for all: which of them it is, is nobody's business who has no key. */
-const REFUSED = "The API key is not known, not valid any more, or not complete.";
+/** One text for all causes, so that it reveals nothing about existing keys. */
+const REFUSED = "The API key is unknown, expired, revoked or incomplete.";
 
-/** A hash that no key has. */
+/** Matches no key. */
 const NO_HASH = "0".repeat(64);
 
-/** A key that is revoked is refused a few seconds later at the latest, by every process. */
+/** Every process refuses a revoked key within a few seconds. */
 export function authenticateApiKey(store: ApiKeyStore, now: () => number = Date.now): Authenticate {
   const find = cachedKeys(store, now);
 
@@ -24,7 +24,7 @@ export function authenticateApiKey(store: ApiKeyStore, now: () => number = Date.
     const given = readApiKey(text);
     if (!given) throw unauthorized(REFUSED);
     const key = await find(given.id);
-    // An id that nobody has takes the same way as a secret that does not fit.
+    // An unknown id takes the same time as a wrong secret.
     const fits = timingSafeEqualText(given.hash, key?.hash ?? NO_HASH);
     if (!key || !fits || isOver(key, now())) throw unauthorized(REFUSED);
     const { tenant, user, scopes } = key;
@@ -33,12 +33,11 @@ export function authenticateApiKey(store: ApiKeyStore, now: () => number = Date.
 }
 
 function isOver({ revoked_at, expires_at }: ApiKey, time: number): boolean {
-  // Written so that a time that cannot be read is over.
+  // An unreadable time counts as expired.
   return revoked_at !== undefined || (expires_at !== undefined && !(time < Date.parse(expires_at)));
 }
 
-// The records of API keys, asked for once in a few seconds instead of with every request.
-/** How old an answer may be, in ms: for as long a key may work after it was revoked. */
+/** How long a record is cached, and so how long a revoked key may still work, in ms. */
 const FRESH_MS = 3_000;
 /** Past the bound the least recently used record is dropped. */
 const MAX_FOUND = 10_000;
@@ -49,9 +48,9 @@ interface Answer {
   readonly asked: number;
 }
 
-/** Finds a record by its id. Who asks for the same one at once gets the same answer. Throws what the store throws. */
+/** Finds a record by id. Concurrent lookups of the same id share one query. Throws what the store throws. */
 export function cachedKeys(store: ApiKeyStore, now: () => number): ApiKeyStore["find"] {
-  // Ids that somebody makes up must not drive out those that are in use.
+  // Apart from each other, so that invented ids cannot evict ids in use.
   const found = new LRUCache<string, Answer>({ max: MAX_FOUND });
   const missing = new LRUCache<string, Answer>({ max: MAX_MISSING });
   const asking = new Map<string, Promise<KeptApiKey | undefined>>();
@@ -65,7 +64,7 @@ export function cachedKeys(store: ApiKeyStore, now: () => number): ApiKeyStore["
   };
 
   async function ask(id: string): Promise<KeptApiKey | undefined> {
-    // An answer is as old as its question.
+    // A record is as old as the query for it.
     const asked = now();
     const key = await store.find(id);
     found.delete(id);
@@ -76,7 +75,7 @@ export function cachedKeys(store: ApiKeyStore, now: () => number): ApiKeyStore["
 
   function isFresh({ asked }: Answer): boolean {
     const age = now() - asked;
-    // A clock that was set back makes nothing fresh.
+    // A clock that was set back must not extend the lifetime.
     return age >= 0 && age < FRESH_MS;
   }
 }

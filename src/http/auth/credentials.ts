@@ -1,19 +1,19 @@
-// What a request says of who sends it. Of two answers none is believed.
+// Reads credentials from headers. A header that is sent twice is refused.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
 import type { Principal } from "./principal.ts";
 
-/** Tells who sends a request. Throws `unauthorized`, or `unavailable` when that cannot be found out. */
+/** Returns the principal of a request. Throws `unauthorized`, or `unavailable` if it cannot be verified now. */
 export type Authenticate = (request: FastifyRequest) => Promise<Principal>;
 
 export function unauthorized(message: string, cause?: unknown): AppError {
   return new AppError("unauthorized", message, { cause });
 }
 
-/** The header's value; undefined when there is none. Throws `unauthorized` when it was sent more than once. */
+/** The header's value, or undefined. Throws `unauthorized` if it was sent more than once. */
 export function onlyHeader({ raw }: FastifyRequest, name: string): string | undefined {
-  // What Node makes of repeated headers depends on their names.
+  // Node joins or drops repeated headers, depending on their names.
   const values: string[] = [];
   for (let at = 0; at < raw.rawHeaders.length; at += 2)
     if (raw.rawHeaders[at]?.toLowerCase() === name) values.push(raw.rawHeaders[at + 1] ?? "");
@@ -23,7 +23,7 @@ export function onlyHeader({ raw }: FastifyRequest, name: string): string | unde
 
 const BEARER = /^Bearer +([^\s,]+)$/i;
 
-/** What follows `Bearer`; undefined without the header. Throws `unauthorized` for anything else in it. */
+/** The bearer token, or undefined without the header. Throws `unauthorized` for any other content. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   const header = onlyHeader(request, "authorization");
   if (header === undefined) return undefined;

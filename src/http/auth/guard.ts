@@ -1,5 +1,4 @@
-// Nothing reaches a route but by way of here: every request has a principal that may do what the route does, or ends,
-// before its body is read.
+// Authenticates and authorises every request before its body is read, and counts it against the request quota.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
@@ -12,7 +11,7 @@ import type { Tickets } from "./tickets.ts";
 
 const PRINCIPAL = "principal";
 
-/** To be called before any route is added: one that `scopes.ts` does not know is refused, and the server with it. */
+/** Call it before any route is added: a route that `scopes.ts` does not list keeps the server from starting. */
 export function guard(server: FastifyInstance, authenticate: Authenticate, tickets: Tickets): void {
   server.decorateRequest(PRINCIPAL, null);
   server.addHook("onRoute", ({ method, url }) => {
@@ -26,26 +25,26 @@ export function guard(server: FastifyInstance, authenticate: Authenticate, ticke
     const ticket = access === "stream" ? ticketOf(request) : undefined;
     const principal =
       ticket === undefined ? await authenticate(request) : tickets.verify(ticket, pathOf(request));
-    // Where there is no route whoever is known may learn that.
+    // An unknown route answers 404 to any authenticated user.
     if (access) requireScope(principal, access === "stream" ? "read" : access);
     request.setDecorator(PRINCIPAL, principal);
   });
 }
 
-/** Who sends the request. For routes that are not public. */
+/** The authenticated principal. For routes that are not public. */
 export function principalOf(request: FastifyRequest): Principal {
   const principal = request.getDecorator<Principal | null>(PRINCIPAL);
-  if (!principal) throw new AppError("internal", "A request without a principal has reached a route.");
+  if (!principal) throw new AppError("internal", "A route read the principal of a public request.");
   return principal;
 }
 
-/** Whose things the request is about. */
+/** The owner whose threads, runs and sandboxes the request can see. */
 export function ownerOf(request: FastifyRequest): Owner {
   const { tenant, user } = principalOf(request);
   return { tenant, user };
 }
 
-/** As it was sent. */
+/** The path as sent, undecoded. */
 const pathOf = ({ url }: FastifyRequest) => url.split("?", 1)[0] ?? "";
 
 function ticketOf({ query }: FastifyRequest): string | undefined {
@@ -54,7 +53,7 @@ function ticketOf({ query }: FastifyRequest): string | undefined {
   throw unauthorized("Send one ticket.");
 }
 
-/** To be called after `guard`: who is not known has no quota, and public routes cost none. */
+/** Call it after `guard`. Public routes cost no quota. */
 export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   server.addHook("onRequest", async (request) => {
     if (accessOf(request.method, request.routeOptions.url ?? "") === "public") return;

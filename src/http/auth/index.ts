@@ -1,4 +1,4 @@
-// The ways to learn who is asking. One more is one file and one line.
+// The authentication schemes. A new one is a file and a line in `schemes`.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -12,9 +12,9 @@ import { authenticateJwt } from "./jwt.ts";
 import { type Principal, Scope } from "./principal.ts";
 
 const schemes = {
-  none: () => authenticateNobody(),
+  none: () => authenticateAsDefault(),
   api_key(_, keys) {
-    if (!keys) throw new AppError("internal", "API keys are asked for, and there is no store of them.");
+    if (!keys) throw new AppError("internal", "The scheme `api_key` needs a store of API keys.");
     return authenticateApiKey(keys);
   },
   jwt: ({ jwt }) => authenticateJwt(JwtConfig.parse(jwt)),
@@ -26,9 +26,7 @@ export function createAuthenticate(config: AuthConfig, keys: ApiKeyStore | undef
   return schemes[config.scheme](config, keys);
 }
 
-// Who sends a request is whom a gateway says that it authenticated. The gateway must remove these headers from what
-// it is sent, and is believed by the address of its own socket, which nobody can write into a header.
-/** Printable ASCII without the comma, with which a gateway may have joined two headers. */
+/** Printable ASCII without the comma, because a gateway may join two headers with one. */
 const Name = z.string().regex(/^[!-+\--~]{1,256}$/);
 const Scopes = z
   .string()
@@ -36,13 +34,17 @@ const Scopes = z
   .transform((text) => text.split(/[ ,]+/))
   .pipe(z.array(Scope));
 
+/**
+ * Trusts the headers of a gateway that authenticates, identified by the address of its socket. The gateway must remove these
+ * headers from the requests that it receives.
+ */
 export function authenticateHeaders(trustedProxies: readonly string[]): Authenticate {
   const isTrusted = within(trustedProxies);
 
   return async (request) => {
     const { remoteAddress } = request.raw.socket;
     if (remoteAddress === undefined || !isTrusted(remoteAddress))
-      throw unauthorized("This server is reached through its gateway, which authenticates; not directly.");
+      throw unauthorized("Send requests to the gateway of this server, which authenticates them.");
     return {
       tenant: read(request, "x-skein-tenant", Name),
       user: read(request, "x-skein-user", Name),
@@ -64,10 +66,9 @@ const WORDS: Readonly<Record<string, string>> = {
   "x-skein-scopes": `: one or more of ${Scope.options.join(", ")}`,
 };
 
-// No authentication: everybody is the same user and may do everything. The server then listens on this machine only,
-// and answers nobody who came here under another name.
-const EVERYBODY: Principal = { tenant: "default", user: "default", scopes: Scope.options };
+/** Without authentication every request has the same user, with all scopes. The server then accepts local requests only. */
+const DEFAULT_USER: Principal = { tenant: "default", user: "default", scopes: Scope.options };
 
-export function authenticateNobody(): Authenticate {
-  return async () => EVERYBODY;
+export function authenticateAsDefault(): Authenticate {
+  return async () => DEFAULT_USER;
 }

@@ -1,5 +1,5 @@
-// Who sends a JSON Web Token is whom its issuer says that it is. The issuer's keys are fetched when they are first
-// needed, and again when they are ten minutes old or a token names one that is not among them.
+// Authentication by JSON Web Token. The issuer's keys are fetched on first use, and again after ten minutes or when a token names
+// an unknown key.
 
 import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from "jose";
 import { AppError } from "../../core/errors.ts";
@@ -7,16 +7,15 @@ import type { JwtConfig } from "./config.ts";
 import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
 import { OwnerName, type Principal, Scope } from "./principal.ts";
 
-/** How far the clocks of issuer and server may be apart, in s. */
+/** Tolerated clock difference between issuer and server, in s. */
 const TOLERANCE_S = 5;
 /** How long the issuer may take to answer, in ms. */
 const FETCH_MS = 3_000;
-/** Longer than any that issuers make. */
+/** Longer than any token that issuers make. */
 const MAX_LENGTH = 8_192;
 
 const MISSING = "Send a token: `Authorization: Bearer …`.";
-const REFUSED =
-  "The token is not one of this server's issuer, not made for this server, or not valid any more.";
+const REFUSED = "The token has expired, or its issuer, audience or signature is wrong.";
 
 export function authenticateJwt({
   jwks_url,
@@ -39,7 +38,7 @@ export function authenticateJwt({
   };
 }
 
-/** What else fails is fetching the keys. */
+/** Errors of the token itself. All others are failures to fetch the keys. */
 const OF_TOKEN = [
   ...[errors.JWTInvalid, errors.JWTExpired, errors.JWTClaimValidationFailed, errors.JWSInvalid],
   ...[errors.JWSSignatureVerificationFailed, errors.JOSEAlgNotAllowed, errors.JOSENotSupported],
@@ -49,7 +48,7 @@ const OF_TOKEN = [
 const isOfToken = (error: unknown) => OF_TOKEN.some((each) => error instanceof each);
 
 function noKeys(cause: unknown): AppError {
-  return new AppError("unavailable", "The keys of the tokens' issuer cannot be fetched. Try again later.", {
+  return new AppError("unavailable", "Cannot fetch the keys of the token issuer. Try again later.", {
     cause,
   });
 }
@@ -70,7 +69,7 @@ function nameIn(payload: JWTPayload, name: string): string {
   throw unauthorized(`The token's claim \`${name}\` must be a text of 1 to 256 characters without spaces.`);
 }
 
-/** What a claim names: a list, or a text with spaces between. */
+/** The values of a claim: a list, or a text separated by spaces. */
 function listOf(value: unknown): readonly unknown[] {
   if (typeof value === "string") return value.split(" ");
   return Array.isArray(value) ? value : [];

@@ -10,7 +10,7 @@ import type { Owner } from "../../core/ids.ts";
 export const Scope = z.enum(["run", "read", "tools", "admin"]);
 export type Scope = z.infer<typeof Scope>;
 
-/** Whoever it is, nothing is found but what is its own. */
+/** A principal finds only what its own owner has. */
 export interface Principal extends Owner {
   readonly scopes: readonly Scope[];
 }

@@ -1,9 +1,9 @@
-// What each route takes. A route that is not here cannot be added to the server.
+// The scope that each route requires. The server does not start with a route that is missing here.
 
 import { AppError } from "../../core/errors.ts";
 import type { Principal, Scope } from "./principal.ts";
 
-/** `public`: for anybody, without a principal. `stream`: `read`, and a stream ticket will do. */
+/** `public`: no authentication. `stream`: `read`, also with a stream ticket. */
 export type Access = Scope | "public" | "stream";
 
 const ROUTES: Readonly<Record<string, Access>> = {

@@ -1,8 +1,6 @@
-// Stream tickets. A browser's EventSource sends no headers, so its page asks for a ticket first and puts it into the
-// address: `?ticket=…`. A ticket opens one path, to read, for one principal, for a minute. Within that minute it may
-// be used again, as EventSource does by itself after a break; any process with the same secret takes it.
-//
-// Addresses end up in histories and in the logs of gateways: that is why it is worth so little, and so briefly.
+// Stream tickets. A browser's EventSource cannot send headers, so its page gets a ticket and adds it to the URL as `?ticket=…`.
+// A ticket reads one path, for one principal, for a minute, because URLs end up in histories and logs. It may be used again
+// within that minute, as EventSource reconnects, and by any process with the same secret.
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -11,19 +9,19 @@ import { unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 
 const LIFETIME_MS = 60_000;
-/** Longer than the longest names and path make one. */
+/** Longer than any ticket. */
 const MAX_LENGTH = 8_192;
 
 export interface Tickets {
   issue(principal: Principal, path: string): { ticket: string; expires_at: string };
-  /** Whose ticket it is. Throws `unauthorized` when it is none, is over, or is for another path. */
+  /** The ticket's principal. Throws `unauthorized` if it is forged, expired or for another path. */
   verify(ticket: string, path: string): Principal;
 }
 
-/** tenant, user, path, and when it is over, in ms since 1970 */
+/** tenant, user, path, and the expiry in ms since 1970 */
 const Content = z.tuple([z.string(), z.string(), z.string(), z.number()]);
 
-/** Without a secret, one is made: then only this process takes its tickets, until it ends. */
+/** Without a secret, a random one is used: then only this process accepts its tickets. */
 export function createTickets(secret: string | undefined, now: () => number = Date.now): Tickets {
   const key = Buffer.from(hkdfSync("sha256", secret ?? randomBytes(32), "", "skein stream tickets", 32));
   const sign = (content: string) => createHmac("sha256", key).update(content).digest("base64url");
@@ -48,4 +46,4 @@ export function createTickets(secret: string | undefined, now: () => number = Da
   };
 }
 
-const refused = () => unauthorized("The ticket is not valid for this path, or not any more. Get a new one.");
+const refused = () => unauthorized("The ticket has expired or is not valid for this path. Get a new one.");

@@ -1,4 +1,4 @@
-// The agents that are configured, as this user sees them: with what he has changed of them.
+// Agents as the user sees them, with the user's overrides applied.
 
 import { z } from "zod";
 import { changeOverrides, forgetOverrides, keptOverrides } from "../../agents/kept-overrides.ts";
@@ -14,7 +14,7 @@ import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const OwnChanges = Overrides.extend({
-  ignored: z.array(Misfit).describe("What does not fit the agent any more, with what would."),
+  ignored: z.array(Misfit).describe("Overrides that no longer fit the agent, with what would fit."),
   changeable: z
     .record(z.string(), UserMay)
     .describe("The hooks that may be changed: switched off, switched off and on, or given options as well."),
@@ -24,7 +24,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
   const tags = ["agents"];
   const params = z.object({ name: z.string().max(64) });
   const seen = async (owner: Owner, name: string) => {
-    // Before the store is asked: what is no agent has nothing there.
+    // Throws for an unknown agent before the store is asked.
     agents.seenWith(name, undefined);
     const user = await keptOverrides(items, owner, name);
     return { ...agents.seenWith(name, user), user };
@@ -58,7 +58,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   app.get(
     "/agents/:name/overrides",
-    { schema: { summary: "What you have changed of an agent", tags, params, response: { 200: OwnChanges } } },
+    { schema: { summary: "Your overrides of an agent", tags, params, response: { 200: OwnChanges } } },
     async (request) => {
       const { user, ignored } = await seen(ownerOf(request), request.params.name);
       return changesOf(user, ignored);
@@ -95,7 +95,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/overrides",
     {
       schema: {
-        summary: "Take all your changes of an agent back",
+        summary: "Remove all your overrides of an agent",
         tags,
         params,
         response: { 204: z.null() },
@@ -110,12 +110,12 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
   );
 }
 
-/** What has not fitted before is no reason to refuse another change. */
+/** Issues that existed before do not refuse another change. */
 function refuseNew(misfits: readonly Misfit[], before: readonly Misfit[]): void {
   const known = new Set(before.map(({ path }) => path));
   const issues = misfits.filter(({ path }) => !known.has(path));
   if (issues.length > 0)
-    throw new AppError("invalid_request", `These overrides cannot be: ${told(issues)}`, {
+    throw new AppError("invalid_request", `These overrides do not fit the agent: ${told(issues)}`, {
       details: { issues },
     });
 }

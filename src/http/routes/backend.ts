@@ -1,4 +1,4 @@
-// The user's backend of an agent: its state and its files.
+// The user's backend of an agent: its status and its files.
 
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
@@ -22,7 +22,7 @@ const Entry = z
     modified_at: z.iso.datetime(),
   })
   .meta({ id: "FileEntry" });
-// Said to be a string in the contract; sent as a stream, which no serialiser touches.
+// Documented as a string; sent as a stream, which bypasses the serialiser.
 const Binary = z.string().describe("The bytes of the file.") as unknown as z.ZodType<Readable>;
 const tags = ["backend"];
 
@@ -39,7 +39,7 @@ export function backendRoutes(app: App, services: HttpServices): void {
     "/backend",
     {
       schema: {
-        summary: "The state of the user's backend; makes nothing",
+        summary: "The status of the user's backend; starts nothing",
         tags,
         querystring: AgentQuery,
         response: { 200: BackendStatus },
@@ -132,7 +132,7 @@ function fileRoutes(
     async (request, reply) => {
       const backend = await backendOf(request, request.query.agent);
       const path = pathOf(request.params, backend);
-      // The content type parser of these routes hands the body on as it comes.
+      // The content type parser of these routes passes the body on as a stream.
       const body = bounded(request.body as unknown as Readable, limits.uploadBytes);
       const bytes_written = await backend.write(path, body, clientDisconnect(reply));
       return reply.code(201).send({ path, bytes_written });
@@ -156,7 +156,7 @@ function fileRoutes(
   );
 }
 
-/** A file is sent as it is, whatever its type says, and back-pressure reaches the client. */
+/** Passes bodies of any content type on as streams, so that back-pressure reaches the client. */
 function withRawBodies(scope: App): App {
   (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
   scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
@@ -171,13 +171,13 @@ function fileHeaders(
 ): void {
   const name = encodeURIComponent(path.slice(path.lastIndexOf("/") + 1));
   reply.header("content-type", "application/octet-stream");
-  // What an agent wrote is never shown by the browser as if it were ours.
+  // A browser must never render an agent's file under this server's origin.
   reply.header("content-disposition", `attachment; filename*=UTF-8''${name}`);
   reply.header("accept-ranges", "bytes");
   reply.header("last-modified", new Date(modified_at).toUTCString());
 }
 
-/** Read as the client takes it, and no longer than it is there. */
+/** Reads as fast as the client does, and stops when it disconnects. */
 const sent = (bytes: AsyncIterable<Uint8Array>) => Readable.from(bytes, { objectMode: false });
 
 async function* bounded(body: Readable, most: number): AsyncGenerator<Uint8Array> {
@@ -189,11 +189,9 @@ async function* bounded(body: Readable, most: number): AsyncGenerator<Uint8Array
   }
 }
 
-// The Range header (RFC 9110, §14): one range of bytes, or none.
-
 /**
- * The bytes that a client asks for, out of `size`. Undefined for no range, and for what we need not honour
- * (several ranges, other units). Throws `range_not_satisfiable`.
+ * Reads the Range header (RFC 9110, §14). The requested bytes of a file of `size` bytes. Undefined without a range, and for optional features (several ranges, other
+ * units). Throws `range_not_satisfiable`.
  */
 export function byteRange(
   header: string | undefined,

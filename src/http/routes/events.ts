@@ -22,7 +22,7 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
     {
       sse: "manual",
       schema: {
-        summary: "Follow what happens to the user's backends and runs",
+        summary: "Subscribe to the user's backend and run events",
         description:
           "Live only: nothing is replayed. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
         tags: ["events"],
@@ -67,7 +67,7 @@ export function threadEventRoutes(app: App, { stores, streams }: RouteServices):
       schema: {
         summary: "Follow a thread across its runs",
         description:
-          "Begins with the run that runs now, or with the next one; with `Last-Event-ID` (or `after`) with what came after that event. Goes on with every further run, in the order in which they begin, until the viewer leaves or the thread is deleted.",
+          "Starts with the run in progress, or with the next one; with `Last-Event-ID` (or `after`), after that event. Continues with every further run, in the order in which they start, until the client disconnects or the thread is deleted.",
         tags: ["threads"],
         params: ThreadParams,
         querystring: EventsQuery,

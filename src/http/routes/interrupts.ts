@@ -1,4 +1,4 @@
-// Interrupts: what waits for somebody's answer, and the answers.
+// Interrupts: open questions, and the answers that resume their runs.
 
 import { z } from "zod";
 import { Interrupt } from "../../core/interrupt.ts";
@@ -24,7 +24,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/interrupts",
     {
       schema: {
-        summary: "What waits for an answer on a thread",
+        summary: "The open interrupts of a thread",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Interrupt) }) },
@@ -42,7 +42,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
     "/interrupts",
     {
       schema: {
-        summary: "What waits for an answer on any of the user's threads",
+        summary: "The open interrupts of all the user's threads",
         description: "By thread, last changed first.",
         tags,
         querystring: PageQuery,
@@ -53,7 +53,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       const query = { ...omitUndefined(request.query), status: "interrupted", children: true } as const;
       const page = await stores.threads.list(owner, query);
-      // What waits for somebody's answer on a thread that works for another is asked on that one.
+      // A parent that waits shows the questions of its child as its own.
       const asking = page.items.filter(({ parent }) => parent?.background ?? true);
       const found = asking.map(async ({ id }) =>
         (await openOn(stores.threads, owner, id)).map((interrupt) => ({ ...interrupt, thread_id: id })),
@@ -70,9 +70,9 @@ export function interruptRoutes(app: App, services: RouteServices): void {
     {
       sse: "manual",
       schema: {
-        summary: "Answer what an interrupted run waits for, and go on",
+        summary: "Answer an interrupted run and continue it",
         description:
-          "Starts a new run on the thread, with what the interrupted one asked for answered. What is not answered is asked again. The first answer counts: a later one gets 409. A repeat with the same `Idempotency-Key` rejoins the run. Replies like the start of a run.",
+          "Starts a new run on the thread with the answers. Interrupts without an answer are asked again. The first answer counts: a later one gets 409. A repeat with the same `Idempotency-Key` rejoins the run. Replies like the start of a run.",
         tags,
         params: RunParams,
         headers: IdempotencyKey,

@@ -1,4 +1,4 @@
-// Is the process there, and can it work.
+// Operations: liveness and readiness, the API reference, and stream tickets.
 
 import { createReadStream } from "node:fs";
 import { z } from "zod";
@@ -31,7 +31,7 @@ export function healthRoutes(app: App, { stores, runs, backends, version, agents
     {
       exposeHeadRoute: true,
       schema: {
-        summary: "Readiness: what the server needs is there",
+        summary: "Readiness: the store and the backends are reachable",
         tags,
         response: { 200: z.object({ status: z.literal("ready") }) },
       },
@@ -44,7 +44,6 @@ export function healthRoutes(app: App, { stores, runs, backends, version, agents
   );
 }
 
-// The contract, and a page to read and try it.
 const ASSETS: ReadonlyMap<string, string> = new Map([
   ["swagger-ui.css", "text/css"],
   ["swagger-ui-bundle.js", "text/javascript"],
@@ -77,7 +76,6 @@ export function docsRoutes(app: App): void {
   });
 }
 
-// Tickets for streams, for browsers, whose EventSource sends no headers.
 const TicketBody = z
   .strictObject({
     path: z
@@ -95,9 +93,9 @@ export function ticketRoutes(app: App, tickets: Tickets): void {
     "/tickets",
     {
       schema: {
-        summary: "A ticket for one stream, to be opened within a minute by a browser's EventSource",
+        summary: "Create a ticket with which a browser's EventSource opens one stream within a minute",
         description:
-          "It is good for that path alone, and only to read. When the stream breaks later than that, get another one and go on with `?after=`.",
+          "Valid for that path only, to read. If the stream breaks later, get a new ticket and continue with `?after=`.",
         tags: ["operations"],
         body: TicketBody,
         response: { 201: Ticket },

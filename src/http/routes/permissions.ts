@@ -1,4 +1,4 @@
-// The rules that people have made, by their answers or here: added, shown and forgotten.
+// Remembered permission rules: list, add and delete those of a thread and the user's own.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
@@ -35,7 +35,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/permissions",
     {
       schema: {
-        summary: "The rules that people have made for a thread",
+        summary: "The permission rules of a thread",
         tags,
         params: ThreadParams,
         response: { 200: Rules },
@@ -71,7 +71,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/permissions",
     {
       schema: {
-        summary: "Forget all rules of a thread",
+        summary: "Delete all rules of a thread",
         tags,
         params: ThreadParams,
         response: { 204: z.null() },
@@ -92,7 +92,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/permissions/:id",
     {
       schema: {
-        summary: "Forget one rule of a thread",
+        summary: "Delete a rule of a thread",
         tags,
         params: ThreadParams.extend({ id: RuleId }),
         response: { 204: z.null() },
@@ -140,7 +140,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/agents/:name/permissions/:id",
     {
       schema: {
-        summary: "Forget one of your own rules",
+        summary: "Delete one of your own rules",
         tags,
         params: AgentParams.extend({ id: RuleId }),
         response: { 204: z.null() },
@@ -155,7 +155,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
 
   const rulesOn = async (shelf: Shelf) => shownRules(rulesIn(await items.list(shelf)));
 
-  /** Throws `limit_exceeded` when there are too many. */
+  /** Throws `limit_exceeded` if there are too many. */
   async function keep(shelf: Shelf, rule: { readonly id: string }): Promise<RememberedRule> {
     await items.put(shelf, { key: ruleKey(rule.id), value: rule });
     return RememberedRule.parse(rule);

@@ -108,7 +108,7 @@ export function runRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Follow a run",
         description:
-          "Replays what came after `Last-Event-ID` (or `after`), then goes on live. 204 when the run has ended and was read to its end; 410 when events after the cursor are no longer kept.",
+          "Replays the events after `Last-Event-ID` (or `after`), then continues live. 204 when the run has ended and was read to its end; 410 when events after the cursor are no longer kept.",
         tags: ["runs"],
         params: RunParams,
         querystring: EventsQuery,
@@ -130,8 +130,8 @@ export function runRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/runs/:run_id/trace",
     {
       schema: {
-        summary: "What a run did, for how long, within what",
-        description: "Of a run that goes on, what it did so far. 410 when its events are no longer kept.",
+        summary: "The trace of a run: its model calls, tool calls and subagents as spans",
+        description: "Of a run in progress, the spans so far. 410 when its events are no longer kept.",
         tags: ["runs"],
         params: RunParams,
         response: { 200: Trace },
@@ -169,7 +169,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/runs/:run_id/messages",
     {
       schema: {
-        summary: "Steer: a user message for the running run, taken in before its next model call",
+        summary: "Steer: add a user message to the running run, for its next model call",
         tags: ["runs"],
         params: RunParams,
         body: SteerBody,

@@ -8,8 +8,8 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { withHold } from "../../quotas/holds.ts";
 import { notFound } from "../../runs/control.ts";
 import {
-  clearFamily,
-  deleteFamily,
+  clearThreadTree,
+  deleteThreadTree,
   forkThread,
   nameThread,
   ThreadUsage,
@@ -91,7 +91,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     "/threads/:thread_id",
     {
       schema: {
-        summary: "Delete a thread with all its runs, and the threads that work for it",
+        summary: "Delete a thread with all its runs, and its subagents' threads",
         tags,
         params,
         response: { 204: z.null() },
@@ -100,7 +100,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     async (request, reply) => {
       const owner = ownerOf(request);
       const { thread_id } = request.params;
-      found((await deleteFamily({ threads, quotas }, owner, thread_id)) || undefined, request.params);
+      found((await deleteThreadTree({ threads, quotas }, owner, thread_id)) || undefined, request.params);
       return reply.code(204).send(null);
     },
   );
@@ -127,7 +127,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     "/threads/:thread_id/messages",
     {
       schema: {
-        summary: "Forget messages, state and the threads that work for it; keep the thread",
+        summary: "Delete messages, state and the subagents' threads; keep the thread",
         tags,
         params,
         response: { 204: z.null() },
@@ -136,7 +136,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     async (request, reply) => {
       const owner = ownerOf(request);
       const { thread_id } = request.params;
-      found((await clearFamily({ threads, quotas }, owner, thread_id)) || undefined, request.params);
+      found((await clearThreadTree({ threads, quotas }, owner, thread_id)) || undefined, request.params);
       return reply.code(204).send(null);
     },
   );
@@ -169,8 +169,6 @@ function found<T>(thing: T | undefined, { thread_id }: { thread_id: string }): T
   return thing;
 }
 
-// What front ends do with a conversation as a whole: go on with it elsewhere, name it, see what it has used.
-
 export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpServices): void {
   const tags = ["threads"];
   const params = ThreadParams;
@@ -180,9 +178,8 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     "/threads/:thread_id/fork",
     {
       schema: {
-        summary: "Another thread, with what was said up to a message",
-        description:
-          "Takes todos and files along as they are now; nothing that waits for an answer, and nothing that was allowed.",
+        summary: "Create a thread with the messages up to one of them",
+        description: "Copies todos and files as they are now, but no open interrupts and no permissions.",
         tags,
         params,
         body: ForkThreadBody,
@@ -201,7 +198,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     {
       schema: {
         summary: "Have the agent's model name a thread",
-        description: "One short model call, by what was said first. It counts as any other.",
+        description: "One short model call with the first messages. It counts as usage like any other.",
         tags,
         params,
         body: NameThreadBody,
@@ -216,7 +213,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
 
   app.get(
     "/threads/:thread_id/usage",
-    { schema: { summary: "What the runs of a thread used", tags, params, response: { 200: ThreadUsage } } },
+    { schema: { summary: "The usage of a thread's runs", tags, params, response: { 200: ThreadUsage } } },
     async (request) => {
       const owner = ownerOf(request);
       const { thread_id } = request.params;

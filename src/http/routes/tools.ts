@@ -1,4 +1,4 @@
-// The tenant's own tools: registered, shown, removed; and the address at which a result is delivered later.
+// The tenant's callback tools, and the URL that takes their deferred results.
 
 import { z } from "zod";
 import { tokenHash } from "../../core/deferred-calls.ts";
@@ -30,7 +30,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
     "/tools",
     {
       schema: {
-        summary: "The tools that the tenant has registered",
+        summary: "The tenant's registered tools",
         tags,
         response: { 200: z.object({ items: z.array(HttpToolInfo) }) },
       },
@@ -42,7 +42,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
     "/tools",
     {
       schema: {
-        summary: "Register a tool that an endpoint of the tenant carries out",
+        summary: "Register a tool that an endpoint of the tenant executes",
         description:
           "Agents whose `tools` name it have it from their next run on. One of the same name is replaced, and gets a new secret. A `callback_url` whose host has addresses that are not public is refused, unless the operator allows it; a name that has no address yet is taken.",
         tags,

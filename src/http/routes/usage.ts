@@ -1,4 +1,4 @@
-// Usage: what the user's runs used, and what is left of every quota.
+// Usage of the user's runs, and what is left of each quota.
 
 import { z } from "zod";
 import { Usage } from "../../core/message.ts";

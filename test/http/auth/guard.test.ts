@@ -11,7 +11,7 @@ import { createAuthenticate } from "../../../src/http/auth/index.ts";
 import { type Principal, Scope } from "../../../src/http/auth/principal.ts";
 import { accessOf, requireScope, STREAM_PATH } from "../../../src/http/auth/scopes.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
-import { refuseForeignNames, refuseForeignPages } from "../../../src/http/browser-security.ts";
+import { refuseCrossSiteWrites, refuseForeignHosts } from "../../../src/http/browser-security.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
 import { memoryApiKeys } from "../../support/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
@@ -162,7 +162,7 @@ describe("without authentication", () => {
     const server = fastify();
     onTestFinished(() => server.close());
     server.setErrorHandler<Error>(sendProblem);
-    server.addHook("onRequest", refuseForeignNames);
+    server.addHook("onRequest", refuseForeignHosts);
     server.get("/health", async () => "ok");
     for (const host of hosts)
       expect((await server.inject({ url: "/health", headers: { host } })).statusCode, host).toBe(status);
@@ -175,7 +175,7 @@ describe("pages of other sites", () => {
     const bare = fastify();
     onTestFinished(() => bare.close());
     bare.setErrorHandler<Error>(sendProblem);
-    bare.addHook("onRequest", refuseForeignPages([APP]));
+    bare.addHook("onRequest", refuseCrossSiteWrites([APP]));
     bare.route({ method: ["GET", "POST", "DELETE"], url: "/threads", handler: async () => "ok" });
     return bare;
   };
