@@ -9,6 +9,8 @@ const SWEPT = `
   src/cli
   src/client
   src/config
+  src/http
+  src/runs
   src/index.ts
   src/library
   src/main.ts

@@ -1,5 +1,5 @@
 // Executes one claimed run from its first event to its last: prepares it, runs the loop, writes every event to the log.
-// Nobody needs to watch; viewers read the log.
+// It needs no viewer: viewers read the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";

@@ -34,7 +34,7 @@ export interface KeptApiKey extends ApiKey {
 
 export type NewApiKey = Omit<KeptApiKey, "created_at" | "revoked_at">;
 
-/** For operators and for whoever checks keys; no user asks for these, so the id alone is the key. */
+/** For operators and for authentication. No user asks for these, so the id alone is the key. */
 export interface ApiKeyStore {
   /** Throws `already_exists` for an id that was ever taken. */
   create(key: NewApiKey): Promise<ApiKey>;

@@ -7,13 +7,13 @@ import { isLoopback, Network } from "../../lib/hosts.ts";
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;
 
-/** Only those whose verifying key may be public: with a shared one, whoever verifies could sign as well. */
+/** Only algorithms with a public key for verification: with a shared key, a verifier could also sign. */
 export const JwtAlgorithm = z.enum([
   ...(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] as const),
   ...(["ES256", "ES384", "ES512", "EdDSA"] as const),
 ]);
 
-/** Keys that come over an open network may be anybody's. */
+/** Keys that come over an open network may be forged. */
 const JwksUrl = z.string().refine((text) => {
   const url = URL.parse(text);
   return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(bare(url.hostname)));
@@ -27,14 +27,14 @@ export const JwtConfig = z.strictObject({
   issuer: z.string().min(1),
   audience: z.string().min(1),
   algorithms: z.array(JwtAlgorithm).min(1).default(JwtAlgorithm.options),
-  // The names of the claims. `scopes_claim` is a list, or a text with spaces between; what is no scope of ours is passed over.
+  // The names of the claims. `scopes_claim` is a list, or a text with spaces between; unknown scopes are ignored.
   tenant_claim: Claim.default("tenant"),
   user_claim: Claim.default("sub"),
   scopes_claim: Claim.default("scope"),
 });
 export type JwtConfig = z.output<typeof JwtConfig>;
 
-/** A secret: its refusal is worded so that nobody repeats it. */
+/** A secret: the error must not repeat it. */
 export const TicketSecret = z
   .string()
   .min(32, "is too short: give at least 32 characters, such as `openssl rand -hex 32` makes");

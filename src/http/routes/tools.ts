@@ -80,7 +80,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
       schema: {
         summary: "Deliver the result of a call that was answered with 202",
         description:
-          "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, when the conversation has gone on without it, as a message of its own. 404: no call takes it.",
+          "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, if the conversation has continued without it, as a message of its own. 404: no call takes it.",
         tags,
         params: TokenParams,
         body: Delivered,
