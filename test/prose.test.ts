@@ -6,6 +6,9 @@ import { expect, test } from "vitest";
 
 const SWEPT = `
   src/backends
+  src/hooks
+  src/tools/mcp
+  src/tools/native
   src/cli
   src/client
   src/config

@@ -1,5 +1,4 @@
-// A message in front of every conversation: shown with each request, and no part of the thread. No summary takes it in,
-// and no window leaves it out.
+// Puts a message before the conversation in every request; it is not part of the thread, of summaries or of windows.
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
@@ -15,10 +14,10 @@ export const context = defineHook({
     const message = userMessage(text);
     return {
       name: "context",
-      // Not earlier: what summaries and windows look at is the conversation alone.
+      // Not in `modifyRequest`: summaries and windows look at the conversation alone.
       wrapModelCall(request, next, { messages }) {
         const newest = messages.at(-1)?.id;
-        // Whatever else the model is asked, such as for a summary, is no conversation.
+        // Other requests, such as for a summary, do not contain the newest message.
         const isConversation = request.messages.some(({ id }) => id === newest);
         return next(isConversation ? { ...request, messages: [message, ...request.messages] } : request);
       },

@@ -1,5 +1,4 @@
-// Results too long for the model go to a file in the workspace; what stays are their first and last
-// characters and the way to the file.
+// Writes results that are too long for the model to a file in the workspace, and shows their beginning, their end and the path.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -12,14 +11,14 @@ import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
 
-/** These bound their results themselves, or let the model read on. */
+/** These limit their results themselves, or let the model read on. */
 const EXCLUDED: ReadonlySet<string> = new Set(["ls", "glob", "grep", "read_file", "edit_file", "write_file"]);
 
 /** Relative to the workspace, so that commands find it too. */
 const FOLDER = ".skein/results";
-/** Keeps all that is ours out of a repository that the workspace may be. */
+/** Keeps these files out of a repository in the workspace. */
 const IGNORE = { path: ".skein/.gitignore", content: "*\n" };
-/** Of all runs in the workspace; the oldest goes for a newer one. */
+/** In the workspace; the oldest is removed first. */
 const MAX_FILES = 100;
 
 const characters = z.int().min(0);
@@ -59,7 +58,7 @@ function shortened(text: string, { head, tail }: { head: number; tail: number },
   return `${start}\n\n... (truncated ${missing} characters${note}) ...\n\n${end}`;
 }
 
-/** What is not text is not counted, and stays. */
+/** Other parts are not counted, and stay. */
 function textIn(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
@@ -70,7 +69,7 @@ function withText(content: Content, text: string): Content {
   return [{ type: "text", text }, ...content.filter((part) => part.type !== "text")];
 }
 
-/** Returns where the text is now, as the note says it; nothing when it could not be saved. */
+/** The note with the path; empty when the text could not be saved. */
 async function* save(
   text: string,
   backend: Backend,
@@ -91,7 +90,7 @@ async function* save(
   }
 }
 
-/** Model providers give ids of any form, and the same one in several runs. */
+/** Providers may use any characters in call ids, and repeat ids in other runs. */
 function fileName({ id }: Run, call: ToolCall): string {
   const isSafe = /^[A-Za-z0-9_-]{1,64}$/.test(call.id);
   return `${id}-${isSafe ? call.id : createHash("sha256").update(call.id).digest("hex").slice(0, 16)}.txt`;

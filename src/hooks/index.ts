@@ -1,5 +1,4 @@
-// Every hook there is, in the one order in which they surround an agent: the first is outermost. The
-// configuration switches them on and off and sets their options; it never reorders.
+// All hooks, outermost first. The configuration switches them on and off and sets their options; it never reorders them.
 
 import type { HookDefinition } from "../core/hook.ts";
 import { context } from "./context.ts";
@@ -24,25 +23,25 @@ import { tracing } from "./tracing.ts";
 import { slidingWindow, trimming } from "./trimming.ts";
 
 export const hooks: readonly HookDefinition[] = [
-  // What is measured includes everything.
+  // Spans include everything inside.
   tracing,
-  // A wait for the next attempt takes time too.
+  // Waiting between attempts counts.
   budgets,
-  // A second attempt passes through all that is inside.
+  // A retry passes through everything inside.
   retry,
-  // What is refused goes no further, and nobody further out has seen it.
+  // Refused text reaches nothing further in or out.
   guardrails,
-  // A call that is denied over and over is a loop as well.
+  // A repeatedly denied call is a loop as well.
   loopDetection,
   stallDetection,
   failureReflection,
-  // Whoever is asked about a call sees it as it would be run.
+  // The person who approves a call sees its final form.
   permissions,
-  // First what costs nothing: the place in the thread decides, so before anything leaves messages out.
+  // The cheap ones first, by position in the thread, before any of them removes messages.
   trimming,
   slidingWindow,
   summarization,
-  // A summary is made of the conversation alone.
+  // Summaries cover the conversation alone.
   context,
   memory,
   skills,
@@ -53,10 +52,10 @@ export const hooks: readonly HookDefinition[] = [
   notes,
   reflections,
   progressReminder,
-  // What is too long is cut where it comes from, so that nobody further out holds it.
+  // Cut long results at the source, so that no outer hook holds them.
   eviction,
-  // Every call that is made is counted, whoever further out makes it.
+  // Counts every call, including those that outer hooks make.
   metering,
-  // Only the call itself is timed, no wait for anything else.
+  // Times the call itself, without any waiting outside of it.
   timeout,
 ];

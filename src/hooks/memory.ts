@@ -1,5 +1,4 @@
-// What the agent keeps for itself in AGENTS.md files: read when a run begins, and again when a tool may have
-// changed them; part of the system prompt.
+// AGENTS.md files as part of the system prompt: read when a run begins, and again after a tool may have changed them.
 
 import { z } from "zod";
 import type { Backend } from "../core/backend.ts";
@@ -92,12 +91,10 @@ function blockOf(text: string, paths: readonly string[]): SystemBlock {
   return { id: "memory", text: `${xmlTag("agent_memory", text)}\n\n${guidelines}`, cache: "semi" };
 }
 
-// A text file of the agent's, for a prompt.
-
 export interface FileText {
   /** Decoded as UTF-8, with `\n` line ends and without a byte order mark. */
   readonly text: string;
-  /** True when the file goes on. */
+  /** True when the file is longer. */
   readonly truncated: boolean;
 }
 
@@ -110,7 +107,7 @@ export async function fileText(
 ): Promise<FileText | undefined> {
   const chunks: Uint8Array[] = [];
   try {
-    // One byte more tells whether the file goes on.
+    // One byte more tells whether the file is longer.
     for await (const chunk of backend.read(path, { length: limit + 1 }, signal)) chunks.push(chunk);
   } catch (error) {
     if (error instanceof AppError && error.code === "not_found") return undefined;

@@ -1,5 +1,5 @@
-// Notes: what an agent keeps while it works, for itself and for all who work on the same thing. They lie with the
-// thread in which a person began it all, so they outlast a run and a summary, and every subagent has the same ones.
+// Notes that all agents of a family of threads share. They are stored with the root thread, so they outlast runs and
+// summaries.
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";

@@ -1,7 +1,6 @@
-// Holds every model call against the quotas of the run's tenant and user: what it may use is reserved before it, and
-// settled with what it used. When most of a budget is used up viewers get a `warning`, once in a run; when all of it is
-// the run ends with `done` and the reason `quota`, and what was done is kept. A call of whatever kind counts: an answer,
-// a summary, a second attempt, one that is cut off. Without quotas the hook has no layers.
+// Enforces the quotas of the tenant and the user: reserves budget before each model call and settles it with the actual usage.
+// Near a limit viewers get one `warning` per run; at the limit the run ends with `done` and the reason `quota`. Every call
+// counts: answers, summaries, retries, aborted calls. Without quotas the hook has no layers.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -14,12 +13,12 @@ import { tap } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateRequest } from "./summarization/projection.ts";
 
-/** What a model may answer that was told no limit, and the most that any model answers. */
+/** The default `max_tokens` of models, and the most that any model answers. */
 const ANSWER_TOKENS = 8192;
 const LONGEST_ANSWER_TOKENS = 128_000;
-/** How fast a model speaks of which only that is known how long it spoke. */
+/** Assumed output speed, for calls of which only the duration is known. */
 const TOKENS_A_SECOND = 100;
-/** How long a call waits for budget that is reserved for others, in ms. */
+/** How long a call waits for budget that other calls have reserved, in ms. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -51,7 +50,7 @@ export const metering = defineHook({
           await settle(usageOf(completion, request));
           return completion;
         } finally {
-          // What ended the call is what is told, not that it could not be counted.
+          // A failure to settle must not hide the error that ended the call.
           const isPaid = spokeAt !== undefined || request.signal.aborted;
           if (!isSettled) await settle(isPaid ? usageSoFar(request, spokeAt) : undefined).catch(() => {});
         }
@@ -60,7 +59,7 @@ export const metering = defineHook({
   },
 });
 
-/** Waits while others have reserved what is left. Throws a `RunLimit` when nothing is left. */
+/** Waits while other calls have reserved the rest. Throws a `RunLimit` when the budget is used up. */
 async function* admitted(request: ModelRequest, run: Run, quotas: ModelCallQuotas) {
   const { model, signal } = request;
   const usage = {
@@ -80,7 +79,7 @@ async function* admitted(request: ModelRequest, run: Run, quotas: ModelCallQuota
   }
 }
 
-/** As the provider counted; some count nothing. */
+/** Estimates the usage when the provider reports none. */
 function usageOf({ message }: Completion, request: ModelRequest): Usage {
   const { usage } = message;
   if (usage && usage.input_tokens + usage.output_tokens > 0) return usage;
@@ -91,14 +90,14 @@ function usageOf({ message }: Completion, request: ModelRequest): Usage {
   };
 }
 
-/** What a call has cost of which nobody saw the end: each event by itself would be too dear to look at. */
+/** Estimates an aborted call by its duration: looking at each token would cost too much. */
 function usageSoFar(request: ModelRequest, spokeAt: number | undefined): Usage {
   const seconds = spokeAt === undefined ? 0 : (performance.now() - spokeAt) / 1000;
   const output_tokens = Math.min(Math.ceil(seconds * TOKENS_A_SECOND), answerTokens(request));
   return { ...NO_USAGE, input_tokens: estimateRequest(request), output_tokens };
 }
 
-/** The most that the answer may take. */
+/** The answer's maximum. */
 function answerTokens({ settings }: ModelRequest): number {
   return Math.min(settings.max_tokens ?? ANSWER_TOKENS, LONGEST_ANSWER_TOKENS);
 }

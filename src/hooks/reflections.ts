@@ -1,5 +1,5 @@
-// Reflections: what went wrong when an agent gave a task to another, kept with the user's agent beyond threads, and told
-// to whoever gets a similar task next. The hook only says that this is wanted; delegation writes and reads them.
+// Records why delegated tasks failed, per user and agent, and shows it to agents with similar tasks. The hook only switches
+// this on; delegation writes and reads them.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -8,16 +8,16 @@ import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/stores.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 
-/** Of one agent; the oldest go for newer ones. */
+/** Per agent; the oldest are removed first. */
 const MAX_KEPT = 64;
 const MAX_TASK_CHARS = 2000;
 const MAX_SUMMARY_CHARS = 4000;
-/** Of those that are told. */
+/** Shown to one agent. */
 const MAX_TOLD = 5;
 const MAX_TOLD_BYTES = 32 * 1024;
-/** A reflection is about a similar task when so many of the task's words, each so long, occur in it. */
+/** How many words of the new task, each at least four letters long, must occur in a reflection. */
 const MIN_WORDS = 2;
-/** A long task says in its beginning what it is about. */
+/** A long task is compared by its beginning. */
 const MAX_WORDS = 200;
 const WORD = /[\p{L}\p{N}_]{4,}/gu;
 
@@ -29,14 +29,14 @@ export const reflections = defineHook({
   create: () => ({ name: "reflections" }),
 });
 
-/** The agent whose reflections they are. */
+/** The agent whose reflections these are. */
 export interface Place {
   readonly owner: Owner;
   readonly agent: string;
 }
 
 export interface Failure {
-  /** As the agent that failed was told it. */
+  /** The task as given to the failed agent. */
   readonly task: string;
   /** What went wrong. */
   readonly summary: string;
@@ -47,7 +47,7 @@ export interface Failure {
 const Reflection = z.object({ task: z.string(), summary: z.string(), at: z.iso.datetime() });
 type Reflection = z.infer<typeof Reflection>;
 
-/** The same failure of the same task is one reflection, however often it is recorded. Throws what the store throws. */
+/** Recording the same failure again changes nothing. Throws what the store throws. */
 export async function recordFailure(
   items: ItemStore,
   place: Place,
@@ -66,7 +66,7 @@ export async function recordFailure(
   for (const item of old) await items.delete(shelfOf(place), item.key);
 }
 
-/** `<prior_reflections>` on what went wrong with similar tasks, newest first; nothing when there are none. */
+/** A `<prior_reflections>` block, newest first; undefined without similar tasks. */
 export async function priorReflections(
   items: ItemStore,
   place: Place,

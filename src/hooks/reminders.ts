@@ -1,17 +1,16 @@
-// Words to the model beside the conversation: shown with every request of the run, and no part of the thread.
-// Each stands behind the message that was the newest when it was said and stays there, so that one request
-// begins as the one before did.
+// Messages to the model that are not part of the thread. Each stays behind the message that was newest when it was added, so
+// that requests keep their common beginning for the prompt cache.
 
 import { type Message, userMessage } from "../core/message.ts";
 import type { Run } from "../core/tool.ts";
 import { xmlTag } from "../lib/text.ts";
 
-/** Past it the oldest is no longer shown. */
+/** Above this the oldest is dropped. */
 const MAX_REMINDERS = 20;
 
 export interface Reminders {
   add(text: string, run: Run): void;
-  /** The messages, with each reminder in its place. One whose place is not among them is not shown. */
+  /** The messages with the reminders in place; one whose message is missing is left out. */
   among(messages: readonly Message[]): readonly Message[];
 }
 
@@ -19,7 +18,7 @@ export function reminders(): Reminders {
   const said: { readonly after: string | undefined; readonly message: Message }[] = [];
   return {
     add(text, run) {
-      // A user message: what providers do with a system message in the middle differs.
+      // A user message, because providers treat system messages in the middle differently.
       said.push({ after: run.messages.at(-1)?.id, message: userMessage(xmlTag("reminder", text)) });
       if (said.length > MAX_REMINDERS) said.shift();
     },

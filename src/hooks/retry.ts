@@ -1,5 +1,5 @@
-// Asks again when a model is not available for the moment, and asks its fallback when it stays so. A model
-// that was given up is not asked again in the same run.
+// Retries a model that is temporarily unavailable, then asks its fallback. A model that was given up is not asked again in the
+// same run.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -19,7 +19,7 @@ const Options = z.strictObject({
 });
 type Options = z.output<typeof Options>;
 
-/** A provider that asks for more patience than this counts as unavailable. */
+/** A provider that asks for a longer wait counts as unavailable. */
 const LONGEST_WAIT_MS = 60_000;
 
 export const retry = defineHook({
@@ -88,7 +88,7 @@ async function* persist(request: ModelRequest, next: CallModel, options: Options
   }
 }
 
-/** What the provider asked for; 0 when it did not. */
+/** The wait that the provider asked for; 0 without one. */
 function askedWait({ details }: AppError): number {
   const asked = details?.retry_after_ms;
   return typeof asked === "number" && asked > 0 ? asked : 0;

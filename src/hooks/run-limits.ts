@@ -1,6 +1,5 @@
-// What one run may use: tokens of its model calls, and time. Near the end of a budget the model is told to
-// finish; at its end the run ends with `done` and the reason, and what was done is kept. The earlier attempts
-// of a run that was taken over count, and the time in between.
+// The tokens and the time that one run may use. Near a limit the model is asked to finish; at the limit the run ends with
+// `done` and the reason. Earlier attempts of the run count, and the time between them.
 
 import { z } from "zod";
 import { type LimitReason, RunLimit } from "../core/errors.ts";
@@ -11,7 +10,7 @@ import { type Stream, tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 
-/** The slot of the thread's state that holds when its newest run began. */
+/** The key of the thread's state that holds when its newest run began. */
 const STATE_KEY = "budgets";
 const Began = z.object({ run_id: z.string(), began_at: z.iso.datetime() });
 
@@ -36,7 +35,7 @@ export const budgets = defineHook({
       .gt(0)
       .max(1)
       .default(0.8)
-      .describe("Part of a budget after which the model is told to finish; 1 = never."),
+      .describe("Part of a budget after which the model is asked to finish; 1 = never."),
   }),
   activeByDefault: () => false,
   create({ tokens, seconds, warn_at }) {
@@ -98,7 +97,7 @@ interface Step<R, T> {
   readonly next: (request: R) => Stream<T>;
 }
 
-/** A call in which others use tokens for the run is told to end when there are none left, and throws then. */
+/** Aborts a call whose subagents have used up the tokens, and then throws. */
 async function* withinTokens(
   { request, next }: Step<ToolRequest, ToolResult>,
   budget: Budget,
@@ -118,7 +117,7 @@ async function* withinTokens(
   }
 }
 
-/** A step that is told to end after so many seconds, and throws `limit` then. */
+/** Aborts a step after so many seconds, and then throws `limit`. */
 async function* within<R extends Abortable, T>(
   seconds: number,
   limit: RunLimit,

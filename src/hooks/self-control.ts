@@ -1,6 +1,5 @@
-// Notices a model that makes the same call over and over. First the result tells it; then the call is not run
-// any more, and the run ends once what else is under way has its result. Everything is read off the thread,
-// since the user's newest message: an approval or a crash in between changes nothing.
+// What keeps a model from going in circles: loop_detection, stall_detection, failure_reflection, progress_reminder. They
+// read the thread since the user's newest message, so an approval or a crash in between changes nothing.
 
 import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
@@ -25,9 +24,9 @@ export const loopDetection = defineHook({
   options: z
     .strictObject({
       window: times.default(10).describe("The newest calls, so many, are compared."),
-      warn_at: times.default(3).describe("So many equal ones among them: the model is told."),
+      warn_at: times.default(3).describe("So many equal ones among them: the model is warned."),
       end_at: times.default(5).describe("So many equal ones among them: the run ends."),
-      except: z.array(z.string().min(1)).default([]).describe("Tools that may be called over and over."),
+      except: z.array(z.string().min(1)).default([]).describe("Tools that may be called repeatedly."),
     })
     .refine(
       ({ window, warn_at, end_at }) => warn_at < end_at && end_at <= window,
@@ -69,7 +68,7 @@ function timesCalled({ id }: ToolCall, messages: readonly Message[], window: num
   return recent.filter((each) => each === recent.at(-1)).length;
 }
 
-/** Two calls are the same whatever the order of their arguments. */
+/** The order of the arguments does not matter. */
 function identity({ name, args, malformed }: ToolCall): string {
   return JSON.stringify([name, malformed ?? args], (_, value: unknown) =>
     typeof value === "object" && value !== null && !Array.isArray(value)
@@ -87,8 +86,7 @@ function withNote(output: Content, note: string): Content {
   return [...output, { type: "text", text: note }];
 }
 
-// Notices a model that works on and gets nowhere: whatever it calls, the results are the same. First it is told; when
-// as many results more bring nothing else, the run ends.
+// Detects calls whose results repeat. Warns the model first, then ends the run if as many further results bring nothing new.
 /** Results that begin alike are alike. */
 const COMPARED_CHARS = 200;
 
@@ -142,8 +140,7 @@ function likeness({ name, content, error }: ToolMessage): string {
   return JSON.stringify([name, start(textOf(content)), error === undefined ? null : start(error)]);
 }
 
-// Asks a model whose calls fail one step after the other to think before it goes on. The model alone sees it, once for
-// each further failure.
+// Asks a model to reflect once every call of several steps has failed. Only the model sees it, once per further failure.
 export const failureReflection = defineHook({
   name: "failure_reflection",
   userMay: "configure",
@@ -186,8 +183,8 @@ function failureNote(failures: number): string {
   return `${steps} failed. Before you do anything else, say in a few sentences what went wrong each time, what the cause is (a wrong path, a wrong approach, something missing?), and what you will do differently.`;
 }
 
-// Keeps a long run on its way: reminds the model of its plan when that has not changed for some steps, and of
-// the end when few model calls are left. The model alone sees it.
+// Reminds the model of its plan when its todos have not changed for some steps, and of the end when few model calls are
+// left. Only the model sees it.
 export const progressReminder = defineHook({
   name: "progress_reminder",
   userMay: "configure",
@@ -198,7 +195,7 @@ export const progressReminder = defineHook({
       .min(0)
       .max(100)
       .default(3)
-      .describe("Model calls left of max_iterations when the model is told so, and at the last; 0 = never."),
+      .describe("Model calls left of max_iterations when the model is reminded, and at the last; 0 = never."),
   }),
   activeByDefault: () => false,
   create({ every, last }, { agent }) {
@@ -246,7 +243,7 @@ function progressNote(steps: number, run: Run): string | undefined {
 }
 
 const MAX_SHOWN = 10;
-const UPDATE_TODOS = "Bring them up to date with write_todos, and go on with what is open.";
+const UPDATE_TODOS = "Bring them up to date with write_todos, and continue with what is open.";
 const MAKE_TODOS = "If much is left to do, plan it with write_todos; if not, finish.";
 const WRITE_NOTE = "Keep what you have found out, and will need later, with write_note.";
 

@@ -1,4 +1,5 @@
-// The tools by which agents plan on a shared task board, take tasks from it and say what became of them.
+// The task board that a family of threads shares, stored with its root thread, and the tools over it. A task is changed by
+// compare-and-set, so that only one of two agents gets it.
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
@@ -69,7 +70,7 @@ function lineOf({ id, title, status, claimed_by }: Task, blockers: readonly stri
 function claim(items: ItemStore, agent: AgentDefinition): Tool {
   return defineTool({
     name: "claim_task",
-    description: `Takes a task that nobody is at, before you begin with it. A task that you give to another \
+    description: `Claims a free task before you start it. A task that you give to another \
 agent is claimed for it: do not claim it yourself.`,
     parameters: z.strictObject({ id: z.string().max(64) }),
     annotations: harmless,
@@ -88,7 +89,7 @@ it back, or open one again that failed or was canceled; canceled is for what nee
     parameters: z.strictObject({ id: z.string().max(64), status: TaskStatus.exclude(["in_progress"]) }),
     annotations: harmless,
     async execute({ id, status }, _, run) {
-      // Who leads may free what an agent has left behind that is no longer at work.
+      // The root agent may release a task of an agent that no longer works.
       const by = run.lineage && nameOf(run, agent);
       await changeStatus(items, placeOf(run), { id, status, by });
       return `Task \`${id}\` is ${status}.`;
@@ -96,11 +97,7 @@ it back, or open one again that failed or was canceled; canceled is for what nee
   });
 }
 
-// The task board that a family of threads shares: what is to be done, what must be done before, and who is at it. It
-// lies with the thread in which a person began it all. A task is changed only as it was read, so that of two agents
-// that want the same one, one gets it.
-
-/** Whose board it is, and the thread that it lies with. */
+/** The board of an owner, stored with the root thread. */
 export interface Place {
   readonly owner: Owner;
   readonly root: string;
@@ -128,7 +125,7 @@ const Task = NewTask.extend({
 });
 export type Task = z.infer<typeof Task>;
 
-/** What may become of a task. Completed is for good: whatever waits for it can rely on that. */
+/** The next statuses of each status. `completed` is final, so that blocked tasks can rely on it. */
 const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   pending: ["in_progress", "canceled"],
   in_progress: ["pending", "completed", "failed", "canceled"],
@@ -137,21 +134,21 @@ const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   completed: [],
 };
 
-/** In the order in which they were created. */
+/** Oldest first. */
 export async function tasksOn(items: ItemStore, place: Place): Promise<Task[]> {
   const tasks = (await items.list(shelfOf(place))).flatMap(({ value }) => Task.safeParse(value).data ?? []);
   return tasks.sort((a, b) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1));
 }
 
-/** Those tasks of `tasks` that must be completed before this one and are not. */
+/** The tasks that block this one and are not completed. */
 export function openBlockers(task: Task, tasks: readonly Task[]): string[] {
   const completed = new Set(tasks.filter(({ status }) => status === "completed").map(({ id }) => id));
   return task.blocked_by.filter((id) => !completed.has(id));
 }
 
 /**
- * Adds tasks that nobody is at. One that is there already, just so, is passed over. Where there is no room, the oldest
- * go that are done with. Throws `invalid_request` when nothing, or not all of it, could be created.
+ * Adds unclaimed tasks; identical ones that exist are skipped. When the board is full, the oldest finished tasks are removed.
+ * Throws `invalid_request` when not all could be created.
  */
 export async function createTasks(items: ItemStore, place: Place, news: readonly NewTask[]): Promise<void> {
   const there = await tasksOn(items, place);
@@ -162,17 +159,17 @@ export async function createTasks(items: ItemStore, place: Place, news: readonly
   for (const task of ordered) {
     const value: Task = { ...task, status: "pending", created_at };
     const written = await items.put(shelfOf(place), { key: task.id, value, version: 0 });
-    if (!written) throw refused(`Somebody else has created a task \`${task.id}\` at the same time.`);
+    if (!written) throw refused(`Another agent has created a task \`${task.id}\` at the same time.`);
   }
 }
 
 /**
- * Makes a task that nobody is at the claimer's. Who has it already may claim it again. Throws `invalid_request`, with a
- * sentence for the model, for one that there is not, that somebody else has, that is over, or that is blocked.
+ * Claims a task; claiming it again is allowed. Throws `invalid_request`, with a sentence for the model, when it does not exist,
+ * has ended, is blocked or is claimed by another agent.
  */
 export async function claimTask(items: ItemStore, place: Place, id: string, claimer: string): Promise<void> {
   const isThere = await change({ items, place, id }, async (task) => {
-    const { status, claimed_by = "somebody" } = task;
+    const { status, claimed_by = "another agent" } = task;
     if (status === "in_progress" && claimed_by === claimer) return task;
     if (status === "in_progress") throw refused(`Task \`${id}\` is taken by \`${claimed_by}\`.`);
     if (!NEXT[status].includes("in_progress")) throw refused(`Task \`${id}\` is ${status}.`);
@@ -188,11 +185,11 @@ export async function claimTask(items: ItemStore, place: Place, id: string, clai
 export interface Change {
   readonly id: string;
   readonly status: TaskStatus;
-  /** Who asks for it; nobody in particular for one who may change what others are at. */
+  /** The claimer; undefined for a caller that may change every task. */
   readonly by: string | undefined;
 }
 
-/** Throws `invalid_request`, with a sentence for the model, for what cannot become of the task. */
+/** Throws `invalid_request`, with a sentence for the model, for a change that is not allowed. */
 export async function changeStatus(
   items: ItemStore,
   place: Place,
@@ -213,11 +210,11 @@ export async function changeStatus(
 export interface Settlement {
   readonly id: string;
   readonly status: "completed" | "failed" | "canceled";
-  /** Who was at it. */
+  /** The claimer. */
   readonly by: string;
 }
 
-/** Ends a task of the claimer's. One that is over, gone or somebody else's stays as it is, so it may be called again. */
+/** Ends a task that the claimer holds; any other task stays as it is, so the call may be repeated. */
 export async function settleTask(
   items: ItemStore,
   place: Place,
@@ -237,10 +234,10 @@ interface Target {
   readonly id: string;
 }
 
-/** Each time one of those who change it at once succeeds, so as many may be at it. */
+/** Each conflict means that another change succeeded, so this many may happen at once. */
 const MAX_TRIES = 50;
 
-/** Replaces a task by what `next` makes of it as it is; the task itself means that it stays. False when there is none. */
+/** Replaces a task by the result of `next`; returning the task itself leaves it. Returns false when there is no such task. */
 async function change(
   { items, place, id }: Target,
   next: (task: Task) => Task | Promise<Task>,
@@ -268,7 +265,7 @@ const quoted = (ids: readonly string[]) => ids.map((id) => `\`${id}\``).join(", 
 const isSame = (a: NewTask, b: NewTask) =>
   a.id === b.id && a.title === b.title && a.blocked_by.join() === b.blocked_by.join();
 
-/** Whatever blocks a task comes before it: written in this order, there is never a circle on the board. */
+/** Orders tasks after those that block them, so that the board never holds a cycle. */
 function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]): NewTask[] {
   const taken = new Set(there.map(({ id }) => id));
   const twice = news.filter(({ id }, at) => taken.has(id) || news.findIndex((each) => each.id === id) < at);
@@ -282,7 +279,7 @@ function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]):
   while (rest.length > 0) {
     const ready = rest.filter(({ blocked_by }) => blocked_by.every((id) => taken.has(id)));
     if (ready.length === 0)
-      throw refused(`The tasks ${quoted(rest.map(({ id }) => id))} would wait for each other for ever.`);
+      throw refused(`The tasks ${quoted(rest.map(({ id }) => id))} would wait for each other forever.`);
     for (const { id } of ready) taken.add(id);
     ordered.push(...ready);
     rest = rest.filter((task) => !ready.includes(task));

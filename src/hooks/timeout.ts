@@ -1,5 +1,5 @@
-// Limits on how long one thing may take: a tool call as a whole, and a model's silence. The innermost hook,
-// so that a wait for an approval or a retry does not count.
+// Time limits for a tool call as a whole and for the silence of a model. The innermost hook, so that waiting for an approval or
+// a retry does not count.
 
 import { z } from "zod";
 import { AppError, endsTheRun } from "../core/errors.ts";
@@ -50,14 +50,14 @@ export const timeout = defineHook({
   }),
 });
 
-/** What a tool still said when it was told to end is kept. */
+/** Keeps the output that a tool returned after it was aborted. */
 function late(result: ToolResult, expired: string): ToolResult {
   return result.status === "done" ? failed(expired, result.output) : result;
 }
 
 /**
- * Passes `stream` on; aborts `silence` and throws `model_timeout` when nothing comes for so long. Only the
- * time spent waiting for the model counts, not what the reader does with an event.
+ * Forwards `stream`; throws `model_timeout` when no event comes for `limit` seconds. Only the time spent waiting for the
+ * model counts, not what the reader does with an event.
  */
 async function* unlessSilent(
   stream: Stream<Completion>,

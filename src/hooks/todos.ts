@@ -1,5 +1,4 @@
-// The agent's plan: a list of todos that lasts with the thread, under the state key `todos`, and the tool
-// that replaces it.
+// The plan of the agent: a list under the state key `todos`, and the tool that replaces it.
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";

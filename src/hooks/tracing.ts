@@ -1,5 +1,4 @@
-// Spans around model calls and tool calls, for whoever keeps traces. Without a recorder the hook has no
-// layers and costs nothing. Every span is ended exactly once, however its call ends.
+// Spans around model calls and tool calls. Without a recorder the hook has no layers. Every span ends exactly once.
 
 import { z } from "zod";
 import { AppError, messageOf } from "../core/errors.ts";

@@ -1,5 +1,5 @@
-// Shortens old tool results in what the model is shown; the thread keeps them whole. It goes by the place in
-// the thread alone and in steps, so that one request begins as the one before did, but for one in many.
+// Old tool results are shortened (trimming) and old turns left out (sliding_window) in what the model is shown; the thread
+// keeps them whole. Both move in steps, so that most requests start like the previous one and hit the prompt cache.
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
@@ -29,7 +29,7 @@ export const trimming = defineHook({
   }),
 });
 
-/** An error stays: it says what not to try again. An image goes, however small its text. */
+/** Errors stay whole: they say what not to repeat. Images are removed. */
 function trimmed(message: ToolMessage, limit: number): ToolMessage {
   const { content, error } = message;
   if (error !== undefined) return message;
@@ -40,10 +40,7 @@ function trimmed(message: ToolMessage, limit: number): ToolMessage {
   return { ...message, content: short.length < text.length ? short : text };
 }
 
-// Shows the model no more than the newest turns of a long thread; the thread keeps everything. A turn is shown
-// whole or not at all, so no call is parted from its result, and the newest one always. The window stands
-// still until it is full and then slides by many messages at once, so that most requests begin as the one
-// before did.
+// Shows the newest turns only. A turn is shown whole or not at all, so that no call is parted from its result.
 export const slidingWindow = defineHook({
   name: "sliding_window",
   userMay: "configure",

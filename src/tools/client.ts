@@ -17,7 +17,7 @@ export async function createClientTools(definitions: readonly ClientTool[]): Pro
 
 type Check = (args: Record<string, unknown>) => string[];
 
-/** Its result is whatever comes with `resume`: a text, or a refusal with a reason. */
+/** Its result comes with `resume`: a text, or a refusal with a reason. */
 export function clientTool({ name, description, parameters }: ClientTool, check: Check = () => []): Tool {
   return {
     ...{ name, description, parameters, annotations: { idempotent: true, requiresPermission: false } },

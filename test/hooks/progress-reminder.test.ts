@@ -49,7 +49,7 @@ test("the model is reminded of open todos that have not changed for five steps",
       "You have taken 5 steps since you last took stock.",
       "Still open in your todos:",
       "- Paint the door",
-      "Bring them up to date with write_todos, and go on with what is open.",
+      "Bring them up to date with write_todos, and continue with what is open.",
       "</reminder>",
     ].join("\n"),
   );

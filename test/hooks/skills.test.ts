@@ -151,7 +151,7 @@ describe("load_skill", () => {
     );
     expect(await loaded("pdf", files, change(path, "---\nbroken"))).toContain("---\nbroken");
     expect(await loaded("pdf", files, change(path, ""))).toBe(
-      "Error: The skill `pdf` is gone: there is no file `/workspace/skills/pdf/SKILL.md`.",
+      "Error: The skill `pdf` no longer exists: there is no file `/workspace/skills/pdf/SKILL.md`.",
     );
   });
 
@@ -167,7 +167,7 @@ describe("load_skill", () => {
   test("gives the beginning of one that is too long, and says where the rest is", async () => {
     const text = await loaded("x", { "skills/x/SKILL.md": skill("x", "y") + "z".repeat(100_000) });
     expect(text.length).toBeLessThan(66_000);
-    expect(text).toMatch(/zzz\n\n\[It goes on after 64 KiB: read `\/workspace\/skills\/x\/SKILL\.md`\.\]$/);
+    expect(text).toMatch(/zzz\n\n\[Cut after 64 KiB: read `\/workspace\/skills\/x\/SKILL\.md`\.\]$/);
   });
 
   test("is there only when there is something to load", async () => {

@@ -8,16 +8,16 @@ import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { path, takingFilePath } from "./read.ts";
 
-/** The value of the thread's slot `files`: by absolute path, what the agent did to the file last. */
+/** The value of the state key `files`, by absolute path: the agent's last change to the file. */
 interface FileRecord {
   readonly bytes: number;
   readonly sha256: string;
   readonly op: "write" | "edit";
-  /** Only of a small text file. */
+  /** Of small text files only. */
   readonly content?: string;
 }
 
-/** For one more, the file that was recorded first is forgotten. */
+/** Above this the oldest record is dropped. */
 const MAX_RECORDS = 500;
 const MAX_CONTENT_BYTES = 16 * 1024;
 
@@ -61,7 +61,7 @@ export function editFile(backend: Backend): Tool {
 }
 
 async function* record(run: Run, path: string, entry: FileRecord): Stream<void> {
-  // Only this function writes the slot.
+  // Only this function writes this key.
   const records = (run.state.get("files") ?? {}) as Record<string, FileRecord>;
   const [oldest] = Object.keys(records);
   const isFull = !(path in records) && Object.keys(records).length >= MAX_RECORDS;
@@ -76,7 +76,7 @@ function recordOf(bytes: Buffer, op: FileRecord["op"]): FileRecord {
   return { bytes: bytes.length, sha256, op, ...contentOf(bytes) };
 }
 
-/** Reads the file as it is after the edit, and keeps no more of it than the record holds. */
+/** Reads the edited file without holding more than a record does. */
 async function recordOfFile(backend: Backend, path: string, signal: AbortSignal): Promise<FileRecord> {
   const hash = createHash("sha256");
   const start: Uint8Array[] = [];

@@ -1,7 +1,5 @@
-// execute: a command in the workspace, its output shown while it runs.
-//
-// The result reads like a terminal: the output, then one line in brackets that says how the command ended. A
-// command that fails by itself is a result like any other; one that was ended from outside is a failed call.
+// execute runs a command in the workspace and shows its output meanwhile. The result reads like a terminal, with a last line in
+// brackets on how the command ended. Only a command that was ended from outside is a failed call.
 
 import { z } from "zod";
 import type { Backend, BackendConfig, CommandEnd, ExecResult } from "../../core/backend.ts";
@@ -9,7 +7,7 @@ import { mapEvents } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
 
 const MAX_SECONDS = 600;
-/** Every type of backend may say how long a command may take. */
+/** Each type of backend may set the default time limit. */
 const Limits = z.looseObject({ timeout: z.number().positive().max(MAX_SECONDS).default(120) });
 
 export function execute(backend: Backend, config: BackendConfig | undefined): Tool {
@@ -17,7 +15,7 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
   return defineTool({
     name: "execute",
     description:
-      "Run a shell command (sh) in the workspace: use relative paths, nothing can be typed in. Returns what it printed and its exit code. Processes left in the background go on.",
+      "Run a shell command (sh) in the workspace: use relative paths, nothing can be typed in. Returns what it printed and its exit code. Background processes keep running.",
     parameters: z.object({
       command: z.string().min(1),
       timeout: z

@@ -1,4 +1,4 @@
-// The agent's hands: seven tools over its backend.
+// The filesystem hook: seven tools over the backend.
 
 import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";

@@ -1,4 +1,4 @@
-// ls, glob and grep: what there is.
+// The tools that only read: ls, glob, grep and read_file.
 
 import { TextDecoder } from "node:util";
 import { z } from "zod";
@@ -71,11 +71,10 @@ export function grep(backend: Backend): Tool {
 const withNotice = (list: readonly unknown[], isWhole: boolean, notice: string) =>
   JSON.stringify(list) + (isWhole ? "" : `\n\n[${notice}]`);
 
-// The argument that most of the tools share.
 export const path = z.string().min(1).describe("Relative to the workspace, or absolute inside it.");
 export const folder = path.default(".").describe("Folder to look in. Default: the workspace.");
 
-/** Takes `file_path` for `path`: what models trained on other tools write now and then. */
+/** Accepts `file_path` for `path`, as some models write. */
 export function takingFilePath(tool: Tool): Tool {
   return {
     ...tool,
@@ -85,10 +84,9 @@ export function takingFilePath(tool: Tool): Tool {
   };
 }
 
-// read_file: a window of lines of a text file; of any other file, its first bytes.
 const DEFAULT_LINES = 2000;
 const MAX_CHARS = 60_000;
-/** In base64 they make `MAX_CHARS`. */
+/** `MAX_CHARS` in base64. */
 const MAX_BINARY_BYTES = 45_000;
 
 export function readFile(backend: Backend): Tool {
@@ -110,7 +108,7 @@ export function readFile(backend: Backend): Tool {
   );
 }
 
-/** Nothing when the file is not UTF-8, as far as it was read. */
+/** Undefined when the part read is not UTF-8. */
 async function readLines(
   backend: Backend,
   path: string,
@@ -129,7 +127,7 @@ async function readLines(
   return decoded(decoder) === undefined ? undefined : window.end();
 }
 
-/** Without a chunk: the end. Nothing when it is not UTF-8. */
+/** Without a chunk: the end. Undefined when it is not UTF-8. */
 function decoded(decoder: TextDecoder, chunk?: Uint8Array): string | undefined {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });
@@ -159,29 +157,27 @@ async function readBinary(backend: Backend, path: string, signal: AbortSignal): 
   return `base64:${bytes.toString("base64")}${notice}`;
 }
 
-// A window of lines over a text that comes in pieces.
-
 export interface LineWindow {
-  /** False once nothing more is needed. */
+  /** False once the window is full. */
   take(piece: string): boolean;
   end(): Lines;
 }
 
 export interface Lines {
-  /** Whole lines with their ends, unless `isLineCut`. */
+  /** Whole lines with line ends, unless `isLineCut`. */
   readonly text: string;
-  /** From 1; one less than the first asked for when there is no such line. */
+  /** From 1; one less than the first line asked for when that does not exist. */
   readonly lastLine: number;
-  /** Whether the text has lines behind `lastLine`. */
+  /** Whether lines follow `lastLine`. */
   readonly isMore: boolean;
-  /** Whether `lastLine`, the only line in the window, is longer than fits. */
+  /** Whether the only line of the window was too long and is cut. */
   readonly isLineCut: boolean;
 }
 
-/** Lines `first` to `first + count - 1`, as many whole ones as fit into `maxChars`. Holds little more than that. */
+/** Lines `first` to `first + count - 1`, as many whole ones as fit into `maxChars`; holds little more than that. */
 export function lineWindow(first: number, count: number, maxChars: number): LineWindow {
   let text = "";
-  /** The line that comes next, or goes on. */
+  /** The number of the next or the unfinished line. */
   let line = 1;
   let isInLine = false;
   let isMore = false;

@@ -1,5 +1,4 @@
-// A model's message that viewers see only once somebody has read it: its deltas are held back, and are sent
-// together, or not at all.
+// Buffers a model's message until it has been reviewed, then sends it or its replacement.
 
 import type { StreamEvent } from "../../core/event.ts";
 import type { AssistantMessage } from "../../core/message.ts";
@@ -8,13 +7,12 @@ import { mapEvents, type Stream } from "../../core/stream.ts";
 
 type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>;
 
-/** What to make of a finished message: the same completion to let it out, another one in its place. */
+/** Returns the completion to send: the same one, or a replacement. */
 export type Review = (completion: Completion) => Stream<Completion>;
 
 /**
- * Passes `stream` on without a word of what the model says, until `review` has decided what that is. The
- * message stays open meanwhile. Of an attempt that fails nothing is let out. What is held is the message
- * itself, which the model's `max_tokens` bounds.
+ * Forwards `stream` without the message's deltas, which follow once `review` has returned. A failed attempt sends none. The
+ * buffer is the message itself, bounded by `max_tokens`.
  */
 export async function* held(stream: Stream<Completion>, review: Review): Stream<Completion> {
   let end: ModelEnd | undefined;
@@ -26,7 +24,7 @@ export async function* held(stream: Stream<Completion>, review: Review): Stream<
         return [];
       }
       if (!end || event.event !== "on_chat_model_start") return [event];
-      // The message before it was given up.
+      // The previous message was abandoned.
       const givenUp = end;
       end = undefined;
       return [givenUp, event];

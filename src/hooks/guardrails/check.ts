@@ -1,5 +1,5 @@
-// A model that says whether a text is allowed. It is told a policy, sees the text between tags as material, and
-// answers with a verdict in JSON. Its tokens count as the run's; viewers see nothing of it.
+// The checks of one stage: rules first, then a judge model with a policy, which reads the text between tags and answers with a
+// verdict in JSON. Its tokens count for the run; viewers see nothing of it.
 
 import { z } from "zod";
 import { ModelSpec } from "../../core/agent.ts";
@@ -24,9 +24,9 @@ export const Judge = z.strictObject({
 });
 type Judge = Omit<z.output<typeof Judge>, "model"> & { readonly model: Model | undefined };
 
-/** Longer ones are refused: what no judge can read must not slip past an open one. */
+/** Longer texts are refused, so that an open judge cannot be bypassed by length. */
 const MAX_CHARS = 100_000;
-/** A verdict is short; a model that thinks before it needs more. */
+/** Leaves room for a model that reasons first. */
 const MAX_ANSWER_TOKENS = 4096;
 
 const SUBJECTS: Readonly<Record<Stage, string>> = {
@@ -35,7 +35,7 @@ const SUBJECTS: Readonly<Record<Stage, string>> = {
   tool_args: "the tool calls that an assistant is about to make",
 };
 
-/** The call that a text belongs to: the judge is asked as part of it. */
+/** The judge is asked as part of this call. */
 export interface ModelCall {
   readonly request: ModelRequest;
   readonly next: CallModel;
@@ -46,10 +46,10 @@ interface Case extends ModelCall {
   readonly text: string;
 }
 
-/** The judge could not be asked; `message` says why. */
+/** The judge could not answer; `message` says why. */
 export class Unavailable extends Error {}
 
-/** Throws `Unavailable`, and what ends the run. A verdict that cannot be read is a refusal. */
+/** Throws `Unavailable`, and what ends the run. An unreadable verdict is a refusal. */
 export async function judged(judge: Judge, question: Case): Promise<Judgement> {
   const { text, request } = question;
   if (text.length > MAX_CHARS) return `has ${text.length} characters, too many to be judged`;
@@ -101,7 +101,7 @@ function verdictOf({ message, stop_reason }: Completion): Judgement {
   return verdict.allowed ? undefined : `was refused by the judge: ${verdict.reason ?? "no reason given"}`;
 }
 
-/** All from the first to the last brace, so that a second verdict, from within the text, makes it unreadable. */
+/** From the first to the last brace, so that a second verdict from the text makes it unreadable. */
 function read(content: string): z.infer<typeof Verdict> | undefined {
   try {
     return Verdict.safeParse(JSON.parse(content.slice(content.indexOf("{"), content.lastIndexOf("}") + 1)))
@@ -111,14 +111,13 @@ function read(content: string): z.infer<typeof Verdict> | undefined {
   }
 }
 
-// The checks of one stage: first the rules, which cost nothing, then the judge.
 export const Checks = z
   .strictObject({ ...Rules.shape, judge: Judge.optional().describe("A model that reads the text.") })
   .refine((checks) => Object.keys(checks).length > 0, "must hold at least one check")
   .meta({ id: "GuardrailChecks" });
 type Checks = z.output<typeof Checks>;
 
-/** Says what is wrong with the subject; nothing when it may pass. */
+/** Returns what is wrong; undefined when the text may pass. */
 export type Guard = (subject: Subject, call: ModelCall) => Stream<Judgement>;
 
 export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel }: HookServices): Guard {

@@ -1,5 +1,4 @@
-// What there is to check of users' words, of the model's and of its calls, as text; and what is shown of a
-// thread with refusals in it.
+// Extracts the text to check from messages and calls, and removes refused user messages from what the model is shown.
 
 import {
   type AssistantMessage,
@@ -13,11 +12,11 @@ import {
 export type Stage = "input" | "output" | "tool_args";
 
 export interface Subject {
-  /** Held against every rule, each for itself. */
+  /** Checked against every rule, one by one. */
   readonly texts: readonly string[];
-  /** A model's thinking: held against what is denied only, since it weighs what it does not say. */
+  /** Reasoning is checked against denials only: it may mention what the answer does not. */
   readonly thoughts: readonly string[];
-  /** All of it, as a judge reads it; empty when there is nothing to check. */
+  /** For the judge; empty when there is nothing to check. */
   readonly whole: string;
 }
 
@@ -25,7 +24,7 @@ type FromOutside = UserMessage | SystemMessage;
 const isFromOutside = (message: Message): message is FromOutside =>
   message.role === "user" || message.role === "system";
 
-/** What nobody has answered yet, taken together: nothing is hidden by saying it in two messages. */
+/** All unanswered input together, so that splitting it over messages hides nothing. */
 export function newInput(messages: readonly Message[]): Subject {
   const since = messages.findLastIndex(({ role }) => role === "assistant");
   const whole = messages
@@ -47,12 +46,12 @@ export function callsOf(calls: readonly ToolCall[]): Subject {
   return { texts, thoughts: [], whole };
 }
 
-/** Each value behind its key, on a line of its own: `path: /etc/passwd`. */
+/** One `key: value` per line. */
 function argumentsOf({ args, malformed }: ToolCall): string {
   if (malformed !== undefined) return malformed;
   const lines: string[] = [];
   const left: [string, unknown][] = Object.entries(args);
-  // The list grows while it is read: a model may nest as deep as it likes.
+  // The list grows during the loop, so deep nesting needs no recursion.
   for (const [key, value] of left) {
     const isNested = typeof value === "object" && value !== null;
     lines.push(isNested ? `${key}:` : `${key}: ${String(value)}`);
@@ -62,13 +61,13 @@ function argumentsOf({ args, malformed }: ToolCall): string {
   return lines.join("\n");
 }
 
-/** The author of a refusal, as its message names it: by this the thread itself remembers what was refused. */
+/** The model name of a refusal, by which the thread marks refused input. */
 export const authorOf = (stage: Stage) => `guardrails:${stage}`;
 
 const isRefusalOfInput = (message: Message) =>
   message.role === "assistant" && message.model === authorOf("input");
 
-/** The conversation without the words of users that were refused. */
+/** Hides refused user messages. */
 export function withoutRefused(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(isRefusalOfInput)) return messages;
   let refused = false;

@@ -1,10 +1,5 @@
-// Checks on what users say, on what the model says and on the arguments of the calls it makes: by rule, or by a
-// model that judges. A refusal is an answer: the run ends with `done`, `stop_reason: "refusal"` and a message for
-// the user in place of what was refused.
-//
-// With checks on `output` or `tool_args` a message reaches viewers only as a whole, after it was judged: no
-// refused word is streamed, stored or run. What a user said and was refused stays in the thread, and no later
-// request shows it to the model. Images and files are not looked into.
+// Checks what users say, what the model says and the arguments of its calls, by rules or by a judge model. A refusal is an
+// answer: the run ends with `done`, `stop_reason: "refusal"` and a configured message.
 
 import { z } from "zod";
 import { defineHook, type HookServices } from "../../core/hook.ts";
@@ -46,7 +41,7 @@ export const guardrails = defineHook({
       { stage: "tool_args", guard: guard("tool_args"), subjectOf: callsIn },
     ] as const;
     const isReviewed = reviews.some((review) => review.guard);
-    /** The thread's length when what users said in it was let through. */
+    /** The length of the thread when its input was last accepted. */
     let accepted = 0;
 
     return {
@@ -80,13 +75,13 @@ export const guardrails = defineHook({
 
 const callsIn = ({ tool_calls = [] }: AssistantMessage): Subject => callsOf(tool_calls);
 
-/** Why something was refused is the operator's to know: it is in the trace, and nowhere else. */
+/** Only the trace has the reason, for the operator. */
 function note(stage: Stage, fault: string, run: Run, { recorder }: HookServices): void {
   const ids = { run_id: run.id, thread_id: run.threadId };
   recorder?.startSpan("guardrail", { ...ids, stage, refused: firstChars(fault, 500) }).end();
 }
 
-/** An answer of our own, seen and stored like a model's. */
+/** A generated answer, streamed and stored like a model's. */
 async function* refusal(words: string): Stream<Completion> {
   const author = authorOf("input");
   const message: AssistantMessage = { ...assistantMessage(words), model: author };
@@ -98,7 +93,7 @@ async function* refusal(words: string): Stream<Completion> {
   return { message, stop_reason };
 }
 
-/** The message keeps its id and what it cost; its words, thoughts and calls are gone. */
+/** Keeps the id and usage; replaces text, reasoning and calls. */
 function inPlaceOf({ message }: Completion, words: string, stage: Stage): Completion {
   const { tool_calls: _calls, reasoning: _thoughts, ...rest } = message;
   return { message: { ...rest, content: words, model: authorOf(stage) }, stop_reason: "refusal" };

@@ -1,5 +1,4 @@
-// What a text may be, by rule: expressions that must not or must occur, words, a length. A text that an
-// expression cannot search to its end is refused: nobody could vouch for the rest.
+// Rules for a text: denied and required expressions, topics, a length. A text too long for an expression is refused.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
@@ -32,17 +31,17 @@ export const Rules = z.strictObject({
 });
 type Rules = Partial<z.output<typeof Rules>>;
 
-/** What is wrong with a text, in words for the operator; nothing for one that may pass. */
+/** What is wrong with a text, for the operator; undefined when it may pass. */
 export type Judgement = string | undefined;
 
 interface Text {
   readonly written: string;
-  /** As it looks to a reader: `asItLooks` of what is written. */
+  /** As a reader sees it: `asItLooks(written)`. */
   readonly seen: string;
 }
 type Rule = (text: Text) => Judgement;
 
-/** Texts are searched for so long in one go; between two rules others get their turn. */
+/** Longer texts yield to other work between rules. */
 const LONG_TEXT = 10_000;
 
 export function rulesOf({ deny = [], allow = [], topics = [], max_chars }: Rules) {
@@ -68,7 +67,7 @@ const isNoLongerThan =
   ({ written }) =>
     written.length > limit ? `has ${written.length} characters, more than ${limit}` : undefined;
 
-/** Denial is generous: a text is searched as it is, and as it looks. */
+/** Searches the text as written and as it looks. */
 function isWithout(source: string): Rule {
   const regex = safeRegex(source);
   return ({ written, seen }) => {
@@ -105,14 +104,14 @@ function isOffTopics(topics: readonly string[]): Rule {
   };
 }
 
-/** Scripts that are written without spaces: there a word is found inside of others. */
+/** Scripts without spaces: words are found inside of other words. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
-/** The words in small letters, each between spaces; empty when there are none. */
+/** The words in lower case, each between spaces; empty without words. */
 function wordsIn(text: string): string {
   const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu);
   return words ? ` ${words.join(" ")} ` : "";
 }
 
-/** Without characters that nobody sees, and with plain letters for those that only look different. */
+/** Without invisible characters, and with look-alike characters normalized. */
 const asItLooks = (text: string) => text.normalize("NFKC").replaceAll(/\p{Cf}/gu, "");

@@ -1,5 +1,5 @@
-// Decides every tool call by rules and a mode: it runs, it is refused, or somebody must be asked first. Tools
-// that no rule would ever let run are not shown to the model. Every decision is a span of the trace.
+// Decides every tool call by rules and a mode: it runs, is refused, or needs approval. Tools that can never run are hidden
+// from the model. Every decision is a span of the trace.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
@@ -24,12 +24,12 @@ import {
   userRulesShelf,
 } from "./stored-rules.ts";
 
-/** Of what a call would do, in a question about it. */
+/** Of the call's description in a question. */
 const MAX_WHAT_CHARS = 1000;
 
 export const permissions = permissionsWith([]);
 
-/** The hook with rules that a program brings; they stand before those of its options, and switch it on. */
+/** The hook with a program's own rules, which come before those of its options and switch the hook on. */
 export function permissionsWith(own: readonly Rule[]): HookDefinition {
   return defineHook({
     name: "permissions",
@@ -49,7 +49,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
     }),
     activeByDefault: () => own.length > 0,
     create({ mode, rules, files }, { agent, recorder, items }) {
-      // Whoever reads the agents' file has put their rules among the others.
+      // The loader of agents.yaml replaces `files` by the rules they hold.
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong into agents.yaml; give `rules`.");
       const configured = [...own, ...rules];
@@ -58,7 +58,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       let session: KeptRules | undefined;
       let remembered: readonly Rule[] = [];
 
-      /** Made again only when the rules that people have made have changed. */
+      /** Compiled again only when the remembered rules have changed. */
       function policiesFor(run: Run): { policy: Policy; base: Policy } {
         const grants = run.state.get(SESSION_RULES);
         if (!known || known.grants !== grants) {
@@ -70,7 +70,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return known;
       }
 
-      /** A rule of a user never overrides a refusal of the agent: asking would let the user approve the call. */
+      /** A user's rule never overrides a refusal by the agent: asking would let the user approve the call. */
       function judge({ call, tool }: ToolRequest, run: Run): Verdict {
         const { policy, base } = policiesFor(run);
         const verdict = decide(call, tool, policy);
@@ -79,7 +79,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return without.decision === "deny" ? without : verdict;
       }
 
-      /** What cannot be remembered is an answer all the same. */
+      /** An answer that cannot be remembered still counts for its call. */
       async function* remember(answer: Answer, call: ToolCall, run: Run): Stream<void> {
         try {
           yield* keep(answer, call, run);
@@ -89,7 +89,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         }
       }
 
-      /** Where nothing is kept for users, the thread remembers it. */
+      /** Without a store of items the thread's state remembers the rule. */
       async function* keep({ remember: where, decision }: Answer, call: ToolCall, run: Run): Stream<void> {
         const effect = decision === "approve" ? "allow" : "deny";
         if (!where) return;
@@ -102,7 +102,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         known = undefined;
       }
 
-      /** Does what a person has said about a call. */
+      /** Applies a person's answer to a call. */
       async function* follow(
         answer: Answer,
         request: ToolRequest,
@@ -143,7 +143,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         async *wrapToolCall(request, next, run) {
           const verdict = judge(request, run);
           if (recorder) trace(recorder, request, verdict, run);
-          // The rules and the tools may be others by now: what somebody has said counts, unless it is denied.
+          // Rules and tools may have changed since: an answer counts unless the call is denied now.
           const isAnswered = approvalOf(request.call, run) !== undefined;
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
           const answer = isAsked ? yield* ask(request, verdict, run) : undefined;
@@ -158,7 +158,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
 
 const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;
 
-/** Nobody is asked about a call that fails before it does anything. */
+/** A call that would fail before it does anything needs no approval. */
 function isRunnable({ call, tool }: ToolRequest): boolean {
   return tool !== undefined && call.malformed === undefined && "args" in tool.parse(call.args);
 }
@@ -169,7 +169,7 @@ function ask(request: ToolRequest, { message, why }: Verdict, run: Run): Stream<
   return askFor({ call, kind: "approval", prompt, options: ["approve", "deny", "edit", "respond"] }, run);
 }
 
-/** In words for whoever is asked. */
+/** The call in words, for the person who approves it. */
 function whatOf({ call, tool }: ToolRequest): string {
   const parsed = tool?.parse(call.args);
   const told = parsed && "args" in parsed && tool?.describeCall?.(parsed.args);

@@ -1,5 +1,5 @@
-// Whether a rule speaks of a call. What allows is read strictly: what is not fully understood does not match.
-// What denies or asks is read generously: what might match does.
+// Matches rules against calls. Allow rules are strict: what is not fully understood does not match. Deny and ask rules are
+// broad: what might match does.
 
 import { isDeepStrictEqual } from "node:util";
 import type { ToolCall } from "../../core/message.ts";
@@ -25,9 +25,9 @@ interface Condition {
 
 export interface CompiledRule {
   readonly rule: Rule;
-  /** Throws nothing: a condition that fails, or takes too much work, is not met by what allows, and is met by what does not. */
+  /** Throws nothing: a condition that fails or costs too much work does not match an allow rule and matches the others. */
   matches(subject: Subject): boolean;
-  /** Whether it speaks of all calls of this tool, whatever their arguments, of some, or of none. */
+  /** Whether it matches calls of this tool for all arguments, for some, or for none. */
   covers(subject: Subject): "all" | "some" | "none";
 }
 
@@ -54,7 +54,7 @@ export function compileRule(rule: Rule): CompiledRule {
 }
 
 function toolConditions({ tool, category }: Pick<Matcher, "tool" | "category">): Condition[] {
-  // A name is one name, not a path: a `/` in it has no meaning.
+  // A tool name is not a path: `/` has no meaning in it.
   const isNamed = tool === undefined ? undefined : globMatcher(`./${tool}`);
   return [
     ...(isNamed ? [both(({ call }) => isNamed(call.name.replaceAll("/", "_")))] : []),
@@ -74,7 +74,7 @@ function argumentConditions(matcher: Matcher): Condition[] {
 
 const both = (test: Test): Condition => ({ strict: test, generous: test });
 
-/** To allow, each command of the line must begin so; otherwise one that may be in it is enough. */
+/** Strict: each command of the line begins with a prefix. Broad: one that the line may contain does. */
 function prefixCondition(prefixes: readonly (readonly string[])[]): Condition {
   return {
     strict: every((command, subject) => {
@@ -100,10 +100,7 @@ const COMPILE_WORK = 4_000;
 /** The reach of the largest expression. */
 const SHORTEST_REACH = 800;
 
-/**
- * To allow, it must be the whole of each command, as it is written, or of the arguments. Compiled when a call first needs
- * it.
- */
+/** Strict: matches the whole of each command, or of the arguments. Broad: matches a part. Compiled at its first use. */
 function regexCondition(expression: string): Condition {
   let compiled: SafeRegex | undefined;
   const regexFor = (subject: Subject) => {
@@ -130,7 +127,7 @@ function regexCondition(expression: string): Condition {
       if (!subject.wide()) return true;
       return subject.texts().some((text) => {
         subject.spend(workOf(regex, text));
-        // What is too long to be searched whole might hold it.
+        // A text too long to search might contain it.
         return regex.test(text) || text.length > regex.reach;
       });
     },
@@ -151,7 +148,7 @@ function every(isAllowed: (command: PlainCommand, subject: Subject) => boolean):
   };
 }
 
-/** To allow, there must be no others. */
+/** Strict: no other arguments. */
 function equalCondition(expected: Readonly<Record<string, unknown>>): Condition {
   return {
     strict: ({ call }) => isDeepStrictEqual(call.args, expected),
@@ -160,28 +157,27 @@ function equalCondition(expected: Readonly<Record<string, unknown>>): Condition 
   };
 }
 
-// A call as the rules see it. Its command is read only when a rule asks for it, and once for all rules.
-/** Comparisons of a word that one decision may take, by all rules together: some tenths of a second at the worst. */
+/** Limits the comparisons of one decision, to some tenths of a second. */
 const MAX_WORK = 500_000;
 
 export interface Subject {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
-  /** Its command read strictly; undefined unless the call is nothing but a command. */
+  /** The strict reading of its command; undefined unless the call is only a command. */
   plain(): PlainReading | undefined;
-  /** Every command that may be in it; undefined when it is too long to tell. */
+  /** The broad reading: every command it may contain; undefined when it is too long. */
   wide(): readonly WideCommand[] | undefined;
-  /** What a generous rule searches: the arguments, every text in them, every command. */
+  /** What a broad rule searches: the arguments, every text in them, every command. */
   texts(): readonly string[];
   /** The arguments as JSON, their keys in order. */
   json(): string;
-  /** Throws once the decision has taken more work than it may: what follows is not compared. */
+  /** Throws once the decision has taken too much work. */
   spend(work: number): void;
 }
 
 export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
   const lines = commandsIn(call.args);
-  // A list of words is read as one line, and each word for itself.
+  // A list of words is read as one line, and each word by itself.
   const isReadable =
     lines.every(({ length }) => length <= MAX_COMMAND_CHARS) &&
     lines.join("").length <= 2 * MAX_COMMAND_CHARS;
@@ -222,7 +218,7 @@ function onlyCommand({ args }: ToolCall, tool: Tool | undefined): string | undef
   return isCommand && typeof args.command === "string" ? args.command : undefined;
 }
 
-/** Where tools of others have theirs. */
+/** Names that other tools use. */
 const COMMAND_ARGUMENTS = ["command", "commands", "cmd", "script"];
 
 function commandsIn(args: ToolCall["args"]): string[] {

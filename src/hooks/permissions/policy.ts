@@ -1,8 +1,8 @@
-// What an agent may do. A call is decided in this order:
+// Decides what an agent may do, in this order:
 //
-// 1. a matching deny of global or agent scope, whatever else is said;
-// 2. the first match of the remaining rules: user before session before agent before global scope, in a scope
-//    by priority, of the same priority as they were given;
+// 1. a matching deny of global or agent scope;
+// 2. the first match of the other rules: user before session before agent before global scope, within a scope by priority,
+//    then in the given order;
 // 3. the mode.
 //
 // Pure and synchronous; throws nothing once the policy is made.
@@ -36,9 +36,9 @@ export interface Verdict {
   readonly decision: Decision;
   /** The one that decided; absent when the mode did. */
   readonly rule?: Rule;
-  /** Which rule or mode, and why: for traces. */
+  /** The rule or mode that decided, for traces. */
   readonly why: string;
-  /** To the model when the call is denied, to the person when they are asked. */
+  /** For the model when the call is denied, for the person when they are asked. */
   readonly message?: string;
 }
 
@@ -78,12 +78,12 @@ export function decide(call: ToolCall, tool: Tool | undefined, policy: Policy): 
   const found = [...policy.absolute, ...policy.ordered].find(({ matches }) => matches(subject));
   const verdict = found ? byRule(found.rule) : byMode(policy.mode, tool);
   if (verdict.decision === "ask" && policy.mode === "dont_ask")
-    return { ...verdict, decision: "deny", why: `${verdict.why}, and in mode dont_ask nobody is asked` };
+    return { ...verdict, decision: "deny", why: `${verdict.why}, and mode dont_ask does not ask` };
   const doubt = verdict.decision === "allow" ? "" : doubtIn(subject, policy);
   return { ...verdict, why: verdict.why + doubt };
 }
 
-/** Whether no arguments could make the tool run, by the rules alone. */
+/** Whether the rules deny the tool for all arguments. */
 export function isDeniedForGood(name: string, tool: Tool | undefined, policy: Policy): boolean {
   const subject = subjectOf({ id: "", name, args: {} }, tool);
   if (policy.absolute.some(({ covers }) => covers(subject) === "all")) return true;
@@ -119,7 +119,7 @@ function byMode(mode: Mode, tool: Tool | undefined): Verdict {
   return because(mode === "dont_ask" ? "deny" : "ask", "no rule speaks of it");
 }
 
-/** Why an allow for commands did not apply, when that is not plain to see. */
+/** Why an allow for commands did not apply. */
 function doubtIn(subject: Subject, { ordered }: Policy): string {
   const reading = subject.plain();
   if (!reading || "commands" in reading) return "";

@@ -1,4 +1,4 @@
-// Permission rules as they are written down: in agents.yaml, in JSON files and in a thread's state.
+// Permission rules as written in agents.yaml, in JSON files and in a thread's state.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";

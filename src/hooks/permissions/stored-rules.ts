@@ -1,4 +1,5 @@
-// The rules that people have made: kept with the thread, or with the agent for all of the user's threads.
+// Rules outside agents.yaml: those remembered from answers or added over the API, with the thread or per user and agent, and
+// those in JSON files.
 
 import { createHash } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
@@ -19,7 +20,7 @@ import { type Decision, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "
 
 const MAX_RULES = 200;
 
-/** Whatever scope is written there, they speak for this thread alone. What is no rule is passed over. */
+/** Applies to this thread only, regardless of its scope. Invalid entries are skipped. */
 export function sessionRules(state: Run["state"]): Rule[] {
   return rulesAmong(z.array(z.unknown()).safeParse(state.get(SESSION_RULES)).data ?? [], "session");
 }
@@ -39,7 +40,7 @@ export async function* clearSessionRules(run: Run): Stream<void> {
   yield* setState(run, SESSION_RULES, []);
 }
 
-/** The rules of a thread, or those that a user has with an agent in all threads. */
+/** The rules of a thread, or of a user and an agent in all threads. */
 export interface KeptRules {
   read(): Promise<Rule[]>;
   /** A rule with the same id is replaced. Throws `limit_exceeded` when there are too many. */
@@ -52,7 +53,7 @@ export function keptRules(items: ItemStore, shelf: Shelf, scope: "session" | "us
       const rules: Rule[] = [];
       for (const value of rulesIn(await items.list(shelf))) {
         rules.push(...rulesAmong([value], scope));
-        // To check a rule takes milliseconds, and there may be hundreds.
+        // Checking a rule takes milliseconds, and there may be hundreds.
         await turn();
       }
       return rules;
@@ -70,11 +71,9 @@ function rulesAmong(values: readonly unknown[], scope: Extract<Scope, string>): 
   });
 }
 
-// From one call to a rule for exactly that call, for an answer that is to be remembered.
-
 /**
- * The same tool with the same arguments, nothing more. Two rules for the same call have the same id, whatever
- * they decide. Throws `invalid_request` for arguments that are too long to be kept.
+ * A rule for exactly this tool and these arguments. Rules for the same call share an id. Throws `invalid_request` when the
+ * arguments are too long to be stored.
  */
 export function ruleFor({ name, args }: ToolCall, decision: Decision, scope: Scope): Rule {
   const text = JSON.stringify(args);
@@ -91,13 +90,12 @@ export function ruleFor({ name, args }: ToolCall, decision: Decision, scope: Sco
   };
 }
 
-/** A pattern that only the name itself matches. */
+/** Escapes glob characters. */
 const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
 
-// Rules in a JSON file: a list of rules, each in its short or its long form.
 const MAX_BYTES = 1024 * 1024;
 
-/** Throws `config_invalid` with all that is wrong, one a line: the file, the place in it, what would be right. */
+/** Throws `config_invalid` with every problem, one per line: file, position, what is right. */
 export async function loadRules(path: string): Promise<Rule[]> {
   const read = await readText(path, MAX_BYTES);
   if ("fault" in read) throw invalid(`${path}: the file ${read.fault}`);
@@ -106,10 +104,7 @@ export async function loadRules(path: string): Promise<Rule[]> {
   throw invalid(checked.faults.map((fault) => `${path}: ${sentence(fault)}`).join("\n"));
 }
 
-/**
- * Replaces the file as a whole: whoever reads it, also after a crash, finds the old rules or the new ones.
- * Throws `config_invalid` for a rule with a condition of the program's own, which cannot be written down.
- */
+/** Replaces the file atomically. Throws `config_invalid` for a rule with a `custom` condition, which has no written form. */
 export async function saveRules(path: string, rules: readonly Rule[]): Promise<void> {
   const custom = rules.find(({ matcher }) => matcher.custom !== undefined);
   if (custom)
@@ -140,18 +135,17 @@ function parsed(text: string, path: string): unknown {
 
 const invalid = (message: string) => new AppError("config_invalid", message);
 
-// Where the rules lie that people have made, by their answers or over the API, and what of them is shown.
-/** The slot of a thread's state that holds those of the thread where no items are kept: a list. */
+/** The key of a thread's state that holds its rules when there is no store of items: a list. */
 export const SESSION_RULES = "grants";
 
-/** Where those of a thread lie. */
+/** Rules of a thread. */
 export const sessionRulesShelf = (owner: Owner, thread: string): Shelf => ({
   owner,
   of: { thread },
   kind: "settings",
 });
 
-/** Where those lie that a user has for all threads with an agent. */
+/** Rules of a user and an agent, for all threads. */
 export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
   owner,
   of: { agent },
@@ -161,11 +155,11 @@ export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
 const PREFIX = "rule:";
 export const ruleKey = (id: string) => PREFIX + id;
 
-/** Of what lies on that shelf, the rules; oldest first. */
+/** The rules among these items, oldest first. */
 export const rulesIn = (items: readonly Item[]): unknown[] =>
   items.flatMap(({ key, value }) => (key.startsWith(PREFIX) ? [value] : [])).reverse();
 
-/** A rule as it is shown. */
+/** A rule as the API shows it. */
 export const RememberedRule = z
   .object({
     id: z.string(),
@@ -180,7 +174,7 @@ export const RememberedRule = z
   .meta({ id: "RememberedRule" });
 export type RememberedRule = z.infer<typeof RememberedRule>;
 
-/** What is no rule is passed over. */
+/** Skips invalid entries. */
 export function shownRules(rules: unknown): RememberedRule[] {
   return (z.array(z.unknown()).safeParse(rules).data ?? []).flatMap(
     (each) => RememberedRule.safeParse(each).data ?? [],

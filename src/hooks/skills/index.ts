@@ -1,5 +1,5 @@
-// Skills: folders with a SKILL.md that tells how to do one kind of task. Those with a description are named
-// in the system prompt and loaded when they are needed; those without are part of it.
+// Skills: folders with a SKILL.md. Those with a description are listed in the system prompt and loaded when needed; the others
+// are part of the prompt.
 
 import { posix } from "node:path";
 import { z } from "zod";
@@ -13,9 +13,9 @@ import { xmlTag } from "../../lib/text.ts";
 import { fileText } from "../memory.ts";
 import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 
-/** Of all inline skills together; one that does not fit is named like the others. */
+/** Of all inline skills; one that does not fit is listed instead. */
 const MAX_INLINE_CHARS = 64 * 1024;
-/** A warning names this many. */
+/** Named in one warning. */
 const MAX_NAMED = 10;
 
 export const skills = defineHook({
@@ -28,7 +28,7 @@ export const skills = defineHook({
     const config = agent.skills;
     if (!backend || !config) return { name: "skills" };
     let blocks: readonly SystemBlock[] = [];
-    /** Absent until they are looked for. */
+    /** Absent until discovery. */
     let loadable: readonly Skill[] | undefined;
 
     return {
@@ -91,7 +91,6 @@ function catalogue(skills: readonly Skill[], canLoad: boolean): SystemBlock[] {
 const introduction = (canLoad: boolean) =>
   `Skills are instructions for one kind of task. Before you begin a task that one of these is for, ${canLoad ? "load it with load_skill, or read its file" : "read its file"}.`;
 
-// The tool that gives the model a skill's instructions, as they are now, and tells where the skill's other files are.
 const MAX_BYTES = 64 * 1024;
 
 export function loadSkill(skills: () => readonly Skill[], backend: Backend): Tool {
@@ -106,9 +105,9 @@ export function loadSkill(skills: () => readonly Skill[], backend: Backend): Too
       if (path === undefined)
         return failed(`There is no skill \`${name}\`${didYouMean(name, paths.keys()) || "."}`);
       const file = await fileText(backend, path, MAX_BYTES, signal);
-      if (!file) return failed(`The skill \`${name}\` is gone: there is no file \`${path}\`.`);
+      if (!file) return failed(`The skill \`${name}\` no longer exists: there is no file \`${path}\`.`);
       const folder = posix.relative(backend.workdir, posix.dirname(path)) || ".";
-      const rest = file.truncated ? `\n\n[It goes on after ${MAX_BYTES / 1024} KiB: read \`${path}\`.]` : "";
+      const rest = file.truncated ? `\n\n[Cut after ${MAX_BYTES / 1024} KiB: read \`${path}\`.]` : "";
       return `# ${name}\n\nFolder: ${folder}\n\n${instructionsIn(file.text)}${rest}`;
     },
   });

@@ -1,4 +1,4 @@
-// Finds the skills of an agent in its backend.
+// Finds an agent's skills in its backend and parses them: YAML between two lines of `---`, then the instructions.
 
 import { posix } from "node:path";
 import { parse } from "yaml";
@@ -14,22 +14,19 @@ import { type FileText, fileText } from "../memory.ts";
 type Config = NonNullable<AgentDefinition["skills"]>;
 
 export interface Discovery {
-  /** In the order of the configured paths, then by file. No two have the same name: the first one stays. */
+  /** In the order of the configured paths, then by file; of equal names the first. */
   readonly skills: readonly Skill[];
-  /** One sentence for each skill or folder that was passed over and should not have been. */
+  /** One sentence per skill or folder that was skipped by mistake. */
   readonly faults: readonly string[];
 }
 
 const MAX_SKILLS = 200;
 const MAX_BYTES = 64 * 1024;
 const READS_AT_ONCE = 8;
-/** Headers are what users and models write: many hard ones together must not hold up the server. */
+/** Users and models write headers: parsing many hard ones must not block the server. */
 const MAX_MS = 5000;
 
-/**
- * A folder that does not exist holds none. Throws when `signal` aborts, and `config_invalid` for a pattern
- * that is none.
- */
+/** Missing folders are ignored. Throws when `signal` aborts, and `config_invalid` for an invalid pattern. */
 export async function discover(backend: Backend, config: Config, signal: AbortSignal): Promise<Discovery> {
   const isWanted = selection(config);
   const { files, faults } = await findFiles(backend, config.paths, signal);
@@ -56,7 +53,7 @@ async function findFiles(backend: Backend, paths: readonly string[], signal: Abo
   for (const path of paths) {
     try {
       const { matches, truncated } = await backend.glob("**/SKILL.md", path, signal);
-      // A name may hold anything; in a prompt it must stay the path that it is.
+      // A path is shown in the prompt, so control characters are excluded.
       for (const match of matches) if (!/\p{Cc}/u.test(match)) files.add(match);
       if (truncated) faults.push(`\`${path}\` holds too many files to look at all of them.`);
     } catch (error) {
@@ -74,7 +71,7 @@ type Read = ({ path: string } & FileText) | { path: string; fault: string };
 async function read(backend: Backend, path: string, signal: AbortSignal): Promise<Read> {
   try {
     const file = await fileText(backend, path, MAX_BYTES, signal);
-    return file ? { path, ...file } : { path, fault: "is gone" };
+    return file ? { path, ...file } : { path, fault: "no longer exists" };
   } catch (error) {
     signal.throwIfAborted();
     return { path, fault: `could not be read (${AppError.from(error).code})` };
@@ -100,20 +97,18 @@ function matcher(pattern: string): (name: string) => boolean {
 
 const isMissing = (error: unknown) => error instanceof AppError && error.code === "not_found";
 
-// One SKILL.md: YAML between two lines of `---`, then the instructions.
-
 export interface Skill {
   readonly name: string;
-  /** Where its SKILL.md is, absolute. */
+  /** Absolute path of its SKILL.md. */
   readonly path: string;
   readonly description?: string;
-  /** The instructions: there when the skill has no description and was read whole. */
+  /** The instructions of a skill without a description that was read whole. */
   readonly content?: string;
 }
 
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 1024;
-/** YAML takes time to parse: a header is no place for more than a name, a description and a few notes. */
+/** Bounds the time for parsing YAML. */
 const MAX_HEADER = 4096;
 
 const Header = z.object({
@@ -125,7 +120,7 @@ interface SkillFile extends FileText {
   readonly path: string;
 }
 
-/** The skill, called like its folder if it has no name; or what is wrong with it, to complete "The file …". */
+/** The skill, named after its folder by default; `fault` completes "The file …". */
 export function parseSkill({ path, text, truncated }: SkillFile): Skill | { fault: string } {
   const parts = split(text);
   if ("fault" in parts) return parts;
@@ -140,7 +135,7 @@ export function parseSkill({ path, text, truncated }: SkillFile): Skill | { faul
   return content ? { name, path, content } : { fault: "is empty" };
 }
 
-/** All but the header; the whole text where the header is broken. */
+/** Everything after the header; the whole text if the header is broken. */
 export function instructionsIn(text: string): string {
   const parts = split(text);
   return ("fault" in parts ? text : parts.body).trim();

@@ -41,7 +41,7 @@ const TaskFields = z.strictObject({
     .string()
     .max(200_000)
     .describe(
-      "What the agent must know for it: it sees nothing of this conversation. At most 16,000 characters are told.",
+      "What the agent must know for it: it sees nothing of this conversation. At most 16,000 characters are passed on.",
     ),
   task_id: z.string().max(64).optional().describe("Its id on the task board, if it is there."),
 });

@@ -1,6 +1,5 @@
-// Keeps a conversation inside the model's context window. The thread stays whole; what the model is shown is
-// a view of it: a summary of what came before, then the newest messages as they are. A summary is made once
-// and kept with the thread, until so much was added that the next one is due.
+// Keeps a conversation within the model's context window: the model sees a summary and the newest messages, the thread keeps
+// everything. A summary is stored with the thread until the next one is due.
 
 import { z } from "zod";
 import { AppError, endsTheRun } from "../../core/errors.ts";
@@ -15,9 +14,9 @@ import { countTokens, cutPoint, estimateRequest, STATE_KEY, type Summary, viewOf
 import { isOverflow, summarize } from "./summarize.ts";
 import { fitted } from "./truncate.ts";
 
-/** A model call is not spent on less than this part of the window. */
+/** A summary must cover at least this part of the window. */
 const WORTH_IT = 0.1;
-/** No refusal makes us believe in a smaller window than this. */
+/** The smallest window assumed after a refusal. */
 const MIN_WINDOW = 1000;
 
 const Options = z.strictObject({
@@ -31,15 +30,15 @@ export const summarization = defineHook({
   options: Options,
   activeByDefault: () => true,
   create({ trigger, keep }, { agent }) {
-    /** In tokens. Less than configured once the model has refused less. */
+    /** In tokens. Smaller than configured once the model has refused a smaller request. */
     let window = agent.context_window;
-    /** No summary could be made: in this run it is tried again only when the model refuses the whole. */
+    /** Set when a summary failed: this run then tries again only when the model refuses the request. */
     let failed = false;
 
-    /** A request that takes less than `limit` tokens, as far as that can be done. */
+    /** Reduces the request to `limit` tokens as far as possible. */
     async function* reduce(call: Call, least: number, limit: number): Stream<ModelRequest> {
       const { request, run, tokens, shown } = call;
-      // Estimates are too low for some languages; where the provider has counted, they are put right.
+      // Corrects the estimates where the provider has counted: they are too low for some languages.
       const scale = Math.max(1, tokens / estimateRequest(shown));
       const sizes = {
         keep,
@@ -66,7 +65,7 @@ export const summarization = defineHook({
           window = Math.max(MIN_WINDOW, Math.min(window, Math.max(tokens, estimateRequest(first))));
           failed = false;
           const second = yield* reduce(call, 1, window / 2);
-          // What is no smaller would be refused again.
+          // A request that is not smaller would be refused again.
           if (estimateRequest(second) >= estimateRequest(first)) throw error;
           return yield* next(second);
         }
@@ -79,23 +78,23 @@ interface Call {
   readonly request: ModelRequest;
   readonly next: CallModel;
   readonly run: Run;
-  /** The request with the view of the thread that there is already. */
+  /** The request as projected so far. */
   readonly shown: ModelRequest;
-  /** How large `shown` is. */
+  /** The size of `shown`. */
   readonly tokens: number;
 }
 
-/** In tokens as estimated, but for `keep`. */
+/** In estimated tokens, except `keep`. */
 interface Sizes {
   readonly keep: number;
-  /** What a summary must cover to be made. */
+  /** The least that a summary must cover. */
   readonly least: number;
-  /** What may stay as it is. */
+  /** The most that stays unsummarized. */
   readonly room: number;
   readonly window: number;
 }
 
-/** Makes the thread's next summary, if there is enough for one. Returns whether that failed. */
+/** Creates the thread's next summary if there is enough for one. Returns whether that failed. */
 async function* compact({ request, next, run, tokens }: Call, sizes: Sizes): Stream<boolean> {
   const { tail, summary } = viewOf(request.messages, run.state);
   const messages = tail.slice(0, cutPoint(tail, sizes.keep, sizes.room));

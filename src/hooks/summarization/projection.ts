@@ -1,4 +1,4 @@
-// What the model is shown of a thread: all of it, or a summary and what came after.
+// What the model sees of a thread: all of it, or a summary and the messages after it; its size; and where to cut it.
 
 import { z } from "zod";
 import {
@@ -15,7 +15,7 @@ import type { ModelRequest } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { xmlTag } from "../../lib/text.ts";
 
-/** The slot of the thread's state that holds its summary. */
+/** The key of the thread's state that holds its summary. */
 export const STATE_KEY = "summary";
 
 const Summary = z.object({
@@ -28,18 +28,18 @@ export type Summary = z.infer<typeof Summary>;
 
 export interface View {
   readonly summary?: Summary;
-  /** What a request holds instead of the thread. */
+  /** The messages of a request. */
   readonly messages: readonly Message[];
-  /** The part of the thread that is shown as it is. */
+  /** The messages that are shown unchanged. */
   readonly tail: readonly Message[];
-  /** The end of `tail` that was written under this very view: its usage counts say how large that is. */
+  /** The part of `tail` written under this projection: its usage counts measure the request. */
   readonly measured: readonly Message[];
 }
 
-/** What system messages may take beside a summary. */
+/** Characters of system messages beside a summary. */
 const MAX_INSTRUCTION_CHARS = 16_000;
 
-/** A summary of messages that are gone, because the thread was cleared, is none. */
+/** A summary whose messages were deleted is ignored. */
 export function viewOf(messages: readonly Message[], state: Run["state"]): View {
   const summary = Summary.safeParse(state.get(STATE_KEY)).data;
   const at = summary ? messages.findLastIndex(({ id }) => id === summary.up_to) : -1;
@@ -54,7 +54,7 @@ export function viewOf(messages: readonly Message[], state: Run["state"]): View 
   };
 }
 
-/** A user message: what providers do with a system message in the middle differs. */
+/** A user message, because providers treat system messages in the middle differently. */
 function introduction({ text }: Summary): Message {
   const summary = xmlTag("conversation_summary", text);
   return userMessage(
@@ -62,7 +62,7 @@ function introduction({ text }: Summary): Message {
   );
 }
 
-/** System messages are orders, and a summary of an order is weaker: the newest are kept, each text once. */
+/** Keeps the newest system messages verbatim, each text once: a summary would weaken them. */
 function instructions(messages: readonly Message[]): SystemMessage[] {
   const kept = new Map<string, SystemMessage>();
   let room = MAX_INSTRUCTION_CHARS;
@@ -76,12 +76,9 @@ function instructions(messages: readonly Message[]): SystemMessage[] {
   return [...kept.values()].toReversed();
 }
 
-// How large a request is.
-
 /**
- * What the provider counted for the newest answer, plus an estimate of what came since; else an estimate of
- * all. That answer may have been given to a request with shortened tool results: a count far below what
- * they hold is not believed.
+ * The provider's count for the newest answer plus an estimate of what follows, otherwise an estimate. A count far below the
+ * size of the tool results is ignored: that request had shortened them.
  */
 export function countTokens(view: View, request: ModelRequest): number {
   const at = view.measured.findLastIndex((message) => counted(message) > 0);
@@ -96,19 +93,17 @@ function counted(message: Message): number {
   return usage && usage.input_tokens > 0 ? usage.input_tokens + usage.output_tokens : 0;
 }
 
-/** A quarter of all characters: messages, system prompt and tool schemas. */
+/** A quarter of the characters of messages, system prompt and tool schemas. */
 export function estimateRequest({ messages, system, tools }: ModelRequest): number {
   const fixed = system.map((block) => block.text).join("").length + JSON.stringify(tools).length;
   return estimateTokens(messages) + Math.ceil(fixed / 4);
 }
 
-// Where a conversation may be cut in two.
 const MIN_KEPT = 2;
 
 /**
- * How many messages from the beginning may go into a summary; 0 when there is no place to cut. At least two,
- * and the part `keep` of all, stay as they are, or fewer when they take more than `room` tokens. No call is
- * parted from its results. Between two turns is better than in the middle of a long one.
+ * How many messages from the start to summarize; 0 when there is no place to cut. Keeps at least two and the part `keep`, or
+ * fewer when they exceed `room` tokens. Never separates a call from its result; prefers the boundary between two turns.
  */
 export function cutPoint(messages: readonly Message[], keep: number, room: number): number {
   const sizes = messages.map((message) => estimateTokens([message]));

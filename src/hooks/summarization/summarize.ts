@@ -1,4 +1,4 @@
-// The model call that turns the beginning of a conversation into a summary.
+// The model call that summarizes the beginning of a conversation.
 
 import { AppError } from "../../core/errors.ts";
 import type { CallModel } from "../../core/hook.ts";
@@ -9,14 +9,14 @@ import { xmlTag } from "../../lib/text.ts";
 import { clip, transcript } from "./truncate.ts";
 
 export interface Task {
-  /** The one that the summary makes room for: its model, settings and signal are used. */
+  /** The request to make room in: its model, settings and signal are used. */
   readonly request: ModelRequest;
   readonly next: CallModel;
-  /** What is to be summarised. */
+  /** To be summarized. */
   readonly messages: readonly Message[];
-  /** The summary of what came before these. */
+  /** The previous summary. */
   readonly earlier: string | undefined;
-  /** Tokens, as estimated, that the call may take, its answer included. */
+  /** Estimated tokens for the call, including its answer. */
   readonly budget: number;
 }
 
@@ -26,9 +26,8 @@ const MAX_ANSWER_TOKENS = 8192;
 const MIN_ANSWER_TOKENS = 4096;
 
 /**
- * Throws what the model throws, and `model_rejected` when it says nothing. Viewers see none of it; its tokens
- * count as the run's. The call is made to fit; a model that refuses it all the same is asked once more, with
- * half of it.
+ * Throws what the model throws, and `model_rejected` for an empty answer. Viewers see none of it; its tokens count for the
+ * run. If the model refuses the size, asks once more with half.
  */
 export async function summarize(task: Task): Promise<string> {
   const tokens = 0.95 * task.budget - answerTokens(task);
@@ -61,14 +60,14 @@ async function ask(task: Task, prompt: string): Promise<string> {
   return clip(text, Math.min(MAX_SUMMARY_CHARS, Math.ceil(budget)));
 }
 
-/** A run's own limit is for answers, which may be meant to be short. */
+/** Ignores a small `max_tokens` of the run, which is meant for answers. */
 function answerTokens({ request, budget }: Task): number {
   const wanted = Math.max(MIN_ANSWER_TOKENS, request.settings.max_tokens ?? MAX_ANSWER_TOKENS);
   return Math.min(MAX_ANSWER_TOKENS, wanted, Math.ceil(budget * 0.2));
 }
 
 const ROLE = `You summarise conversations between a user and an assistant that works with tools. The assistant \
-goes on with your summary in place of the conversation, so what you leave out is lost to it. Answer with the \
+continues with your summary in place of the conversation, so what you leave out is lost to it. Answer with the \
 summary only.`;
 
 const INSTRUCTIONS = `Summarise the conversation below in less than 2,000 words, under these headings:

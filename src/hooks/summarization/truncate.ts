@@ -1,20 +1,20 @@
-// Making messages smaller without losing one: long texts keep their beginning and their end.
+// Shortens long texts in messages: each keeps its beginning and its end.
 
 import { type Content, type Message, prettyPrint, type ToolCall } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
 import { estimateRequest } from "./projection.ts";
 
-/** Characters that a long text may keep, step by step until everything fits. */
+/** Characters left of a long text, reduced step by step until everything fits. */
 const STEPS = [20_000, 4000, 1000, 250];
-/** What is left of a file's content in a call that wrote or edited it: the file itself has the rest. */
+/** Left of file content in a write or edit: the file has the rest. */
 const MAX_WRITTEN = 2000;
-/** What people and models say may be this much longer than what tools say. */
+/** Messages of people and models may be this much longer than tool results. */
 const WORDS_BEFORE_TOOLS = 4;
 const NOTE_CHARS = 50;
 const WRITERS: ReadonlySet<string> = new Set(["write_file", "edit_file"]);
 
-/** The text with its middle left out; `limit` characters, the note on what is missing included. */
+/** Cuts the middle out; at most `limit` characters, including the note. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const half = Math.max(0, Math.floor((limit - NOTE_CHARS) / 2));
@@ -23,7 +23,7 @@ export function clip(text: string, limit: number): string {
   return `${head}\n[… ${omitted} characters left out …]\n${tail}`;
 }
 
-/** The request, its tool results cut as far as needed to bring it under `limit` tokens, or as far as it goes. */
+/** Shortens tool results until the request has at most `limit` tokens, as far as possible. */
 export function fitted(request: ModelRequest, limit: number): ModelRequest {
   let smaller = request;
   for (const step of STEPS) {
@@ -36,7 +36,7 @@ export function fitted(request: ModelRequest, limit: number): ModelRequest {
   return smaller;
 }
 
-/** The conversation as text for a summary, at most `limit` characters. Tool results and arguments are cut first. */
+/** The conversation as text, at most `limit` characters. Shortens tool results and arguments first. */
 export function transcript(messages: readonly Message[], limit: number): string {
   let text = "";
   for (const step of STEPS) {

@@ -1,5 +1,5 @@
-// Whose call goes next. One server takes so many calls at once, one user so many of those, and only so many
-// wait; who comes first goes first, but a user who has enough of them lets others pass.
+// Queues the calls to one server: so many run at once, so many of them per user, and so many wait. First come, first served,
+// except that a user at the limit lets others pass.
 
 import type { Owner } from "../../core/ids.ts";
 import { McpFailure } from "./reporting.ts";
@@ -11,13 +11,13 @@ const MAX_WAITING_OF_ONE = 64;
 
 export interface Turns {
   /**
-   * Resolves when it is this call's turn, with what ends the turn. Throws an `McpFailure` when too many wait,
-   * the signal's reason when it aborts.
+   * Resolves when the call may run, with a function that ends it. Throws an `McpFailure` when too many calls wait, and the
+   * signal's reason when it aborts.
    */
   take(owner: Owner, signal: AbortSignal): Promise<() => void>;
-  /** No more turns until what it returns is called; those that are taken go on. */
+  /** Pauses new calls until the returned function is called; running calls continue. */
   hold(): () => void;
-  /** Resolves when nobody has a turn. */
+  /** Resolves when no call is running. */
   over(): Promise<void>;
 }
 

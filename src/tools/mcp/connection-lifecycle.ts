@@ -1,5 +1,4 @@
-// The way to one server: connected when it is needed, forgotten when it goes away, connected again by the next
-// who needs it. One that cannot be reached is tried again, ever more rarely.
+// The connection to one server: opened when needed, replaced when it ends. Failed attempts are repeated with back-off.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/async.ts";
@@ -11,20 +10,20 @@ import type { Log } from "./reporting.ts";
 import { dismissed, McpFailure } from "./reporting.ts";
 
 const REST = { base: 1000, cap: 60_000 };
-/** A rest that is waited out; who comes in a longer one is told so at once. */
+/** A call waits this long for the next attempt; with a longer wait ahead it fails at once. */
 const MAX_WAIT_MS = 2000;
-/** A server that ends sooner than that did not really start. */
+/** A server that ends sooner did not really start. */
 const PROVEN_MS = 5000;
-/** How long a server may take to answer anything, once it has been told that a call is given up. */
+/** How long a server may take to answer a ping after a call was given up. */
 const HUNG_MS = 3000;
 
 export interface LinkOptions {
   readonly definition: McpServerDefinition;
   readonly log: Log;
-  /** Ours, as servers are told. */
+  /** The version of Skein, as sent to servers. */
   readonly version: string;
   readonly turns: Turns;
-  /** Called for each new connection, and when the server says so: its tools may be others. */
+  /** Called for each new connection and when the server announces it: its tools may have changed. */
   onToolsChanged(): void;
 }
 
@@ -43,7 +42,7 @@ export class Link {
     this.#options = options;
   }
 
-  /** Throws an `McpFailure` when there is no way to the server now, the signal's reason when it aborts. */
+  /** Throws an `McpFailure` when there is no connection now, and the signal's reason when it aborts. */
   async connection(signal: AbortSignal): Promise<Connection> {
     if (this.#closing.signal.aborted) throw dismissed();
     const rest = this.#restsUntil - performance.now();
@@ -51,36 +50,36 @@ export class Link {
       throw new McpFailure("ended", `${this.#lastFailure}; it is tried again in ${Math.ceil(rest / 1000)} s`);
     if (!this.#connection) {
       this.#connection = this.#open(rest);
-      // It is told to whoever waits for it, if anybody does.
+      // Callers that wait for it see the failure.
       this.#connection.catch(() => {});
     }
     return await orAborted(this.#connection, signal);
   }
 
-  /** The next who needs a connection gets another one than this. */
+  /** Makes the next call open a new connection. */
   async replace(connection: Connection): Promise<void> {
-    // It was a good one: that another is needed is no failure.
+    // The old connection worked, so this is no failure.
     if (await this.#forget(connection)) this.#failures = 0;
     connection.retire();
   }
 
   /**
-   * Finds out whether a server that let a call down still answers anything. Meanwhile nobody new is sent to it.
-   * One that does not is ended as soon as no call is under way.
+   * Checks whether a server that let a call down still answers, and pauses new calls meanwhile. One that does not answer is
+   * ended once no call is running.
    */
   examine(connection: Connection): void {
     if (this.#isExamined || this.#closing.signal.aborted) return;
     this.#isExamined = true;
-    const letGo = this.#options.turns.hold();
+    const resume = this.#options.turns.hold();
     void this.#exam(connection)
       .catch((error: unknown) => this.#options.log("warn", "cannot be ended", error))
       .finally(() => {
         this.#isExamined = false;
-        letGo();
+        resume();
       });
   }
 
-  /** Resolves when the server, if it is a program, and all that it started are gone. */
+  /** Resolves when the server's process, if any, and all that it started have ended. */
   async close(): Promise<void> {
     this.#closing.abort(dismissed());
     clearTimeout(this.#retry);
@@ -136,11 +135,11 @@ export class Link {
       else this.#rest("ended soon after it had started");
       this.#options.log("warn", connection.end() ?? "has ended");
     });
-    // Not before the connection can be asked for its tools.
+    // After the connection can be asked for its tools.
     queueMicrotask(() => this.#options.onToolsChanged());
   }
 
-  /** Whether it was still the one in use. */
+  /** Returns whether it was still in use. */
   async #forget(connection: Connection): Promise<boolean> {
     const current = this.#connection;
     if ((await current?.catch(() => undefined)) !== connection || this.#connection !== current) return false;

@@ -1,7 +1,6 @@
-// One connection to one server: the SDK's client over a pipe or over HTTP. Whatever goes wrong is an
-// `McpFailure`; its message completes "The server …" in words that a model may read, its cause is for the log.
-// No schema that a server sends is compiled, and none of its regular expressions run: the SDK is given neither
-// its listing nor an output schema to hold results against.
+// One connection: the SDK's client over a pipe or HTTP. Every failure is an `McpFailure`: its message completes "The server …" for
+// the model, its cause is for the log. No schema of a server is compiled and none of its regular expressions run: the SDK gets
+// neither the tool list nor an output schema.
 
 import {
   type CallToolResult,
@@ -49,7 +48,7 @@ export interface Connection {
   readonly era: Era;
   /** What it lists, a page at a time, unchecked; no more than a hundred pages. */
   tools(signal: AbortSignal): AsyncGenerator<readonly unknown[], void>;
-  /** Rejects at once when `signal` aborts; the server is told. */
+  /** Rejects as soon as `signal` aborts, and notifies the server. */
   call(
     tool: ToolToCall,
     args: Record<string, unknown>,
@@ -57,7 +56,7 @@ export interface Connection {
   ): Promise<CallToolResult>;
   /** Resolves with true when the server answers at all, with false when the connection ends before. */
   isAlive(): Promise<boolean>;
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended. */
   readonly closed: Promise<void>;
   /** How it has ended, if that is known: completes "The server …". */
   end(): string | undefined;
@@ -79,7 +78,7 @@ export interface ConnectOptions {
   onLog(line: string): void;
 }
 
-/** Speaks the newest revision that the server knows. Whoever calls it closes what it resolves with. */
+/** Negotiates the newest protocol revision. The caller closes the connection. */
 export async function connect(definition: McpServerDefinition, options: ConnectOptions): Promise<Connection> {
   const second = options.era === "legacy" ? "auto" : "legacy";
   try {

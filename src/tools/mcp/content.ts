@@ -1,5 +1,4 @@
-// What a server answers, as content that can be kept in a thread and shown to every model. Bounded, and what
-// it says of itself is not believed: an image is one when its bytes say so.
+// Turns a server's answer into content for threads and models: bounded, and with types detected from the bytes, not as declared.
 
 import { isUtf8 } from "node:buffer";
 import { isDeepStrictEqual } from "node:util";

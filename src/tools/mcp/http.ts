@@ -1,5 +1,5 @@
-// A server somewhere else, over streamable HTTP: the SDK's transport on a `fetch` of our own, which reads no
-// more and no faster than is fair, has no hidden time limits, and lets go of a call that was given up.
+// A remote server over streamable HTTP: the SDK's transport on a `fetch` that limits size and rate, has no time limits of its
+// own and ends the request of a cancelled call.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,21 +12,21 @@ import { messageAllowance } from "./rate-limiter.ts";
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_CONNECTIONS = 128;
 const CONNECT_MS = 10_000;
-/** How long a server may take to hear that a session is over. */
+/** How long the request that ends the session may take. */
 const FAREWELL_MS = 1000;
 
-/** Of the call that is being made: the SDK tells the server that it is given up, but goes on waiting for it. */
+/** The current call's signal: the SDK cancels a call at the server but keeps its own request open. */
 export const callSignal = new AsyncLocalStorage<AbortSignal>();
 
 export interface HttpTransport {
   readonly transport: StreamableHTTPClientTransport;
-  /** Ends every connection; with a `farewell` the server hears first that the session is over. */
+  /** Closes all connections; with `farewell` it ends the session at the server first. */
   release(farewell: boolean): Promise<void>;
 }
 
-/** Whoever makes it releases it. */
+/** The caller releases it. */
 export function httpTransport({ url, headers }: HttpServer): HttpTransport {
-  // Calls have limits of their own.
+  // Calls have their own limits.
   const options = { connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { timeout: CONNECT_MS };
   const dispatcher =
@@ -67,7 +67,7 @@ function fairFetch(dispatcher: Dispatcher) {
   };
 }
 
-/** Giving up a call ends its request and what would take it up again, but not the word that it is given up. */
+/** A cancelled call ends its request and its resumption, but not the cancellation notice. */
 function signalOf(method: string, own: AbortSignal | null | undefined): AbortSignal | null {
   const call = callSignal.getStore();
   if (!call || (call.aborted && method === "POST")) return own ?? null;

@@ -1,5 +1,4 @@
-// What agents.yaml says under `mcp_servers`. The schema is the type; its output has every default filled in
-// and durations in milliseconds.
+// The schema of `mcp_servers` in agents.yaml, with defaults filled in and durations in milliseconds.
 
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";

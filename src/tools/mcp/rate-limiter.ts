@@ -1,6 +1,6 @@
-// How fast somebody may go: so much at once, and so much a second after that.
+// A token bucket: a burst at once, then a rate per second.
 
-/** Takes `amount` of it. Returns the milliseconds to wait until that was not too much; mostly 0. */
+/** Takes `amount` tokens. Returns the milliseconds to wait for them; usually 0. */
 export type Allowance = (amount: number) => number;
 
 export function allowance(atOnce: number, perSecond: number): Allowance {
@@ -17,8 +17,8 @@ export function allowance(atOnce: number, perSecond: number): Allowance {
 const BYTES_FOR_ONE = 16 * 1024;
 
 /**
- * What one server may make us read: a thousand messages or 16 MiB at once and in every second after that. One
- * that floods us is read slowly, so that it waits and not everybody else.
+ * The limit for one server: 1,000 messages or 16 MiB at once and per second. A faster server is read more slowly, so that it
+ * waits and not the other users.
  */
 export function messageAllowance(): (messages: number, bytes: number) => number {
   const take = allowance(1000, 1000);

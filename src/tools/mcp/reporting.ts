@@ -1,4 +1,4 @@
-// What can go wrong with a server.
+// Failures of servers, and how they reach the log and the model: short, and without the secrets that the server was given.
 
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -6,12 +6,12 @@ import { firstChars } from "../../lib/text.ts";
 import type { McpServerDefinition } from "./options.ts";
 
 /**
- * `forgotten`: it no longer knows our session, and has done nothing. `answered`: it refuses. `ended`: the
- * connection is gone, and what it did is not known. `strange`: it cannot be understood.
+ * `forgotten`: the session has expired, and the call had no effect. `answered`: the server refuses. `ended`: the connection ended,
+ * and the effect is unknown. `strange`: the answer is invalid.
  */
 export type FailureKind = "forgotten" | "answered" | "ended" | "strange";
 
-/** The message completes "The server …". No path, address or secret of ours is in it. */
+/** The message completes "The server …". It contains no path, address or secret of this server. */
 export class McpFailure extends Error {
   readonly kind: FailureKind;
 
@@ -22,17 +22,16 @@ export class McpFailure extends Error {
   }
 }
 
-/** Of a server that is not in the configuration any more, or whose process ends with ours. */
+/** For a server that was removed from the configuration, or at shutdown. */
 export const dismissed = () => new McpFailure("ended", "is not configured any more");
 
-// What a server was given to prove who we are, kept out of whatever it says.
 const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;
-/** Shorter values are no secrets, and would be found in any text. */
+/** Shorter values are no secrets and would match everywhere. */
 const MIN_LENGTH = 6;
 
 export type Mask = (text: string) => string;
 
-/** The error as the log may have it: its message and its stack, and those of its causes. */
+/** A copy for the log: message, stack and causes, masked. */
 export function maskedError(error: unknown, mask: Mask): Error {
   if (!(error instanceof Error)) return new Error(mask(String(error)));
   const cause = error.cause === undefined ? undefined : maskedError(error.cause, mask);
@@ -42,7 +41,7 @@ export function maskedError(error: unknown, mask: Mask): Error {
   return masked;
 }
 
-/** Blots out the values of those headers, variables and parameters of the URL whose names sound like a secret. */
+/** Masks the values of headers, variables and URL parameters whose names suggest a secret. */
 export function maskOf(definition: McpServerDefinition): Mask {
   const named =
     "url" in definition
@@ -56,7 +55,6 @@ export function maskOf(definition: McpServerDefinition): Mask {
   return (text) => secrets.reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
 }
 
-// What the log says of one server: a line each, short, and without what the server was given to prove who we are.
 const MAX_DETAIL = 500;
 
 /** `what` completes "MCP server …"; `detail` is what was thrown, or a text. */

@@ -1,5 +1,5 @@
-// The MCP servers of this process: other programs whose tools agents may name as `mcp__<server>__<tool>`. They
-// live as long as the process does, for all runs and users alike; whoever makes them closes them.
+// The MCP servers of this process and their tools, `mcp__<server>__<tool>`. They live as long as the process, for all runs and
+// users; the creator closes them.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -20,17 +20,17 @@ import { dismissed, type Log, logOf, type Mask, McpFailure, maskedError, maskOf 
 import { type ListedTool, readListing } from "./tool-list.ts";
 
 export interface McpServers {
-  /** What they listed last, each server's by name. Cheap: to be asked anew for each run. */
+  /** The tools they listed last, by name. Cheap enough for every run. */
   tools(): readonly Tool[];
-  /** Resolves when each server has listed its tools or could not. Never rejects. */
+  /** Resolves when each server has listed its tools or failed to. Never rejects. */
   listed(): Promise<void>;
-  /** Keeps the servers whose definition is the same, ends the others, connects new ones. */
+  /** Keeps servers with unchanged definitions, ends the others, connects new ones. */
   replace(definitions: McpServerDefinitions): Promise<void>;
-  /** Ends all of them, with everything they started. */
+  /** Ends all servers, with everything they started. */
   close(): Promise<void>;
 }
 
-/** Returns at once; servers are connected in the background, and none that is not configured costs anything. */
+/** Returns at once; servers connect in the background. */
 export function createMcpServers(definitions: McpServerDefinitions, services: McpServices): McpServers {
   let servers: ReadonlyMap<string, McpServer> = new Map();
   let ended: Promise<unknown> = Promise.resolve();
@@ -59,14 +59,14 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
   };
 }
 
-// One configured server and its tools. They stay what they were at the last listing, so that a server that is
-// away is an error result and no missing tool. Nothing that it does throws into a run.
-/** Between two listings, however often a server says that its tools are others. */
+// One server. Its tools stay as last listed, so that a call to an unavailable server is an error result. Failures never throw
+// into a run.
+/** The least time between two listings. */
 const REST_MS = 500;
 
 export interface McpServices {
   readonly logger: Logger;
-  /** Ours, as servers are told. */
+  /** The version of Skein, as sent to servers. */
   readonly version: string;
 }
 
@@ -83,7 +83,7 @@ export class McpServer {
   #listing: Promise<void> | undefined;
   #isOutdated = false;
 
-  /** Does nothing before it is asked for. */
+  /** Connects on first use. */
   constructor(name: string, definition: McpServerDefinition, { logger, version }: McpServices) {
     this.#name = name;
     this.definition = definition;
@@ -96,13 +96,13 @@ export class McpServer {
     this.#link = new Link({ definition, log: this.#log, version, turns: this.#turns, onToolsChanged });
   }
 
-  /** As it listed them last; lists them again, for the next who asks, when that was long ago. */
+  /** As last listed; lists them again in the background when that was long ago. */
   tools(): readonly Tool[] {
     if (performance.now() - this.#listedAt > this.definition.refresh) void this.#list();
     return this.#tools;
   }
 
-  /** Resolves when its tools have been listed once, or could not be. */
+  /** Resolves when its tools have been listed, or could not be. */
   async listed(): Promise<void> {
     if (this.#listedAt === Number.NEGATIVE_INFINITY) await this.#list();
   }
@@ -115,7 +115,7 @@ export class McpServer {
     return this.#listing;
   }
 
-  /** Calls under way end with an error result. */
+  /** Running calls end with an error result. */
   async close(): Promise<void> {
     this.#closing.abort(dismissed());
     await this.#link.close();
@@ -126,7 +126,7 @@ export class McpServer {
     const rest = this.#listedAt + REST_MS - performance.now();
     try {
       if (rest > 0) await sleep(rest, undefined, { signal: this.#closing.signal, ref: false });
-      // The link has said why when there is none.
+      // The failure was logged already.
       const connection = await this.#link.connection(this.#closing.signal).catch(() => undefined);
       this.#isOutdated = false;
       if (!connection) return;
@@ -147,7 +147,7 @@ export class McpServer {
     const { name, description, parameters, annotations } = listed;
     return {
       ...{ name, description, parameters, annotations },
-      // The server holds them against its own schema; the answer tells the model what is wrong.
+      // The server validates them; its answer tells the model what is wrong.
       parse: (args) => ({ args }),
       // `parse` is the only source of `args`.
       execute: (args, call, run) => this.#execute(listed, args as Record<string, unknown>, call, run),
@@ -230,20 +230,20 @@ interface Question {
 const causeOf = (error: unknown) => (error instanceof McpFailure ? (error.cause ?? error) : error);
 const UNKNOWN = "what it has done is not known";
 
-// One call as the loop sees it: it ends in time, shows its progress, and its failures are results in words.
+// Time limits and progress of one call.
 const MAX_LINE = 500;
-/** Of one call; more renew its time, but are not shown. */
+/** Per call; further progress renews the time but is not shown. */
 const MAX_SHOWN = 1000;
 
-/** The time a call has. */
+/** The time limits of a call. */
 export interface Limits {
-  /** Aborts when the run does, and when a limit is passed. */
+  /** Aborts when the run does or a limit has passed. */
   readonly signal: AbortSignal;
-  /** What the limit was that was passed: completes "It …". */
+  /** The limit that has passed; completes "It …". */
   passed(): string | undefined;
-  /** To be called at every sign of life; the time between two of them is limited from the first on. */
+  /** Restarts the idle limit; the first call starts it. */
   renew(): void;
-  /** Gives the call up if it is still under way. */
+  /** Ends the call if it is still running. */
   end(): void;
 }
 
@@ -269,12 +269,12 @@ export function limitsOf(
     end() {
       clearTimeout(total);
       clearTimeout(idle);
-      expiry.abort(new Error("Nobody waits for the call any more."));
+      expiry.abort(new Error("The call has ended."));
     },
   };
 }
 
-/** Runs `work`; what it hands to `show` comes out as events. Bounded: what a slow reader has not taken is let go. */
+/** Runs `work` and yields its progress as events. Progress that a slow reader has not taken is merged. */
 export async function* showing<T>(
   call: ToolCall,
   mask: Mask,
@@ -293,7 +293,7 @@ export async function* showing<T>(
     isOver = true;
     wake();
   });
-  // Whoever leaves early does not wait for it.
+  // A reader that leaves early does not wait for the call.
   working.catch(() => {});
   while (!isOver || unread.length > 0) {
     if (unread.length === 0) await new Promise<void>((resolve) => (wake = resolve));

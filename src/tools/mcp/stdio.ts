@@ -1,5 +1,5 @@
-// A server that is a program on this machine, as the SDK's `Transport`. Unlike the SDK's own it gives the
-// program a minimal environment, reads it no faster than is fair, and ends it with everything it started.
+// A local server, as the SDK's `Transport`. Unlike the SDK's own, it starts the program with a minimal environment, limits the rate
+// of reading and ends it with everything it started.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -131,11 +131,9 @@ async function readLog({ stderr }: Child, onLog: (line: string) => void): Promis
   }
 }
 
-// The process of a server that speaks over its standard input and output, and everything it starts.
-//
-// It leads a process group of its own. A shell in that group holds the end of a pipe: when this process dies,
-// however it dies, the pipe closes and the shell kills the group. What leaves the group is found by a mark in
-// its environment when the server is ended here (where there is a /proc), and stays when this process dies.
+// The server's process leads its own process group. A shell in that group holds the end of a pipe: when this process dies, the
+// pipe closes and the shell kills the group. Processes that left the group are found by a mark in their environment when the
+// server is ended here (with a /proc), and survive when this process dies.
 const SCRIPT = `{ read -r _ <&3; kill -KILL 0; } </dev/null >/dev/null 2>&1 &
 exec 3<&-
 exec "$@"`;
@@ -143,7 +141,7 @@ const MARK = "SKEIN_MCP";
 
 /** How long each of the two requests to end, end of input and SIGTERM, may take to be followed. */
 const GRACE_MS = 1000;
-/** How long somebody outside the group may hold the output of a server that has ended. */
+/** How long a process outside the group may hold the output of an ended server. */
 const DRAIN_MS = 500;
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
@@ -154,7 +152,7 @@ export interface Child {
   readonly stderr: Readable;
   /** Resolves once it has ended and the rest of its group is killed. */
   readonly exited: Promise<Exit>;
-  /** Ends it with everything it started: asks first, closing its input. Resolves when it is gone. */
+  /** Closes its input, then ends it with everything it started. Resolves when it has ended. */
   end(): Promise<void>;
   /** The same at once, without asking. */
   kill(): Promise<void>;
@@ -176,7 +174,7 @@ export async function startChild({ command, args, env, cwd }: StdioServer): Prom
   const { stdin, stdout, stderr } = child;
   const closed = once(child, "close");
   closed.catch(() => {});
-  // Whoever reads sees the end; an error of a pipe says no more than that.
+  // The reader sees the end; an error of a pipe adds nothing.
   for (const stream of child.stdio) stream?.on("error", () => {});
   // Once the leader has ended and the others are killed, the group's number may be another's.
   let isOver = false;
@@ -226,7 +224,7 @@ function signal(target: number, name: NodeJS.Signals): void {
   try {
     process.kill(target, name);
   } catch {
-    // It is gone.
+    // It has ended.
   }
 }
 
@@ -248,11 +246,9 @@ async function isMarked(pid: string, mark: string): Promise<boolean> {
   return environment.includes(`${MARK}=${mark}`);
 }
 
-// A stream of bytes as lines, in bounded memory.
-
 const NEWLINE = 0x0a;
 
-/** Without their ends. What has no end when the stream ends is left out. Throws for a longer line. */
+/** Lines without their ends, in bounded memory. Drops an unfinished last line; throws for one that is too long. */
 export async function* linesOf(bytes: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
   let held: Buffer[] = [];
   let size = 0;

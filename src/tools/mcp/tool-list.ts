@@ -1,5 +1,5 @@
-// What a server lists, made into what a model may be offered. Nothing about it is certain: what cannot be
-// used is left out with a reason, tool by tool, and no amount of it is too much.
+// Turns a server's list of tools into tools for models. Nothing in it is trusted: unusable tools are left out with a reason, and
+// its size is bounded.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -30,7 +30,7 @@ export interface ListedTool {
 export interface Listing {
   /** By name, so that what a model is sent stays the same while they do. */
   readonly tools: readonly ListedTool[];
-  /** What was left out, each with its reason; no more than a few are told. */
+  /** What was left out, each with its reason; shortened to a few. */
   readonly leftOut: readonly string[];
 }
 
@@ -137,16 +137,15 @@ class Faults {
   }
 }
 
-// What a server's tools are called here: `mcp__<server>__<tool>`, as every model provider takes it.
 const MAX_LENGTH = 64;
 const HASH_LENGTH = 8;
 
-/** A tool's name as far as providers take it: what other characters there are becomes `_`. */
+/** The name with every character that providers refuse replaced by `_`. */
 export const plainName = (original: string) => original.replace(/[^A-Za-z0-9_-]/g, "_") || "_";
 
 /**
- * A name for each tool of one server, whatever their order: its plain name where that is nobody else's and
- * short enough, else one that ends in a hash of what the server calls it. `originals` has no name twice.
+ * Names `mcp__<server>__<tool>`, independent of the order: the plain name if unique and short enough, otherwise one that ends in a
+ * hash. `originals` has no duplicates.
  */
 export function toolNames(server: string, originals: readonly string[]): ReadonlyMap<string, string> {
   const prefix = `mcp__${server}__`;
@@ -162,8 +161,6 @@ export function toolNames(server: string, originals: readonly string[]): Readonl
   return new Map(named);
 }
 
-// The parameters of a server's tool, made fit for every model provider: one that a provider refuses would
-// fail each run of each agent that is offered the tool.
 const MAX_CHARS = 64 * 1024;
 const MAX_DEPTH = 32;
 const TYPES: ReadonlySet<unknown> = new Set([

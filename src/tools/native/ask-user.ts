@@ -1,4 +1,4 @@
-// Asking the person the agent works for. The run waits, as interrupted, until there is an answer.
+// Asks the user a question. The run is interrupted until it is answered.
 
 import { z } from "zod";
 import { askFor } from "../../core/open-interrupts.ts";
@@ -16,7 +16,7 @@ const parameters = z.object({
 export const askUser = defineTool({
   name: "ask_user",
   description:
-    "Asks the user a question and waits for the answer. Use it when you cannot go on well without knowing; not for what you can find out yourself.",
+    "Asks the user a question and waits for the answer. Use it when you cannot continue well without knowing; not for what you can find out yourself.",
   parameters,
   annotations: { readOnly: true, category: "plan", requiresPermission: false },
   async *execute({ question, kind, options }, call, run) {

@@ -1,4 +1,4 @@
-// What time it is: models do not know.
+// The current time, which models do not know.
 
 import { z } from "zod";
 import { defineTool, failed } from "../../core/tool.ts";

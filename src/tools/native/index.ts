@@ -1,4 +1,4 @@
-// The tools of the server's own that agents may name.
+// The built-in tools that agents may name.
 
 import type { Tool } from "../../core/tool.ts";
 import { askUser } from "./ask-user.ts";

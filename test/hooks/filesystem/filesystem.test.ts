@@ -1,9 +1,13 @@
+import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import type { Backend } from "../../../src/core/backend.ts";
+import { toolMessages } from "../../../src/core/message.ts";
 import { filesystem } from "../../../src/hooks/filesystem/index.ts";
 import { play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
 import { agentWith, made } from "../made.ts";
 import { workspace } from "../workspace.ts";
-import { resultOf } from "./calling.ts";
+import { calling, resultOf } from "./calling.ts";
 
 test("an agent with a backend has it, one without does not", () => {
   expect(filesystem.activeByDefault(agentWith({ backend: { type: "local" } }))).toBe(true);
@@ -83,5 +87,256 @@ describe("glob and grep", () => {
     const files = Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`f${index}`, ""]));
     const { output } = await resultOf(await workspace(files), "glob", { pattern: "f*" });
     expect(output).toMatch(/\]\n\n\[There are more\. Use a narrower pattern or path\.\]$/);
+  });
+});
+
+describe("read_file", () => {
+  const read = async (content: string | Uint8Array, args: Record<string, unknown> = {}) =>
+    resultOf(await workspace({ f: content }), "read_file", { path: "f", ...args });
+  const lines = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join("");
+
+  test("gives a file as it is", async () => {
+    for (const content of ["one\ntwo", "one\r\ntwo\r\n", "\ufeffünï 🧵\n", "\n", "a\0b"])
+      expect(await read(content)).toEqual({ output: content, error: undefined });
+    expect((await read("")).output).toBe("[The file is empty.]");
+  });
+
+  test("gives 2,000 lines at a time, and says how to read on", async () => {
+    const content = lines(1, 4500);
+    expect((await read(content)).output).toBe(
+      `${lines(1, 2000)}\n[Lines 1 to 2000. Read on with offset 2001.]`,
+    );
+    expect((await read(content, { offset: 2001, limit: 10 })).output).toBe(
+      `${lines(2001, 2010)}\n[Lines 2001 to 2010. Read on with offset 2011.]`,
+    );
+    expect((await read(content, { offset: 4001 })).output).toBe(lines(4001, 4500));
+    expect((await read(content, { offset: 4491, limit: 10 })).output).toBe(lines(4491, 4500));
+    expect((await read("a\nb", { offset: 2, limit: 1 })).output).toBe("b");
+  });
+
+  test("says how many lines there are when asked for one behind them", async () => {
+    expect((await read("a\nb\n", { offset: 3 })).error).toBe("`f` has 2 lines; offset 3 is past its end.");
+    expect((await read("a\nb", { offset: 9 })).error).toContain("has 2 lines");
+    expect((await read("", { offset: 2 })).output).toBe("[The file is empty.]");
+  });
+
+  test("stops at a line end before it says too much", async () => {
+    const { output } = await read(lines(1, 2000).replaceAll("line", "l".repeat(90)));
+    expect(output.length).toBeLessThan(60_100);
+    const [, last, next] = output.match(/\[Lines 1 to (\d+)\. Read on with offset (\d+)\.\]$/) ?? [];
+    expect(Number(next)).toBe(Number(last) + 1);
+    expect(output).toContain(` ${last}\n\n[Lines`);
+  });
+
+  test("cuts a line that is too long by itself", async () => {
+    const { output } = await read(`${"🧵".repeat(50_000)}\nsecond\n`);
+    expect(output).toMatch(/^(🧵){30000}\n\n\[Line 1 is cut here, after 60000 characters\./);
+    expect(output).toContain("read on with offset 2");
+  });
+
+  test("gives what is not UTF-8 as base64, the beginning of it", async () => {
+    const small = Uint8Array.from({ length: 256 }, (_, index) => index);
+    expect((await read(small)).output).toBe(`base64:${Buffer.from(small).toString("base64")}`);
+    const [body = "", notice] = (await read(Buffer.alloc(200_000, 0xff))).output.split("\n\n");
+    expect(Buffer.from(body.slice("base64:".length), "base64").length).toBe(45_000);
+    expect(notice).toBe("[The first 45000 of 200000 bytes.]");
+    const late = Buffer.concat([Buffer.from("text\n".repeat(20_000)), Buffer.from([0xc3])]);
+    expect((await read(late, { offset: 19_999 })).output).toMatch(/^base64:/);
+  });
+
+  test("takes file_path for path", async () => {
+    const backend = await workspace({ f: "text" });
+    expect(await resultOf(backend, "read_file", { file_path: "f" })).toEqual({
+      output: "text",
+      error: undefined,
+    });
+    expect((await resultOf(backend, "read_file", {})).error).toContain("path");
+  });
+
+  test("tells the model what is wrong, not where the server keeps it", async () => {
+    const backend = await workspace({});
+    expect((await resultOf(backend, "read_file", { path: "gone" })).error).toBe("`gone` does not exist.");
+    expect((await resultOf(backend, "read_file", { path: "/etc/passwd" })).error).toContain(
+      "outside of the workspace",
+    );
+    expect((await resultOf(backend, "read_file", { path: "f", offset: 0 })).error).toContain("offset");
+  });
+});
+
+describe("write_file and edit_file", () => {
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+  test("change files, and the thread remembers each under one name", async () => {
+    const backend = await workspace({});
+    const { messages, state } = await calling(backend, [
+      ["write_file", { path: "src/../hello.py", content: "print('hello')" }],
+      ["write_file", { path: "/workspace/a/b/new.md", content: "ünï" }],
+      ["edit_file", { path: "./hello.py", old_text: "hello", new_text: "bye" }],
+    ]);
+    const [written, deep, edited] = toolMessages(messages).map(({ content }) => JSON.parse(String(content)));
+    expect(written).toEqual({ path: "/workspace/hello.py", bytes_written: 14 });
+    expect(deep).toEqual({ path: "/workspace/a/b/new.md", bytes_written: 5 });
+    expect(edited).toEqual({ path: "/workspace/hello.py", bytes: 12 });
+    expect(state.get("files")).toEqual({
+      "/workspace/hello.py": {
+        bytes: 12,
+        sha256: sha256("print('bye')"),
+        op: "edit",
+        content: "print('bye')",
+      },
+      "/workspace/a/b/new.md": { bytes: 5, sha256: sha256("ünï"), op: "write", content: "ünï" },
+    });
+  });
+
+  test("remember the content of small text files only", async () => {
+    const backend = await workspace({ binary: Buffer.from([0xff, 0x61]), large: "b".repeat(20_000) });
+    const { state } = await calling(backend, [
+      ["write_file", { path: "small", content: "a".repeat(16_384) }],
+      ["write_file", { path: "big", content: "a".repeat(16_385) }],
+      ["edit_file", { path: "binary", old_text: "a", new_text: "c" }],
+      ["edit_file", { path: "large", old_text: "b", new_text: "a" }],
+    ]);
+    const files = state.get("files") as Record<string, object>;
+    expect(Object.keys(files).filter((path) => "content" in (files[path] ?? {}))).toEqual([
+      "/workspace/small",
+    ]);
+    expect(files["/workspace/binary"]).toMatchObject({ bytes: 2, op: "edit" });
+    expect(files["/workspace/large"]).toMatchObject({
+      bytes: 20_000,
+      sha256: sha256(`a${"b".repeat(19_999)}`),
+    });
+  });
+
+  test("remember five hundred files; the one that came first goes for a new one", async () => {
+    const backend = await workspace({});
+    const old = Object.fromEntries(
+      Array.from({ length: 500 }, (_, index) => [
+        `/workspace/f${index}`,
+        { bytes: 0, sha256: "", op: "write" },
+      ]),
+    );
+    const { state } = await calling(
+      backend,
+      [
+        ["write_file", { path: "f1", content: "x" }],
+        ["write_file", { path: "new", content: "x" }],
+      ],
+      { input: { state: new Map([["files", old]]) } },
+    );
+    const paths = Object.keys(state.get("files") as object);
+    expect(paths.toSorted()).toEqual(
+      [...Object.keys(old).filter((path) => path !== "/workspace/f0"), "/workspace/new"].toSorted(),
+    );
+
+    const { "/workspace/f0": _, ...fewer } = old;
+    const more = await calling(backend, [["write_file", { path: "new", content: "x" }]], {
+      input: { state: new Map([["files", fewer]]) },
+    });
+    expect(Object.keys(more.state.get("files") as object)).toHaveLength(500);
+  });
+
+  test("a failed change is told to the model, and not remembered", async () => {
+    const backend = await workspace({ f: "text" });
+    const { messages, state } = await calling(backend, [
+      ["edit_file", { path: "f", old_text: "nothing like it", new_text: "x" }],
+      ["write_file", { path: "../f", content: "x" }],
+    ]);
+    const [missing, outside] = toolMessages(messages).map(({ error }) => error);
+    expect(missing).toBe("old_text not found in file");
+    expect(outside).toContain("outside of the workspace");
+    expect(state.has("files")).toBe(false);
+  });
+
+  test("edits of one message all take effect", async () => {
+    const backend = await workspace({ f: "a b c d" });
+    const edit = (letter: string) => ({
+      tool: "edit_file",
+      args: { path: "f", old_text: letter, new_text: letter.toUpperCase() },
+    });
+    const hook = made(filesystem, { backend });
+    await play({ script: [{ call: ["a", "b", "c", "d"].map(edit) }, { say: "ok" }], hooks: [hook], backend });
+    expect((await resultOf(backend, "read_file", { path: "f" })).output).toBe("A B C D");
+  });
+});
+
+const { signal } = new AbortController();
+
+describe("execute", () => {
+  test("gives what a terminal would show, and the exit code", async () => {
+    const backend = await workspace({ f: "text" });
+    const run = (command: string) => resultOf(backend, "execute", { command });
+    expect(await run("cat f; echo oops >&2; exit 3")).toEqual({
+      output: "textoops\n[exit_code: 3]",
+      error: undefined,
+    });
+    expect((await run("true")).output).toBe("[exit_code: 0]");
+    expect((await run("kill -s KILL $$")).output).toBe("[killed by SIGKILL]");
+    expect((await run("yes | head -c 300000")).output).toMatch(
+      /\[exit_code: 0, 200000 characters of output left out\]$/,
+    );
+  });
+
+  test("shows output as progress while the command runs", async () => {
+    const backend = await workspace({});
+    const seen: string[] = [];
+    const { events } = await calling(
+      backend,
+      [["execute", { command: "echo one; while [ ! -e go ]; do sleep 0.01; done; echo two" }]],
+      {
+        async onEvent(event) {
+          if (event.event !== "on_tool_progress") return;
+          seen.push(event.data.output);
+          if (seen.length === 1) await backend.write("go", Buffer.from(""), signal);
+        },
+      },
+    );
+    expect(seen.join("")).toBe("one\ntwo\n");
+    expect(seen[0]).toBe("one\n");
+    expect(dataOf(events, "on_tool_end")[0]?.output).toBe("one\ntwo\n[exit_code: 0]");
+  });
+
+  test("a timeout is a failed call that keeps what was printed", async () => {
+    const backend = await workspace({});
+    const { output, error } = await resultOf(backend, "execute", {
+      command: "echo begun; sleep 300",
+      timeout: 0.3,
+    });
+    expect(output).toBe("begun\n[killed by SIGTERM]");
+    expect(error).toContain("ended after 0.3 s");
+    expect((await resultOf(backend, "execute", { command: "x", timeout: 601 })).error).toContain("timeout");
+  });
+
+  test("a command may take two minutes unless the agent or the model says otherwise", async () => {
+    const backend = await workspace({});
+    const limits: number[] = [];
+    const watched: Backend = {
+      ...backend,
+      exec(command, options) {
+        limits.push(options.timeoutMs);
+        return backend.exec(command, options);
+      },
+    };
+    await resultOf(watched, "execute", { command: "true" });
+    await resultOf(watched, "execute", { command: "true", timeout: 7 });
+    expect(limits).toEqual([120_000, 7_000]);
+  });
+
+  test("cancelling the run ends the command, and keeps what was printed", async () => {
+    const backend = await workspace({});
+    const abort = new AbortController();
+    const { outcome, messages } = await calling(
+      backend,
+      [["execute", { command: "echo begun; sleep 300; touch late" }]],
+      {
+        input: { signal: abort.signal },
+        onEvent: (event) => event.event === "on_tool_progress" && abort.abort(),
+      },
+    );
+    expect(outcome.status).toBe("cancelled");
+    expect(toolMessages(messages)[0]).toMatchObject({
+      content: "begun\n[killed by SIGTERM]",
+      error: "The command was cancelled before it finished.",
+    });
   });
 });

@@ -72,7 +72,7 @@ describe("the mode, when no rule speaks", () => {
     const rules: Spec[] = [{ ask: "execute", id: "careful", message: "Run it?" }];
     expect(verdict(call, rules, "dont_ask")).toMatchObject({
       decision: "deny",
-      why: "rule `careful` of agent scope asks for it, and in mode dont_ask nobody is asked",
+      why: "rule `careful` of agent scope asks for it, and mode dont_ask does not ask",
     });
   });
 });

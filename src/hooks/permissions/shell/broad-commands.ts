@@ -1,7 +1,6 @@
-// The generous reading of a command line, for rules that deny or ask: every command that could be found in it,
-// also inside substitutions, groups and the texts given to other shells. It may see commands where there are
-// none, but not the other way round: a line that hides what it runs is read once more with every word as a
-// possible command. Time is linear in the text; nothing is thrown.
+// The broad reading of a command line, for rules that deny or ask: every command it could contain, also in substitutions, groups
+// and texts for other shells. It may find commands that are not there but misses none: a line that hides what it runs is read
+// again with every word as a possible command. Linear in the text; throws nothing.
 
 import { baseName, isInterpreter, OPENERS, programOf, runsAnother, WRAPPERS } from "./programs.ts";
 
@@ -81,8 +80,7 @@ export function textsOf({ words, start }: WideCommand): string[] {
   return [[name, ...args].join(" "), [baseName(name), ...args].join(" "), inner.join(" ")];
 }
 
-// The tokens of a command line as shells cut it, tolerantly: whatever could begin a command begins one, and
-// what cannot be followed is said so. Time is linear in the text; nothing is thrown.
+// The tokenizer is tolerant: what could start a command starts one, and what it cannot follow sets `isHidden`.
 
 export interface WideWord {
   readonly text: string;

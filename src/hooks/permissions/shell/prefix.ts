@@ -1,4 +1,4 @@
-// Command prefixes, such as `git status`: whole words, the first of them the name of a program.
+// Command prefixes, such as `git status`: whole words, the first one a program.
 
 import type { WideCommand, WideWord } from "./broad-commands.ts";
 import { programOf } from "./programs.ts";
@@ -15,9 +15,8 @@ export function beginsWith(command: PlainCommand, prefix: readonly string[]): bo
 }
 
 /**
- * Generous: the words come in this order, whatever options stand between them; the options among them may
- * stand anywhere and be joined in other ways. The folder of the program does not count, and what an expansion
- * could become, it has become.
+ * Broad: the words occur in this order, with any options between them; options of the prefix may stand anywhere and be
+ * combined. Ignores the program's folder, and expansions may become anything.
  */
 export function mentions(command: WideCommand, prefix: readonly string[]): boolean {
   if (!isWorthReading(command, prefix)) return false;
@@ -26,7 +25,7 @@ export function mentions(command: WideCommand, prefix: readonly string[]): boole
   return options.every((option) => hasOption(command.words, option)) && hasNames(command, names);
 }
 
-/** False when it surely does not mention the prefix, told at once, however long the command is. */
+/** False when it cannot mention the prefix; constant time. */
 export const isWorthReading = ({ words, start, programs }: WideCommand, [program = ""]: readonly string[]) =>
   programs.has(programOf(program)) || [words[0], words[start]].some((word) => word && isUnknown(word));
 

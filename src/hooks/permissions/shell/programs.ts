@@ -1,5 +1,5 @@
-// What is known of programs and shell words that run other commands. No such list is ever complete: it decides
-// what a prefix may not allow and where a denied command is looked for, and is no wall of a sandbox.
+// Programs and shell words that run other commands. Such a list is never complete: it limits what a prefix may allow and where
+// to look for denied commands; it is not a sandbox.
 
 /** A command begins right after these words. */
 export const OPENERS: ReadonlySet<string> = new Set(

@@ -1,7 +1,6 @@
-// The strict reading of a command line, for rules that allow. It knows a small part of what shells know: words,
-// simple quotes, `;` `&` `&&` `||` `|`, and redirections that touch no file. Whatever else a line holds makes it
-// doubtful as a whole, so that a line which is read here means the same to every shell and runs nothing besides
-// the commands returned. Time is linear in the text; nothing is thrown.
+// The strict reading of a command line, for rules that allow: words, simple quotes, `;` `&` `&&` `||` `|`, and redirections that
+// touch no file. Anything else makes the whole line doubtful, so a line that is read means the same to every shell and runs only
+// the commands returned. Linear in the text; throws nothing.
 
 import { hasDangerousArguments, isNeverAllowed, runsAnother } from "./programs.ts";
 
