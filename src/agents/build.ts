@@ -13,7 +13,7 @@ import type { Tool, TraceRecorder } from "../core/tool.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
-import { misfitsOf, overridden, told } from "./overrides.ts";
+import { issuesOf, overridden, told } from "./overrides.ts";
 import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface BuildOptions {
@@ -48,7 +48,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     ]),
     without: leftOut(definition.tools, catalogue.hooks),
     hooks: [
-      ...(faults.length > 0 ? [ignoring(told(misfitsOf(faults)))] : []),
+      ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
       ...activeHooks(definition, catalogue.hooks).map((hook) =>
         hook.create(hook.options.parse(optionsOf(definition, hook)), services),
       ),

@@ -10,8 +10,8 @@ import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { type Draft, draftsOf, isSingle } from "./draft.ts";
 import { automaticModel } from "./model-choice.ts";
+import { draftsOf, isSingle, type RawAgent } from "./raw-agent.ts";
 import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
 import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
@@ -46,7 +46,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const { agent: schema, single, several } = fileSchemas(catalogue);
   const checked = document.check(isSingle(document.data) ? single : several);
   const written = draftsOf(document.data);
-  const rulesOf = (draft: Draft) => ruleFiles(permissionsOf(draft).value, file);
+  const rulesOf = (draft: RawAgent) => ruleFiles(permissionsOf(draft).value, file);
   source.onFiles?.([
     file,
     ...written.flatMap((each) => [...promptFiles(each.fields, file), ...rulesOf(each)]),
@@ -80,14 +80,14 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
 
 const invalid = (problems: readonly string[]) => new AppError("config_invalid", problems.join("\n"));
 
-interface Drafted extends Draft {
+interface Drafted extends RawAgent {
   readonly prompt: Prompt;
   /** Of the files that its permissions name. */
   readonly rules: FiledRules;
 }
 
 /** What an agent says of permissions, in its short form or in its long one, and where. */
-function permissionsOf({ fields, placeOf }: Draft): { value: unknown; place: Fault["path"] } {
+function permissionsOf({ fields, placeOf }: RawAgent): { value: unknown; place: Fault["path"] } {
   if ("permissions" in fields) return { value: fields.permissions, place: placeOf("permissions") };
   const value = HookFields.safeParse(fields.hooks).data?.permissions;
   return { value, place: [...placeOf("hooks"), "permissions"] };
@@ -120,7 +120,7 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
 }
 
 /** Names of MCP tools are known only once their server is asked; the server's own name is known here. */
-function serverFaults({ fields, placeOf }: Draft, servers: readonly string[]): Fault[] {
+function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[]): Fault[] {
   return namedTools(fields).flatMap((name, index) => {
     const server = /^mcp__([^*?[{]+?)__/.exec(name)?.[1];
     if (server === undefined || servers.includes(server)) return [];
@@ -130,7 +130,7 @@ function serverFaults({ fields, placeOf }: Draft, servers: readonly string[]): F
 }
 
 /** Whom an agent may give tasks to must be another agent of the file. */
-function teamFaults({ name: own, fields, placeOf }: Draft, drafts: readonly Draft[]): Fault[] {
+function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly RawAgent[]): Fault[] {
   const names = drafts.map(({ name }) => name);
   const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
   return listed.flatMap((entry, index) => {
@@ -151,7 +151,7 @@ const NamedAgent = z.looseObject({ agent: z.string() });
 const serverNames = (data: unknown) => Object.keys(WithServers.safeParse(data).data?.mcp_servers ?? {});
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
 
-const namedTools = ({ tools }: Draft["fields"]) => z.array(z.string()).safeParse(tools).data ?? [];
+const namedTools = ({ tools }: RawAgent["fields"]) => z.array(z.string()).safeParse(tools).data ?? [];
 
 /** Agents that name the same container must mean the same one. */
 function sharingFaults(drafts: readonly Drafted[]): Fault[] {
@@ -171,7 +171,7 @@ function sharingFaults(drafts: readonly Drafted[]): Fault[] {
 const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optional() });
 
 /** What does not keep the server from starting. */
-function doubtsOf(draft: Draft, catalogue: Catalogue): Fault[] {
+function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   const { fields, placeOf } = draft;
   const doubts = [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue)];
   const model = modelSpecOf(fields);
@@ -182,7 +182,7 @@ function doubtsOf(draft: Draft, catalogue: Catalogue): Fault[] {
 }
 
 /** Names that may be those of tools which tenants register. */
-function unknownTools({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[] {
+function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
   const builtIn = reservedNames(catalogue);
   return namedTools(fields).flatMap((name, index) => {
     if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return [];
@@ -193,7 +193,7 @@ function unknownTools({ fields, placeOf }: Draft, catalogue: Catalogue): Fault[]
 }
 
 /** `subagents` of an agent whose `tools` leave out all that it takes to give them tasks. */
-function idleTeam({ fields, placeOf }: Draft, { hooks }: Catalogue): Fault[] {
+function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] {
   const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
   const without = leftOut(fields.tools === undefined ? undefined : namedTools(fields), hooks);
   const isIdle = needed.length > 0 && needed.every((name) => without.has(name));
@@ -203,7 +203,7 @@ function idleTeam({ fields, placeOf }: Draft, { hooks }: Catalogue): Fault[] {
   return [{ path: placeOf("subagents"), message }];
 }
 
-const modelSpecOf = ({ model }: Draft["fields"]) => ModelSpec.safeParse(model).data;
+const modelSpecOf = ({ model }: RawAgent["fields"]) => ModelSpec.safeParse(model).data;
 
 const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));

@@ -3,8 +3,10 @@
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
-import { messageOf } from "../core/errors.ts";
+import { AppError, messageOf } from "../core/errors.ts";
 import type { HookDefinition, UserMay } from "../core/hook.ts";
+import type { Owner } from "../core/ids.ts";
+import type { ItemStore, Shelf } from "../core/stores.ts";
 import { check, type Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { globMatcher } from "../lib/glob.ts";
@@ -91,14 +93,14 @@ export function overridden(definition: AgentDefinition, value: unknown, catalogu
 }
 
 /** What of a user's changes does not fit, as users are told. */
-export const Misfit = z.object({ path: z.string(), message: z.string() });
-export type Misfit = z.infer<typeof Misfit>;
+export const OverrideIssue = z.object({ path: z.string(), message: z.string() });
+export type OverrideIssue = z.infer<typeof OverrideIssue>;
 
-export const misfitsOf = (faults: readonly Fault[]): Misfit[] =>
+export const issuesOf = (faults: readonly Fault[]): OverrideIssue[] =>
   faults.map(({ path, message }) => ({ path: path.map(String).join("."), message }));
 
-export const told = (misfits: readonly Misfit[]): string =>
-  misfits.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
+export const told = (issues: readonly OverrideIssue[]): string =>
+  issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 
 /** The hooks that users may change, and how far. */
 export function changeable(hooks: readonly HookDefinition[]): Record<string, UserMay> {
@@ -155,4 +157,36 @@ function modelOf(
   } catch (error) {
     return fault(["model"], messageOf(error));
   }
+}
+
+const KEY = "overrides";
+const MAX_ATTEMPTS = 16;
+
+const shelfOf = (owner: Owner, agent: string): Shelf => ({ owner, of: { agent }, kind: "settings" });
+
+/** Nothing when the user has changed nothing. */
+export async function keptOverrides(items: ItemStore, owner: Owner, agent: string): Promise<unknown> {
+  return (await items.get(shelfOf(owner, agent), KEY))?.value;
+}
+
+/**
+ * Keeps what `change` makes of what is kept, whoever else changes it at the same moment. Throws what `change` throws, and
+ * `limit_exceeded` for what is too large.
+ */
+export async function changeOverrides<T>(
+  items: ItemStore,
+  { owner, agent }: { owner: Owner; agent: string },
+  change: (before: unknown) => T,
+): Promise<T> {
+  const shelf = shelfOf(owner, agent);
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const before = await items.get(shelf, KEY);
+    const value = change(before?.value);
+    if (await items.put(shelf, { key: KEY, value, version: before?.version ?? 0 })) return value;
+  }
+  throw new AppError("unavailable", `The overrides of \`${agent}\` are changed all the time. Try again.`);
+}
+
+export async function forgetOverrides(items: ItemStore, owner: Owner, agent: string): Promise<void> {
+  await items.delete(shelfOf(owner, agent), KEY);
 }

@@ -12,7 +12,7 @@ import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./bui
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { requestedModel } from "./model-choice.ts";
-import { changeable, type Misfit, misfitsOf, overridden } from "./overrides.ts";
+import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
 import { reservedNames } from "./tool-choice.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
@@ -45,7 +45,10 @@ export interface AgentRegistry {
   /** In the order of the file. */
   list(): readonly AgentInfo[];
   /** An agent as a user sees it who has changed this of it, and what of that does not fit. Throws `not_found`. */
-  seenWith(name: string, user: unknown): { readonly agent: AgentInfo; readonly ignored: readonly Misfit[] };
+  seenWith(
+    name: string,
+    user: unknown,
+  ): { readonly agent: AgentInfo; readonly ignored: readonly OverrideIssue[] };
   /** The hooks that users may change, and how far. */
   changeable(): Readonly<Record<string, UserMay>>;
   /** Throws `invalid_request` for a model that a run may not ask for. */
@@ -87,7 +90,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
       if (!definition) throw noAgent("not_found", name, current.agents);
       const { definition: changed, faults } = overridden(definition, user, catalogue);
       const agent = { ...infoOf(changed, catalogue), default: definition === current.default };
-      return { agent, ignored: misfitsOf(faults) };
+      return { agent, ignored: issuesOf(faults) };
     },
     changeable: () => changeable(catalogue.hooks),
     isReserved: (name) => reservedNames(catalogue).has(name),

@@ -1,5 +1,5 @@
-// An agent whose logic is a program's own: a function in the place of the loop. What surrounds the loop stays as it is:
-// the hooks, calls with their brackets and results, interrupts, the limit of model calls, the end of the run.
+// A program's own loop in place of the standard one. Everything around it stays: hooks, tool calls with their spans and
+// results, interrupts, the limit of model calls, the end of the run.
 
 import { AppError, abortRun, messageOf } from "./errors.ts";
 import type { EventName } from "./event.ts";
@@ -24,8 +24,8 @@ import { done, failed, interrupted, type Run, type ToolResult } from "./tool.ts"
 import { dispatch } from "./tool-calls.ts";
 
 /**
- * Called once for each run, and again whenever the thread is gone on with: after an answer, after a crash. So it reads
- * off the thread what is to be done, as the loop of ours does. What it throws fails the run.
+ * Called once for each run, and again when the run resumes: after an answer or a crash. It must derive its next step
+ * from the thread, as the standard loop does. An error it throws fails the run.
  */
 export type AgentLoop = (internals: AgentInternals) => Stream<void>;
 
@@ -66,7 +66,7 @@ export interface AgentInternals {
   setState(key: string, value: unknown): Stream<void>;
 }
 
-/** What the loop of ours lends to another one. */
+/** Parts of the standard loop that a custom loop uses. */
 export interface LoopParts {
   readonly agent: { readonly name: string; readonly maxIterations: number };
   readonly run: MutableRun;
@@ -78,10 +78,10 @@ export interface LoopParts {
   answer(calls: readonly ToolCall[], reason: string): Stream<void>;
 }
 
-/** Ends the run wherever the loop stands. */
+/** Ends the run from anywhere in the loop. */
 class StopLoop extends Error {}
 
-/** How far the loop has come. */
+/** The progress of one custom loop. */
 interface LoopState {
   /** Calls that must wait for an answer. */
   waits: boolean;
@@ -91,7 +91,7 @@ interface LoopState {
   outcome?: Outcome;
 }
 
-/** What stands around all that a loop says. */
+/** Events that only the engine may yield. */
 const RUN_EVENTS: ReadonlySet<EventName> = new Set(["run_start", "run_resumed", "done", "error"]);
 
 export async function* runCustomLoop(loop: AgentLoop, parts: LoopParts): Stream<Outcome> {
@@ -196,7 +196,7 @@ async function* runCalls(
   return calls.map((call) => (later.has(call.id) ? interrupted() : (resultOf(call, run) ?? interrupted())));
 }
 
-/** Throws where the run has to end. */
+/** Throws when the run has to end. */
 function assertMayContinue({ run, input }: LoopParts, state: LoopState): void {
   if (state.outcome) throw new StopLoop();
   run.signal.throwIfAborted();
@@ -228,7 +228,7 @@ function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
   return result.error === undefined ? done(result.content) : failed(result.error, result.content);
 }
 
-/** A model that says one thing. */
+/** A model that always answers `content`. */
 function constantModel(name: string, content: string): Model {
   return {
     name: `${name}:own`,

@@ -1,8 +1,8 @@
 // The loop: asks the model, runs the tools it calls, and again, until the model is done.
 //
-// The thread's messages are the only state. What comes next is read off them: calls that nothing answers are
-// run; otherwise the model is asked. Resuming a run, after an approval or a crash, is calling this once more.
-// Nothing is saved in here: whoever drains the events writes each one down before taking the next.
+// The thread's messages are the only state: pending calls are run; otherwise the model is asked. Resuming a run, after
+// an approval or a crash, is calling this again. The loop stores nothing: its consumer stores each event before taking
+// the next.
 
 import { attributeErrors, compose } from "./compose.ts";
 import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
@@ -36,7 +36,7 @@ import { failed, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
- * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every bracket closed, exactly
+ * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every span closed, exactly
  * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling or
  * `standIn` threw.
  */
@@ -59,7 +59,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
       ? runCustomLoop(agent.loop, partsOf(agent, run, input))
       : iterate(agent, run, input);
   } catch (error) {
-    // It goes on elsewhere: whatever is said about its end here would not be true.
+    // The run continues on another process, so this one must not report its end.
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
     outcome = outcomeOf(error, run.signal);
   }
@@ -82,7 +82,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
   for (let iteration = 0; ; iteration++) {
     const calls = unanswered(run.messages);
     const said = run.messages.at(-1);
-    // A resumed run may find that everything was answered meanwhile, and that the model has had its say.
+    // A resumed run may find every call answered and the model's final message in place.
     if (iteration === 0 && calls.length === 0 && said?.role === "assistant")
       return { status: "success", stop_reason: "end_turn", message: said };
     const { waiting, endsRun } = yield* dispatch(calls, callTool, run);
@@ -112,7 +112,7 @@ function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
   };
 }
 
-/** The run's own messages join the thread, once. What they cut short is answered first. */
+/** Appends the run's own messages to the thread, once. Calls that they interrupt are answered first. */
 async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   if (news.length > 0) {
@@ -123,7 +123,7 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   yield* append(run, ...news);
 }
 
-/** Messages sent while the run works. Returns whether there were any. */
+/** Appends messages sent during the run. Returns whether there were any. */
 async function* takeInbox(run: MutableRun, { inbox }: RunInput): Stream<boolean> {
   const news = unknownTo(run.messages, await inbox());
   yield* append(run, ...news);
@@ -175,7 +175,7 @@ function modelOnion(agent: Agent, run: MutableRun): CallModel {
 function toolOnion(agent: Agent, run: MutableRun, { begun, standIn }: RunInput): CallTool {
   const { core, layer } = attributeErrors<ToolRequest, ToolResult, MutableRun>(
     (hook, error, { call, signal }) => {
-      // The error becomes the call's result; this is the only place that knows which hook threw it.
+      // The error becomes the call's result; only here is the hook that threw it known.
       if (!signal.aborted && !endsTheRun(error))
         reportFailure(run, { what: "hook", error, hook, tool: call.name, call_id: call.id });
       return error;
@@ -197,12 +197,12 @@ async function unknownOutcome({ call }: ToolRequest, standIn: StandIn | undefine
   return (await standIn?.(call, { isGivenUp: false })) ?? failed(OUTCOME_UNKNOWN);
 }
 
-/** After a crash a call that had begun is run again only if a second time does no harm. */
+/** After a crash, a call that had started is run again only if repeating it does no harm. */
 function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boolean {
   return !begun.has(call.id) || Boolean(tool?.annotations.readOnly || tool?.annotations.idempotent);
 }
 
-/** Whatever ends a run, no call is left without a result. Of one that an earlier attempt has begun nobody can tell. */
+/** Every tool call gets a result before the run ends. A call that an earlier attempt started is reported as unknown. */
 async function* answerOpenCalls(
   run: MutableRun,
   input: RunInput,
@@ -215,7 +215,7 @@ async function* answerOpenCalls(
 interface Answering {
   reasonFor(call: ToolCall): string;
   readonly input: RunInput;
-  /** Results that are delivered later are refused. */
+  /** Refuse results that are delivered later. */
   readonly isGivenUp: boolean;
 }
 
@@ -245,7 +245,7 @@ async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Str
   }
 }
 
-/** What a hook throws of its own is reported under its name. */
+/** Reports an error of the hook's own under its name. */
 async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   try {
     return yield* toStream(work());
@@ -254,7 +254,7 @@ async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   }
 }
 
-/** An abort is a cancellation, unless its reason says that the server itself had to stop. */
+/** An abort is a cancellation, unless its reason is an error of the server. */
 function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   const cause: unknown = signal.aborted ? signal.reason : error;
   if (signal.aborted && !(cause instanceof AppError && cause.code !== "cancelled"))

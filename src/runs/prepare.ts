@@ -1,7 +1,7 @@
 // Prepares a claimed run for the loop: its agent, its thread, its options, and what previous attempts left. Also answers
 // which tools an agent offers, because that depends on the same parts.
 
-import { keptOverrides } from "../agents/kept-overrides.ts";
+import { keptOverrides } from "../agents/overrides.ts";
 import type { AgentDefinition } from "../core/agent.ts";
 import type { Backend, BackendConfig } from "../core/backend.ts";
 import type { DeferredCall } from "../core/deferred-calls.ts";

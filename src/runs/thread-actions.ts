@@ -1,7 +1,7 @@
 // Actions on a whole thread: fork it, name it, delete or clear it with its subagents' threads, add up its usage.
 
 import { z } from "zod";
-import { keptOverrides } from "../agents/kept-overrides.ts";
+import { keptOverrides } from "../agents/overrides.ts";
 import { compose } from "../core/compose.ts";
 import { AppError, RunLimit } from "../core/errors.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";

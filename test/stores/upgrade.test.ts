@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
-import { keptOverrides } from "../../src/agents/kept-overrides.ts";
+import { keptOverrides } from "../../src/agents/overrides.ts";
 import { createLedger } from "../../src/backends/ledger.ts";
 import type { Documents } from "../../src/core/documents.ts";
 import { createApiKeys } from "../../src/http/auth/api-keys.ts";

@@ -1,8 +1,15 @@
 // Agents as the user sees them, with the user's overrides applied.
 
 import { z } from "zod";
-import { changeOverrides, forgetOverrides, keptOverrides } from "../../agents/kept-overrides.ts";
-import { Misfit, Overrides, OverridesPatch, told } from "../../agents/overrides.ts";
+import {
+  changeOverrides,
+  forgetOverrides,
+  keptOverrides,
+  OverrideIssue,
+  Overrides,
+  OverridesPatch,
+  told,
+} from "../../agents/overrides.ts";
 import { AgentInfo } from "../../agents/registry.ts";
 import { AppError } from "../../core/errors.ts";
 import { UserMay } from "../../core/hook.ts";
@@ -14,7 +21,7 @@ import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const OwnChanges = Overrides.extend({
-  ignored: z.array(Misfit).describe("Overrides that no longer fit the agent, with what would fit."),
+  ignored: z.array(OverrideIssue).describe("Overrides that no longer fit the agent, with what would fit."),
   changeable: z
     .record(z.string(), UserMay)
     .describe("The hooks that may be changed: switched off, switched off and on, or given options as well."),
@@ -35,7 +42,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     return { ...agent, tools: await offeredTools(runs, owner, name) };
   };
 
-  const changesOf = (user: unknown, ignored: readonly Misfit[]) => ({
+  const changesOf = (user: unknown, ignored: readonly OverrideIssue[]) => ({
     ...Overrides.safeParse(user).data,
     ignored: [...ignored],
     changeable: agents.changeable(),
@@ -111,7 +118,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 }
 
 /** Issues that existed before do not refuse another change. */
-function refuseNew(misfits: readonly Misfit[], before: readonly Misfit[]): void {
+function refuseNew(misfits: readonly OverrideIssue[], before: readonly OverrideIssue[]): void {
   const known = new Set(before.map(({ path }) => path));
   const issues = misfits.filter(({ path }) => !known.has(path));
   if (issues.length > 0)

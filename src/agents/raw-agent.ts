@@ -5,7 +5,7 @@ import type { Fault } from "../lib/check.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export interface Draft {
+export interface RawAgent {
   readonly name: string;
   /** Whatever the file says; nothing about it is certain. */
   readonly fields: Fields;
@@ -21,7 +21,7 @@ export const isSingle = (data: unknown): data is Fields =>
   isFields(data) && "name" in data && !("agents" in data);
 
 /** Passes over what is no agent at all. */
-export function draftsOf(data: unknown): Draft[] {
+export function draftsOf(data: unknown): RawAgent[] {
   if (isSingle(data)) {
     const { name, mcp_servers: _, ...fields } = data;
     return [{ name: String(name), fields, placeOf: (field) => [field] }];
@@ -34,7 +34,7 @@ export function draftsOf(data: unknown): Draft[] {
 }
 
 /** A field is the agent's own or the default as a whole; only `hooks` are taken over one by one. */
-function draft(name: string, own: Fields, defaults: Fields): Draft {
+function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   const hooks =
     isFields(own.hooks) && isFields(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;
   return {
