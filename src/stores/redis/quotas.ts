@@ -18,15 +18,17 @@ import {
 } from "../../quotas/store.ts";
 import type { Connection } from "./connection.ts";
 import { ASKING_MS, heldKeys, ownerTag, quotaKeys, settledKey } from "./keys.ts";
-import { countHeld } from "./scripts/count-held.ts";
-import { hold } from "./scripts/hold.ts";
-import type { AccountsReply } from "./scripts/quota-parts.ts";
-import { readAccounts } from "./scripts/read-accounts.ts";
-import { readUsage } from "./scripts/read-usage.ts";
-import { releaseHeld } from "./scripts/release-held.ts";
-import { reserve } from "./scripts/reserve.ts";
-import { settleCall } from "./scripts/settle-call.ts";
-import { takeRequest } from "./scripts/take-request.ts";
+import {
+  type AccountsReply,
+  countHeld,
+  hold,
+  readAccounts,
+  readUsage,
+  releaseHeld,
+  reserve,
+  settleCall,
+  takeRequest,
+} from "./quota-scripts.ts";
 
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 

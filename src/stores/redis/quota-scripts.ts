@@ -1,0 +1,248 @@
+// The scripts of quotas. Counters change under contention, so each call counts in one step; a call that is repeated after a
+// lost answer counts once, unless its comment says otherwise.
+
+import { script } from "./script.ts";
+
+/** `day`, `month`: those of now, in UTC. `date(ms)`: the day and the month of a time. */
+const DATE = `
+local function date(ms)
+  local days = math.floor(ms / 86400000) + 719468
+  local era = math.floor(days / 146097)
+  local of_era = days - era * 146097
+  local year = math.floor(
+    (of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524) - math.floor(of_era / 146096)) / 365)
+  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
+  local shifted = math.floor((5 * of_year + 2) / 153)
+  local of_month = of_year - math.floor((153 * shifted + 2) / 5) + 1
+  local number = shifted < 10 and shifted + 3 or shifted - 9
+  local full = year + era * 400 + (number <= 2 and 1 or 0)
+  local name = string.format('%04d-%02d', full, number)
+  return string.format('%s-%02d', name, of_month), name
+end
+local now = time()
+local day, month = date(now)`;
+
+/**
+ * `free(id)`: ends a reservation; whether there was one. `lapse()`: ends those that are void. The hash has each as
+ * `id:<id>`: its user and amounts; and the sums, of the tenant as `tokens` and `cost`, of a user with its tag behind.
+ * Uses reserved, due.
+ */
+const RESERVED = `
+local function add(user, unit, amount)
+  redis.call('HINCRBY', reserved, unit, amount)
+  if redis.call('HINCRBY', reserved, unit .. ':' .. user, amount) == 0 then
+    redis.call('HDEL', reserved, unit .. ':' .. user)
+  end
+end
+local function free(id)
+  local entry = redis.call('HGET', reserved, 'id:' .. id)
+  if not entry then return false end
+  local user, tokens, cost = string.match(entry, '^(%S+) (%d+) (%d+)$')
+  add(user, 'tokens', string.format('%.0f', 0 - tokens))
+  add(user, 'cost', string.format('%.0f', 0 - cost))
+  redis.call('HDEL', reserved, 'id:' .. id)
+  redis.call('ZREM', due, id)
+  return true
+end
+local function lapse()
+  for _, id in ipairs(redis.call('ZRANGE', due, '-inf', string.format('%.0f', now), 'BYSCORE')) do free(id) end
+end`;
+
+/**
+ * `accounts()`: the time, then of the tenant and of the user: tokens and cost of the day, of the month, and reserved.
+ * What is void must have lapsed. Uses spent, own_spent, reserved; user.
+ */
+const ACCOUNTS = `
+local function accounts()
+  local found = { string.format('%.0f', now) }
+  for _, each in ipairs({ { spent, '' }, { own_spent, ':' .. user } }) do
+    local old = redis.call('HMGET', each[1], 'day', 'day tokens', 'day cost', 'month', 'month tokens', 'month cost')
+    local held = redis.call('HMGET', reserved, 'tokens' .. each[2], 'cost' .. each[2])
+    local this_day = old[1] and old[1] >= day
+    local this_month = old[4] and old[4] >= month
+    for _, amount in ipairs({ this_day and old[2] or '0', this_day and old[3] or '0',
+      this_month and old[5] or '0', this_month and old[6] or '0', held[1] or '0', held[2] or '0' }) do
+      found[#found + 1] = amount
+    end
+  end
+  return found
+end`;
+
+/** What it returns: numbers, as text. */
+export type AccountsReply = string[];
+
+/**
+ * A request is counted for the tenant and the user, or for none of them, and nobody is more than a minute ahead of the
+ * rate. Again: one more is counted.
+ *
+ * Returns: Nothing, or which level has had its share, and in how many ms the next one will be taken.
+ */
+export const takeRequest = script<[] | [full: string, wait: string]>()({
+  kind: "adds",
+  keys: ["rate", "own_rate"],
+  args: ["most", "own_most"],
+  lua: `
+local now, next, worst, full = time(), {}, 0.01, nil
+for _, each in ipairs({ { rate, most, 'tenant' }, { own_rate, own_most, 'user' } }) do
+  if each[2] ~= '' then
+    local ends = math.max(tonumber(redis.call('GET', each[1]) or 0), now) + 60000 / each[2]
+    local wait = ends - 60000 - now
+    if wait > worst then worst, full = wait, each[3] end
+    next[#next + 1] = { each[1], ends }
+  end
+end
+if full then return { full, string.format('%.0f', math.ceil(worst)) } end
+for _, each in ipairs(next) do
+  redis.call('SET', each[1], string.format('%.3f', each[2]), 'PX', string.format('%.0f', math.ceil(each[2] - now) + 1000))
+end
+return {}`,
+});
+
+/**
+ * A thing counts for its tenant and its user until its time is over, and neither has more than it may, but for those
+ * that are held without a limit. Again: its time begins anew.
+ */
+export const hold = script<"new" | "kept" | "tenant" | "user">()({
+  kind: "adds",
+  keys: ["held", "own_held"],
+  args: ["id", "user", "ms", "most", "own_most"],
+  lua: `
+local now = time()
+local each = { { held, user .. ':' .. id, most, 'tenant' }, { own_held, id, own_most, 'user' } }
+for _, one in ipairs(each) do redis.call('ZREMRANGEBYSCORE', one[1], '-inf', string.format('%.0f', now)) end
+local known = redis.call('ZSCORE', own_held, id)
+for _, one in ipairs(each) do
+  if not known and one[3] ~= '' and redis.call('ZCARD', one[1]) >= tonumber(one[3]) then return one[4] end
+end
+for _, one in ipairs(each) do
+  redis.call('ZADD', one[1], string.format('%.0f', now + ms), one[2])
+  if redis.call('PTTL', one[1]) < tonumber(ms) then redis.call('PEXPIRE', one[1], ms) end
+end
+return known and 'kept' or 'new'`,
+});
+
+/** A thing counts no longer. Again: nothing more. */
+export const releaseHeld = script<number>()({
+  kind: "always",
+  keys: ["held", "own_held"],
+  args: ["id", "user"],
+  lua: `
+redis.call('ZREM', held, user .. ':' .. id)
+return redis.call('ZREM', own_held, id)`,
+});
+
+/** How many of a thing the tenant and the user hold. */
+export const countHeld = script<[tenant: number, user: number]>()({
+  kind: "reads",
+  keys: ["held", "own_held"],
+  args: [],
+  lua: `
+local after = '(' .. string.format('%.0f', time())
+return { redis.call('ZCOUNT', held, after, '+inf'), redis.call('ZCOUNT', own_held, after, '+inf') }`,
+});
+
+/**
+ * A call's amounts are reserved while of every budget something is left: what was used and what is reserved together
+ * stay below each, or pass it by this one call. A reservation is in the sums until it ends or is void, never longer.
+ * Again: the same answer, and nothing more.
+ *
+ * Returns: Whether it was granted, and what there is with that. The unnamed arguments are budgets, as `accounts()` has amounts.
+ */
+export const reserve = script<[granted: 0 | 1, accounts: AccountsReply]>()({
+  kind: "adds",
+  keys: ["spent", "own_spent", "reserved", "due"],
+  args: ["id", "user", "tokens", "cost", "ms"],
+  lua: `${DATE}${RESERVED}${ACCOUNTS}
+lapse()
+local before = accounts()
+if redis.call('HEXISTS', reserved, 'id:' .. id) == 1 then return { 1, before } end
+for level = 0, 1 do
+  for at = 0, 3 do
+    local most = ARGV[REST + 4 * level + at]
+    local used = before[2 + 6 * level + at] + before[6 + 6 * level + at % 2]
+    if most ~= '' and used >= tonumber(most) then return { 0, before } end
+  end
+end
+redis.call('HSET', reserved, 'id:' .. id, user .. ' ' .. tokens .. ' ' .. cost)
+add(user, 'tokens', tokens)
+add(user, 'cost', cost)
+redis.call('ZADD', due, string.format('%.0f', now + ms), id)
+if redis.call('PTTL', due) < 2 * ms then
+  for _, key in ipairs({ reserved, due }) do redis.call('PEXPIRE', key, string.format('%.0f', 2 * ms)) end
+end
+return { 1, accounts() }`,
+});
+
+/** What a tenant and a user have used, and what is reserved for them; what is void is let go. */
+export const readAccounts = script<AccountsReply>()({
+  kind: "always",
+  keys: ["spent", "own_spent", "reserved", "due"],
+  args: ["user"],
+  lua: `${DATE}${RESERVED}${ACCOUNTS}
+lapse()
+return accounts()`,
+});
+
+/**
+ * A call's reservation has ended, and what it used is counted: in the tenant's and the user's newest day and month, and
+ * in the user's row of the day, its agent and its model, of which a day has `most_rows`; what comes then is in one more.
+ * Again, for a while: nothing more.
+ *
+ * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without, nothing was used.
+ */
+export const settleCall = script<number>()({
+  kind: "always",
+  keys: ["spent", "own_spent", "reserved", "due", "usage", "settled"],
+  args: ["id", "tokens", "cost", "row", "other", "most_rows", "kept_ms", "asking"],
+  lua: `${DATE}${RESERVED}
+free(id)
+if not ARGV[REST] then return 0 end
+if not redis.call('SET', settled, 1, 'NX', 'PX', asking) then return 0 end
+
+local function forget()
+  local first = date(now - kept_ms)
+  for _, name in ipairs(redis.call('HKEYS', usage)) do
+    if string.sub(name, 1, 10) <= first then redis.call('HDEL', usage, name) end
+  end
+end
+for _, key in ipairs({ spent, own_spent }) do
+  local old = redis.call('HMGET', key, 'day', 'month')
+  if not old[1] or old[1] < day then
+    redis.call('HSET', key, 'day', day, 'day tokens', 0, 'day cost', 0)
+    if key == own_spent then redis.call('HSET', key, 'rows', 0) forget() end
+  end
+  if not old[2] or old[2] < month then redis.call('HSET', key, 'month', month, 'month tokens', 0, 'month cost', 0) end
+  for _, period in ipairs({ 'day', 'month' }) do
+    redis.call('HINCRBY', key, period .. ' tokens', tokens)
+    redis.call('HINCRBY', key, period .. ' cost', cost)
+  end
+  redis.call('PEXPIRE', key, kept_ms)
+end
+
+local name = day .. row
+if redis.call('HEXISTS', usage, name) == 0 and redis.call('HINCRBY', own_spent, 'rows', 1) > tonumber(most_rows) then
+  name = day .. other
+end
+local sums = {}
+for number in string.gmatch(redis.call('HGET', usage, name) or '0 0 0 0 0 0', '%d+') do
+  sums[#sums + 1] = string.format('%.0f', number + ARGV[REST + #sums])
+end
+redis.call('HSET', usage, name, table.concat(sums, ' '))
+redis.call('PEXPIRE', usage, kept_ms)
+return 1`,
+});
+
+/**
+ * A user's rows, and the time.
+ *
+ * Returns: The time, then a day with agent and model, and its numbers, in turn.
+ */
+export const readUsage = script<string[]>()({
+  kind: "reads",
+  keys: ["usage"],
+  args: [],
+  lua: `
+local found = redis.call('HGETALL', usage)
+table.insert(found, 1, string.format('%.0f', time()))
+return found`,
+});
