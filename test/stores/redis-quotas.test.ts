@@ -49,7 +49,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     const ask = (...command: string[]) => redis?.ask("-n", String(database), ...command) ?? "";
     const keys = ask("KEYS", "*")
       .split("\n")
-      .filter((key) => !/^sk:\{(deployment|secret)\}$/.test(key));
+      .filter((key) => !/^sk:\{(deployment|secret|sandboxes)\}/.test(key));
     expect(keys).toHaveLength(14);
     for (const key of keys) {
       expect(key).toMatch(/^sk:\{[\w-]{22}\}:(rate|held|spent|reserved|usage|settled)(:|$)/);
