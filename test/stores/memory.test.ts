@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
 import type { UserMessage } from "../../src/core/message.ts";
@@ -36,19 +37,43 @@ import {
 
 const open: Open = async (options) => createMemoryStores(options);
 
-const packed: Open = async (options) => createMemoryStores({ ...options, warmBytes: 0 });
+const compressed: Open = async (options) => createMemoryStores({ ...options, warmBytes: 0 });
 
-describe.each([
-  ["that keep idle threads as they are", open],
-  ["that keep idle threads compressed", packed],
-])("memory stores %s", (_, each) => {
-  threadsContract(each);
-  runsContract(each);
-  eventsContract(each);
-  deferredCallsContract(each);
-  itemLivesContract(each);
-  storesContract(each);
-});
+threadsContract(open);
+runsContract(open);
+eventsContract(open);
+deferredCallsContract(open);
+itemLivesContract(open);
+storesContract(open);
+
+test("an idle thread that is kept compressed has the same messages, state, runs and events", () =>
+  fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.string({ unit: "binary" }), { maxLength: 4 }),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      (texts, slots) =>
+        inWorld(compressed, async ({ stores }) => {
+          const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
+          const events = [
+            ...texts.flatMap((text) => [delta(text), message(text)]),
+            ...Object.entries(slots).map(([key, value]) => state(key, value)),
+            done("interrupted"),
+          ];
+          await stores.events.append(lease, events);
+          // The next thread that is used lets this one be compressed.
+          await stores.threads.create(ADA, { id: "other", metadata: {} });
+          expect(await stores.threads.get(ADA, "t")).toMatchObject({ message_count: texts.length });
+          const messages = await stores.threads.messages(ADA, "t");
+          expect(messages.map(({ content }) => content)).toEqual(texts);
+          expect(await stores.threads.state(ADA, "t")).toEqual(JSON.parse(JSON.stringify(slots)));
+          expect(await stores.runs.known(ADA, "t", "k")).toMatchObject({ status: "interrupted", attempt: 1 });
+          const entries = await readAll(stores, lease);
+          expect(entries.map(({ json }) => json)).toEqual(events.map((event) => JSON.stringify(event)));
+          expect(seqsOf(entries)).toEqual(upTo(events.length));
+        }),
+    ),
+    { numRuns: 50 },
+  ));
 
 sandboxesContract(open);
 documentsContract(open);
