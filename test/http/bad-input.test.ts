@@ -126,7 +126,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     ["a huge body", run, body({ input: "x".repeat(2 << 20) }), 413, "payload_too_large", /larger/],
     ["a thread that is not there", "/threads/nope", {}, 404, "not_found", /no thread `nope`/],
     ["a run that is not there", "/threads/t1/runs/run_x", {}, 404, "not_found", /no run `run_x`/],
-    ["an id longer than any", `/threads/${"a".repeat(5000)}`, {}, 404, "not_found", /too long/],
+    ["an id longer than any", `/threads/${"a".repeat(5000)}`, {}, 404, "not_found", /longer than any id/],
     ["a route that is not there", "/thread/x", {}, 404, "not_found", /GET \/thread\/x/],
     ["an unknown query key", "/threads?limt=3", {}, 400, "invalid_request", /limt/],
     ["a limit out of range", "/threads?limit=0", {}, 400, "invalid_request", /limit/],
