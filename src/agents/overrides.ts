@@ -42,7 +42,7 @@ export const Overrides = z
       .record(HookName, z.union([z.boolean(), Options]))
       .optional()
       .describe("By name: on, off, or options in place of single ones of the configuration."),
-    skills: Skills.optional().describe("In place of what the configuration says, field by field."),
+    skills: Skills.optional().describe("Replaces the configuration, field by field."),
     model: Model.optional().describe("`provider:model` in place of the agent's own."),
   })
   .meta({ id: "Overrides" });
@@ -60,7 +60,7 @@ export const OverridesPatch = z
       .nullish(),
     model: Model.nullish(),
   })
-  .describe("Merged into what there is (RFC 7396): null takes a change back.")
+  .describe("Merged into your overrides (RFC 7396); null removes one.")
   .meta({ id: "OverridesPatch" });
 
 export interface Overridden {

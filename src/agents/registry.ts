@@ -20,14 +20,12 @@ export const AgentInfo = z
   .object({
     name: z.string(),
     description: z.string().optional(),
-    prefix: z.string().optional().describe("The mark to show before its name."),
-    default: z.boolean().describe("Whether it answers when a run names no agent."),
+    prefix: z.string().optional().describe("An icon to show before its name."),
+    default: z.boolean().describe("Whether it handles runs that name no agent."),
     model: z.string(),
     tools: z
       .array(z.string())
-      .describe(
-        "What its model is offered in a run of yours, by name; on threads of subagents also `task_complete`.",
-      ),
+      .describe("Names of the tools in your runs; subagents also have `task_complete`."),
     hooks: z.array(z.string()).describe("In order, first outermost."),
     backend: z.string().optional().describe("The type of backend that its files and commands live in."),
     context_window: z.int(),

@@ -10,7 +10,10 @@ import { Message, Usage } from "./message.ts";
 const stamp = {
   run_id: z.string().optional(),
   thread_id: z.string().optional(),
-  path: z.array(z.string()).optional().describe("Tool call ids from the root run down to the speaker."),
+  path: z
+    .array(z.string())
+    .optional()
+    .describe("Tool call ids from the root run down to the agent that emitted the event."),
   ts: z.iso.datetime().optional(),
 };
 
@@ -41,7 +44,7 @@ const ModelStart = named(
   z.object({
     message_id: z.string(),
     model: z.string(),
-    message_count: z.int().optional().describe("How many messages the model is shown."),
+    message_count: z.int().optional().describe("Number of messages in the request."),
   }),
 );
 const ModelStream = z.object({
@@ -108,12 +111,12 @@ const OnResume = event(
 const SubagentStart = event(
   "on_subagent_start",
   z.object({
-    id: z.string().describe("What stands in the `path` of all that it says."),
+    id: z.string().describe("Its element in the `path` of its events."),
     call_id: z.string(),
     agent: z.string(),
     name: z.string(),
-    prefix: z.string().optional().describe("The agent's mark, for display."),
-    parent: z.string().optional().describe("What the agent is called that gave it the task."),
+    prefix: z.string().optional().describe("The agent's icon, for display."),
+    parent: z.string().optional().describe("The agent that delegated the task."),
     thread_id: z.string(),
     run_id: z.string(),
   }),
@@ -125,9 +128,11 @@ const SubagentEnd = event(
     call_id: z.string(),
     status: z
       .enum(["completed", "failed", "cancelled", "interrupted", "running"])
-      .describe("`interrupted`: it is followed again later. `running`: it goes on in the background."),
+      .describe(
+        "`interrupted`: the parent follows it again later. `running`: it continues in the background.",
+      ),
     summary: z.string(),
-    usage: Usage.optional().describe("What it adds to this run's."),
+    usage: Usage.optional().describe("Its part of this run's usage."),
   }),
 );
 const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));

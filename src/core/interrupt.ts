@@ -7,9 +7,9 @@ export type InterruptKind = z.infer<typeof InterruptKind>;
 
 export const Answer = z
   .strictObject({
-    id: z.string().min(1).max(256).describe("The interrupt's."),
+    id: z.string().min(1).max(256).describe("Id of the interrupt."),
     decision: z.enum(["approve", "deny", "edit", "respond"]),
-    args: z.record(z.string(), z.unknown()).optional().describe("With `edit`: what the call is run with."),
+    args: z.record(z.string(), z.unknown()).optional().describe("With `edit`: the new arguments."),
     message: z
       .string()
       .max(100_000)
@@ -30,23 +30,25 @@ export type Answer = z.infer<typeof Answer>;
 export const Interrupt = z
   .object({
     id: z.string(),
-    kind: InterruptKind.describe("May it run? · What does the user say? · The front end carries it out."),
+    kind: InterruptKind.describe(
+      "May the call run? · What is the user's answer? · The front end executes the call.",
+    ),
     call_id: z.string(),
     run_id: z.string(),
     name: z.string().describe("The tool."),
     args: z.record(z.string(), z.unknown()),
-    prompt: z.string().describe("What is asked, in words for a person."),
-    options: z.array(z.string()).optional().describe("What may be chosen from."),
+    prompt: z.string().describe("The question, for a person."),
+    options: z.array(z.string()).optional().describe("The options."),
     one_of_options: z
       .literal(true)
       .optional()
       .describe("The answer must be one of `options`, word for word. Absent: any text is an answer."),
     created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime().optional().describe("When it is decided without an answer."),
+    expires_at: z.iso.datetime().optional().describe("When it is decided automatically."),
     asked_by: z
       .object({ agent: z.string(), name: z.string(), thread_id: z.string(), id: z.string() })
       .optional()
-      .describe("The subagent that asks, its thread, and the interrupt's id there."),
+      .describe("The subagent, its thread, and the id of the interrupt there."),
   })
   .meta({ id: "Interrupt" });
 export type Interrupt = z.infer<typeof Interrupt>;

@@ -18,7 +18,7 @@ export const Parent = z
     thread_id: z.string(),
     run_id: z.string(),
     call_id: z.string(),
-    background: z.boolean().describe("Whether it goes on when the parent's run has ended."),
+    background: z.boolean().describe("Whether it continues after the parent's run."),
   })
   .meta({ id: "Parent" });
 export type Parent = z.infer<typeof Parent>;
@@ -43,8 +43,8 @@ export const Thread = z
     agent: z.string().optional().describe("The agent of its newest run."),
     title: z.string().optional(),
     metadata: Metadata,
-    parent: Parent.optional().describe("The call that it works for, of another thread's run."),
-    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("What its newest run is at."),
+    parent: Parent.optional().describe("The call of the parent's run that it works for."),
+    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("The phase of its newest run."),
     message_count: z.int(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -64,8 +64,8 @@ export const RunRecord = z
     thread_id: z.string(),
     agent: z.string(),
     status: RunStatus,
-    attempt: z.int().describe("Grows when a process died and the run was taken over."),
-    resumes: z.string().optional().describe("The interrupted run that it goes on with."),
+    attempt: z.int().describe("Grows with each take-over after a crash."),
+    resumes: z.string().optional().describe("The interrupted run that it resumes."),
     stop_reason: z.string().optional(),
     error: ErrorShape.optional(),
     usage: Usage,

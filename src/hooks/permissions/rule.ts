@@ -139,7 +139,7 @@ export const OwnRuleSpec = RuleFields.extend({
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ . -")
     .optional()
-    .describe("A rule with the same id is replaced. Default: made of the conditions."),
+    .describe("A rule with the same id is replaced. Default: derived from the conditions."),
 })
   .superRefine(checkForm)
   .refine((fields) => JSON.stringify(fields).length <= MAX_RULE_CHARS, {

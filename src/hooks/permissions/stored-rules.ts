@@ -164,9 +164,7 @@ export const RememberedRule = z
   .object({
     id: z.string(),
     decision: z.enum(["allow", "deny", "ask"]),
-    matcher: z
-      .record(z.string(), z.unknown())
-      .describe("All these conditions hold of a call that the rule is for."),
+    matcher: z.record(z.string(), z.unknown()).describe("A call matches if all conditions hold."),
     priority: z.int().optional(),
     message: z.string().optional(),
     description: z.string().optional(),

@@ -76,7 +76,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/overrides",
     {
       schema: {
-        summary: "Change an agent for your own runs: hooks, skills, model",
+        summary: "Change your overrides of an agent: hooks, skills, model",
         description:
           "Takes effect with the next run. What protects the operator or others cannot be changed; `changeable` of the answer names the hooks that can.",
         tags,

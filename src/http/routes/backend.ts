@@ -72,9 +72,9 @@ export function backendRoutes(app: App, services: HttpServices): void {
 }
 
 const SUMMARIES = {
-  start: "Make the backend ready",
-  stop: "End what runs in the backend; its files stay",
-  restart: "Stop it, then make it ready again",
+  start: "Start the backend",
+  stop: "Stop the backend; its files stay",
+  restart: "Restart the backend",
 };
 
 function fileRoutes(
@@ -91,7 +91,7 @@ function fileRoutes(
     {
       schema: {
         ...schema,
-        summary: "Read a file (whole, or a `Range` of bytes); a folder is listed",
+        summary: "Read a file or a byte range, or list a folder",
         response: {
           200: {
             content: {
@@ -125,7 +125,7 @@ function fileRoutes(
       bodyLimit: limits.uploadBytes,
       schema: {
         ...schema,
-        summary: "Write a file: the body is its content. It appears whole or not at all",
+        summary: "Write a file atomically; the body is its content",
         response: { 201: z.object({ path: z.string(), bytes_written: z.int() }) },
       },
     },
@@ -144,7 +144,7 @@ function fileRoutes(
     {
       schema: {
         ...schema,
-        summary: "Remove a file, or a folder with all that is in it",
+        summary: "Delete a file or a folder with its contents",
         response: { 204: z.null() },
       },
     },

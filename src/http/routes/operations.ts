@@ -18,7 +18,7 @@ export function healthRoutes(app: App, { stores, runs, backends, version, agents
     {
       exposeHeadRoute: true,
       schema: {
-        summary: "Liveness: the process answers",
+        summary: "Liveness check",
         tags,
         response: { 200: z.object({ status: z.literal("ok"), version: z.string(), agents: z.int() }) },
       },

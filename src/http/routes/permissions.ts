@@ -54,7 +54,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/permissions",
     {
       schema: {
-        summary: "Add a rule for a thread, or replace the one with the same id",
+        summary: "Add or replace a permission rule of a thread",
         tags,
         params: ThreadParams,
         body: permissionRule,
@@ -109,7 +109,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/agents/:name/permissions",
     {
       schema: {
-        summary: "Your own rules, wherever the agent works for you",
+        summary: "List your rules for an agent",
         tags,
         params: AgentParams,
         response: { 200: Rules },
@@ -122,8 +122,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/agents/:name/permissions",
     {
       schema: {
-        summary:
-          "Add a rule of your own, wherever the agent works for you, or replace the one with the same id",
+        summary: "Add or replace one of your rules for an agent",
         tags,
         params: AgentParams,
         body: permissionRule,

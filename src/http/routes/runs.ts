@@ -48,7 +48,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     {
       sse: "manual",
       schema: {
-        summary: "Start a run, and follow it",
+        summary: "Start a run and follow it",
         description:
           "Loads or creates the thread. Streams the run; with `Accept: application/json` waits for its end; with `background` answers at once. A repeat with the same `Idempotency-Key`, or with `Last-Event-ID`, rejoins the run instead of starting another.",
         tags: ["runs"],

@@ -145,7 +145,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     "/threads/:thread_id/state",
     {
       schema: {
-        summary: "Everything a front end shows of a thread: messages, todos, files, status",
+        summary: "Get the state of a thread: messages, todos, files, status",
         tags,
         params,
         response: { 200: ThreadState },
@@ -197,7 +197,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     "/threads/:thread_id/title",
     {
       schema: {
-        summary: "Have the agent's model name a thread",
+        summary: "Generate a title for a thread",
         description: "One short model call with the first messages. It counts as usage like any other.",
         tags,
         params,

@@ -78,7 +78,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
     "/tool-results/:token",
     {
       schema: {
-        summary: "Deliver the result of a call that was answered with 202",
+        summary: "Deliver a deferred tool result",
         description:
           "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, if the conversation has continued without it, as a message of its own. 404: no call takes it.",
         tags,

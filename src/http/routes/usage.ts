@@ -27,20 +27,20 @@ const UsageReport = z
   .object({
     items: z
       .array(Used.extend({ day: z.iso.date(), agent: z.string(), model: z.string() }))
-      .describe("By day, agent and model, the newest day first."),
+      .describe("By day, agent and model, newest day first."),
     totals: Used,
     limits: z
       .array(
         z.object({
           limit: Quota.keyof(),
-          of: z.enum(SCOPES).describe("Whose: the whole tenant's, or your own."),
+          of: z.enum(SCOPES).describe("Whether it applies to the tenant or to you."),
           most: z.int(),
           used: z.int(),
           left: z.int(),
           resets_at: z.iso.datetime().optional(),
         }),
       )
-      .describe("Of what is counted; `cost_per_day` and `cost_per_month` in millionths."),
+      .describe("In units of the limit; `cost_per_day` and `cost_per_month` in millionths."),
   })
   .meta({ id: "UsageReport" });
 
@@ -49,7 +49,7 @@ export function usageRoutes(app: App, { quotas }: { readonly quotas: Quotas }): 
     "/usage",
     {
       schema: {
-        summary: "Tokens and cost of your own runs, and what is left of your limits",
+        summary: "Get your usage, cost and remaining quotas",
         tags: ["operations"],
         querystring: UsageQuery,
         response: { 200: UsageReport },

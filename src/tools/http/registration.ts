@@ -75,7 +75,7 @@ export const HttpToolRegistration = z
       .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `must be at most ${MAX_HEADERS}`)
       .default({})
       .describe("Sent with each call; never shown again."),
-    timeout_ms: z.int().min(1).max(600_000).default(30_000).describe("For one call, with all its tries."),
+    timeout_ms: z.int().min(1).max(600_000).default(30_000).describe("For one call, including retries."),
     idempotent: z
       .boolean()
       .default(false)
@@ -88,7 +88,7 @@ export const HttpToolRegistration = z
         requires_permission: z.boolean().optional(),
       })
       .default({}),
-    agents: z.array(Glob).min(1).max(50).default(["*"]).describe("Whom it is for: names and patterns."),
+    agents: z.array(Glob).min(1).max(50).default(["*"]).describe("Agents that may use it: names and globs."),
   })
   .meta({ id: "HttpToolRegistration" });
 export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
@@ -118,7 +118,7 @@ export function httpToolInfo({ headers, secret: _, ...tool }: HttpTool): HttpToo
 
 /** What the reply to a registration says, once: the secret. */
 export const RegisteredHttpTool = HttpToolInfo.extend({
-  secret: z.string().describe("Verifies the signatures of calls. It is not shown again."),
+  secret: z.string().describe("Verifies the signatures of calls. Shown only once."),
 }).meta({ id: "RegisteredHttpTool" });
 
 export function annotationsOf({ annotations, idempotent }: HttpTool): ToolAnnotations {
