@@ -1,20 +1,22 @@
-// A user's bus between processes. Who listens in this one hears what is said here at once, and what is said elsewhere
-// by way of Redis.
+// The user's bus and the control channel between processes. Listeners in this process are called at once, those in others
+// by way of Redis, at most once.
 
+import { z } from "zod";
 import type { Owner } from "../../core/ids.ts";
+import type { RunCall } from "../../core/stores.ts";
 import { type EventBus, UserEvent } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
+import { Calls } from "../calls.ts";
 import { LocalBus } from "../local-bus.ts";
 import type { Connection } from "./connection.ts";
-import type { Delivery } from "./delivery.ts";
-import { heard } from "./heard.ts";
-import type { Hub } from "./hub.ts";
+import type { Channels, Subscriber } from "./subscriber.ts";
+import { parseMessage } from "./subscriber.ts";
 
 export interface RedisBus extends EventBus {
   close(): void;
 }
 
-export function createBus(redis: Connection, hub: Hub, { channelOfUser }: Delivery): RedisBus {
+export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }: Channels): RedisBus {
   /** Whose message it is, so that nobody hears its own a second time. */
   const name = randomId();
   const local = new LocalBus((owner, isHeard) => {
@@ -34,7 +36,51 @@ export function createBus(redis: Connection, hub: Hub, { channelOfUser }: Delive
 
   function hear(owner: Owner, text: string): void {
     if (text.startsWith(name)) return;
-    const event = heard(UserEvent, text.slice(name.length));
+    const event = parseMessage(UserEvent, text.slice(name.length));
     if (event) local.publish(owner, event);
+  }
+}
+
+// What processes ask of each other, whoever of them executes a run: at most once, by way of Redis. The one that asks
+// hears itself at once.
+const Call: z.ZodType<RunCall> = z.discriminatedUnion("call", [
+  z.object({ call: z.literal("stop"), run_id: z.string(), mode: z.enum(["cancel", "interrupt"]) }),
+  z.object({ call: z.literal("waiting") }),
+]);
+
+const WAITING: RunCall = { call: "waiting" };
+
+export interface RedisCalls {
+  /** Asks everybody. Waits for nothing. */
+  say(call: RunCall): void;
+  /** Says that there are runs that nobody executes. */
+  waiting(): void;
+  listen(listener: (call: RunCall) => void): void;
+  close(): void;
+}
+
+export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls }: Channels): RedisCalls {
+  /** Whose message it is, so that nobody hears its own a second time. */
+  const name = randomId();
+  const local = new Calls();
+
+  const calls: RedisCalls = {
+    say(call) {
+      redis.tell(channelOfCalls, name + JSON.stringify(call));
+      local.say(call);
+    },
+    waiting: () => calls.say(WAITING),
+    listen(listener) {
+      local.listen(listener);
+      // What was missed may have been this. A run that was to stop hears of it when its lease is renewed.
+      void hub.join(channelOfCalls, { onMessage: hear, onGap: () => local.say(WAITING) });
+    },
+    close: () => local.close(),
+  };
+  return calls;
+
+  function hear(text: string): void {
+    const call = text.startsWith(name) ? undefined : parseMessage(Call, text.slice(name.length));
+    if (call) local.say(call);
   }
 }

@@ -2,8 +2,6 @@
 
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { AppError } from "../../core/errors.ts";
-import { within } from "./deadline.ts";
-import { isReply } from "./failures.ts";
 
 const OLDEST_VERSION = 7;
 
@@ -93,7 +91,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   });
   cluster.on("error", ignore);
   try {
-    await within(deadlineMs, cluster.ping());
+    await withTimeout(deadlineMs, cluster.ping());
     return cluster;
   } catch (cause) {
     cluster.disconnect();
@@ -108,10 +106,10 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
     last = error;
   });
   try {
-    await within(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
+    await withTimeout(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
     // It has refused something, such as the number of the database, and would be used all the same.
     if (isReply(last)) throw last;
-    return parse(await within(deadlineMs, commands.info()));
+    return parse(await withTimeout(deadlineMs, commands.info()));
   } catch (error) {
     const cause = last ?? error;
     const why = cause instanceof Error ? ` (${cause.message})` : "";
@@ -143,3 +141,55 @@ function placeOf(url: string): string {
 
 /** Who waits for an answer is told; a connection that breaks is made again. */
 function ignore(): void {}
+
+// What it means when Redis refuses, or does not answer.
+/** Redis will take the same a moment later: it loads its data, or another of its servers has just become the first. */
+const PASSES = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) /;
+
+/** What only an operator can mend: the start of Redis's answer, and what it means. */
+const REFUSALS: readonly [start: RegExp, meaning: string][] = [
+  [/^OOM /, "Redis is full. Try again later."],
+  [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
+  [/^NOREPLICAS /, "Redis has lost its replicas. Try again later."],
+  [/^BUSY /, "Redis is busy. Try again later."],
+  [/^(NOAUTH|WRONGPASS|NOPERM) /, "Redis does not let this server in."],
+];
+
+/** Redis has answered, with a refusal. */
+export const isReply = (error: unknown): error is Error =>
+  error instanceof Error && error.name === "ReplyError";
+
+/** Redis does not know the script with this hash: it was restarted, or another server has taken over. */
+export const isUnknownScript = (error: unknown) => isReply(error) && error.message.startsWith("NOSCRIPT");
+
+/** The server on the other end is a replica now. */
+export const isReplica = (error: unknown) => isReply(error) && error.message.startsWith("READONLY");
+
+/** Whether the same command may succeed a little later. What is no answer of Redis is trouble on the way to it. */
+export const mayPass = (error: unknown) => !isReply(error) || PASSES.test(error.message);
+
+/** What Redis's refusal means to whoever asked. */
+export function refusal(error: unknown): unknown {
+  if (!isReply(error)) return error;
+  const [, meaning] = REFUSALS.find(([start]) => start.test(error.message)) ?? [];
+  return meaning === undefined ? error : new AppError("unavailable", meaning, { cause: error });
+}
+
+export function missingReplicas(count: number): AppError {
+  const whom = count === 1 ? "Redis's replica does" : `${count} replicas of Redis do`;
+  return new AppError("unavailable", `${whom} not have what was written. Try again later.`);
+}
+
+export function noAnswer(cause: unknown): AppError {
+  return new AppError("unavailable", "Redis does not answer. Try again later.", { cause });
+}
+
+// Waiting that ends.
+
+/** What `work` resolves with, unless it takes longer: then throws, and `work` goes on by itself. */
+export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);
+  work.then(resolve, reject).finally(() => clearTimeout(timer));
+  return promise;
+}

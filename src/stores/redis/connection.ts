@@ -1,15 +1,21 @@
-// The way to Redis for all that is asked of it. Every question has its answer, or `unavailable`, within its deadline:
-// what fails on the way is asked again until then, which every script allows. Inside a run the deadline is as long as a
-// run waits for Redis; everywhere else it is short.
+// Commands to Redis, as scripts whose keys and arguments have names. Every call is answered, or throws `unavailable`,
+// within its deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is
+// as long as a lease lasts; elsewhere it is short.
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../refusals.ts";
-import type { Clients } from "./client.ts";
-import { within } from "./deadline.ts";
-import { isReplica, isUnknownScript, mayPass, noAnswer, refusal } from "./failures.ts";
-import type { Script } from "./script.ts";
+import {
+  type Clients,
+  isReplica,
+  isUnknownScript,
+  mayPass,
+  noAnswer,
+  refusal,
+  withTimeout,
+} from "./client.ts";
 
 /** A readiness probe does not wait longer. */
 const PING_MS = 2_000;
@@ -29,7 +35,7 @@ export type Ask = <Key extends string, Arg extends string, Reply>(
 export class Connection {
   readonly run: Ask;
   /** For what a run cannot go on without: as `run`, with a deadline that a restart of Redis fits into. */
-  readonly insist: Ask;
+  readonly runUntilLeaseEnds: Ask;
   readonly #client: Client;
   readonly #now: (() => number) | undefined;
   readonly #deadlineMs: number;
@@ -49,7 +55,7 @@ export class Connection {
     this.#deadlineMs = deadlineMs;
     this.#patienceMs = Math.max(patienceMs, deadlineMs);
     this.run = this.#asking(() => (this.isInRun ? this.#patienceMs : deadlineMs));
-    this.insist = this.#asking(() => this.#patienceMs);
+    this.runUntilLeaseEnds = this.#asking(() => this.#patienceMs);
     this.#up.resolve();
     commands.on("ready", () => this.#rise());
     commands.on("close", () => this.#fall());
@@ -88,7 +94,7 @@ export class Connection {
     this.assertOpen();
     if (this.#client.status !== "ready") throw noAnswer(undefined);
     try {
-      await within(Math.min(PING_MS, this.#deadlineMs), this.#client.ping());
+      await withTimeout(Math.min(PING_MS, this.#deadlineMs), this.#client.ping());
     } catch (error) {
       throw mayPass(error) ? noAnswer(error) : refusal(error);
     }
@@ -134,8 +140,8 @@ export class Connection {
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         this.assertOpen();
-        if (this.#downSince !== undefined) await within(until - performance.now(), this.#up.promise);
-        return await within(until - performance.now(), ask(this.#client));
+        if (this.#downSince !== undefined) await withTimeout(until - performance.now(), this.#up.promise);
+        return await withTimeout(until - performance.now(), ask(this.#client));
       } catch (error) {
         this.assertOpen();
         if (!mayPass(error)) throw refusal(error);
@@ -161,3 +167,51 @@ async function evaluate(
     return client.eval(text, keys.length, values);
   }
 }
+
+// Lua scripts whose keys and arguments have names: the text names them once, and a call cannot mix them up.
+
+/** `Reply` is what the script's own last lines return, as the client shows it: strings, integers, null, and lists. */
+export interface Script<Key extends string, Arg extends string, Reply> {
+  readonly text: string;
+  readonly sha: string;
+  readonly keys: readonly Key[];
+  readonly args: readonly Arg[];
+  /** Only ever a type. */
+  readonly reply?: Reply;
+}
+
+interface Definition<Key extends string, Arg extends string> {
+  /** `reads` changes nothing. `adds` is refused while Redis is full, before anything is changed; `always` is not. */
+  readonly kind: "reads" | "adds" | "always";
+  readonly keys: readonly Key[];
+  readonly args: readonly Arg[];
+  readonly lua: string;
+}
+
+const FLAGS = { reads: " flags=no-writes", adds: "", always: " flags=allow-oom" };
+
+/**
+ * In `lua` every key and argument is a local of its name, arguments as text; `time()` is Redis's own clock, in
+ * milliseconds; `REST` is the place in ARGV of the first argument without a name.
+ */
+export function script<Reply>() {
+  return <const Key extends string, const Arg extends string>(
+    definition: Definition<Key, Arg>,
+  ): Script<Key, Arg, Reply> => {
+    const { kind, keys, args, lua } = definition;
+    const names = [...locals(keys, "KEYS", 0), ...locals(args, "ARGV", 1)];
+    const text = [`#!lua${FLAGS[kind]}`, ...names, `local REST = ${args.length + 2}`, TIME, lua].join("\n");
+    return { text, sha: hash("sha1", text), keys, args };
+  };
+}
+
+const locals = (names: readonly string[], list: string, before: number) =>
+  names.map((name, index) => `local ${name} = ${list}[${index + 1 + before}]`);
+
+/** The first argument of all is the time in place of Redis's own, or nothing. */
+const TIME = `
+local function time()
+  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+  local now = redis.call('TIME')
+  return now[1] * 1000 + math.floor(now[2] / 1000)
+end`;

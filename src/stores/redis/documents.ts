@@ -3,9 +3,9 @@
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { noSuchThread } from "../refusals.ts";
-import type { Engine } from "./engine.ts";
+import { script } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
 import { ASKING_MS, collectionKeys } from "./keys.ts";
-import { script } from "./script.ts";
 
 /** The version of a body that has none. */
 const OLD = "old";
@@ -87,7 +87,7 @@ const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });
 export function redisDocuments({
   redis,
   lifetime,
-}: Pick<Engine, "redis"> & Partial<Pick<Engine, "lifetime">>): Documents {
+}: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "lifetime">>): Documents {
   return {
     async read(collection, keys) {
       const names = keys.map((key) => nameOf(collection, key));

@@ -1,8 +1,8 @@
 // The Lua scripts of a run's events, on the streaming path: only the holder of the lease writes, fenced by its epoch, and
 // every batch of a holder is written once, in whatever order calls are repeated.
 
+import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
-import { script } from "./script.ts";
 import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, TTL } from "./scripts.ts";
 
 /** What every script that writes events is given. */

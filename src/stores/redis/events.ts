@@ -1,15 +1,15 @@
-// The event log in Redis: an append is a row of a stream, a read is a cursor. Readers at the end of a live run are served from
-// this process's memory.
+// The event log in Redis: an append adds a row to a stream, a read is a cursor. Readers at the end of an active run are served
+// from this process's memory.
 
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../core/stores.ts";
 import { cursorOf, follow, Log } from "../log.ts";
 import { eventsExpired, noSuchRun } from "../refusals.ts";
 import { seenOf } from "../seen.ts";
-import type { Engine } from "./engine.ts";
+import type { StoreContext } from "./context.ts";
 
 type Batches = AsyncGenerator<readonly LogEntry[], void, void>;
 
-export function redisEvents({ pages, replays, feeds, writer }: Engine): EventLog {
+export function redisEvents({ pages, replays, feeds, writer }: StoreContext): EventLog {
   return {
     async append(lease, events) {
       return writer.append(lease, events);

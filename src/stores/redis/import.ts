@@ -5,8 +5,8 @@ import { type Cluster, Redis } from "ioredis";
 import type { Documents } from "../../core/documents.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Connection } from "./connection.ts";
+import { script } from "./connection.ts";
 import { collectionKeys, OLD_KEY_LIST, OLD_KEYS, OLD_SANDBOXES } from "./keys.ts";
-import { script } from "./script.ts";
 
 const BATCH = 500;
 const version = () => `v${randomId()}`;

@@ -10,28 +10,22 @@ import { createItems } from "../items.ts";
 import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
 import { createRuns } from "../runs.ts";
 import { createThreads } from "../threads.ts";
-import { createBus } from "./bus.ts";
-import { createCalls } from "./calls.ts";
-import { type Clients, openAnother, openClients } from "./client.ts";
-import { Connection } from "./connection.ts";
-import { within } from "./deadline.ts";
-import { createDelivery } from "./delivery.ts";
+import { createBus, createCalls } from "./bus.ts";
+import { type Clients, openAnother, openClients, withTimeout } from "./client.ts";
+import { createRecorder } from "./commit-events.ts";
+import { Connection, script } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
-import type { Engine } from "./engine.ts";
-import { Feeds } from "./feeds.ts";
-import { Hub } from "./hub.ts";
+import { createPages, createReplays } from "./event-reader.ts";
 import { importSandboxes } from "./import.ts";
 import { redisKernel } from "./kernel.ts";
 import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
-import { createLifetime, quietly } from "./lifetime.ts";
-import { createPages } from "./pages.ts";
+import { createLifetime, ignoreErrors } from "./lifetime.ts";
+import { LiveTails } from "./live-tails.ts";
 import { redisQuotas } from "./quotas.ts";
-import { createRecorder } from "./record.ts";
-import { createReplays } from "./replays.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
 import { createSchedule } from "./schedule.ts";
-import { nameOnce } from "./scripts/name-once.ts";
-import { tryWrite } from "./scripts/try-write.ts";
+import { createChannels, Subscriber } from "./subscriber.ts";
 import { Writer } from "./writer.ts";
 
 /** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
@@ -99,25 +93,25 @@ function assemble(
   { clients, redis, replicas, limits }: Services,
   shared: NonNullable<AllStores["shared"]>,
 ): AllStores {
-  const hub = new Hub(clients);
-  const delivery = createDelivery(clients);
+  const hub = new Subscriber(clients);
+  const delivery = createChannels(clients);
   const lifetime = createLifetime(redis, limits);
   const calls = createCalls(redis, hub, delivery);
   const runSchedule = createSchedule(redis, DUE, limits.leaseMs);
   const callSchedule = createSchedule(redis, DEFERRED, limits.leaseMs);
   const pages = createPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis);
-  const feeds = new Feeds(pages, hub, delivery);
+  const feeds = new LiveTails(pages, hub, delivery);
   const recorder = createRecorder({ redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds });
   const writer = new Writer(redis, recorder);
   const bus = createBus(redis, hub, delivery);
   // A Redis that has forgotten everything is told the names that are in use.
   clients.commands.on("ready", () => {
-    quietly(nameOf(redis, DEPLOYMENT, shared.deployment));
-    quietly(nameOf(redis, SECRET, shared.secret));
+    ignoreErrors(nameOf(redis, DEPLOYMENT, shared.deployment));
+    ignoreErrors(nameOf(redis, SECRET, shared.secret));
   });
   let closed: Promise<void> | undefined;
-  const engine: Engine = {
+  const engine: StoreContext = {
     limits,
     redis,
     replicas,
@@ -157,7 +151,7 @@ function assemble(
 
   async function end(): Promise<void> {
     // A Redis that is away is not waited for any longer than by anybody else.
-    await within(clients.deadlineMs, writer.flush()).catch(() => {});
+    await withTimeout(clients.deadlineMs, writer.flush()).catch(() => {});
     feeds.close();
     bus.close();
     calls.close();
@@ -166,3 +160,21 @@ function assemble(
     redis.close();
   }
 }
+
+// What all processes of a database know under a key: what the first one brought. Always the same from then on.
+const nameOnce = script<string>()({
+  kind: "always",
+  keys: ["key"],
+  args: ["name"],
+  lua: `
+redis.call('SET', key, name, 'NX')
+return redis.call('GET', key)`,
+});
+
+// Whether new things would be taken now: a Redis that is full, or cannot write to its disk, refuses this as it does them.
+const tryWrite = script<number>()({
+  kind: "adds",
+  keys: ["probe"],
+  args: ["ttl"],
+  lua: "return redis.call('SET', probe, '', 'PX', ttl) and 1",
+});

@@ -12,8 +12,8 @@ import { badCursor, pageOf } from "../page.ts";
 import { leaseLost } from "../refusals.ts";
 import { canContinue } from "../rules.ts";
 import { type Decision, type Lookups, needsRoom, runAhead, type View, type Write } from "../thread-head.ts";
-import { within } from "./deadline.ts";
-import type { Engine } from "./engine.ts";
+import { withTimeout } from "./client.ts";
+import type { StoreContext } from "./context.ts";
 import { redisEvents } from "./events.ts";
 import {
   ASKING_MS,
@@ -25,7 +25,7 @@ import {
   threadTag,
   tokenKey,
 } from "./keys.ts";
-import { quietly, timeText } from "./lifetime.ts";
+import { ignoreErrors, timeText } from "./lifetime.ts";
 import { inboxOf, NO_THREAD, type RedisView, runOf, viewOf } from "./records.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import {
@@ -61,7 +61,7 @@ interface ThreadRef {
   readonly entry?: ScheduleEntry | undefined;
 }
 
-export function redisKernel(engine: Engine): Kernel<ThreadRef> {
+export function redisKernel(engine: StoreContext): Kernel<ThreadRef> {
   const { redis, replicas, limits, lifetime, runSchedule, callSchedule, calls, delivery, writer, pages } =
     engine;
   const { leaseMs } = limits;
@@ -179,7 +179,7 @@ export function redisKernel(engine: Engine): Kernel<ThreadRef> {
 
       async inbox(lease) {
         const args = { run: lease.run_id, epoch: lease.epoch };
-        const found = await redis.insist(inspectLease, keysOf(lease), args);
+        const found = await redis.runUntilLeaseEnds(inspectLease, keysOf(lease), args);
         if (!found) throw leaseLost(lease);
         return inboxOf(found[2]);
       },
@@ -245,7 +245,7 @@ export function redisKernel(engine: Engine): Kernel<ThreadRef> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const before = turns.get(tag);
     turns.set(tag, promise);
-    if (before) await within(TURN_MS, before).catch(() => {});
+    if (before) await withTimeout(TURN_MS, before).catch(() => {});
     return () => {
       resolve();
       if (turns.get(tag) === promise) turns.delete(tag);
@@ -309,12 +309,12 @@ export function redisKernel(engine: Engine): Kernel<ThreadRef> {
     const tenant = tenantTag(owner);
     let noted: Promise<ScheduleEntry | undefined> = Promise.resolve(undefined);
     if (find(writes, "add_run")) {
-      quietly(lifetime.list(owner, id));
+      ignoreErrors(lifetime.list(owner, id));
       if (!room) noted = runSchedule.add(tenant, tag, leaseMs);
       // One Redis carries out commands in the order in which they are sent; the servers of a cluster know no order.
       if (delivery.isCluster) await noted;
       // A failed one is made up for by the next `ensure`.
-      else quietly(noted);
+      else ignoreErrors(noted);
     } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
     const due = find(writes, "put_call")?.due_at;
     if (due !== undefined) await callSchedule.add(tenant, tag, Math.max(due - view.now, leaseMs));
@@ -335,7 +335,7 @@ export function redisKernel(engine: Engine): Kernel<ThreadRef> {
     if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
     for (const write of writes)
       if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
-        quietly(redis.run(dropToken, { token: tokenKey(write.token_hash) }, {}));
+        ignoreErrors(redis.run(dropToken, { token: tokenKey(write.token_hash) }, {}));
     if (put?.call.state === "sent") await keepToken(tag, put.call);
     // Otherwise it is found a lease later.
     if (put?.due_at !== undefined && put.due_at <= at)

@@ -1,18 +1,16 @@
-// How long threads stay, and the lists in which their owners find them.
+// When threads expire, and the lists in which their owners find them.
 //
-// A thread's keys go together, by Redis's own clock. Its owner's list lies elsewhere, so it may say too much, never too
-// little: a thread stands in it before it is made, and leaves it after it is gone, when somebody lists or adds.
+// All keys of a thread expire together, by Redis's own clock. The owner's list lies in another cluster slot, so it may name
+// threads that have expired, but misses none: a thread is listed before it is created and unlisted after it has expired.
 
 import type { Owner } from "../../core/ids.ts";
 import type { ThreadStatus } from "../../core/records.ts";
 import type { Limits } from "../options.ts";
+import type { Position } from "../page.ts";
 import type { Connection } from "./connection.ts";
-import { threadKeys, threadsKey, threadTag } from "./keys.ts";
-import { keepList } from "./scripts/keep-list.ts";
-import { keepThread } from "./scripts/keep-thread.ts";
-import { listThread } from "./scripts/list-thread.ts";
-import { unlistThread } from "./scripts/unlist-thread.ts";
-import { describeThread } from "./scripts.ts";
+import { script } from "./connection.ts";
+import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
+import { AHEAD, describeThread, LIFETIME } from "./scripts.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 1.1;
@@ -55,14 +53,14 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
     renew(owner, id) {
       if (ttl === "") return;
       const args = { ttl, interrupted_ttl: interruptedTtl };
-      quietly(redis.run(keepThread, threadKeys(threadTag(owner, id)), args));
-      if (listTtl !== "") quietly(redis.run(keepList, { threads: threadsKey(owner) }, { ttl: listTtl }));
+      ignoreErrors(redis.run(keepThread, threadKeys(threadTag(owner, id)), args));
+      if (listTtl !== "") ignoreErrors(redis.run(keepList, { threads: threadsKey(owner) }, { ttl: listTtl }));
     },
 
     async list(owner, id) {
       const [one, seen, other, otherSeen] = await enter(owner, id);
-      if (one && seen) quietly(lookAfter(owner, one, seen));
-      if (other && otherSeen) quietly(lookAfter(owner, other, otherSeen));
+      if (one && seen) ignoreErrors(lookAfter(owner, one, seen));
+      if (other && otherSeen) ignoreErrors(lookAfter(owner, other, otherSeen));
     },
 
     async changed(owner, id) {
@@ -71,7 +69,7 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
 
     unlist(owner, id, seen) {
       const args = { thread: id, seen, young: YOUNG_MS };
-      quietly(redis.run(unlistThread, { threads: threadsKey(owner) }, args));
+      ignoreErrors(redis.run(unlistThread, { threads: threadsKey(owner) }, args));
     },
   };
   return lifetime;
@@ -90,6 +88,97 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
 export const timeText = (ms: number) => (Number.isFinite(ms) ? String(Math.ceil(ms)) : "");
 
 /** What can wait for the next one who comes by. */
-export function quietly(work: Promise<unknown>): void {
+export function ignoreErrors(work: Promise<unknown>): void {
   void work.catch(() => {});
+}
+
+// An owner's list stays as long as any thread in it.
+const keepList = script<number>()({
+  kind: "always",
+  keys: ["threads"],
+  args: ["ttl"],
+  lua: "return redis.call('PEXPIRE', threads, ttl)",
+});
+
+// The time of a thread on which nothing runs or waits begins anew. A thread that is busy has all the time there is.
+const keepThread = script<number>()({
+  kind: "always",
+  keys: THREAD,
+  args: ["ttl", "interrupted_ttl"],
+  lua: `${AHEAD}${LIFETIME}
+if ahead() then return 0 end
+expire(redis.call('HGET', meta, 'outcome') == 'interrupted' and interrupted_ttl or ttl)
+return 1`,
+});
+
+// A thread stands in its owner's list, at the time of its newest change. The list outlasts the threads in it.
+/** Two of the list, at random, with their times: whoever adds looks after some that may be gone. */
+const listThread = script<string[]>()({
+  kind: "adds",
+  keys: ["threads"],
+  args: ["thread", "ttl"],
+  lua: `
+redis.call('ZADD', threads, 'GT', string.format('%.0f', time()), thread)
+if ttl ~= '' then redis.call('PEXPIRE', threads, ttl) end
+return redis.call('ZRANDMEMBER', threads, 2, 'WITHSCORES')`,
+});
+
+// A thread that is gone leaves its owner's list, unless it was changed since it was seen there, or so lately that it
+// may be about to be made.
+const unlistThread = script<number>()({
+  kind: "always",
+  keys: ["threads"],
+  args: ["thread", "seen", "young"],
+  lua: `
+if redis.call('ZSCORE', threads, thread) ~= seen or time() - seen < tonumber(young) then return 0 end
+return redis.call('ZREM', threads, thread)`,
+});
+
+// A part of an owner's list, newest change first: what was changed at `newest` or before, without the first `skip`.
+/** Thread, time, thread, time … */
+const pageThreads = script<string[]>()({
+  kind: "reads",
+  keys: ["threads"],
+  args: ["newest", "skip", "limit"],
+  lua: "return redis.call('ZREVRANGEBYSCORE', threads, newest, '-inf', 'WITHSCORES', 'LIMIT', skip, limit)",
+});
+
+// An owner's threads as they stand in the owner's list.
+const CHUNK = 100;
+
+export interface Listed extends Position {
+  /** Its time, as the list has it. */
+  readonly seen: string;
+}
+
+/** What stands after `start`, newest change first, in chunks. Threads may be listed that are not there any more. */
+export async function* listed(
+  redis: Connection,
+  owner: Owner,
+  start: Position | undefined,
+): AsyncGenerator<Listed[], void, void> {
+  const keys = { threads: threadsKey(owner) };
+  let before = start;
+  for (let skip = 0; ; ) {
+    const args = { newest: before?.updatedAt ?? "+inf", skip, limit: CHUNK };
+    const found = positions(await redis.run(pageThreads, keys, args));
+    yield found.filter((each) => !before || standsAfter(before, each));
+    if (found.length < CHUNK) return;
+    // Only those that were changed at the same moment as the one before are passed over by number.
+    const last = found.at(-1);
+    skip = last?.updatedAt === before?.updatedAt ? skip + CHUNK : 0;
+    before = last;
+  }
+}
+
+const standsAfter = (before: Position, { updatedAt, id }: Position) =>
+  updatedAt < before.updatedAt || (updatedAt === before.updatedAt && id < before.id);
+
+function positions(flat: readonly string[]): Listed[] {
+  const found: Listed[] = [];
+  for (let at = 0; at < flat.length; at += 2) {
+    const [id = "", seen = ""] = flat.slice(at, at + 2);
+    found.push({ id, seen, updatedAt: Number(seen) });
+  }
+  return found;
 }

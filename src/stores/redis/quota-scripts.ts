@@ -1,7 +1,7 @@
 // The scripts of quotas. Counters change under contention, so each call counts in one step; a call that is repeated after a
 // lost answer counts once, unless its comment says otherwise.
 
-import { script } from "./script.ts";
+import { script } from "./connection.ts";
 
 /** `day`, `month`: those of now, in UTC. `date(ms)`: the day and the month of a time. */
 const DATE = `

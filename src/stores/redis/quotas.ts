@@ -32,7 +32,7 @@ import {
 
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
-export function redisQuotas(redis: Pick<Connection, "run" | "insist">): QuotaStore {
+export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): QuotaStore {
   return {
     async take(owner, { tenant, user }) {
       const args = { most: tenant ?? "", own_most: user ?? "" };
@@ -85,7 +85,7 @@ export function redisQuotas(redis: Pick<Connection, "run" | "insist">): QuotaSto
           ]
         : [];
       const keys = { ...quotaKeys(owner), settled: settledKey(owner, randomId()) };
-      await redis.insist(settleCall, keys, args, numbers.map(String));
+      await redis.runUntilLeaseEnds(settleCall, keys, args, numbers.map(String));
     },
 
     async accounts(owner) {

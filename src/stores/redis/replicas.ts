@@ -1,12 +1,10 @@
-// Waiting until what was written is on replicas, too, so that a failover does not lose it. On a connection of its own:
-// Redis holds back everything that is asked on one that waits. Whoever comes while one wait is on its way shares the
-// next one, so however many wait, Redis is asked once in a round trip.
+// Waits until replicas have what was written, so that a failover does not lose it. It uses a connection of its own, since
+// Redis holds back everything on a connection that waits. Concurrent waits share the next round.
 
 import type { Redis } from "ioredis";
-import { within } from "./deadline.ts";
-import { missingReplicas } from "./failures.ts";
+import { missingReplicas, withTimeout } from "./client.ts";
+import { script } from "./connection.ts";
 import { REPLICATED } from "./keys.ts";
-import { mark } from "./scripts/mark.ts";
 
 /** How long Redis is asked to wait in one go. */
 const ROUND_MS = 1_000;
@@ -52,7 +50,7 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
     try {
       const values = [REPLICATED, "", String(MARK_TTL_MS)];
       const asked = Promise.all([client.eval(mark.text, 1, ...values), client.wait(count, ROUND_MS)]);
-      const [, found] = await within(2 * ROUND_MS, asked);
+      const [, found] = await withTimeout(2 * ROUND_MS, asked);
       return found >= count;
     } catch {
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -60,3 +58,11 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
     }
   }
 }
+
+// Something is written, whatever it is: replicas that have it have all that was written before.
+const mark = script<number>()({
+  kind: "always",
+  keys: ["mark"],
+  args: ["ttl"],
+  lua: "return redis.call('SET', mark, '', 'PX', ttl) and 1",
+});

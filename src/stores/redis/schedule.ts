@@ -5,9 +5,9 @@
 import type { Owner } from "../../core/ids.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Connection } from "./connection.ts";
+import { script } from "./connection.ts";
 import { type SchedulePlace, tenantTag } from "./keys.ts";
-import { quietly } from "./lifetime.ts";
-import { script } from "./script.ts";
+import { ignoreErrors } from "./lifetime.ts";
 
 export interface ScheduleEntry {
   readonly tenant: string;
@@ -50,7 +50,7 @@ export function createSchedule(
 
     ensure(owner, thread) {
       const tenant = tenantTag(owner);
-      quietly(redis.run(ensureEntry, keysOf(tenant), { tenant, thread, wait: holdMs }));
+      ignoreErrors(redis.run(ensureEntry, keysOf(tenant), { tenant, thread, wait: holdMs }));
     },
 
     async claim(limit) {

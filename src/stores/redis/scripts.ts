@@ -3,8 +3,8 @@
 // of a thread are in one cluster slot.
 
 import type { StopMode } from "../../core/stores.ts";
+import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
-import { script } from "./script.ts";
 
 /** A run: what it was created with, how it ended, and its attempt while it is active. */
 export type RunReply = [run: string, made: string, end: string | null, attempt: string | null];

@@ -7,15 +7,15 @@ import type { ThreadQuery } from "../../core/stores.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import { noSuchMessage } from "../refusals.ts";
-import type { Engine } from "./engine.ts";
+import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
+import { type Listed, listed } from "./lifetime.ts";
 import { type RedisView, stateOf, threadOf, viewOf } from "./records.ts";
 import { describeThread, readMessages, readState } from "./scripts.ts";
-import { type Listed, listed } from "./thread-list.ts";
 
 /** `onRead` gets every thread that `get` returns. */
 export function redisThreads(
-  { redis, lifetime }: Engine,
+  { redis, lifetime }: StoreContext,
   onRead: (owner: Owner, view: RedisView) => void,
 ): Kernel<unknown>["threads"] {
   const keysOf = (owner: Owner, id: string) => threadKeys(threadTag(owner, id));

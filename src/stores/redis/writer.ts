@@ -11,9 +11,9 @@ import type { Lease } from "../../core/stores.ts";
 import { type Draft, draftOf, hasEnd } from "../endings.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { leaseLost } from "../refusals.ts";
+import type { Place, Recorder } from "./commit-events.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadTag } from "./keys.ts";
-import type { Place, Recorder } from "./record.ts";
 import type { ScheduleEntry } from "./schedule.ts";
 import { inspectLease } from "./scripts.ts";
 
@@ -28,7 +28,7 @@ interface Waiting {
 }
 
 /** Who writes one run under one lease. */
-interface Pen {
+interface LeaseWriter {
   readonly lease: Lease;
   readonly place: Place;
   readonly entry: ScheduleEntry | undefined;
@@ -46,7 +46,7 @@ interface Pen {
 export class Writer {
   readonly #redis: Connection;
   readonly #recorder: Recorder;
-  readonly #pens = new OwnerMap<Pen>();
+  readonly #pens = new OwnerMap<LeaseWriter>();
 
   constructor(redis: Connection, recorder: Recorder) {
     this.#redis = redis;
@@ -90,14 +90,14 @@ export class Writer {
     if (pen) await this.#flush([pen]);
   }
 
-  async #flush(pens: readonly Pen[]): Promise<void> {
+  async #flush(pens: readonly LeaseWriter[]): Promise<void> {
     for (const pen of pens) if (pen.waiting) pen.waiting.isUrgent = true;
     for (const pen of pens) this.#schedule(pen);
     await Promise.allSettled(pens.flatMap(({ sending, waiting }) => [sending, waiting?.written.promise]));
   }
 
-  #add(lease: Lease, stand: Pen["stand"], entry?: ScheduleEntry): Pen {
-    const pen: Pen = {
+  #add(lease: Lease, stand: LeaseWriter["stand"], entry?: ScheduleEntry): LeaseWriter {
+    const pen: LeaseWriter = {
       ...{
         lease,
         entry,
@@ -112,7 +112,7 @@ export class Writer {
     return pen;
   }
 
-  #schedule(pen: Pen): void {
+  #schedule(pen: LeaseWriter): void {
     const { waiting } = pen;
     if (!waiting || pen.sending || pen.immediate) return;
     const wait = pen.sentAt + WINDOW_MS - performance.now();
@@ -121,7 +121,7 @@ export class Writer {
     else pen.timer ??= setTimeout(() => this.#send(pen, waiting), wait);
   }
 
-  async #send(pen: Pen, { drafts, written }: Waiting): Promise<void> {
+  async #send(pen: LeaseWriter, { drafts, written }: Waiting): Promise<void> {
     takeWaiting(pen);
     pen.sending = written.promise;
     if (drafts.some(isOneOfMany)) pen.sentAt = performance.now();
@@ -138,7 +138,7 @@ export class Writer {
     }
   }
 
-  async #write(pen: Pen, drafts: readonly Draft[]): Promise<void> {
+  async #write(pen: LeaseWriter, drafts: readonly Draft[]): Promise<void> {
     const { lease, place, entry } = pen;
     const { batch, confirmed } = pen.stand ?? (await this.#standOf(lease));
     const number = batch + 1;
@@ -150,12 +150,15 @@ export class Writer {
   /** Of a lease that another process was given, or this one in another life. */
   async #standOf(lease: Lease): Promise<{ batch: number; confirmed: number }> {
     const keys = threadKeys(threadTag(lease.owner, lease.thread_id));
-    const found = await this.#redis.insist(inspectLease, keys, { run: lease.run_id, epoch: lease.epoch });
+    const found = await this.#redis.runUntilLeaseEnds(inspectLease, keys, {
+      run: lease.run_id,
+      epoch: lease.epoch,
+    });
     if (!found) throw leaseLost(lease);
     return { batch: Number(found[1]), confirmed: Number(found[0]) };
   }
 
-  #fail(pen: Pen, error: unknown): void {
+  #fail(pen: LeaseWriter, error: unknown): void {
     pen.isEnding = false;
     takeWaiting(pen)?.written.reject(error);
     if (error instanceof AppError && error.code === "lease_lost") this.forget(pen.lease);
@@ -168,7 +171,7 @@ const isOneOfMany = ({ event }: Draft) => MANY.has(event.event);
 
 const nameOf = ({ thread_id, run_id, epoch }: Lease) => `${thread_id}/${run_id}/${epoch}`;
 
-function takeWaiting(pen: Pen): Waiting | undefined {
+function takeWaiting(pen: LeaseWriter): Waiting | undefined {
   const { waiting } = pen;
   clearTimeout(pen.timer);
   clearImmediate(pen.immediate);

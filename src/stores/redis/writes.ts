@@ -5,7 +5,7 @@ import type { NewThread } from "../../core/stores.ts";
 import { type Change, changeOf, type Draft } from "../endings.ts";
 import type { Write } from "../thread-head.ts";
 import { type Made, ownerText, patchName } from "./records.ts";
-import { rowsOf } from "./rows.ts";
+import { rowsOf } from "./row-format.ts";
 
 /** Lua passes no more than some thousand arguments to a function. Even, so that pairs stay together. */
 const CHUNK = 1000;

@@ -7,11 +7,10 @@ import type { Draft } from "../endings.ts";
 import { Log } from "../log.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { eventsExpired, storeClosed } from "../refusals.ts";
-import type { Delivery } from "./delivery.ts";
-import type { Hub, Listener } from "./hub.ts";
+import type { Pages, Stand } from "./event-reader.ts";
 import { threadTag } from "./keys.ts";
-import type { Pages, Stand } from "./pages.ts";
-import { entriesOfDrafts, entriesOfMessage, epochOf, lastSeqOf } from "./rows.ts";
+import { entriesOfDrafts, entriesOfMessage, epochOf, lastSeqOf } from "./row-format.ts";
+import type { Channels, Listener, Subscriber } from "./subscriber.ts";
 
 /** What is kept of a run for those who follow closely: so many entries, so many bytes. */
 const TAIL = 64;
@@ -19,7 +18,7 @@ const TAIL_BYTES = 256 * 1024;
 /** A run that was silent for so long is looked at, in case a message was lost on a connection that seemed whole. */
 const SILENCE_MS = 5_000;
 
-export interface Feed {
+export interface LiveTail {
   readonly run: RunKey;
   /** The one that may write. */
   readonly epoch: number;
@@ -31,15 +30,15 @@ export interface Feed {
   heardAt: number;
 }
 
-export class Feeds {
+export class LiveTails {
   readonly #pages: Pages;
-  readonly #hub: Hub;
-  readonly #delivery: Delivery;
-  readonly #feeds = new OwnerMap<Feed>();
+  readonly #hub: Subscriber;
+  readonly #delivery: Channels;
+  readonly #feeds = new OwnerMap<LiveTail>();
   readonly #timer: NodeJS.Timeout;
   #isClosed = false;
 
-  constructor(pages: Pages, hub: Hub, delivery: Delivery) {
+  constructor(pages: Pages, hub: Subscriber, delivery: Channels) {
     this.#pages = pages;
     this.#hub = hub;
     this.#delivery = delivery;
@@ -50,7 +49,7 @@ export class Feeds {
    * The log of a run that had not ended, from where it stood, until it is left. It may be behind the run when this
    * returns, and comes up to it by itself. Its readers get an error once it is stale.
    */
-  open(run: RunKey, stand: Pick<Stand, "last" | "epoch">): Feed {
+  open(run: RunKey, stand: Pick<Stand, "last" | "epoch">): LiveTail {
     const known = this.#feeds.get(run.owner, place(run));
     if (known && known.epoch !== stand.epoch) this.#expire(known);
     const feed = known && !known.isStale ? known : this.#begin(run, stand);
@@ -64,7 +63,7 @@ export class Feeds {
     if (feed) this.#take(feed, entriesOfDrafts(drafts, lease.epoch, last));
   }
 
-  leave(feed: Feed): void {
+  leave(feed: LiveTail): void {
     if (--feed.readers > 0 || feed.isStale) return;
     this.#close(feed);
   }
@@ -76,19 +75,19 @@ export class Feeds {
     for (const { log } of this.#feeds.values()) log.close(storeClosed());
   }
 
-  #close({ run, channel }: Feed): void {
+  #close({ run, channel }: LiveTail): void {
     this.#feeds.delete(run.owner, place(run));
     this.#hub.leave(channel);
   }
 
-  #expire(feed: Feed): void {
+  #expire(feed: LiveTail): void {
     if (feed.isStale) return;
     feed.isStale = true;
     this.#close(feed);
     feed.log.close(eventsExpired(feed.log.last));
   }
 
-  #begin(run: RunKey, { last, epoch }: Pick<Stand, "last" | "epoch">): Feed {
+  #begin(run: RunKey, { last, epoch }: Pick<Stand, "last" | "epoch">): LiveTail {
     const channel = this.#delivery.channelOf(threadTag(run.owner, run.thread_id), run.run_id);
     const log = new Log(TAIL, last, TAIL_BYTES);
     const listener: Listener = {
@@ -99,7 +98,7 @@ export class Feeds {
       onGap: () => void this.#check(feed),
     };
     const heardAt = performance.now();
-    const feed: Feed = { run, epoch, channel, log, isStale: false, readers: 0, heardAt };
+    const feed: LiveTail = { run, epoch, channel, log, isStale: false, readers: 0, heardAt };
     // What is written before the channel is joined is found by a look; what is written after it comes.
     void this.#hub.join(channel, listener).then(() => this.#check(feed));
     if (this.#isClosed) log.close(storeClosed());
@@ -107,7 +106,7 @@ export class Feeds {
     return feed;
   }
 
-  #take(feed: Feed, entries: readonly LogEntry[]): void {
+  #take(feed: LiveTail, entries: readonly LogEntry[]): void {
     const { log } = feed;
     feed.heardAt = performance.now();
     for (const entry of entries) {
@@ -125,7 +124,7 @@ export class Feeds {
   }
 
   /** Looks at the stream for what was missed. What cannot be looked at now will be later. */
-  async #check(feed: Feed): Promise<void> {
+  async #check(feed: LiveTail): Promise<void> {
     const { run, log } = feed;
     feed.heardAt = performance.now();
     const before = log.last;

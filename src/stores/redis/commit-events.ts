@@ -5,17 +5,17 @@ import type { Lease } from "../../core/stores.ts";
 import { changeOf, type Draft, endingIn, hasEnd, stamp, THREAD_STATUS, withLeftovers } from "../endings.ts";
 import type { Limits } from "../options.ts";
 import { leaseLost } from "../refusals.ts";
-import type { RedisCalls } from "./calls.ts";
+import type { RedisCalls } from "./bus.ts";
 import type { Connection } from "./connection.ts";
-import type { Delivery } from "./delivery.ts";
 import { appendChanges, appendEnd, appendProgress } from "./event-scripts.ts";
-import type { Feeds } from "./feeds.ts";
 import { eventsKey, type ThreadKeys, tenantTag, threadKeys, threadTag } from "./keys.ts";
-import { type Lifetime, quietly, timeText } from "./lifetime.ts";
+import { ignoreErrors, type Lifetime, timeText } from "./lifetime.ts";
+import type { LiveTails } from "./live-tails.ts";
 import { inboxOf } from "./records.ts";
 import type { Replicas } from "./replicas.ts";
-import { rowsOf } from "./rows.ts";
+import { rowsOf } from "./row-format.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
+import type { Channels } from "./subscriber.ts";
 import { changesOf } from "./writes.ts";
 
 /** Where what a run says goes. */
@@ -50,8 +50,8 @@ interface Services {
   readonly lifetime: Lifetime;
   readonly runSchedule: Schedule;
   readonly calls: RedisCalls;
-  readonly delivery: Delivery;
-  readonly feeds: Feeds;
+  readonly delivery: Channels;
+  readonly feeds: LiveTails;
 }
 
 export function createRecorder(services: Services): Recorder {
@@ -75,7 +75,7 @@ export function createRecorder(services: Services): Recorder {
     return written(
       batch,
       drafts,
-      await redis.insist(appendProgress, place.keys, argsOf(batch), rowsOf(drafts)),
+      await redis.runUntilLeaseEnds(appendProgress, place.keys, argsOf(batch), rowsOf(drafts)),
     );
   }
 
@@ -83,7 +83,7 @@ export function createRecorder(services: Services): Recorder {
     const { place, drafts } = batch;
     const { numbers, rest } = detailsOf(drafts);
     const args = { ...argsOf(batch), ...numbers };
-    const last = written(batch, drafts, await redis.insist(appendChanges, place.keys, args, rest));
+    const last = written(batch, drafts, await redis.runUntilLeaseEnds(appendChanges, place.keys, args, rest));
     touch(batch.lease);
     await replicas.confirm();
     return last;
@@ -94,7 +94,12 @@ export function createRecorder(services: Services): Recorder {
     for (let drafts = batch.drafts; ; ) {
       const { numbers, rest } = detailsOf(drafts);
       const args = { ...argsOf(batch), ...numbers, ...endOf(drafts), retention };
-      const [outcome, found, waiting] = await redis.insist(appendEnd, batch.place.keys, args, rest);
+      const [outcome, found, waiting] = await redis.runUntilLeaseEnds(
+        appendEnd,
+        batch.place.keys,
+        args,
+        rest,
+      );
       if (outcome === "lost") throw leaseLost(lease);
       if (outcome === "left") {
         drafts = withLeftovers(drafts, inboxOf(found), stamp(lease, limits.now()));
@@ -110,7 +115,7 @@ export function createRecorder(services: Services): Recorder {
   async function follow({ lease: { owner, thread_id }, entry }: Batch, waiting: number): Promise<void> {
     if (waiting > 0)
       await runSchedule.add(tenantTag(owner), threadTag(owner, thread_id), 0).then(calls.waiting, () => {});
-    else if (entry) quietly(runSchedule.reschedule(entry, undefined));
+    else if (entry) ignoreErrors(runSchedule.reschedule(entry, undefined));
   }
 
   function endOf(drafts: readonly Draft[]) {
@@ -133,7 +138,7 @@ export function createRecorder(services: Services): Recorder {
 
   /** The thread's place in its owner's list may be late, but not wrong for long: every change brings it up to date. */
   function touch({ owner, thread_id }: Lease): void {
-    quietly(lifetime.changed(owner, thread_id));
+    ignoreErrors(lifetime.changed(owner, thread_id));
   }
 }
 

@@ -1,8 +1,11 @@
-// The one connection on which messages come, for all who listen in this process. Messages may be missed while it is
-// broken: who listens is told when it is there again.
+// The connection that receives messages for all subscribers of this process, and the channels. Messages may be missed while
+// it is broken: listeners are called when it is back.
 
 import type { Cluster, Redis } from "ioredis";
+import type { z } from "zod";
+import type { Owner } from "../../core/ids.ts";
 import type { Clients } from "./client.ts";
+import { callChannel, runChannel, userChannel } from "./keys.ts";
 
 export interface Listener {
   onMessage(message: string): void;
@@ -17,7 +20,7 @@ const PROBE_MS = 5_000;
 /** When a channel is asked for again that could not be joined. */
 const RETRY_MS = 100;
 
-export class Hub {
+export class Subscriber {
   readonly #client: Redis | Cluster;
   readonly #isCluster: boolean;
   readonly #listeners = new Map<string, Listener>();
@@ -75,3 +78,37 @@ export class Hub {
 }
 
 function ignore(): void {}
+
+// What came on a channel. Another version of this program may say what this one does not know, and whoever else may
+// publish there, anything.
+
+/** Undefined for what is not a `schema` in JSON. */
+export function parseMessage<T>(schema: z.ZodType<T>, text: string): T | undefined {
+  try {
+    return schema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+// Where scripts deliver what they have written.
+
+export interface Channels {
+  readonly isCluster: boolean;
+  /** The command. In a cluster a message stays with the server that has the channel's place. */
+  readonly publish: "PUBLISH" | "SPUBLISH";
+  channelOf(thread: string, runId: string): string;
+  channelOfUser(owner: Owner): string;
+  /** What is asked of all processes comes here. */
+  readonly channelOfCalls: string;
+}
+
+export function createChannels({ isCluster, database }: Clients): Channels {
+  return {
+    isCluster,
+    publish: isCluster ? "SPUBLISH" : "PUBLISH",
+    channelOf: (thread, runId) => runChannel(database, thread, runId),
+    channelOfUser: (owner) => userChannel(database, owner),
+    channelOfCalls: callChannel(database),
+  };
+}
