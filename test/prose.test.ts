@@ -7,8 +7,7 @@ import { expect, test } from "vitest";
 const SWEPT = `
   src/backends
   src/hooks
-  src/tools/mcp
-  src/tools/native
+  src/tools
   src/cli
   src/client
   src/config
@@ -20,8 +19,10 @@ const SWEPT = `
   test/cli
   test/client
   test/examples
+  test/hooks
   test/library
   test/rooms.test.ts
+  test/tools
   examples
   docs/architecture.md
   docs/backends.md

@@ -23,7 +23,7 @@ const start = (agent: string): Turn => ({
 const call = (tool: string, args: Record<string, unknown> = {}): Turn => ({ call: [{ tool, args }] });
 const gated = [{ call: [{ tool: "gate" }] }, completing("Through.")];
 
-/** Every message to the lead is a run; the turns go on from one to the next. */
+/** Every message to the lead is a run; the script continues from one to the next. */
 async function family(lead: readonly Turn[], others: Record<string, readonly Turn[]>, config: object = {}) {
   const { tool, open, entered } = gate();
   const { url } = await startServer({
@@ -64,7 +64,7 @@ describe("a task in the background", () => {
     expect(events.some(({ path }) => path)).toBe(true);
   });
 
-  test("is waited for with others until any of them has ended; the rest goes on", async () => {
+  test("can be awaited with others until any of them ends; the rest continue", async () => {
     const { run, entered, open, statusOf } = await family(
       [
         { call: [...(start("coder").call ?? []), ...(start("tester").call ?? [])] },
@@ -122,7 +122,7 @@ describe("a task in the background", () => {
     expect(results(await run("go"))[1]).toBe("[coder-build-1] agent coder: completed\nBuilt.");
   });
 
-  test("asks in its own name while nobody waits for it, and through its parent while it does", async () => {
+  test("asks in its own thread unless its parent waits for it, then through the parent", async () => {
     const question = call("ask_user", { question: "Red or blue?" });
     const { run, idIn, url, statusOf } = await family(
       [start("coder"), { say: "Begun." }, call("wait_tasks"), { say: "Fine." }],
@@ -155,7 +155,7 @@ describe("a task in the background", () => {
   });
 });
 
-test("a run that only waits can be cancelled, and what it waited for goes on", async () => {
+test("a run that only waits can be cancelled, and its background tasks continue", async () => {
   const { url, entered, open, statusOf } = await family(
     [start("coder"), call("wait_tasks"), { say: "Done." }],
     { coder: gated },

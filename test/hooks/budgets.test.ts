@@ -25,7 +25,7 @@ const working = (request: { messages: readonly unknown[] }): Turn => ({
 });
 const usage = (input_tokens: number) => ({ ...NO_USAGE, input_tokens });
 
-test("nobody has it unasked; it is a million tokens and an hour then", () => {
+test("is off by default; the limits are a million tokens and an hour", () => {
   expect(budgets.activeByDefault(agentWith())).toBe(false);
   expect(budgets.options.parse({})).toEqual({ tokens: 1_000_000, seconds: 3600, warn_at: 0.8 });
 });
@@ -60,7 +60,7 @@ describe("tokens", () => {
     expect(unanswered(messages)).toEqual([]);
   });
 
-  test("near their end viewers are warned and the model is told to finish, once", async () => {
+  test("near the limit, viewers are warned and the model is asked to finish, once", async () => {
     const { model, asked } = listening(working);
     const { events, messages } = await play({
       ...{ model, tools: [nothing], hooks: [limits({ tokens: 400, warn_at: 0.5 })] },
@@ -73,7 +73,7 @@ describe("tokens", () => {
     expect(JSON.stringify(messages)).not.toContain("reminder");
   });
 
-  test("what the model was told stays where it was, so that the provider's cache holds", async () => {
+  test("the reminder stays at its place in later requests, so that the provider's cache holds", async () => {
     const { model, asked } = listening(working);
     await play({ model, tools: [nothing], hooks: [limits({ tokens: 600, warn_at: 0.3 })] });
     expect(asked).toHaveLength(6);
@@ -100,7 +100,7 @@ describe("tokens", () => {
     expect(asked).toEqual([]);
   });
 
-  test("a run that was taken over near the end is told so again", async () => {
+  test("a run that is taken over near its limit is reminded again", async () => {
     const { model, asked } = listening([{ say: "ok" }]);
     await play({ model, hooks: [limits({ tokens: 500 })], input: { attempt: 2, usage: usage(450) } });
     expect(remindersIn(asked[0])).toHaveLength(1);
@@ -139,7 +139,7 @@ describe("time", () => {
     expect(messages.map(({ role }) => role)).toEqual(["user"]);
   });
 
-  test("calls that still run are told to end, and each gets its result", async () => {
+  test("calls that still run are aborted, and each gets its result", async () => {
     const endless = defineTool({
       ...{ name: "endless", description: "", parameters: z.object({}) },
       execute: (_args, _call, run) =>
@@ -170,7 +170,7 @@ describe("time", () => {
     expect(outcome).toEqual(overtime);
   });
 
-  test("begins once for a run, whatever process executes it", async () => {
+  test("starts once for a run, even if another process takes it over", async () => {
     const id = "run_before";
     const began = (run_id: string) => ({
       id,
@@ -208,7 +208,7 @@ describe("time", () => {
     expect(toolMessages(messages)[0]?.error).toBe("The run has used up its 1 seconds.");
   });
 
-  test("near its end the model is told to finish", async () => {
+  test("near the limit the model is asked to finish", async () => {
     const { model, asked } = listening([{ say: "ok" }]);
     const input = {
       id: "run_1",

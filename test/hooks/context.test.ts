@@ -10,7 +10,7 @@ import { agentWith, made } from "./made.ts";
 const TEXT = "We build with Node 24.";
 const hook = () => made(context, { options: { text: TEXT } });
 
-test("nobody has it unasked, and it needs a text", () => {
+test("is off by default and needs a text", () => {
   expect(context.activeByDefault(agentWith())).toBe(false);
   for (const text of ["", " ", "x".repeat(65_537)])
     expect(context.options.safeParse({ text }).success).toBe(false);

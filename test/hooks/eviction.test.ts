@@ -124,7 +124,7 @@ test("a long error is cut as well", async () => {
   expect(text).toBe("partial");
 });
 
-test("when the file cannot be written, the result is cut and the run goes on with a warning", async () => {
+test("when the file cannot be written, the result is cut and the run continues with a warning", async () => {
   const backend = await workspace({ ".skein": "a file where the folder should be" });
   const { text, events } = await evicted({ output: LONG, backend });
   expect(text).toContain("... (truncated 96000 characters) ...");

@@ -24,7 +24,7 @@ async function asked(steps: string[], { options = {}, ...more }: Play & { option
   return { asked, messages, counts: asked.map((request) => remindersIn(request).length) };
 }
 
-test("nobody has it unasked; two failures in a row are enough", () => {
+test("is off by default; two failures in a row are enough", () => {
   expect(failureReflection.activeByDefault(agentWith())).toBe(false);
   expect(failureReflection.options.parse({})).toEqual({ after: 2 });
   for (const after of [0, 101, 1.5])

@@ -18,7 +18,7 @@ export function listening(script: readonly Turn[] | Script): { model: Model; ask
 export const textsIn = (request: ModelRequest | undefined) =>
   (request?.messages ?? []).map(({ content }) => textOf(content));
 
-/** What only the model was told. */
+/** The reminders in a request, which the thread does not hold. */
 export const remindersIn = (request: ModelRequest | undefined) =>
   textsIn(request).filter((text) => text.startsWith("<reminder>"));
 

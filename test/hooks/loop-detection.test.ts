@@ -37,7 +37,7 @@ async function calling(turns: Turn["call"][], more: Play = {}, options = {}) {
 
 const times = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-test("nobody has it unasked; three equal calls of ten are told then, five end the run", () => {
+test("is off by default; three equal calls of ten bring a reminder, five end the run", () => {
   expect(loopDetection.activeByDefault(agentWith())).toBe(false);
   expect(loopDetection.options.parse({})).toEqual({ window: 10, warn_at: 3, end_at: 5, except: [] });
 });
@@ -104,7 +104,7 @@ test("calls side by side count one by one; those before the last run to their en
   expect(outcome).toEqual({ status: "error", stop_reason: "loop_detected" });
 });
 
-test("a tool that is meant to be called again and again may be", async () => {
+test("a tool that is excluded may be called repeatedly", async () => {
   const { told, outcome } = await calling(times(9, [look()]), {}, { except: ["look"] });
   expect(told).toEqual(times(9, 0));
   expect(outcome.status).toBe("success");
@@ -127,7 +127,7 @@ describe("counting begins", () => {
     expect(outcome.status).toBe("success");
   });
 
-  test("and goes on in a run that is resumed", async () => {
+  test("and continues in a run that is resumed", async () => {
     const played = await calling([[look()], [look()]], {
       say: null,
       input: { messages: asked(3), attempt: 2 },

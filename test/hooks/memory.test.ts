@@ -92,7 +92,7 @@ Guidelines for agent memory:
     expect(prompts).toEqual([""]);
   });
 
-  test("are cut at 64 KiB together, which the agent is told", async () => {
+  test("are cut at 64 KiB together, with a note for the agent", async () => {
     const files = { "a.md": "a".repeat(40_000), "b.md": "ä".repeat(40_000), "c.md": "never read" };
     const { prompts } = await remembered(files, ["a.md", "b.md", "c.md"]);
     const text = prompts[0] ?? "";
@@ -172,7 +172,7 @@ describe("an agent that changes its memory", () => {
     expect(prompts[1]).toContain("old");
   });
 
-  test("is not read anew after a tool that only reads", async () => {
+  test("is not read again after a tool that only reads", async () => {
     const { prompts } = await remembered(
       { "AGENTS.md": "old" },
       ["AGENTS.md"],

@@ -138,7 +138,7 @@ describe("a budget", () => {
     ]);
   });
 
-  test("that is nearly used up is told once in a run", async () => {
+  test("that is nearly used up is reported once per run", async () => {
     const { play } = world({ user: { tokens_per_day: 500, tokens_per_month: 500 }, soft: 0.5 });
     const { events } = await play(onAndOn);
     const warnings = dataOf(events, "warning").map(({ message }) => message);
@@ -184,7 +184,7 @@ describe("a budget", () => {
     expect(outcome).toMatchObject({ status: "error", error: { code: "unavailable" } });
   });
 
-  test("is nobody else's", async () => {
+  test("does not count for another tenant", async () => {
     const { play } = world({ user: { tokens_per_day: 100 } });
     expect((await play(onAndOn)).outcome).toEqual(OVER);
     const model = scriptedModel([{ say: "ok" }]);

@@ -13,7 +13,7 @@ interface Call {
   args?: Record<string, unknown>;
 }
 
-/** What an agent is told when it makes these calls, one after the other; what was wrong after `Error: `. */
+/** The results of these calls, made one after the other; errors follow `Error: `. */
 async function told(items: ItemStore, calls: Call[], input: Partial<RunInput> = lead) {
   const hooks = [made(notes, { items, agent: { name: "lead" } })];
   const { messages } = await play({ script: [...calls.map((call) => ({ call: [call] })), {}], hooks, input });
@@ -24,7 +24,7 @@ const write = (name: string, text: string): Call => ({ tool: "write_note", args:
 const read = (name: string): Call => ({ tool: "read_note", args: { name } });
 const list: Call = { tool: "list_notes" };
 
-test("nobody has it unasked", () => expect(notes.activeByDefault(agentWith())).toBe(false));
+test("is off by default", () => expect(notes.activeByDefault(agentWith())).toBe(false));
 
 test("what one agent of a family writes all others read, with its author", async () => {
   const items = await family();
@@ -63,7 +63,7 @@ test("another user's family, on a thread of the same id, has notes of its own", 
   expect(await told(items, [list], { ...lead, owner: bob })).toEqual(["There are no notes yet."]);
 });
 
-test("when there is no room for one more the model is told, and the others stay", async () => {
+test("a note beyond the limit is refused, and the others stay", async () => {
   const items = await family();
   const shelf = { owner: ADA, of: { thread: ROOT }, kind: "notes" } as const;
   for (let nth = 0; nth < 256; nth++)
@@ -80,7 +80,7 @@ test("a note that is too long is refused", async () => {
   expect(result).toMatch(/^Error: Invalid arguments.*20000/);
 });
 
-test("the model is told of notes in a block that never changes, and not where nothing keeps them", async () => {
+test("the prompt explains notes in a block that never changes, and only where a store keeps them", async () => {
   const { model, asked } = listening([]);
   await play({ model, hooks: [made(notes, { items: await family() })], input: lead });
   await play({ model, hooks: [made(notes)] });

@@ -31,7 +31,7 @@ async function asked(turns: Turn[], { options = {}, max = 0, ...more }: Case = {
 
 const repeated = (turn: Turn, count: number) => Array.from({ length: count }, () => turn);
 
-test("nobody has it unasked; every five steps, and for the last three of a run", () => {
+test("is off by default; reminds every five steps, and in the last three of a run", () => {
   expect(progressReminder.activeByDefault(agentWith())).toBe(false);
   expect(progressReminder.options.parse({})).toEqual({ every: 5, last: 3 });
 });
@@ -81,7 +81,7 @@ test("without todos there is no reminder of them; where there are notes, it is o
   );
 });
 
-test("near max_iterations the model is told how many calls are left, and which is the last", async () => {
+test("near max_iterations the model reads how many calls are left, and which is the last", async () => {
   const { asked: requests, counts } = await asked(repeated(work, 8), { max: 6, options: { every: 100 } });
   expect(counts).toEqual([0, 0, 0, 1, 1, 2]);
   expect(remindersIn(requests[3])[0]).toContain(

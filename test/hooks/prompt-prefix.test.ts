@@ -1,5 +1,5 @@
 // What providers' caches live on: each request begins with the bytes of the one before, through tool calls, new runs
-// and whatever hooks add.
+// and text that hooks add.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -25,7 +25,7 @@ const SYSTEM = ["identity", "instructions", "behavioral_constraints", "project_c
   (id) => ({ id, text: `The ${id}.`, cache: "static" }) as const,
 );
 
-/** As agents that may be given tasks are told: it may change, and does not as long as they do not. */
+/** Like the list of agents: it changes only when the agents do. */
 const agents: Hook = {
   name: "agents",
   modifyRequest: (request) => ({

@@ -7,9 +7,9 @@ import { agentWith } from "./made.ts";
 const place = { owner: ADA, agent: "coder" };
 const TASK = "Refactor the parser module";
 
-test("nobody has it unasked", () => expect(reflections.activeByDefault(agentWith())).toBe(false));
+test("is off by default", () => expect(reflections.activeByDefault(agentWith())).toBe(false));
 
-test("what went wrong is told with the next similar task", async () => {
+test("the next similar task comes with what went wrong", async () => {
   const items = await family();
   await recordFailure(items, place, {
     task: TASK,
@@ -45,7 +45,7 @@ test("a task is similar when two of its words of four letters or more occur, in 
   expect(await isTold("parser ÄÖÜß")).toBe(true);
 });
 
-test("another agent and another user are told nothing of it", async () => {
+test("other agents and other users read nothing of it", async () => {
   const items = await family();
   await recordFailure(items, place, { task: TASK, summary: "x" });
   expect(await priorReflections(items, { ...place, agent: "tester" }, TASK)).toBeUndefined();
@@ -53,7 +53,7 @@ test("another agent and another user are told nothing of it", async () => {
   expect(await priorReflections(items, bob, TASK)).toBeUndefined();
 });
 
-test("the newest five are told, newest first, in 32 KB", async () => {
+test("the newest five are shown, newest first, in 32 KB", async () => {
   let now = Date.parse("2026-11-21T10:00:00Z");
   const stores = createMemoryStores({ now: () => now++ });
   const { items } = stores;
@@ -72,7 +72,7 @@ test("the newest five are told, newest first, in 32 KB", async () => {
   await stores.close();
 });
 
-test("the same failure, recorded again as after a crash, is told once", async () => {
+test("a failure recorded twice, as after a crash, is shown once", async () => {
   const items = await family();
   for (let count = 0; count < 3; count++) await recordFailure(items, place, { task: TASK, summary: "x" });
   expect((await priorReflections(items, place, TASK))?.match(/^## Failed/gm)).toHaveLength(1);
@@ -89,7 +89,7 @@ test("an agent keeps the newest sixty-four", async () => {
   await stores.close();
 });
 
-test("what is told is bounded however long the task and the failure are", async () => {
+test("the text shown is bounded, however long the task and the failure are", async () => {
   const items = await family();
   await recordFailure(items, place, { task: `${TASK} ${"x".repeat(1e6)}`, summary: "\u0000".repeat(1e6) });
   const text = (await priorReflections(items, place, `${TASK} ${"word".repeat(1e5)}`)) ?? "";

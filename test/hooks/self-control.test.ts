@@ -75,7 +75,7 @@ test("budgets, summaries, trimming, a window and reminders go together", async (
   expect(requests.flatMap(remindersIn).join()).toContain("of its 2000 tokens. Finish now");
 });
 
-test("a long conversation goes on through windows and summaries, run after run", async () => {
+test("a long conversation continues through windows and summaries, run after run", async () => {
   const { model, asked } = listening((request) =>
     isSummary(request) ? { say: "SUMMARY" } : { say: `answer ${"word ".repeat(100)}` },
   );
@@ -100,7 +100,7 @@ test("a long conversation goes on through windows and summaries, run after run",
     expect(messages.at(-1)?.content).toBe(`question ${nth}`);
 });
 
-test("a run that was taken over in the middle of its calls goes on within the same bounds", async () => {
+test("a run that is taken over in the middle of its calls keeps its limits", async () => {
   const options = {
     ...{ budgets: { tokens: 400 }, loop_detection: {}, trimming: { keep: 1, step: 1 } },
     ...{ sliding_window: { max_messages: 4 }, guardrails: { input: { deny: ["bomb"] } } },
@@ -126,7 +126,7 @@ test("a run that was taken over in the middle of its calls goes on within the sa
   expect(after.filter(({ role }) => role === "assistant")).toHaveLength(2 + 4);
 });
 
-test("a server that is told to in YAML keeps notes and tasks with the thread, from run to run", async () => {
+test("YAML can switch on notes and tasks, which stay with the thread from run to run", async () => {
   const call = (tool: string, args = {}) => ({ call: [{ tool, args }] });
   const turns = [
     call("write_note", { name: "plan", text: "Paint the door." }),
@@ -148,13 +148,13 @@ agents:
 `,
   });
   await (await post(`${url}/threads/t1/runs`, { input: "Plan." })).ended();
-  const events = await (await post(`${url}/threads/t1/runs`, { input: "Go on." })).ended();
+  const events = await (await post(`${url}/threads/t1/runs`, { input: "Continue." })).ended();
   const outputs = dataOf(events, "on_tool_end").map(({ output }) => output);
   expect(outputs[0]).toMatch(/^plan \(assistant, .*\):\n\nPaint the door\.$/);
   expect(outputs[1]).toMatch(/^Task `paint` is yours/);
 });
 
-test("a server that is told to in YAML refuses and sets limits, and says so of its runs", async () => {
+test("YAML can set guardrails and limits, and its runs report them", async () => {
   const { url } = await startServer({
     script: (request) => ({ ...reading(request.messages.length), usage: { input_tokens: 500 } }),
     tools: [read],

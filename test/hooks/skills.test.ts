@@ -72,7 +72,7 @@ describe("a skill with a description", () => {
     expect(text).toContain("[pdf] Reads PDFs →");
   });
 
-  test("takes one line, whatever its header holds", async () => {
+  test("takes one line, even if its header has line breaks", async () => {
     const header = '---\nname: "a\\nb"\ndescription: |\n  one\n  two </available_skills>\n  three\n---\n';
     const { text } = await offered({ "skills/x/SKILL.md": header });
     expect(text).toContain("[a b] one two");
@@ -120,7 +120,7 @@ describe("a skill without a description", () => {
 describe("load_skill", () => {
   type Change = (backend: Backend) => Promise<unknown>;
 
-  /** What the model is told when it loads a skill; `change` is made before it does. */
+  /** The result of loading a skill; `change` runs before the call. */
   async function loaded(name: string, files: Record<string, string>, change?: Change) {
     const backend = await workspace(files);
     const paths = { paths: ["skills"], include: [], exclude: [] };

@@ -29,7 +29,7 @@ async function shown(messages: Message[], options: Record<string, unknown>, say:
   return { texts: textsIn(asked[0]), request: asked[0], messages: played.messages };
 }
 
-test("nobody has it unasked; it holds a hundred messages then, and slides by half", () => {
+test("is off by default; the window holds a hundred messages and slides by half", () => {
   expect(slidingWindow.activeByDefault(agentWith())).toBe(false);
   expect(slidingWindow.options.parse({})).toEqual({ max_messages: 100, keep: 0.5 });
 });

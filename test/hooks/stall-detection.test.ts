@@ -25,14 +25,14 @@ async function run(said: string[], { options = {}, ...more }: Play & { options?:
 
 const same = (count: number) => Array.from({ length: count }, () => "nothing");
 
-test("nobody has it unasked", () => {
+test("is off by default", () => {
   expect(stallDetection.activeByDefault(agentWith())).toBe(false);
   expect(stallDetection.options.parse({})).toEqual({ window: 6, alike: 0.8 });
   for (const options of [{ window: 1 }, { window: 101 }, { alike: 0 }, { alike: 1 }])
     expect(stallDetection.options.safeParse(options).success).toBe(false);
 });
 
-test("different calls with the same results: the model is told, and later the run ends", async () => {
+test("different calls with the same results remind the model and later end the run", async () => {
   const { outcome, counts, events, asked, messages } = await run(same(20));
   expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
   expect(remindersIn(asked[6])[0]).toContain("The last 6 results say nothing new. Step back:");
@@ -43,11 +43,11 @@ test("different calls with the same results: the model is told, and later the ru
   expect(JSON.stringify(messages)).not.toContain("reminder");
 });
 
-test("the same error over and over is no progress either", async () => {
+test("a repeated error counts as a stall", async () => {
   expect((await run(Array(20).fill(""))).outcome).toEqual({ status: "error", stop_reason: "loop_detected" });
 });
 
-test("a model that gets on after it was told goes on, and is told again when it stalls again", async () => {
+test("a model that makes progress after a reminder continues, and is reminded again at the next stall", async () => {
   const { outcome, counts } = await run([...same(6), "a", "b", "c", ...same(9)]);
   expect(outcome.status).toBe("success");
   expect(counts.at(6)).toBe(1);

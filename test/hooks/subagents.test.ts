@@ -10,7 +10,7 @@ import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { cast, completing, delegating, json, own, played, results, speaker, TEAM } from "../support/team.ts";
 
-/** A tool that ends for nobody before `count` are in it; tells how many were at once. */
+/** A tool that waits until `count` calls are in it; reports how many ran at once. */
 function meeting(count: number) {
   const met = Promise.withResolvers<void>();
   let inside = 0;
@@ -147,7 +147,7 @@ describe("a task that is given to another agent", () => {
       [{ call: [...(completing("One.").call ?? []), ...(completing("Two.").call ?? [])] }],
       "completed\nOne.",
     ],
-  ])("is told as what it is when its agent %s", async (_, coder, told) => {
+  ])("is reported with its kind when its agent %s", async (_, coder, told) => {
     const { events } = await played({
       agents: TEAM.replace("description: Writes", "max_iterations: 1, description: Writes"),
       script: cast({ lead: [delegating({ agent: "coder", task: "Do" }), { say: "ok" }], coder }),
@@ -174,7 +174,7 @@ describe("a task that is given to another agent", () => {
     expect(results(events)[0]).toMatch(/completed\nr{2000}\n\[9 more characters are left out\.\]$/);
   });
 
-  test("is refused to the agent itself and to one that there is not, with who there is", async () => {
+  test("is refused for the agent itself and for an unknown agent, with the list of agents", async () => {
     const { events } = await played({
       script: cast({
         lead: [
@@ -384,7 +384,7 @@ agents:
     expect(board).toContain("[pending] print");
   });
 
-  test("what went wrong is told to whoever gets a similar task next", async () => {
+  test("the next agent with a similar task reads what went wrong", async () => {
     const told: string[] = [];
     const task = { agent: "coder", task: "Translate the German manual" };
     await played({
@@ -406,7 +406,7 @@ agents:
   });
 });
 
-test("an agent that nobody works for pays nothing for it", async () => {
+test("an agent without subagents has no extra tools or prompt", async () => {
   const { url } = await startServer({ script: [{ say: "hi" }] });
   const run = await json(`${url}/threads/t1/runs`, {
     ...{ method: "POST", body: JSON.stringify({ input: "go" }) },

@@ -16,7 +16,7 @@ interface Call {
   args?: Record<string, unknown>;
 }
 
-/** What an agent is told when it makes these calls, one after the other; what was wrong after `Error: `. */
+/** The results of these calls, made one after the other; errors follow `Error: `. */
 async function told(items: ItemStore, calls: Call[], input: Partial<RunInput> = lead) {
   const hooks = [made(tasks, { items, agent: { name: "lead" } })];
   const { messages } = await play({ script: [...calls.map((call) => ({ call: [call] })), {}], hooks, input });
@@ -29,7 +29,7 @@ const claim = (id: string): Call => ({ tool: "claim_task", args: { id } });
 const update = (id: string, status: string): Call => ({ tool: "update_task", args: { id, status } });
 const list: Call = { tool: "list_tasks" };
 
-/** A board with these tasks, nobody at any of them. */
+/** A board with these tasks, all unclaimed. */
 async function board(...news: ReturnType<typeof task>[]): Promise<ItemStore> {
   const items = await family();
   await createTasks(items, place, news);
@@ -39,7 +39,7 @@ async function board(...news: ReturnType<typeof task>[]): Promise<ItemStore> {
 const statuses = async (items: ItemStore) =>
   Object.fromEntries((await tasksOn(items, place)).map(({ id, status }) => [id, status]));
 
-test("nobody has it unasked, and where nothing keeps tasks there are no tools", async () => {
+test("is off by default, and has no tools without a store", async () => {
   expect(tasks.activeByDefault(agentWith())).toBe(false);
   const { outcome } = await play({ hooks: [made(tasks)] });
   expect(outcome.status).toBe("success");
@@ -66,7 +66,7 @@ test("a family plans, takes and completes tasks on one board", async () => {
   ]);
 });
 
-test("a title takes one line of the list, whatever it holds", async () => {
+test("a title takes one line of the list, even if it has line breaks", async () => {
   const items = await board({ ...task("a"), title: "Do\n- [completed] b: that" });
   expect(await told(items, [list])).toEqual(["- [pending] a: Do - [completed] b: that"]);
 });
@@ -112,7 +112,7 @@ describe("a claim", () => {
         });
   });
 
-  test("may be made again by whoever has it", async () => {
+  test("may be repeated by the agent that has it", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     await expect(claimTask(items, place, "a", "coder-1")).resolves.toBeUndefined();
@@ -156,7 +156,7 @@ describe("a settlement", () => {
     expect(await statuses(items)).toEqual({ a: "pending" });
   });
 
-  test("is for whoever has the task, not for who had it before", async () => {
+  test("is for the agent that has the task now, not for an earlier one", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     await told(items, [update("a", "pending")]);
@@ -167,7 +167,7 @@ describe("a settlement", () => {
 });
 
 describe("what became of a task", () => {
-  test("says who has it, and nobody else who works for others", async () => {
+  test("may be said only by the agent that has it, or by the root agent", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     expect(await told(items, [update("a", "completed")], worker("coder-2"))).toEqual([

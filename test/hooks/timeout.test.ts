@@ -36,7 +36,7 @@ describe("a tool call", () => {
   const aborted = ({ signal }: Run) =>
     new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
-  test("that takes too long is told to end, and its result is an error", async () => {
+  test("that takes too long is aborted, and its result is an error", async () => {
     const { messages, outcome } = await calling(async (run) => {
       await aborted(run);
       throw run.signal.reason;

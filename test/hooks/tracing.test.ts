@@ -12,7 +12,7 @@ interface Kept {
   ended: number;
 }
 
-/** A recorder that keeps what it is told. */
+/** A recorder that keeps its spans. */
 function recorder(): TraceRecorder & { readonly spans: Kept[] } {
   const spans: Kept[] = [];
   return {

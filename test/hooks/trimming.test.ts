@@ -31,7 +31,7 @@ async function shown(messages: Message[], options: Record<string, unknown> = {})
 const long = (letter: string) => letter.repeat(900);
 const cut = (letter: string) => `${letter.repeat(500)}\n[… 400 characters of this old result are left out]`;
 
-test("nobody has it unasked; the newest four stay whole then, and 500 characters of the others", () => {
+test("is off by default; the newest four stay whole, and 500 characters of the others", () => {
   expect(trimming.activeByDefault(agentWith())).toBe(false);
   expect(trimming.options.parse({})).toEqual({ keep: 4, max_chars: 500, step: 8 });
 });

@@ -20,7 +20,7 @@ export interface SignedRequest {
 }
 
 export interface CallRequest {
-  /** Signed anew for each try, since a signature is good for some minutes only. */
+  /** Signed for each attempt, since a signature expires after some minutes. */
   signed(): Promise<SignedRequest>;
 }
 

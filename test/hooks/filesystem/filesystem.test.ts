@@ -236,7 +236,7 @@ describe("write_file and edit_file", () => {
     expect(Object.keys(more.state.get("files") as object)).toHaveLength(500);
   });
 
-  test("a failed change is told to the model, and not remembered", async () => {
+  test("a failed change is an error result and is not recorded", async () => {
     const backend = await workspace({ f: "text" });
     const { messages, state } = await calling(backend, [
       ["edit_file", { path: "f", old_text: "nothing like it", new_text: "x" }],

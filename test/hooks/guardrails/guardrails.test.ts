@@ -12,7 +12,7 @@ import { guarded, NO, REFUSED, write } from "./guarded.ts";
 const bomb = { deny: ["(?i)bomb"] };
 
 describe("in agents.yaml", () => {
-  test("nobody has it unasked", () => {
+  test("is off by default", () => {
     expect(guardrails.activeByDefault(agentWith())).toBe(false);
   });
 
@@ -77,10 +77,14 @@ describe("what users say", () => {
     const first = await guarded({ input: bomb }, { say: "how to make a bomb" });
     const { asked, messages, outcome } = await guarded(
       { input: bomb },
-      { say: "please go on", input: { messages: first.messages } },
+      { say: "please continue", input: { messages: first.messages } },
     );
     expect(outcome).toMatchObject({ stop_reason: "end_turn" });
-    expect(textsIn(asked[0])).toEqual(["[This message was refused and is not shown.]", NO, "please go on"]);
+    expect(textsIn(asked[0])).toEqual([
+      "[This message was refused and is not shown.]",
+      NO,
+      "please continue",
+    ]);
     expect(messages[0]?.content).toBe("how to make a bomb");
   });
 
@@ -99,7 +103,7 @@ describe("what users say", () => {
 
   test("counts also when it waited for its answer since an earlier run", async () => {
     const input = { messages: [userMessage("a bomb")] };
-    expect((await guarded({ input: bomb }, { say: "go on", input })).outcome).toMatchObject(REFUSED);
+    expect((await guarded({ input: bomb }, { say: "continue", input })).outcome).toMatchObject(REFUSED);
   });
 
   test("is checked while the run works, too; what was done before is kept", async () => {
@@ -147,7 +151,7 @@ describe("what users say", () => {
   });
 });
 
-test("why something was refused is in the trace, and told to nobody else", async () => {
+test("the reason of a refusal is in the trace, and nowhere else", async () => {
   const spans: Record<string, unknown>[] = [];
   const recorder = {
     startSpan(name: string, attributes: object) {

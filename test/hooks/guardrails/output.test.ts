@@ -43,7 +43,7 @@ describe("what the model says", () => {
     expect(told).not.toContain("hunter2");
   });
 
-  test("with its calls is told to viewers as it was made", async () => {
+  test("with its calls reaches viewers as the model made it", async () => {
     const calls = [write({ a: 1 }, { id: "c1" }), write({}, { id: "c2", malformed: "{broken" })];
     const { events, messages } = await guarded(secret, { turns: [{ call: calls }] });
     expect(dataOf(events, "on_chat_model_stream").slice(0, 2)).toEqual([
@@ -120,7 +120,7 @@ describe("the arguments of tool calls", () => {
     ["escaped in JSON", JSON.parse('{"path":"\\u002fetc/passwd"}')],
     ["behind a line break", { text: "x\npath: /etc/passwd" }],
     ["in letters that look alike", { path: "／etc／passwd" }],
-    ["with characters that nobody sees", { path: "/e\u200btc/\u00adpasswd" }],
+    ["with invisible characters", { path: "/e\u200btc/\u00adpasswd" }],
   ])("are found %s", async (_, args) => {
     expect((await guarded(etc, { turns: [{ call: [write(args)] }] })).outcome).toMatchObject(REFUSED);
   });

@@ -197,7 +197,7 @@ describe("an expression", () => {
     "export A=1; ls",
     "if ls",
     "'ls'",
-  ])("allows no %s, whatever it matches", (command) => {
+  ])("allows no %s, even if a rule matches", (command) => {
     expect(verdictOn(command, [{ allow: "execute", regex: ".*" }]).decision).toBe("ask");
   });
 

@@ -64,7 +64,7 @@ test("what is allowed runs", async () => {
   expect(outcome.status).toBe("success");
 });
 
-test("what is denied does not run, and the model is told why", async () => {
+test("a denied call does not run, and the model reads why", async () => {
   const rules = [
     { deny: "execute", command_prefix: ["rm"], message: "Nothing is removed here." },
     { deny: "execute", command_prefix: ["git"], id: "no-git" },
@@ -90,7 +90,7 @@ test("of parallel calls the allowed ones run, the denied ones are answered, the 
   expect(dataOf(events, "on_tool_end").filter((end) => end.interrupted)).toHaveLength(1);
 });
 
-test("nobody is asked about a call that cannot run", async () => {
+test("a call that cannot run needs no approval", async () => {
   const call = [
     { tool: "execute", args: { comand: "ls" } },
     { tool: "exekute", args: {} },
@@ -214,7 +214,7 @@ test("a later answer about the same call takes the place of the earlier one", as
   expect(sessionRules(state)).toMatchObject([{ decision: "deny" }]);
 });
 
-test("rules of a thread bind that thread only, whatever they claim, and no more than 200", async () => {
+test("rules of a thread apply to that thread only, no matter which scope they claim, and at most 200 of them", async () => {
   const claimed = { ...ruleFor(command("ls"), "allow", "user"), scope: "global" };
   expect(sessionRules(new Map([["grants", [claimed]]]))).toMatchObject([{ scope: "session" }]);
   expect(sessionRules(new Map([["grants", "nonsense"]]))).toEqual([]);
@@ -231,14 +231,14 @@ test("rules of a thread bind that thread only, whatever they claim, and no more 
   expect(toolMessages(messages)[0]?.error).toContain("has 200 rules of its own already");
 });
 
-/** A turn whose calls are asked about, gone on with after these answers to the calls of that number. */
+/** A turn whose calls need approval, resumed with each answer in turn. */
 async function answered(
   commands: readonly string[],
   ...answers: readonly (Omit<Answer, "id"> & { call: number })[]
 ) {
   const asked = await running(commands, {});
   const calls = asked.outcome.status === "interrupted" ? asked.outcome.calls : [];
-  const goOn = ({ messages, state }: Played, given: readonly (Omit<Answer, "id"> & { call: number })[]) =>
+  const resume = ({ messages, state }: Played, given: readonly (Omit<Answer, "id"> & { call: number })[]) =>
     running(
       [],
       {},
@@ -251,7 +251,7 @@ async function answered(
       },
     );
   let last = asked;
-  for (const answer of answers) last = await goOn(last, [answer]);
+  for (const answer of answers) last = await resume(last, [answer]);
   return last;
 }
 
@@ -280,7 +280,7 @@ test("a call is run as it was answered, although the answer cannot be remembered
   expect(dataOf(events, "warning")).toMatchObject([{ code: "not_remembered" }]);
 });
 
-test("files of rules that nobody has read are a fault, not nothing", () => {
+test("rule files that were not loaded are an error", () => {
   expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong into agents.yaml");
 });
 

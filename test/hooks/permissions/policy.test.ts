@@ -193,7 +193,7 @@ describe("a tool is denied for good", () => {
   const isHidden = (name: string, rules: readonly Spec[], mode: Mode = "default") =>
     isDeniedForGood(name, toolNamed(name), policyOf(rules, mode));
 
-  test("when a rule denies it whatever its arguments", () => {
+  test("when a rule denies it for all arguments", () => {
     expect(isHidden("execute", [{ deny: "exec*" }])).toBe(true);
     expect(isHidden("execute", [{ deny: "*", category: "execute" }])).toBe(true);
     expect(isHidden("execute", [all("deny", "global"), all("allow", "user")])).toBe(true);

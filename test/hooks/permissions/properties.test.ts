@@ -1,4 +1,4 @@
-// What holds for every command line, not only for those that somebody thought of.
+// Properties that hold for every command line.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 async function asAnyUser<T>(work: () => Promise<T>): Promise<T> {
   if (process.getuid?.() !== 0) return work();
   chmodSync(folder, 0o755);
-  process.seteuid?.("nobody");
+  process.seteuid?.(65_534);
   try {
     return await work();
   } finally {

@@ -105,7 +105,7 @@ describe("a conversation that has grown too long", () => {
     });
   });
 
-  test("is told to the viewer, who sees nothing of the summary being made", async () => {
+  test("is reported to viewers, who see nothing of the summarizing call", async () => {
     const { events } = await compacted();
     expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
     expect(dataOf(events, "on_chat_model_start")).toHaveLength(1);
@@ -128,7 +128,7 @@ describe("a conversation that has grown too long", () => {
     expect(textOf(listener.asked[2]?.messages[0]?.content ?? "")).toContain("SUMMARY");
   });
 
-  test("is measured anew after that, not by counts from before", async () => {
+  test("is measured again after a summary, not by earlier counts", async () => {
     const usage = { input_tokens: 9000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
     const messages = full().map((message) =>
       message.role === "assistant" ? { ...message, usage } : message,
@@ -276,7 +276,7 @@ describe("where a conversation is cut", () => {
     expect(kept.map(({ content }) => content)).toEqual(["ok", "more", "ok"]);
   });
 
-  test("never between a call and its results, whatever is kept", () => {
+  test("never between a call and its results, however little is kept", () => {
     const steps = turn(conversation(), 3, "a").assistant("", call("x"), call("y"));
     const { messages } = steps.tool("x", "read_file", "1").tool("y", "read_file", "2");
     for (let keep = 0.01; keep < 0.9; keep += 0.01)

@@ -47,12 +47,12 @@ describe("another try", () => {
     expect(server.heard).toHaveLength(3);
   });
 
-  test("follows where nothing had been sent, whatever the tool", async () => {
+  test("follows for every tool if nothing had been sent", async () => {
     const server = await httpServer(OK);
     let connected = 0;
     const flaky = createPublicFetch({
       allow: hostList("tool.internal"),
-      // Port and all the same, but nobody there the first time: 127.0.0.2 is this machine too.
+      // The same port, but no listener the first time: 127.0.0.2 is this machine too.
       resolve: async () => [connected++ === 0 ? "127.0.0.2" : "127.0.0.1"],
     });
     const url = `http://tool.internal:${server.port}/`;
@@ -60,7 +60,7 @@ describe("another try", () => {
     expect(connected).toBe(2);
   });
 
-  test("waits as long as it is told to", async () => {
+  test("waits as long as Retry-After says", async () => {
     const server = await httpServer([json({}, 429, { "retry-after": "1" }), OK]);
     const started = performance.now();
     expect((await call(server.url, { tool: { idempotent: true } })).answer).toMatchObject({

@@ -30,7 +30,7 @@ describe("a call", () => {
     expect(heard?.headers["content-type"]).toBe("application/json");
   });
 
-  test("is signed, so that its server knows that nobody else made it up or changed it", async () => {
+  test("is signed, so that its server can verify who made it and that it is unchanged", async () => {
     const server = await httpServer(OK);
     const tool = await registered(server.url);
     const tools = await createHttpTools([tool], { fetch });
@@ -69,7 +69,7 @@ describe("a call", () => {
     expect(server.heard.map(({ headers }) => headers["x-evil"])).toEqual(Array(4).fill(undefined));
   });
 
-  test("with arguments that do not fit is not made, and the model is told why", async () => {
+  test("with invalid arguments is not made, and the model reads why", async () => {
     const server = await httpServer(OK);
     const { answer } = await call(server.url, { args: { town: "Oslo" } });
     expect(answer?.error).toBe("Invalid arguments. It has no `city`. It has an unknown key `town`.");
@@ -124,7 +124,7 @@ describe("the end of a call", () => {
   });
 });
 
-test("no header and no address of a tool is in what a run says, whatever went wrong", async () => {
+test("a run never shows a tool's headers or address, even when a call fails", async () => {
   const secrets = ["Bearer s3cret", "q=s3cret"];
   const servers = [
     await httpServer(json({ error: "x" }, 500)),

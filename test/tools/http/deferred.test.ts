@@ -33,7 +33,7 @@ async function resumed(
   return play({ say: null, script: [{ say: "So." }], tools, input: { messages, threadId } });
 }
 
-test("a result that comes later lets the run wait, and is what the next run goes on with", async () => {
+test("a deferred result suspends the run, and the next run continues with it", async () => {
   const { store, deferral, deliver } = deferring();
   const server = await httpServer(LATER);
   const input = { threadId: "th_1" };
@@ -95,7 +95,7 @@ test("every call has an address of its own", async () => {
   expect(new Set(server.heard.map(tokenIn)).size).toBe(3);
 });
 
-test("an address is worth nothing once the call has its answer, whatever it was", async () => {
+test("a callback address is closed once the call has any answer", async () => {
   const stop = new AbortController();
   for (const answer of [json({ result: 1 }), json({}, 500), () => setTimeout(() => stop.abort(), 50)]) {
     const { store, deferral, deliver } = deferring();

@@ -41,7 +41,7 @@ describe("a registration is refused", () => {
     ["without time", { timeout_ms: 0 }],
     ["with an unknown key", { callback: "x" }],
     ["with an unknown annotation", { annotations: { readOnly: true } }],
-    ["for nobody", { agents: [] }],
+    ["for no agents", { agents: [] }],
     ["for a broken pattern", { agents: ["[a"] }],
     ["with another host", { headers: { Host: "internal" } }],
     ["with a signature of its own", { headers: { "Webhook-Signature": "v1,x" } }],

@@ -28,7 +28,7 @@ const cases: Readonly<Record<string, [block: object, content: unknown]>> = {
     { type: "audio", data: base64("RIFF\x01\xff\xfe\x80WAVE"), mimeType: "audio/wav" },
     [{ type: "file", media_type: "audio/wav", name: "audio", data: base64("RIFF\x01\xff\xfe\x80WAVE") }],
   ],
-  "a link is told": [
+  "a link becomes text": [
     {
       type: "resource_link",
       uri: "file:///a.txt",
@@ -38,7 +38,7 @@ const cases: Readonly<Record<string, [block: object, content: unknown]>> = {
     },
     "[a: file:///a.txt (text/plain, the first)]",
   ],
-  "a resource of text is told with its address": [
+  "a text resource comes with its address": [
     { type: "resource", resource: { uri: "file:///a.txt", text: "content" } },
     '<resource uri="file:///a.txt">\ncontent\n</resource>',
   ],
@@ -74,7 +74,7 @@ test("several parts stay in their order, and empty ones go", async () => {
   expect(content).toMatchObject([{ type: "image" }, { type: "text", text: "b" }]);
 });
 
-test("structured content is told once", async () => {
+test("structured content is shown once", async () => {
   const structuredContent = { degrees: 21 };
   expect((await answered({ content: [], structuredContent })).content).toBe('{"degrees":21}');
   const said = [{ type: "text", text: '{ "degrees": 21 }' }];

@@ -42,12 +42,12 @@ describe("a call", () => {
     expect(shown.join("")).toBe("1/3 step 1\n2/3 step 2\n3/3 step 3\n");
   });
 
-  test("that shows progress for ever is given up all the same", async () => {
+  test("that reports progress without end still times out", async () => {
     const servers = await opened({ bad: hostile("normal", { timeout: 0.6 }) });
     expect((await call(servers, "mcp__bad__tell_progress")).error).toContain("did not end within 0.6 s");
   });
 
-  test("that crashes the server says so, and the next one finds it started anew", async () => {
+  test("that crashes the server says so, and the next call restarts it", async () => {
     const servers = await opened({ bad: hostile() });
     expect((await call(servers, "mcp__bad__crash")).error).toBe(
       "MCP server `bad` ended (exit code 3) during the call, so that what it has done is not known.",
@@ -55,7 +55,7 @@ describe("a call", () => {
     expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
   });
 
-  describe("of a server that goes on", () => {
+  describe("of a server that survives", () => {
     let servers: Opened;
     beforeAll(async () => {
       servers = await open({ bad: hostile() });
@@ -85,7 +85,7 @@ describe("a call", () => {
       expect(text.length).toBeLessThanOrEqual(400_000);
     });
 
-    test("at the same time as others is told from them", async () => {
+    test("gets its own result among concurrent calls", async () => {
       const results = await Promise.all(
         Array.from({ length: 60 }, (_, number) => call(servers, "mcp__bad__echo", { number })),
       );
@@ -125,7 +125,7 @@ describe("a server that", () => {
     );
   });
 
-  test("is not there, or has no folder to run in, is told in the log", async () => {
+  test("does not exist, or has no folder to run in, is logged", async () => {
     const nowhere = { command: "true", cwd: "/no/such/folder" };
     const servers = await opened({ absent: { command: "no-such-program" }, nowhere });
     expect(servers.log.join("\n")).toContain("`absent` has no such command");

@@ -8,7 +8,7 @@ import { answer, freePort, overHttp } from "./over-http.ts";
 
 const text = (content: string) => ({ content: [{ type: "text", text: content }] });
 
-test("a session that has expired is begun anew, and the call is made again", async () => {
+test("an expired session is replaced, and the call is made again", async () => {
   let calls = 0;
   const server = await overHttp({ echo: ({ id, response }) => answer(response, id, text(String(++calls))) });
   const servers = await opened({ far: { url: server.url } });
@@ -33,7 +33,7 @@ test("a call that a server refuses leaves the session and the calls of others al
   expect(await slow).toMatchObject({ text: "through", error: undefined });
 });
 
-test("a cancelled call lets go of its connection at once, and the server is told", async () => {
+test("a cancelled call closes its connection at once, and the server is notified", async () => {
   const closed = Promise.withResolvers<void>();
   const server = await overHttp({
     hang: ({ response }) => void once(response, "close").then(() => closed.resolve()),

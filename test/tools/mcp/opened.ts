@@ -31,7 +31,7 @@ export async function opened(definitions: Record<string, Definition>): Promise<O
   return servers;
 }
 
-/** The same, for whoever ends it. */
+/** The same, ended by the caller. */
 export async function open(definitions: Record<string, Definition>): Promise<Opened> {
   const mark = randomUUID();
   const log: string[] = [];

@@ -61,7 +61,7 @@ export function answer(response: ServerResponse, id: number | undefined, result:
   response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
 }
 
-/** On which nobody listens now. */
+/** A port without a listener. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

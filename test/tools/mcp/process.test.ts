@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
 import { call, eventually, hostile, namesOf, opened, processesWith } from "./opened.ts";
 
-test("a server sees no variable of ours but PATH, HOME and LANG", async () => {
+test("a server sees no environment variable of Skein but PATH, HOME and LANG", async () => {
   vi.stubEnv("ANTHROPIC_API_KEY", "not-for-servers");
   const servers = await opened({ a: hostile("normal", { env: { GREETING: "hello" } }) });
   const seen = JSON.parse((await call(servers, "mcp__a__environment")).text);

@@ -46,7 +46,7 @@ describe.each(["stdio", "http"])("over %s", (way) => {
     expect((await ask("get-sum", { a: 2, b: 3 })).text).toContain("5");
   });
 
-  test("wrong arguments are told to the model", async () => {
+  test("the model reads that arguments were wrong", async () => {
     expect((await ask("get-sum", { a: "two" })).error).toMatch(/a|number|arguments/i);
   });
 
@@ -70,7 +70,7 @@ describe.each(["stdio", "http"])("over %s", (way) => {
   });
 });
 
-test("a server over HTTP that has started anew is asked again in a new session", async () => {
+test("a restarted HTTP server is called again in a new session", async () => {
   const port = await freePort();
   const first = await startHttp(port);
   onTestFinished(() => stop(first));
@@ -95,7 +95,7 @@ test("files are read through the file server, and none outside its folder", asyn
 
 const urlOf = (port: number) => `http://127.0.0.1:${port}/mcp`;
 
-/** Whoever starts it stops it. */
+/** The caller stops it. */
 async function startHttp(port: number): Promise<ChildProcess> {
   const { command, args } = published("server-everything/dist/index.js", "streamableHttp") as {
     command: string;

@@ -18,7 +18,7 @@ test("an agent can ask what time it is, here and elsewhere", async () => {
   expect(there).toMatch(/^\w+day,? \d+ \w+ \d{4} at \d\d:\d\d:\d\d GMT\+5:30$/);
 });
 
-test("a time zone that there is not is told, with what would be one", async () => {
+test("an unknown time zone is an error with an example", async () => {
   expect(await asked({ time_zone: "Mars/Olympus" })).toMatchObject({
     error: "There is no time zone `Mars/Olympus`. Use an IANA name such as Europe/Berlin.",
   });
