@@ -67,15 +67,20 @@ export interface Versioned<V extends View> {
 
 const MAX_ATTEMPTS = 100;
 
-/** `Kernel.change` by compare-and-set. `guess` is decided on first, in place of a load. Throws `unavailable` under endless contention. */
+/**
+ * `Kernel.change` by compare-and-set. `guess` is decided on first, in place of a load; a commit finds out when it was
+ * wrong, so it may not lead to anything else. Throws `unavailable` under endless contention.
+ */
 export async function changeVersioned<V extends View, R>(
   store: Versioned<V>,
   decide: (view: View) => Decision<R>,
   guess?: V,
 ): Promise<R> {
-  let view = guess ?? (await store.load());
+  let decision = guess && writingDecision(decide, guess);
+  let view = guess && decision ? guess : await store.load();
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { writes, result } = decide(view);
+    const { writes, result } = decision ?? decide(view);
+    decision = undefined;
     if (writes.length === 0) return result(view.now);
     const reply = await store.commit(view, writes, randomId());
     if ("at" in reply) return result(reply.at);
@@ -85,4 +90,13 @@ export async function changeVersioned<V extends View, R>(
     "unavailable",
     `The thread changed ${MAX_ATTEMPTS} times while a change of it was decided.`,
   );
+}
+
+function writingDecision<R>(decide: (view: View) => Decision<R>, guess: View): Decision<R> | undefined {
+  try {
+    const decision = decide(guess);
+    return decision.writes.length > 0 ? decision : undefined;
+  } catch {
+    return undefined;
+  }
 }

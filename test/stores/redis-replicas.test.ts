@@ -54,6 +54,20 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(new Set(ids).size).toBe(1);
   });
 
+  test("refuse nothing for what a thread was when they read it", async () => {
+    const { lease, run } = await claimed(one, "t", { idempotency_key: "k" });
+    await two.threads.get(ADA, "t");
+    const known = await two.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject");
+    expect(known).toMatchObject({ outcome: "known", run: { id: run.id } });
+    await two.threads.get(ADA, "t");
+    await one.events.append(lease, [done()]);
+    const next = await claimed(two, "t");
+    await two.events.append(next.lease, [done()]);
+    await two.threads.get(ADA, "t");
+    await one.threads.delete(ADA, "t");
+    await two.threads.create(ADA, { id: "t", metadata: {} });
+  });
+
   test("show each other what a run says, while it says it", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
