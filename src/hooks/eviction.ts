@@ -46,7 +46,7 @@ export const eviction = defineHook({
       return {
         ...result,
         output: isLong(text) ? withText(output, shortened(text, options, note)) : output,
-        ...(error !== undefined && isLong(error) ? { error: shortened(error, options, "") } : {}),
+        ...(error && isLong(error) ? { error: shortened(error, options, "") } : {}),
       };
     },
   }),

@@ -86,10 +86,10 @@ function withNote(output: Content, note: string): Content {
   return [...output, { type: "text", text: note }];
 }
 
-// Detects calls whose results repeat. Warns the model first, then ends the run if as many further results bring nothing new.
 /** Results that begin alike are alike. */
 const COMPARED_CHARS = 200;
 
+/** Warns the model when results repeat, and ends the run if as many further results bring nothing new. */
 export const stallDetection = defineHook({
   name: "stall_detection",
   options: z.strictObject({
@@ -140,7 +140,7 @@ function likeness({ name, content, error }: ToolMessage): string {
   return JSON.stringify([name, start(textOf(content)), error === undefined ? null : start(error)]);
 }
 
-// Asks a model to reflect once every call of several steps has failed. Only the model sees it, once per further failure.
+/** Asks a model to reflect once every call of several steps has failed. Only the model sees it, once per further failure. */
 export const failureReflection = defineHook({
   name: "failure_reflection",
   userMay: "configure",
@@ -183,8 +183,7 @@ function failureNote(failures: number): string {
   return `${steps} failed. Before you do anything else, say in a few sentences what went wrong each time, what the cause is (a wrong path, a wrong approach, something missing?), and what you will do differently.`;
 }
 
-// Reminds the model of its plan when its todos have not changed for some steps, and of the end when few model calls are
-// left. Only the model sees it.
+/** Reminds the model of its plan when its todos have not changed for some steps, and of the end when few calls are left. */
 export const progressReminder = defineHook({
   name: "progress_reminder",
   userMay: "configure",

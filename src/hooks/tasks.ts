@@ -9,6 +9,7 @@ import type { Owner } from "../core/ids.ts";
 import { rootOf } from "../core/run.ts";
 import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/stores.ts";
 import { defineTool, type Run, type Tool } from "../core/tool.ts";
+
 export const tasks = defineHook({
   name: "tasks",
   userMay: "switch",

@@ -40,7 +40,7 @@ function trimmed(message: ToolMessage, limit: number): ToolMessage {
   return { ...message, content: short.length < text.length ? short : text };
 }
 
-// Shows the newest turns only. A turn is shown whole or not at all, so that no call is parted from its result.
+/** Shows the newest turns only, each whole or not at all, so that no call loses its result. */
 export const slidingWindow = defineHook({
   name: "sliding_window",
   userMay: "configure",

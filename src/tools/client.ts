@@ -20,7 +20,10 @@ type Check = (args: Record<string, unknown>) => string[];
 /** Its result comes with `resume`: a text, or a refusal with a reason. */
 export function clientTool({ name, description, parameters }: ClientTool, check: Check = () => []): Tool {
   return {
-    ...{ name, description, parameters, annotations: { idempotent: true, requiresPermission: false } },
+    name,
+    description,
+    parameters,
+    annotations: { idempotent: true, requiresPermission: false },
     parse(args) {
       const faults = check(args);
       return faults.length === 0 ? { args } : { faults };

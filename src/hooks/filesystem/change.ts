@@ -87,7 +87,9 @@ async function recordOfFile(backend: Backend, path: string, signal: AbortSignal)
     if (bytes <= MAX_CONTENT_BYTES) start.push(chunk);
   }
   return {
-    ...{ bytes, sha256: hash.digest("hex"), op: "edit" },
+    bytes,
+    sha256: hash.digest("hex"),
+    op: "edit",
     ...(bytes <= MAX_CONTENT_BYTES ? contentOf(Buffer.concat(start)) : {}),
   };
 }

@@ -186,9 +186,13 @@ function trace(recorder: TraceRecorder, { call }: ToolRequest, verdict: Verdict,
   const { decision, rule, why } = verdict;
   recorder
     .startSpan("permission.decision", {
-      ...{ run_id: run.id, thread_id: run.threadId },
-      ...{ tool_name: call.name, tool_call_id: call.id },
-      ...{ decision, why, ...(rule ? { rule: rule.id } : {}) },
+      run_id: run.id,
+      thread_id: run.threadId,
+      tool_name: call.name,
+      tool_call_id: call.id,
+      decision,
+      why,
+      ...(rule ? { rule: rule.id } : {}),
     })
     .end();
 }

@@ -183,7 +183,8 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
     lines.join("").length <= 2 * MAX_COMMAND_CHARS;
   let spent = 0;
   const subject: Subject = {
-    ...{ call, tool },
+    call,
+    tool,
     spend(work) {
       spent += work;
       if (spent > MAX_WORK) throw new Error("too much work for one decision");

@@ -39,7 +39,7 @@ export interface Verdict {
   /** The rule or mode that decided, for traces. */
   readonly why: string;
   /** For the model when the call is denied, for the person when they are asked. */
-  readonly message?: string;
+  readonly message?: string | undefined;
 }
 
 const SCOPES = ["user", "session", "agent", "global"] as const;
@@ -100,7 +100,7 @@ function byRule(rule: Rule): Verdict {
   const { decision, id, scope, message } = rule;
   const verb = { allow: "allows", deny: "denies", ask: "asks for" }[decision];
   const why = `rule \`${id}\` of ${kindOf(scope)} scope ${verb} it`;
-  return { decision, rule, why, ...(message === undefined ? {} : { message }) };
+  return { decision, rule, why, message };
 }
 
 const PLAN = "Plan mode: write operations not allowed";

@@ -85,7 +85,11 @@ export function ruleFor({ name, args }: ToolCall, decision: Decision, scope: Sco
   const matcher = { tool: literal(name), arguments: args };
   const hash = createHash("sha256").update(JSON.stringify([name, args]));
   return {
-    ...{ id: `answer-${hash.digest("hex").slice(0, 16)}`, scope, priority: 0, matcher, decision },
+    id: `answer-${hash.digest("hex").slice(0, 16)}`,
+    scope,
+    priority: 0,
+    matcher,
+    decision,
     description: firstChars(`${name} ${text}`, 200),
   };
 }

@@ -7,6 +7,7 @@ import { type Collection, change, type Document, type Documents, remove } from "
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaCompiler } from "../../lib/untrusted-schema/index.ts";
 
 /** Of one tenant. */
@@ -123,11 +124,13 @@ export const RegisteredHttpTool = HttpToolInfo.extend({
 
 export function annotationsOf({ annotations, idempotent }: HttpTool): ToolAnnotations {
   const { read_only = false, destructive, category = "network", requires_permission } = annotations;
-  return {
-    ...{ readOnly: read_only, idempotent, category },
-    ...(destructive === undefined ? {} : { destructive }),
-    ...(requires_permission === undefined ? {} : { requiresPermission: requires_permission }),
-  };
+  return omitUndefined({
+    readOnly: read_only,
+    idempotent,
+    category,
+    destructive,
+    requiresPermission: requires_permission,
+  });
 }
 
 /** Whether an agent may be given it, as far as its registration goes. */
@@ -178,7 +181,6 @@ const tooMany = () =>
     details: { limit: MAX_HTTP_TOOLS },
   });
 
-// From what a tenant registers to a tool that can be kept.
 const SECRET_BYTES = 32;
 
 export interface RegistrationChecks {

@@ -30,8 +30,12 @@ export function callRequest(
 ): CallRequest {
   const id = idempotencyKey(call, run);
   const body = JSON.stringify({
-    ...{ name: call.name, args: call.args, call_id: call.id },
-    ...{ run_id: run.id, thread_id: run.threadId, user: run.owner.user },
+    name: call.name,
+    args: call.args,
+    call_id: call.id,
+    run_id: run.id,
+    thread_id: run.threadId,
+    user: run.owner.user,
     ...delivery,
   });
   return {

@@ -54,8 +54,11 @@ function fairFetch(dispatcher: Dispatcher) {
   return async (url: string | URL, init: globalThis.RequestInit = {}): Promise<Response> => {
     const { body, headers, method = "GET", redirect = "manual" } = init;
     const request: RequestInit = {
-      ...{ method, redirect, dispatcher, headers: [...new Headers(headers)] },
-      ...(typeof body === "string" ? { body } : {}),
+      method,
+      redirect,
+      dispatcher,
+      headers: [...new Headers(headers)],
+      body: typeof body === "string" ? body : null,
       signal: signalOf(method, init.signal),
     };
     const answer = await undiciFetch(url, request);

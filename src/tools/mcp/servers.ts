@@ -59,8 +59,6 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
   };
 }
 
-// One server. Its tools stay as last listed, so that a call to an unavailable server is an error result. Failures never throw
-// into a run.
 /** The least time between two listings. */
 const REST_MS = 500;
 
@@ -70,7 +68,8 @@ export interface McpServices {
   readonly version: string;
 }
 
-export class McpServer {
+/** Keeps its tools as last listed: a call to an unavailable server is an error result. Failures never throw into a run. */
+class McpServer {
   readonly definition: McpServerDefinition;
   readonly #name: string;
   readonly #log: Log;
@@ -146,7 +145,10 @@ export class McpServer {
   #tool(listed: ListedTool): Tool {
     const { name, description, parameters, annotations } = listed;
     return {
-      ...{ name, description, parameters, annotations },
+      name,
+      description,
+      parameters,
+      annotations,
       // The server validates them; its answer tells the model what is wrong.
       parse: (args) => ({ args }),
       // `parse` is the only source of `args`.
@@ -167,7 +169,10 @@ export class McpServer {
       run.signal.throwIfAborted();
       const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
       reportFailure(run, {
-        ...{ what: "tool", error: maskedError(known, this.#mask), tool: call.name, call_id: call.id },
+        what: "tool",
+        error: maskedError(known, this.#mask),
+        tool: call.name,
+        call_id: call.id,
         code: limits.passed() ? "timeout" : known instanceof McpFailure ? known.kind : "internal",
       });
       return failed(this.#inWords(known, limits));
@@ -230,13 +235,12 @@ interface Question {
 const causeOf = (error: unknown) => (error instanceof McpFailure ? (error.cause ?? error) : error);
 const UNKNOWN = "what it has done is not known";
 
-// Time limits and progress of one call.
 const MAX_LINE = 500;
 /** Per call; further progress renews the time but is not shown. */
 const MAX_SHOWN = 1000;
 
 /** The time limits of a call. */
-export interface Limits {
+interface Limits {
   /** Aborts when the run does or a limit has passed. */
   readonly signal: AbortSignal;
   /** The limit that has passed; completes "It …". */
@@ -247,7 +251,7 @@ export interface Limits {
   end(): void;
 }
 
-export function limitsOf(
+function limitsOf(
   { timeout, idle_timeout }: { readonly timeout: number; readonly idle_timeout: number },
   run: AbortSignal,
 ): Limits {
@@ -275,7 +279,7 @@ export function limitsOf(
 }
 
 /** Runs `work` and yields its progress as events. Progress that a slow reader has not taken is merged. */
-export async function* showing<T>(
+async function* showing<T>(
   call: ToolCall,
   mask: Mask,
   work: (show: (progress: Progress) => void) => Promise<T>,

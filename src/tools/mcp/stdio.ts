@@ -165,7 +165,7 @@ export async function startChild({ command, args, env, cwd }: StdioServer): Prom
     "/bin/sh",
     ["-c", SCRIPT, "sh", command, ...args],
     {
-      ...(cwd === undefined ? {} : { cwd }),
+      cwd,
       env: { ...ordinary(), ...env, [MARK]: mark },
       detached: true,
       stdio: ["pipe", "pipe", "pipe", "pipe"],
@@ -204,7 +204,11 @@ export async function startChild({ command, args, env, cwd }: StdioServer): Prom
     await closed;
   };
   return {
-    ...{ stdin, stdout, stderr, exited, kill },
+    stdin,
+    stdout,
+    stderr,
+    exited,
+    kill,
     async end() {
       stdin.end();
       if (!(await within(GRACE_MS))) signalGroup("SIGTERM");

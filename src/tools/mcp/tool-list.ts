@@ -164,7 +164,13 @@ export function toolNames(server: string, originals: readonly string[]): Readonl
 const MAX_CHARS = 64 * 1024;
 const MAX_DEPTH = 32;
 const TYPES: ReadonlySet<unknown> = new Set([
-  ...["object", "array", "string", "number", "integer", "boolean", "null"],
+  "object",
+  "array",
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "null",
 ]);
 /** Providers take none of these at the top. The server holds the arguments against its own schema anyway. */
 const NOT_AT_TOP = [

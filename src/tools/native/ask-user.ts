@@ -25,7 +25,10 @@ export const askUser = defineTool({
     const choices = kind === "confirm" ? ["yes", "no"] : options;
     const answer = yield* askFor(
       {
-        ...{ call, kind: "question", prompt: question, oneOfOptions: kind === "select" },
+        call,
+        kind: "question",
+        prompt: question,
+        oneOfOptions: kind === "select",
         ...(choices.length > 0 ? { options: choices } : {}),
       },
       run,

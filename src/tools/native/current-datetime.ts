@@ -16,7 +16,9 @@ export const currentDatetime = defineTool({
     const now = new Date();
     try {
       const there = new Intl.DateTimeFormat("en-GB", {
-        ...{ dateStyle: "full", timeStyle: "long", timeZone: time_zone },
+        dateStyle: "full",
+        timeStyle: "long",
+        timeZone: time_zone,
       }).format(now);
       return JSON.stringify({ utc: now.toISOString(), time_zone, there });
     } catch (error) {

@@ -134,8 +134,11 @@ const TOKENS: readonly (readonly [RegExp, (scanner: Scanner, token: string) => v
 
 export function scan(text: string): Scan {
   const scanner: Scanner = {
-    ...{ word: undefined, words: [], commands: [] },
-    ...{ isTarget: false, isHidden: false },
+    word: undefined,
+    words: [],
+    commands: [],
+    isTarget: false,
+    isHidden: false,
   };
   for (let at = 0; at < text.length; ) {
     for (const [token, act] of TOKENS) {
