@@ -37,7 +37,7 @@ import { createHttpTools } from "./tools/http/index.ts";
 import { createHttpToolStore, type HttpToolStore, isForAgent } from "./tools/http/registration.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
-import { nativeTools } from "./tools/native/index.ts";
+import { nativeTools } from "./tools/native.ts";
 
 export interface AppOptions {
   readonly config: ServerConfig;

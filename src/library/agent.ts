@@ -17,7 +17,7 @@ import { check, type Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { createModel, missingKey } from "../models/index.ts";
-import { nativeTools } from "../tools/native/index.ts";
+import { nativeTools } from "../tools/native.ts";
 import { OWN_BACKEND } from "./backends.ts";
 import type { AgentOptions, HookFactory, LocalAgent, OwnHook } from "./local-agent.ts";
 import { createRuntime, type Runtime } from "./runtime.ts";
