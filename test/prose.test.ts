@@ -5,6 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const SWEPT = `
+  src/core
   src/backends
   src/hooks
   src/tools

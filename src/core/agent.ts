@@ -28,7 +28,7 @@ export const ModelSpec = z.union([
     fallback: z
       .array(z.union([SINGLE, ModelConfig]))
       .optional()
-      .describe("Asked in turn while the one before stays unavailable."),
+      .describe("Tried in order while the models before are unavailable."),
   }),
 ]);
 export type ModelSpec = z.infer<typeof ModelSpec>;
@@ -46,10 +46,7 @@ const Subagent = z.union([
   }),
 ]);
 
-/**
- * What an operator says of an agent. `backend` and `hooks` belong to the rooms that implement them: their
- * schemas are added where the configuration is read.
- */
+/** Agents in YAML, without `backend` and `hooks`: the rooms that implement them add their schemas. */
 export const AgentFields = z.strictObject({
   description: z.string().optional(),
   prefix: z
@@ -68,16 +65,22 @@ export const AgentFields = z.strictObject({
     ])
     .optional()
     .describe("A text, a list of blocks, or `file:` with a path beside this file."),
-  identity: z.string().trim().min(1).max(4096).optional().describe("Who it is: what its prompt begins with."),
+  identity: z
+    .string()
+    .trim()
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe("Who the agent is: the beginning of its prompt."),
   context: z
     .array(z.union([z.string().trim().min(1), z.strictObject({ file: z.string().min(1) })]))
     .min(1)
     .optional()
-    .describe("What it must know of the project: texts, or `file:` with paths beside this file."),
+    .describe("Project knowledge for its prompt: texts, or `file:` with paths beside this file."),
   behavioral_hints: z
     .boolean()
     .optional()
-    .describe("Whether it is told how to work: look first, check, be brief."),
+    .describe("Adds advice on how to work to its prompt: look first, check, be brief."),
   context_window: z.int().min(1000).default(128_000).describe("In tokens."),
   max_iterations: z.int().min(0).default(25).describe("Model calls in one run; 0 = no limit."),
   tools: z.array(z.string().min(1)).optional().describe("Names and globs."),
@@ -89,26 +92,28 @@ export const AgentFields = z.strictObject({
   subagents: z
     .array(Subagent)
     .default([])
-    .describe("Agents that it may give tasks to, by name or with where they work."),
+    .describe("Agents that it may delegate to, by name or with the backend they work in."),
   max_delegation_depth: z
     .int()
     .min(0)
     .default(3)
-    .describe("How far down from the user's own thread it may still give tasks to others; 0 = it may not."),
+    .describe("The depth below the user's own thread down to which it may delegate; 0 = never."),
   interrupts: z
     .strictObject({
-      expires_after: Duration.optional().describe("Default: what is asked stays open until it is answered."),
+      expires_after: Duration.optional().describe(
+        "How long a question stays open. Default: until it is answered.",
+      ),
       on_expiry: z
         .enum(["approve", "deny"])
         .default("deny")
-        .describe("What is decided of an approval that nobody gives; a question is denied in any case."),
+        .describe("The decision on an expired approval; an expired question is always denied."),
       unattended: z
         .boolean()
         .default(false)
-        .describe("Nobody is there: what would be asked is denied at once."),
+        .describe("No one is available to answer: every question is denied at once."),
     })
     .optional()
-    .describe("What happens to a question that nobody answers."),
+    .describe("How unanswered questions are decided."),
 });
 
 /** An agent as the configuration names it, complete and checked. */
@@ -117,6 +122,6 @@ export interface AgentDefinition extends z.output<typeof AgentFields> {
   readonly model: ModelSpec;
   readonly system: readonly SystemBlock[];
   readonly backend?: BackendConfig;
-  /** Per hook: off, on, or on with options. What is not named follows the hook's own default. */
+  /** Per hook: off, on, or on with options. Hooks that are not named keep their default. */
   readonly hooks: Readonly<Record<string, boolean | Record<string, unknown>>>;
 }

@@ -8,7 +8,7 @@ import type { Stream } from "./stream.ts";
 /** A backend as configured: `type` names who makes it, the rest is that type's own. */
 export interface BackendConfig {
   readonly type: string;
-  /** Agents that name the same one share files. Default: the agent's name. */
+  /** Agents with the same backend name share files. Default: the agent's name. */
   readonly name?: string;
   readonly [option: string]: unknown;
 }
@@ -42,23 +42,23 @@ export interface ExecResult {
   /** Null when it was killed by a signal. */
   readonly exitCode: number | null;
   readonly signal?: string;
-  /** What came between. Absent when the command ended by itself and all it printed was read. */
+  /** Why it did not end by itself with all its output read. */
   readonly ended?: CommandEnd;
   /** How the sandbox was lost: "its container was removed". */
   readonly detail?: string;
 }
 
 export type CommandEnd =
-  /** Ended by us, with everything it had started. */
+  /** Killed by Skein, with every process it had started. */
   | "timeout"
   | "cancelled"
   | "output-limit"
   | "disk-limit"
-  /** The memory was used up: the system killed it, or a part of it. */
+  /** Out of memory: the system killed it, or a part of it. */
   | "oom"
-  /** It ended, but what it printed last is lost. */
+  /** It ended, but its last output is lost. */
   | "output-lost"
-  /** The sandbox stopped under it. What it did is not known. */
+  /** The sandbox stopped during the command. Its outcome is unknown. */
   | "sandbox-lost";
 
 export interface GrepMatch {
@@ -126,8 +126,8 @@ export type BackendStatus = z.infer<typeof BackendStatus>;
 /** Hands out backends: one for each owner and `config.name`, made on first use. Closed by the process. */
 export interface BackendPool {
   /**
-   * Throws `backend_refused` when this owner may not have one, `backend_failed` when it cannot be made. One that
-   * takes its time is handed out while it starts; what is done with it waits, and throws what went wrong.
+   * Throws `backend_refused` when this owner may not have one, `backend_failed` when it cannot be made. May return
+   * while the backend still starts; operations then wait, and throw if the start fails.
    */
   get(owner: Owner, config: BackendConfig): Promise<Backend>;
   /** Makes nothing. */
@@ -136,7 +136,7 @@ export interface BackendPool {
   start(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /** Ends what runs in it; its files stay. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
-  /** Throws `unavailable` while what the configured backends run on cannot be reached. */
+  /** Throws `unavailable` while a host of the configured backends cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

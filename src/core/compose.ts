@@ -30,7 +30,7 @@ interface Attribution<Request, T, Context> {
   layer(hook: string, layer: StreamLayer<Request, T, Context>): StreamLayer<Request, T, Context>;
 }
 
-/** For one onion: tells the errors of hooks from those of the innermost call. `replace` is called once for each error that a hook throws. */
+/** Separates errors of hooks from those of the innermost call. `replace` is called once for each error that a hook throws. */
 export function attributeErrors<Request, T, Context>(
   replace: (hook: string, error: unknown, request: Request) => unknown,
 ): Attribution<Request, T, Context> {

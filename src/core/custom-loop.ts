@@ -36,31 +36,30 @@ export interface AgentInternals {
   /** Aborted when the run is cancelled. */
   readonly signal: AbortSignal;
   /**
-   * The user's next message: one that the run was started with, or that was sent to it since. A run that goes on with
-   * an earlier one begins with the message that one was at. Nothing when there is no more: time to return, as the next
-   * message starts a run of its own.
+   * The user's next message, from the run's input or sent to it since. A resumed run begins with the message that the
+   * earlier run was at. Undefined when there are no more: return then, because the next message starts a new run.
    */
   receive(): Stream<Message | undefined>;
-  /** The model's calls that nothing answers yet, oldest first. */
+  /** The model's calls without a result, oldest first. */
   openCalls(): ToolCall[];
   /**
-   * One call of the agent's model through all hooks; what it says joins the thread. Calls that are still open are given
-   * up before it. The run ends here when one of them waits for an answer, when it was asked to stop after the current
-   * step, and at the agent's limit of model calls.
+   * Calls the agent's model through all hooks and appends its reply to the thread. Calls without a result are given up
+   * first. The run ends here when a call waits for an answer, when it was asked to stop after the current step, and at
+   * the agent's limit of model calls.
    */
   speak(change?: (request: ModelRequest) => ModelRequest): Stream<Completion>;
-  /** Says something in the assistant's name that no model has said. No hook sees it. */
+  /** Adds a message as the assistant without calling a model. Hooks do not see it. */
   say(text: string): Stream<void>;
   /** Runs one call through all hooks; its result joins the thread. `interrupted` when it must wait. */
   callTool(call: ToolCall): Stream<ToolResult>;
   /**
-   * The same side by side; results in the order of the calls. A call that is not the model's is entered into the thread
-   * first, as the assistant's; one that has its result since the user's last message is not run again.
+   * Runs calls in parallel; results in the order of the calls. A call that the model did not make is appended to the
+   * thread first, as the assistant's. A call with a result since the user's last message is not run again.
    */
   callTools(calls: readonly ToolCall[]): Stream<ToolResult[]>;
   /** Answers an open call without running it. */
   refuse(call: ToolCall, reason: string): Stream<void>;
-  /** What a person says about an open call. Until there is an answer the run ends here, and the loop is called again. */
+  /** A person's answer about an open call. Without one, the run ends here and the loop is called again once it comes. */
   ask(question: Question): Stream<Answer>;
   append(...messages: readonly Message[]): Stream<void>;
   setState(key: string, value: unknown): Stream<void>;
@@ -74,7 +73,7 @@ export interface LoopParts {
   readonly callModel: CallModel;
   readonly callTool: CallTool;
   prepare(): Stream<ModelRequest>;
-  /** Answers these calls, and settles what was asked about them. */
+  /** Gives these calls a result, and closes their interrupts. */
   answer(calls: readonly ToolCall[], reason: string): Stream<void>;
 }
 
@@ -87,7 +86,7 @@ interface LoopState {
   waits: boolean;
   modelCalls: number;
   stop_reason: Completion["stop_reason"];
-  /** Once the run has to end, whatever the loop makes of it. */
+  /** Set when the run must end, even if the loop continues. */
   outcome?: Outcome;
 }
 
@@ -102,7 +101,7 @@ export async function* runCustomLoop(loop: AgentLoop, parts: LoopParts): Stream<
     for await (const event of loop(internalsOf(parts, state))) {
       if (!event.path && RUN_EVENTS.has(event.event))
         throw abortRun(
-          `The loop of agent \`${agent.name}\` said \`${event.event}\`. How a run begins and ends is not its to say.`,
+          `The loop of agent \`${agent.name}\` yielded \`${event.event}\`. Only the engine may yield events that begin or end a run.`,
         );
       yield event;
     }
@@ -140,7 +139,7 @@ function internalsOf(parts: LoopParts, state: LoopState): AgentInternals {
 
     async *speak(change = (request) => request) {
       assertRunning();
-      yield* parts.answer(unanswered(run.messages), "Not run: the agent went on without it.");
+      yield* parts.answer(unanswered(run.messages), "Not run: the agent continued without it.");
       if (++state.modelCalls > (agent.maxIterations || Number.POSITIVE_INFINITY))
         throw stopLoop(state, { status: "error", stop_reason: "max_iterations" });
       const completion = yield* parts.callModel(change(yield* parts.prepare()));
@@ -185,7 +184,7 @@ async function* runCalls(
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
   const made = calls.filter((call) => !open.has(call.id) && !resultOf(call, run));
   if (made.length > 0 && open.size > 0)
-    throw abortRun("A call of the loop's own was made while calls of the model are open. Answer them first.");
+    throw abortRun("The loop made a call of its own while the model's calls are open. Answer them first.");
   if (made.length > 0) yield* append(run, assistantMessage("", ...made));
   const now = calls.filter((call) => open.has(call.id) || made.includes(call));
   const { waiting, endsRun } = yield* dispatch(now, callTool, run);
@@ -210,10 +209,12 @@ function stopLoop(state: LoopState, outcome: Outcome): StopLoop {
 }
 
 const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run): Outcome => ({
-  ...{ status: "interrupted", stop_reason, calls: unanswered(messages) },
+  status: "interrupted",
+  stop_reason,
+  calls: unanswered(messages),
 });
 
-/** What the run is there for. One that goes on is at the newest message, unless that has its answer. */
+/** The messages to answer. A resumed run is at the newest message, unless that is already answered. */
 function unread({ messages }: MutableRun, input: RunInput): Message[] {
   if (unknownTo(input.messages, input.input).length > 0) return userMessages(input.input);
   const isAnswered = messages.at(-1)?.role === "assistant" && unanswered(messages).length === 0;

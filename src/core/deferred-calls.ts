@@ -16,13 +16,13 @@ type NextState = CallState | "gone";
 
 type Changes = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
 
-/** What happens to calls, and the state that follows. It changes nothing in a state that is not named. */
+/** For each change, the state that follows each state. States that are not named stay as they are. */
 const CHANGES = {
   accept: { sent: "accepted" },
   deliver: { sent: "delivered", accepted: "delivered", left: "late" },
   leave: { sent: "left", accepted: "left" },
   close: { sent: "gone", accepted: "gone", left: "gone" },
-  // Of calls whose stand-in is in the thread the result is a message of its own, wherever the thread begins again.
+  // Not `left`: the late result is a message of its own, which a rewound thread takes as well.
   rewind: { sent: "gone", accepted: "gone", delivered: "gone" },
 } as const satisfies Changes;
 export type CallChange = keyof typeof CHANGES;
@@ -32,7 +32,7 @@ export function stateAfter(change: CallChange, state: CallState): NextState | un
   return (CHANGES as Changes)[change]?.[state];
 }
 
-/** All that a change does, for stores that carry it out elsewhere. */
+/** A change as pairs of states, for stores that apply it elsewhere. */
 export const movesOf = (change: CallChange): [from: CallState, to: NextState][] =>
   CallState.options.flatMap((from) => {
     const to = stateAfter(change, from);
@@ -56,7 +56,7 @@ export const DeferredCall = z.object({
   tool: z.string(),
   /** The SHA-256 of the token in the address, in hex. The token itself is not kept. */
   token_hash: z.string(),
-  /** When nothing has come by then, nothing will. */
+  /** No result is accepted after this. */
   expires_at: z.iso.datetime(),
   state: CallState,
   /** Once `delivered` or `late`: `{result}` or `{error}`, as it came. */
@@ -80,39 +80,38 @@ export interface DueCalls {
 }
 
 /**
- * What is kept of a call stays until it is forgotten, or its thread is cleared or deleted or has had its time; one that
- * was never accepted may go when its time is up.
+ * A call is kept until it is forgotten or its thread is cleared, deleted or expired. A call that was never accepted may
+ * be removed when it expires.
  */
 export interface DeferredCallStore {
   /**
-   * Kept before the call is sent, since its result may come before the answer. Replaces what was kept of it. Throws
-   * `not_found` when there is no such thread, `limit_exceeded` for one call more than `MAX_DEFERRED_CALLS` of it.
+   * To be called before the call is sent, since its result may come before the answer. Replaces an earlier record.
+   * Throws `not_found` when there is no such thread, `limit_exceeded` when it has `MAX_DEFERRED_CALLS` calls.
    */
   open(call: NewDeferredCall): Promise<void>;
   get(key: CallKey): Promise<DeferredCall | undefined>;
-  /** `sent` becomes `accepted`. Returns it as it is then: `delivered`, when the result was faster. */
+  /** `sent` becomes `accepted`. Returns the call afterwards: `delivered` when the result came first. */
   accept(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * To be called before the thread gets a stand-in for the result. Returns it as it is then: `delivered`, when the result
-   * was faster and belongs into the thread; else `left`, and a result that comes from then on is `late`.
+   * To be called before the thread gets a stand-in for the result. Returns the call afterwards: `delivered` when the
+   * result came first and belongs in the thread; else `left`, and a result from then on is `late`.
    */
   leave(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * To be called before the thread gets an answer after which no result is taken. Returns the call when its result was
-   * faster; else it is forgotten.
+   * To be called before the thread gets an answer after which no result is accepted. Returns the call when its result
+   * came first; else forgets it.
    */
   close(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * Keeps the result, once. Returns the call, `delivered` or `late`. Nothing for a token that there is not, that has
-   * expired, or that was used: one answer for all three.
+   * Keeps the result, once. Returns the call, `delivered` or `late`. Undefined for an unknown, expired or used token:
+   * callers cannot tell them apart.
    */
   deliver(tokenHash: string, reply: Record<string, unknown>): Promise<DeferredCall | undefined>;
-  /** The call has its result in the thread, or will never have one. */
+  /** To be called once the call's result is in the thread, or will never come. */
   forget(key: CallKey): Promise<void>;
   /**
-   * Threads that can go on and on which no run is active or waits: `limit` at most, one of each tenant in turn, those
-   * first that wait longest. Each is given to one caller, and again to somebody after a lease, until these calls are
-   * forgotten.
+   * Threads that can continue and have no active or waiting run: at most `limit`, tenants in turn, longest waiting
+   * first. Each is returned to one caller, and again once a lease has passed, until its calls are forgotten.
    */
   due(limit: number): Promise<DueCalls[]>;
 }

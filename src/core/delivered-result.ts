@@ -9,6 +9,10 @@ import { type DoneResult, done, failed } from "./tool.ts";
 /** Of a text. No hook sees these results, so they are bounded here. */
 const MAX_CHARS = 80_000;
 
+/** The stand-in for the result of a call that was running when the server stopped. */
+export const OUTCOME_UNKNOWN =
+  "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
+
 export const deliveredResult = (reply: unknown): DoneResult =>
   replyResult(reply) ?? failed("The tool's server delivered nothing.");
 
@@ -53,7 +57,7 @@ export function replyResult(reply: unknown): DoneResult | undefined {
   if (typeof reply !== "object" || reply === null || Array.isArray(reply)) return undefined;
   const result: unknown = Object.hasOwn(reply, "result") ? Reflect.get(reply, "result") : undefined;
   const error: unknown = Object.hasOwn(reply, "error") ? Reflect.get(reply, "error") : undefined;
-  // An error that says nothing is how some languages write that there is none.
+  // Some languages send an empty error for a success.
   const isFailure = error !== undefined && error !== null && error !== "" && error !== false;
   if (!isFailure && result === undefined) return undefined;
   const output = result === undefined ? "" : replyText(result);

@@ -1,5 +1,5 @@
-// One error for everything that is our side's fault or the caller's. The model's mistakes are tool results.
-// `http/errors.ts` gives every code its status; nothing in here knows about HTTP.
+// The one error class, with a closed set of codes; `http/errors.ts` maps them to HTTP. The model's mistakes are tool
+// results, not errors.
 
 /** The closed set of codes: the same on the wire, in a failed run and in the log. */
 export type ErrorCode =
@@ -42,7 +42,7 @@ export type ErrorCode =
   | "shutting_down"
   | "internal";
 
-/** The shape in which an error leaves: in problem+json, in the `error` event and in a failed run. */
+/** An error as clients see it: in problem+json, in the `error` event and in a failed run. */
 export interface ErrorInfo {
   readonly code: ErrorCode;
   readonly message: string;
@@ -68,7 +68,7 @@ export class AppError extends Error {
     this.details = options.details;
   }
 
-  /** What a client may know. */
+  /** The part that clients may see. */
   toInfo(): ErrorInfo {
     return {
       code: this.code,
@@ -90,18 +90,17 @@ export function abortRun(message: string, cause?: unknown): AppError {
   return new AppError("run_aborted", message, { cause });
 }
 
-/** What a hook throws of its own, under the hook's name. */
+/** An error that a hook threw, under the hook's name. An `AppError` stays as it is. */
 export function hookFailed(name: string, error: unknown): AppError {
   if (error instanceof AppError) return error;
   return new AppError("hook_failed", `Hook \`${name}\` failed: ${messageOf(error)}`, { cause: error });
 }
 
-/** A limit of the run's own, or a quota of its tenant or user, reached before its work was done. */
+/** A limit of the run, or a quota of its tenant or user. */
 export type LimitReason = "max_iterations" | "token_budget" | "time_budget" | "loop_detected" | "quota";
 
 /**
- * Throw this from any hook or tool to end the run at a limit: with `done` and the reason, as `max_iterations`
- * does. What was done is kept.
+ * Throw this from any hook or tool to end the run at a limit: with `done` and the reason, as `max_iterations` does.
  */
 export class RunLimit extends AppError {
   readonly reason: LimitReason;

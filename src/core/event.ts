@@ -1,7 +1,7 @@
-// Stream events: what a run says while it works. The wire and the inside alike.
+// Stream events: the same inside and on the wire.
 //
-// A delta carries nothing but `path` and `data`: what would repeat a thousand times is said once, by the
-// event that opens its bracket. Every other event is stamped with ids and time when it is written down.
+// A delta carries only `path` and `data`; the event that opens its bracket has the rest. Every other event is stamped
+// with ids and time when it is stored.
 
 import { z } from "zod";
 import { Answer, Interrupt } from "./interrupt.ts";
@@ -187,7 +187,7 @@ const PROGRESS: ReadonlySet<EventName> = new Set([
   "warning",
 ]);
 
-/** Events that only show how it goes: nothing relies on them, so the run need not wait until they are written. */
+/** Events that only show progress: the run does not wait until they are stored. */
 export function isProgress(event: EventName): boolean {
   return PROGRESS.has(event);
 }

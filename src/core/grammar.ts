@@ -1,10 +1,10 @@
-// The grammar of a run's events, as a checker. It is a promise of the loop: every start has exactly one end
-// before the run ends, whatever happened; exactly one `done` or `error`, last.
+// The grammar of a run's events, as a checker. The loop guarantees: every start has exactly one end before the run
+// ends, in every case; exactly one `done` or `error`, last.
 
 import type { z } from "zod";
 import { type ErrorShape, type EventName, isTerminal, type StreamEvent } from "./event.ts";
 
-/** What is wrong with the events of one run, read from its first to its last; empty when they are well formed. */
+/** The faults in the events of one complete run; empty when they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
   const faults: string[] = [];
   const open: Open = { models: new Map(), tools: new Map(), subagents: new Map() };
@@ -27,7 +27,7 @@ export function checkGrammar(events: readonly StreamEvent[]): string[] {
   return faults;
 }
 
-/** What is open, each under its place and, where several may be, its id. */
+/** Open brackets, by path and, where several may be open, by id. */
 interface Open {
   readonly models: Map<string, string>;
   readonly tools: Map<string, string>;
@@ -80,7 +80,7 @@ function ended(open: Map<string, string>, path: readonly string[], id: string): 
   return open.delete(placeOf(...path, id)) ? undefined : `${id} is not open`;
 }
 
-/** What a subagent that ends has left open. */
+/** A fault when a subagent that ends has left brackets open. */
 function within({ models, tools, subagents }: Open, path: readonly string[]): string | undefined {
   const place = placeOf(...path);
   const below = `${place.slice(0, -1)},`;
@@ -114,7 +114,7 @@ export function stillOpen(events: Iterable<StreamEvent>): SpanStart[] {
   return open.list();
 }
 
-/** The same, event by event. As large as what is open. */
+/** As `stillOpen`, event by event. Holds the open spans only. */
 export function openSpans() {
   const open = new Map<string, SpanStart>();
   const keyOf = ({ path = [] }: StreamEvent, kind: string, id: string) => placeOf(...path, kind, id);
@@ -146,7 +146,7 @@ export function openSpans() {
   };
 }
 
-/** The end of what `opening` began, when `error` kept it from ending by itself. */
+/** The end event of a span that failed with `error`. */
 export function failedEnd(opening: SpanStart, error: z.infer<typeof ErrorShape>): StreamEvent {
   switch (opening.event) {
     case "on_chat_model_start":
@@ -168,10 +168,7 @@ export function failedEnd(opening: SpanStart, error: z.infer<typeof ErrorShape>)
   }
 }
 
-/**
- * The end of what `opening` began and somebody goes on with: a message starts again, a call is run again or answered, a
- * subagent is followed again.
- */
+/** The end event of a span that is resumed later: a message starts over, a call runs again, a subagent is followed again. */
 export function interruptedEnd(opening: SpanStart): StreamEvent {
   switch (opening.event) {
     case "on_chat_model_start": {

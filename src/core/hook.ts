@@ -1,5 +1,5 @@
-// Hooks: everything added around an agent. One list, composed as an onion, the first outermost. And what the engine
-// offers them for running subagents.
+// Hooks: everything added around an agent. One list, composed as an onion, the first outermost. And the services that
+// the engine gives them.
 
 import { z } from "zod";
 import type { AgentDefinition, ModelSpec } from "./agent.ts";
@@ -27,7 +27,7 @@ export type CallModel = (request: ModelRequest) => Stream<Completion>;
 export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
 
 /**
- * Every member is optional. A hook is made anew for each run, so its closure is the run's own memory.
+ * Every member is optional. Each run gets a new hook, so its closure can hold the run's state.
  *
  * | phase         | when                                  | order         | an error…                           |
  * |---------------|---------------------------------------|---------------|-------------------------------------|
@@ -38,11 +38,11 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  * | wrapModelCall | around each model call                | onion         | fails the run                       |
  * | wrapToolCall  | around each tool call                 | onion         | is the call's result (`abortRun`: fails the run) |
  * | onStop        | the model wants to stop               | first answer  | fails the run                       |
- * | afterAgent    | at the end, unless it goes on elsewhere | reverse order | is a `warning`                     |
+ * | afterAgent    | at the end, unless another process continues the run | reverse order | is a `warning`        |
  */
 export interface Hook {
   readonly name: string;
-  /** Tools that it gives the agent. Also called to list them outside of a run, so it must not do I/O. */
+  /** Tools for the agent. Also called outside of runs, to list them, so it must not do I/O. */
   tools?(run: Run): readonly Tool[];
   /** Whether to hide a tool from the model, wherever the tool comes from. */
   hides?(tool: Pick<Tool, "name">, run: Run): boolean;
@@ -57,7 +57,7 @@ export interface Hook {
   afterAgent?(outcome: Outcome, run: Run): void | Promise<void>;
 }
 
-/** What a model call used, or will use at most. */
+/** The usage of a model call, or an upper bound of it. */
 export interface MeteredCall {
   readonly model: string;
   readonly usage: Usage;
@@ -76,7 +76,7 @@ export interface ModelCallQuotas {
   settle(owner: Owner, id: string, call?: MeteredCall & { readonly agent: string }): Promise<void>;
 }
 
-/** What a hook may be built from. */
+/** Services for building hooks. */
 export interface HookServices {
   readonly agent: AgentDefinition;
   readonly backend?: Backend;
@@ -99,11 +99,11 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   readonly options: S;
   /** The names of the tools that it registers: no other tool may have one of them, and `tools:` chooses among them. */
   readonly tools?: readonly string[];
-  /** The same for those that it cannot do without: `tools:` does not leave them out. */
+  /** The same for tools that the hook needs: `tools:` does not leave them out. */
   readonly fixedTools?: readonly string[];
   /**
-   * What users may change for their own runs. Absent: nothing, which is right for hooks that protect the operator, the
-   * tenant or other users, or that give an agent more tools.
+   * What users may override for their own runs. Absent: nothing. Omit it for hooks that protect the operator, the tenant
+   * or other users, or that add tools.
    */
   readonly userMay?: UserMay;
   /** Whether an agent has it when its YAML says nothing. */
@@ -111,7 +111,7 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   create(options: z.output<S>, services: HookServices): Hook;
 }
 
-/** Keeps the type of the options inside the definition, so that definitions of all options share one list. */
+/** Hides the type of the options, so that all definitions fit one list. */
 export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): HookDefinition {
   return {
     ...definition,
@@ -123,7 +123,7 @@ export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): 
 // of the port may be repeated.
 
 export interface NewChild {
-  /** Chosen by whoever delegates, and written down before: a second `begin` finds the first one's. */
+  /** Chosen by the delegating run and stored before, so that a repeated `begin` finds the same thread. */
   readonly thread_id: string;
   readonly agent: string;
   readonly messages: readonly Message[];
@@ -137,28 +137,28 @@ export interface AgentSummary {
 }
 
 export interface Subagents {
-  /** Of those names, the agents that there are; with their descriptions. */
+  /** The existing agents among these names. */
   describe(names: readonly string[]): AgentSummary[];
-  /** Creates the child's thread and starts its first run, or returns the newest run of the one that is there. */
+  /** Creates the child's thread and starts its first run; if the thread exists, returns its newest run. */
   begin(owner: Owner, child: NewChild): Promise<RunRecord>;
   /**
-   * Goes on with a child that waits for answers: a new run, or the one that was started with the same `key`. Without
-   * answers, with what was decided meanwhile. Throws `interrupt_closed`, `thread_busy`.
+   * Resumes a child that waits for answers, with a new run or the one started with the same `key`. Without answers it
+   * applies decisions made meanwhile. Throws `interrupt_closed`, `thread_busy`.
    */
   resume(
     owner: Owner,
     child: { readonly run: RunRecord; readonly lineage: Lineage },
     resumption: { readonly answers: readonly z.infer<typeof Answer>[]; readonly key: string },
   ): Promise<RunRecord>;
-  /** The newest run that the thread has; nothing when the thread is gone. */
+  /** The thread's newest run; undefined when the thread does not exist. */
   newest(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
-   * What a run said from its first event on, then what it says, to its last one. A run whose process died is taken up
-   * here if nobody else does. Throws `events_expired` when its beginning is kept no longer, `not_found`.
+   * All events of a run from its first to its last, live ones included. Takes over a run whose process died, unless
+   * another process does. Throws `events_expired` when its first events are no longer stored, `not_found`.
    */
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
-  /** The child's thread: its messages, oldest first, and its values. */
+  /** The child's messages, oldest first, and its state. */
   thread(owner: Owner, threadId: string): Promise<{ messages: Message[]; state: Record<string, unknown> }>;
-  /** Ends a run; one that has ended is left as it is. */
+  /** Ends a run. Does nothing if it has ended. */
   stop(owner: Owner, run: RunRecord, mode: "cancel" | "interrupt"): Promise<void>;
 }

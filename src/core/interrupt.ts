@@ -21,7 +21,7 @@ export const Answer = z
       .enum(["session", "agent"])
       .optional()
       .describe(
-        "Decide the same call alike from now on: in this thread, or wherever this user works with the agent.",
+        "Apply this decision to the same call from now on: in this thread, or in all of this user's threads with the agent.",
       ),
   })
   .meta({ id: "Answer" });
@@ -53,12 +53,12 @@ export const Interrupt = z
   .meta({ id: "Interrupt" });
 export type Interrupt = z.infer<typeof Interrupt>;
 
-/** What happens to a question that nobody answers. */
+/** How unanswered interrupts are decided. */
 export interface InterruptPolicy {
   /** How long one stays open, in ms. Absent: until it is answered. */
   readonly expiresAfterMs?: number;
-  /** What is decided of an approval then; all else is denied. */
+  /** The decision on an expired approval; other interrupts are denied. */
   readonly onExpiry: "approve" | "deny";
-  /** Nobody is there to ask: what would be asked is denied at once. What a front end carries out is not asked. */
+  /** No one is available: questions and approvals are denied at once. Calls of client tools still wait. */
   readonly unattended: boolean;
 }

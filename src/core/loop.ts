@@ -6,6 +6,7 @@
 
 import { attributeErrors, compose } from "./compose.ts";
 import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
+import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
@@ -36,18 +37,14 @@ import { failed, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
- * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every span closed, exactly
- * one `done` or `error` last. Returns the outcome; throws only what the consumer's own handling or
- * `standIn` threw.
+ * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every span closed, exactly one `done` or
+ * `error` last. Returns the outcome; throws only errors of the consumer or of `standIn`.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
   const run = mutableRun(input, { interrupts: OPEN_ENDED, ...agent });
   yield opening(agent, run);
   for (const id of staleAnswers(run))
-    yield warning(
-      "interrupt_closed",
-      `The answer to \`${id}\` came too late: there is nothing open under it.`,
-    );
+    yield warning("interrupt_closed", `The answer to \`${id}\` came too late: that interrupt is closed.`);
   let outcome: Outcome;
   try {
     yield* receive(run, input);
@@ -104,7 +101,9 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
 
 function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
   return {
-    ...{ agent, run, input },
+    agent,
+    run,
+    input,
     callModel: modelOnion(agent, run),
     callTool: toolOnion(agent, run, input),
     prepare: () => prepare(agent, run),
@@ -112,7 +111,7 @@ function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
   };
 }
 
-/** Appends the run's own messages to the thread, once. Calls that they interrupt are answered first. */
+/** Appends the run's input to the thread, once. Open calls get a result first. */
 async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   if (news.length > 0) {
@@ -189,9 +188,6 @@ function toolOnion(agent: Agent, run: MutableRun, { begun, standIn }: RunInput):
   );
   return compose<ToolRequest, Stream<ToolResult>, MutableRun>(layers, execute, run);
 }
-
-export const OUTCOME_UNKNOWN =
-  "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
 
 async function unknownOutcome({ call }: ToolRequest, standIn: StandIn | undefined): Promise<ToolResult> {
   return (await standIn?.(call, { isGivenUp: false })) ?? failed(OUTCOME_UNKNOWN);

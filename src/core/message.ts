@@ -1,5 +1,4 @@
-// Messages: what a thread is made of, stored, sent and shown in exactly this shape; and how to build, filter, check,
-// estimate and print a list of them.
+// Messages, stored and sent in exactly this shape; and how to build, filter, check, measure and print lists of them.
 
 import { z } from "zod";
 import { newMessageId } from "./ids.ts";
@@ -44,7 +43,7 @@ export const Reasoning = z
   .meta({ id: "Reasoning" });
 export type Reasoning = z.infer<typeof Reasoning>;
 
-/** Token counts of model calls. `input_tokens` includes the cached ones, whatever the provider's habit. */
+/** Token counts of model calls. `input_tokens` includes cached tokens for every provider. */
 export const Usage = z
   .object({
     input_tokens: z.int(),
@@ -137,7 +136,7 @@ export function toolMessage(
   };
 }
 
-/** The text of a content; what is not text is named in brackets. */
+/** The content as text; images and files appear as `[media type]`. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n");
@@ -184,7 +183,7 @@ export const isRole = (role: string): role is Role => Role.safeParse(role).succe
 export const isUserInputRole = (role: string): role is "user" | "system" =>
   role === "user" || role === "system";
 
-/** What is wrong with a list of messages, one sentence a fault, in order; empty when it is well formed. */
+/** The faults in a list of messages, one sentence each; empty when it is well formed. */
 export function validate(messages: readonly Message[]): string[] {
   return messages.flatMap((message, index) => faults(message).map((fault) => `messages[${index}]: ${fault}`));
 }
@@ -253,16 +252,13 @@ function sizeOfPart(part: Part): number {
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 
-/** Those that a thread does not hold yet. */
+/** The messages that the thread does not hold yet. */
 export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
   const known = new Set(thread.map(({ id }) => id));
   return messages.filter(({ id }) => !known.has(id));
 }
 
-/**
- * The tool calls that nothing answers yet, oldest first.
- * The only question the loop asks to know what comes next.
- */
+/** The tool calls without a result, oldest first. From them the loop derives its next step. */
 export function unanswered(messages: readonly Message[]): ToolCall[] {
   const last = messages.findLastIndex((message) => message.role === "assistant");
   const assistant = messages[last];
@@ -293,7 +289,7 @@ function printed(message: Message): string {
   return lines.join("\n");
 }
 
-/** Since the user's last message. */
+/** Whether a tool was called since the user's last message. */
 export function hasCalledTools(messages: readonly Message[]): boolean {
   const since = messages.findLastIndex(({ role }) => role === "user") + 1;
   return messages

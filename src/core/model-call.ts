@@ -9,7 +9,7 @@ import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
 import type { Stream } from "./stream.ts";
 
-/** A failed attempt is closed too, and leaves nothing in the thread. */
+/** Calls the model. A failed call gets its end event, and no message in the thread. */
 export async function* callModel(request: ModelRequest, run: MutableRun): Stream<Completion> {
   const { model } = request;
   const id = newMessageId();
@@ -35,20 +35,24 @@ export async function* callModel(request: ModelRequest, run: MutableRun): Stream
 
 const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
 
-/** An abort that says why (a timeout, a lost lease) is reported as that. */
+/** An abort with an error as its reason (a timeout, a lost lease) is reported as that error. */
 const reasonOf = ({ reason }: AbortSignal) => (reason instanceof AppError ? reason : CANCELLED);
 
 function asMessage(id: string, model: string, reply: ModelReply): AssistantMessage {
   const { content, tool_calls, reasoning, usage } = reply;
   return {
-    ...{ id, created_at: new Date().toISOString(), role: "assistant", content },
+    id,
+    created_at: new Date().toISOString(),
+    role: "assistant",
+    content,
     ...(tool_calls.length > 0 ? { tool_calls: distinct(tool_calls) } : {}),
     ...(reasoning.length > 0 ? { reasoning: [...reasoning] } : {}),
-    ...{ model, usage },
+    model,
+    usage,
   };
 }
 
-/** A call is known by its id: where a model gives one twice, the second gets another. */
+/** Calls are identified by id, so a repeated id is replaced. */
 function distinct(calls: readonly ToolCall[]): ToolCall[] {
   const taken = new Set<string>();
   return calls.map((call) => {
@@ -59,15 +63,15 @@ function distinct(calls: readonly ToolCall[]): ToolCall[] {
   });
 }
 
-/** A provider may answer nothing at all; such a message would make the thread unacceptable to the next one. */
+/** Providers may return an empty reply; others refuse a thread that holds one. */
 export const isEmpty = (message: AssistantMessage) => isBlank(message.content) && !message.tool_calls;
 
 /** The order of the system prompt's blocks: what changes least comes first, so that providers can cache the most. */
 const KINDS: readonly SystemBlock["cache"][] = ["static", "semi", "dynamic"];
 
-/** Where a block stands that has no place of its own. */
+/** The place of blocks without one of their own. */
 const ANYWHERE = "instructions";
-/** Within one kind. */
+/** The order within one kind. */
 const PLACES: readonly string[] = [
   "identity",
   "completion_protocol",
@@ -91,10 +95,7 @@ function placeOf({ id, cache, place = id }: SystemBlock): number {
   return KINDS.indexOf(cache) * PLACES.length + PLACES.indexOf(known);
 }
 
-/**
- * What an agent that works for another one is called. It is the same in all its runs, yet `dynamic`: all that other
- * instances of the agent share stands before it.
- */
+/** A subagent's name. It is `dynamic`, although it never changes, so that the blocks that all instances share come first. */
 export function instanceBlock({ name }: Lineage): SystemBlock {
   const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another one.`);
   return { id: "identity", text, cache: "dynamic" };

@@ -10,13 +10,13 @@ export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence
 
 /**
  * A piece of the system prompt. `static` never changes for an agent, `semi` changes rarely (skills, memory),
- * `dynamic` may change at every call. Blocks are sent in that order, so that what comes first can be cached.
+ * `dynamic` may change at every call. Blocks are sent in that order, for the provider's cache.
  */
 export interface SystemBlock {
   readonly id: string;
   readonly text: string;
   readonly cache: "static" | "semi" | "dynamic";
-  /** Stands where the block of this id would, among those of its kind. Default: its own id. */
+  /** The id of the block whose position, within its kind, it takes. Default: its own id. */
   readonly place?: string;
 }
 
@@ -29,7 +29,7 @@ export interface ToolSchema {
 export const ToolChoice = z
   .union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string().min(1).max(128) })])
   .describe(
-    "Whether the model calls tools: as it likes, not at all, at least one, or the one of this name. What forces a call holds until one was made since the user's last message.",
+    "Whether the model calls tools: as it likes, not at all, at least one, or the one of this name. A forced call is required only until a tool was called since the user's last message.",
   );
 export type ToolChoice = z.infer<typeof ToolChoice>;
 
@@ -46,7 +46,7 @@ export interface ModelRequest {
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly messages: readonly Message[];
-  /** Sorted by name, so that the request's beginning is the same from turn to turn. */
+  /** Sorted by name, so that requests begin alike and providers can cache them. */
   readonly tools: readonly ToolSchema[];
   readonly settings: ModelSettings;
   /** Whether a tool was called since the user's last message: a `tool_choice` that forces a call is then fulfilled. */
@@ -62,7 +62,7 @@ export interface ModelReply {
   readonly usage: Usage;
 }
 
-/** What comes back through the hooks: the reply as the message that the thread will hold. */
+/** A reply as the message for the thread. */
 export interface Completion {
   readonly message: AssistantMessage;
   readonly stop_reason: StopReason;
@@ -76,7 +76,7 @@ export interface Model {
   /**
    * Yields nothing but `on_chat_model_stream` events; returns the finished reply.
    * Throws `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts.
-   * Any history is acceptable: what a provider would refuse is repaired on the way.
+   * Accepts any history: repairs what a provider would refuse.
    */
   stream(request: ModelRequest): Stream<ModelReply>;
 }

@@ -1,5 +1,5 @@
-// Asking somebody outside about a call. What is asked lies in the thread's state until its call has a result, so it
-// outlasts the run, the process and the page that showed it.
+// Interrupts of a thread. They are kept in the thread's state until their call has a result, so they outlast the run and
+// the process.
 
 import { z } from "zod";
 import type { StreamEvent } from "./event.ts";
@@ -9,10 +9,10 @@ import { patchState } from "./run.ts";
 import type { Stream } from "./stream.ts";
 import type { Run } from "./tool.ts";
 
-/** What is asked stays open until it is answered. */
+/** Interrupts stay open until they are answered. */
 export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false };
 
-/** The slot of the thread's state that holds them, by id. */
+/** The key of the thread's state under which interrupts are kept, by id. */
 const STATE_KEY = "interrupts";
 
 const Kept = Interrupt.extend({ answer: Answer.optional() });
@@ -25,14 +25,14 @@ export interface Question {
   readonly kind: InterruptKind;
   readonly prompt: string;
   readonly options?: readonly string[];
-  /** Nothing but one of `options` is an answer. */
+  /** The answer must be one of `options`. */
   readonly oneOfOptions?: boolean;
 }
 
 /**
- * The answer to a question about a call, or nothing as long as there is none: the call is then to be left interrupted,
- * and asked for again when the thread is resumed. A call has one question of each kind, and it is answered once: by
- * whoever resumes the run, or by the run's policy when nobody is there or its time is up.
+ * The answer to a question about a call, or undefined while there is none: leave the call interrupted then, and ask
+ * again when the thread is resumed. A call has one question of each kind, answered once: by the client that resumes the
+ * run, or by the run's policy when it is unattended or the question has expired.
  */
 export async function* askFor(
   { call, kind, prompt, options, oneOfOptions }: Question,
@@ -44,7 +44,13 @@ export async function* askFor(
   if (!known && unattended && kind !== "tool") return unattendedAnswer(id);
   const now = Date.now();
   const asked: Kept = known ?? {
-    ...{ id, kind, call_id: call.id, run_id: run.id, name: call.name, args: call.args, prompt },
+    id,
+    kind,
+    call_id: call.id,
+    run_id: run.id,
+    name: call.name,
+    args: call.args,
+    prompt,
     ...(options ? { options: [...options] } : {}),
     ...(oneOfOptions ? { one_of_options: true as const } : {}),
     created_at: new Date(now).toISOString(),
@@ -54,8 +60,8 @@ export async function* askFor(
 }
 
 /**
- * Shows what a subagent's thread waits for as the parent's own, and returns the answers that are there, with the child's
- * ids. What the child no longer waits for is forgotten here. One whose time is up is the child's to decide.
+ * Shows a subagent's interrupts as the parent's own, and returns the answers given so far, under the child's ids.
+ * Interrupts that the child has closed are forgotten here. The child decides expired ones.
  */
 export async function* forwardInterrupts(
   from: {
@@ -69,7 +75,7 @@ export async function* forwardInterrupts(
 ): Stream<Answer[]> {
   const { call, agent, name, thread_id } = from;
   const idOf = ({ id }: Interrupt) => `${thread_id}:${id}`;
-  // The id of a call may come again, and with it the question's: an answer counts for the one that was asked.
+  // Call ids, and with them interrupt ids, may repeat: the time tells a new question from an answered one.
   const open = new Map(interrupts.map((each) => [idOf(each), each.created_at]));
   const isOpen = ({ id, created_at }: Interrupt) => open.get(id) === created_at;
   const known = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
@@ -82,7 +88,9 @@ export async function* forwardInterrupts(
   for (const interrupt of interrupts) {
     const asked = passed.find(({ id }) => id === idOf(interrupt)) ?? {
       ...interrupt,
-      ...{ id: idOf(interrupt), call_id: call.id, run_id: run.id },
+      id: idOf(interrupt),
+      call_id: call.id,
+      run_id: run.id,
       asked_by: interrupt.asked_by ?? { agent, name, thread_id, id: interrupt.id },
     };
     const isAsked = !run.interrupts.unattended || asked.kind === "tool";
@@ -92,7 +100,7 @@ export async function* forwardInterrupts(
   return answers;
 }
 
-/** The answer that is kept or comes with the run, else what `otherwise` decides; else it is shown as open. */
+/** The answer from the state, the run or `otherwise`, in this order. Without one, yields the interrupt as open. */
 async function* answerTo(
   asked: Kept,
   run: Run,
@@ -113,29 +121,29 @@ async function* answerTo(
   return undefined;
 }
 
-/** The answer that the run was started with. What this run itself has asked came after it, though under the same id. */
+/** The run's own answer. It does not count for a question that this run asked later under the same id. */
 function broughtTo({ id, run_id }: Kept, run: Run): Answer | undefined {
   return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
 }
 
-/** The answer that there is to whether a call may run. */
+/** The answer, if any, to the call's approval. */
 export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   const asked = kept(run.state).get(`approval_${call.id}`);
   return asked && (asked.answer ?? broughtTo(asked, run));
 }
 
-/** The call as it is to be run: with the arguments that whoever was asked has given it. */
+/** The call with the arguments of an `edit` answer, if there is one. */
 export function asEdited(call: ToolCall, run: Run): ToolCall {
   const answer = approvalOf(call, run);
   return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;
 }
 
 function unattendedAnswer(id: string): Answer {
-  const message = "This needs somebody's answer, and nobody is there to be asked. Go on without it.";
+  const message = "This call needs an answer, but no one is available. Continue without it.";
   return { id, decision: "deny", message };
 }
 
-/** What is decided without an answer, once there is no more time for one. */
+/** The policy's decision on an unattended or expired interrupt. */
 function expiry(
   { id, kind, expires_at }: Interrupt,
   { onExpiry, unattended }: InterruptPolicy,
@@ -143,10 +151,10 @@ function expiry(
   if (unattended && kind !== "tool") return unattendedAnswer(id);
   if (expires_at === undefined || Date.parse(expires_at) > Date.now()) return undefined;
   if (kind === "approval" && onExpiry === "approve") return { id, decision: "approve" };
-  return { id, decision: "deny", message: "Nobody answered in time. Go on without it." };
+  return { id, decision: "deny", message: "No one answered in time. Continue without it." };
 }
 
-/** To be called once these calls have their results: nothing is asked about them any more. */
+/** Closes the interrupts of these calls. To be called once they have results. */
 export async function* settleInterrupts(run: Run, callIds: readonly string[]): Stream<void> {
   yield* drop(
     run,
@@ -154,7 +162,7 @@ export async function* settleInterrupts(run: Run, callIds: readonly string[]): S
   );
 }
 
-/** To be called when a new message begins: no call waits any more, and what was asked of calls that are gone is over too. */
+/** Closes all interrupts. To be called when a new message begins: no call waits any more. */
 export async function* clearInterrupts(run: Run): Stream<void> {
   yield* drop(run, [...kept(run.state).values()]);
 }
@@ -164,22 +172,22 @@ async function* drop(run: Run, over: readonly Interrupt[]): Stream<void> {
     yield* patchState(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])));
 }
 
-/** The answers with which a run was started that are to nothing that is open, as somebody else was faster. */
+/** The run's answers whose interrupts are not open: another client was faster. */
 export function staleAnswers({ answers, state, attempt }: Run): string[] {
-  // An earlier attempt has taken them.
+  // An earlier attempt used them.
   if (attempt > 1 || answers.length === 0) return [];
   const open = new Set(openInterrupts(state).map(({ id }) => id));
   return answers.flatMap(({ id }) => (open.has(id) ? [] : [id]));
 }
 
-/** What a thread's state says is still to be answered, in the order in which it was asked. */
+/** A thread's open interrupts, oldest first. */
 export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[] {
   return [...kept(state).values()].flatMap(({ answer, ...interrupt }) => (answer ? [] : [interrupt]));
 }
 
 function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, Kept> {
   const slot = state.get(STATE_KEY);
-  // Almost always, and looked at for every call.
+  // The usual case, checked for every call.
   if (slot === undefined) return NONE;
   return new Map(
     Object.entries(Slot.safeParse(slot).data ?? {}).flatMap(([id, value]) => {

@@ -1,5 +1,4 @@
-// What a run is at, read off its events: the brackets are the phases. It needs nothing but the events, so that a front
-// end shows from the stream what the server tells of a run.
+// A run's phase, derived from its events alone, so that front ends can derive it from the stream.
 
 import type { StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
@@ -7,19 +6,19 @@ import type { Interrupt } from "./interrupt.ts";
 export type PhaseName =
   /** It has not begun, or has ended. */
   | "idle"
-  /** Between two steps: it makes ready, or waits before it tries again. */
+  /** Between two steps: it prepares, or waits before a retry. */
   | "processing"
   | "calling_model"
   | "executing_tool"
   | "waiting_for_subagent"
-  /** For somebody's leave · for what a user says · for what a front end carries out. */
+  /** For an approval · for a user's answer · for a client tool's result. */
   | "waiting_for_permission"
   | "waiting_for_answer"
   | "waiting_for_tool";
 
 export interface Phase {
   readonly name: PhaseName;
-  /** The tools that are at work or asked about, or the subagents; sorted, each once. */
+  /** The tools that run or wait, or the subagents; sorted, each once. */
   readonly of?: string[];
 }
 
@@ -32,13 +31,16 @@ export function phaseOf(events: Iterable<StreamEvent>): Phase {
 }
 
 /**
- * To be called with each event of a run as it comes; returns what the run is at from then on. What subagents say, events
- * with a `path`, tells only that they are at work.
+ * To be called with each event of a run as it comes; returns the phase after it. Events with a `path` show only that
+ * their subagent is at work.
  */
 export function trackPhase(): (event: StreamEvent) => Phase {
   const open: Open = {
-    ...{ isAtWork: false, isSpeaking: false },
-    ...{ tools: new Map(), subagents: new Map(), asked: new Map() },
+    isAtWork: false,
+    isSpeaking: false,
+    tools: new Map(),
+    subagents: new Map(),
+    asked: new Map(),
   };
   return (event) => {
     open.isAtWork = event.event !== "done" && event.event !== "error";
@@ -95,7 +97,7 @@ function see(event: StreamEvent, open: Open): void {
       forget(open);
       return;
     case "done":
-      // What was asked is waited for after the end, too.
+      // An interrupted run still waits for its answers.
       if (event.data.status !== "interrupted") forget(open);
       return;
   }
@@ -112,7 +114,7 @@ const WAITS = {
   tool: "waiting_for_tool",
 } as const;
 
-/** What a run does itself comes before what it waits for. */
+/** The run's own work comes before what it waits for. */
 function phaseIn({ isAtWork, isSpeaking, tools, subagents, asked }: Open): Phase {
   if (isSpeaking) return { name: "calling_model" };
   const delegations = new Set([...subagents.values()].map(({ call_id }) => call_id));

@@ -1,4 +1,4 @@
-// What is kept of threads and runs.
+// The records of threads and runs.
 
 import { z } from "zod";
 import { DoneStatus, ErrorShape } from "./event.ts";
@@ -7,7 +7,7 @@ import { Answer } from "./interrupt.ts";
 import { Message, Usage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 
-/** What the client may say of a thread or a run: small, flat, returned as it came. */
+/** A client's own data on a thread or run: small, flat, returned unchanged. */
 export const Metadata = z
   .record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()]))
   .refine((value) => Object.keys(value).length <= 32, "must have at most 32 keys");
@@ -23,14 +23,14 @@ export const Parent = z
   .meta({ id: "Parent" });
 export type Parent = z.infer<typeof Parent>;
 
-/** What a child's runs know of the family; kept with each of them. */
+/** A child's place among its parents; stored with each of its runs. */
 export const Lineage = z.object({
   parent: Parent,
-  /** The thread in which a person began it all: where what the family shares lies. */
+  /** The user's own thread at the top; notes and tasks that all its subagents share belong to it. */
   root: Id,
   /** 1 for a child of the root. */
   depth: z.int().min(1),
-  /** What this child is called, such as `coder-refactor-1`. */
+  /** The child's name, such as `coder-refactor-1`. */
   name: z.string(),
   /** The agent in whose backend the child works; absent: its own. */
   backend_of: z.string().optional(),
@@ -91,7 +91,7 @@ export const ClientTool = z
   .meta({ id: "ClientTool" });
 export type ClientTool = z.infer<typeof ClientTool>;
 
-/** What a run was asked to do; kept with it so that any process can begin or go on with it. */
+/** A run's task; stored with it so that any process can start or resume it. */
 export const RunRequest = z.object({
   model: z.string().optional(),
   settings: ModelSettings,
@@ -101,7 +101,7 @@ export const RunRequest = z.object({
   tools: z.array(ClientTool).optional(),
   /** Of a run that works for another one. */
   lineage: Lineage.optional(),
-  /** It asks no model and runs no call: what waits for answers on its thread is cancelled. */
+  /** The run only cancels its thread's waiting calls: no model is asked. */
   cancel: z.literal(true).optional(),
 });
 export type RunRequest = z.infer<typeof RunRequest>;

@@ -1,6 +1,5 @@
-// A run, before it begins and while it lasts: what the loop keeps of it, and what changes it.
+// A run's input, outcome and mutable state, and the functions that change it.
 
-import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { AppError, LimitReason } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { newRunId } from "./ids.ts";
@@ -33,8 +32,8 @@ export type Outcome =
 /** A failure, for the server's log. Clients learn of it by events. */
 export interface Failure {
   /**
-   * `run`: the run fails with it. `model`: the model is given up, and its fallback is asked. `hook`: a hook failed, and
-   * the run continues. `tool`: the endpoint that carries out a call failed.
+   * `run`: the run fails with it. `model`: the fallback is asked instead. `hook`: a hook failed, and the run continues.
+   * `tool`: the endpoint of a tool failed.
    */
   readonly what: "run" | "model" | "hook" | "tool";
   readonly error: unknown;
@@ -52,32 +51,32 @@ export interface RunInput extends RunIdentity {
   /** The thread so far, without `input`. */
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;
-  /** The messages that the run was started with. Those the thread holds already are passed over. */
+  /** New messages. Those that the thread already holds are skipped. */
   readonly input: readonly Message[];
   /** Answers to interrupts of the thread. */
   readonly answers?: readonly Answer[];
   /** Of earlier attempts. */
   readonly usage: Usage;
-  /** Calls that an earlier attempt had begun and not finished. */
+  /** Calls that an earlier attempt started and did not finish. */
   readonly begun: ReadonlySet<string>;
-  /** Absent: no call's result comes from outside. */
+  /** Absent: no call's result is delivered later. */
   readonly standIn?: StandIn;
   /** Messages sent to the run while it works. May return the same ones again. */
   inbox(): Promise<readonly UserMessage[]>;
-  /** Called once for each failure, before the event that tells of it. Must not throw. */
+  /** Called once for each failure, before its event. Must not throw. */
   onFailure?(failure: Failure): void;
 }
 
 /**
- * What the thread gets in place of a result that comes from outside, when it does not wait for it; undefined for any other
- * call. `isGivenUp`: results that are delivered later are refused; otherwise such a result is a message of its own.
+ * The thread's stand-in for a result that is delivered later, when the run does not wait for it; undefined for any other
+ * call. `isGivenUp`: a later result is refused; otherwise it becomes a message of its own.
  */
 export type StandIn = (
   call: ToolCall,
   how: { readonly isGivenUp: boolean },
 ) => Promise<DoneResult | undefined>;
 
-/** The loop's own copy of a run: the same object that hooks see, with the parts that grow. */
+/** The loop's view of a run: the object that hooks see, with write access. */
 export interface MutableRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
@@ -104,7 +103,19 @@ export function mutableRun(
 ): MutableRun {
   const { id, threadId, owner, attempt, signal, settings, threadMetadata, backend, lineage, trace } = input;
   return {
-    ...{ id, threadId, owner, attempt, signal, settings, agent: name, interrupts },
+    id,
+    threadId,
+    owner,
+    attempt,
+    signal,
+    settings,
+    agent: name,
+    description,
+    threadMetadata,
+    backend,
+    lineage,
+    trace,
+    interrupts,
     interruptRequested: () => input.interruptRequested(),
     onFailure: (failure) => input.onFailure?.(failure),
     messages: [...input.messages],
@@ -116,29 +127,36 @@ export function mutableRun(
     answers: input.answers ?? [],
     usage: input.usage,
     step: 0,
-    ...omitUndefined({ description, threadMetadata, backend, lineage, trace }),
   };
 }
 
-/** A run on an empty thread, of which nothing is stored: for calling hooks outside of a run. */
+/** A run on an empty thread that is never stored: for calling hooks outside of a run. */
 export function unrecordedRun(
   place: Pick<RunIdentity, "owner" | "threadId" | "signal">,
   agent: RunningAgent,
 ): MutableRun {
   const input = {
-    ...{ ...place, id: newRunId(), attempt: 1, settings: {}, usage: NO_USAGE },
-    ...{ messages: [], state: new Map(), input: [], begun: new Set<string>() },
-    ...{ inbox: async () => [], interruptRequested: () => false },
+    ...place,
+    id: newRunId(),
+    attempt: 1,
+    settings: {},
+    usage: NO_USAGE,
+    messages: [],
+    state: new Map(),
+    input: [],
+    begun: new Set<string>(),
+    inbox: async () => [],
+    interruptRequested: () => false,
   };
   return mutableRun(input, agent);
 }
 
-/** The thread in which a person began it all: where what a family of threads shares lies. */
+/** The user's own thread, for which this run works directly or as a subagent. */
 export const rootOf = ({ threadId, lineage }: Run) => lineage?.root ?? threadId;
 
 /**
- * Offers a tool to the model for this run, unless the agent's configuration leaves it out. The first of a name wins: a
- * later one is refused, so that nothing can shadow a tool that is there.
+ * Offers a tool to the model for this run, unless the agent's configuration leaves it out. Throws for a name that is
+ * taken, so that no tool can shadow another.
  */
 export function registerTool(run: Run, tool: Tool): void {
   if (live(run).without.has(tool.name)) return;
@@ -146,7 +164,7 @@ export function registerTool(run: Run, tool: Tool): void {
   live(run).tools.set(tool.name, tool);
 }
 
-/** The run as a tool sees it: with the signal of its call. What is counted there counts for the run. */
+/** The run as a tool sees it: with the signal of its call. Usage counted there counts for the run. */
 export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   return {
     ...run,
@@ -165,12 +183,12 @@ export function countUsage(run: Run, usage: Usage): void {
   live(run).usage = addUsage(run.usage, usage);
 }
 
-/** For a failure that the run survives: to be called where it is turned into something else, and only there. */
+/** Reports a failure that the run survives. To be called once, where it is handled. */
 export function reportFailure(run: Run, failure: Failure): void {
   live(run).onFailure(failure);
 }
 
-/** Adds messages to the thread. The event is the change: whoever drains the run writes both down as one. */
+/** Adds messages to the thread. The consumer of the run stores them with their events. */
 export async function* append(run: Run, ...messages: readonly Message[]): Stream<void> {
   for (const message of messages) {
     live(run).messages.push(message);
@@ -190,7 +208,7 @@ export async function* patchState(run: Run, key: string, patch: Record<string, u
   yield { event: "on_state", data: { key, patch } } satisfies StreamEvent;
 }
 
-/** The value of a slot after `patch`: the same rule for the run and for every store. */
+/** A value after `patch`: the same rule for the run and for every store. */
 export function merge(value: unknown, patch: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const merged: Record<string, unknown> = { ...(value as Record<string, unknown> | undefined), ...patch };
   for (const key of Object.keys(patch)) if (patch[key] === null) delete merged[key];

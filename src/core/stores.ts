@@ -35,24 +35,24 @@ export interface NewRun {
   readonly request: RunRequest;
   readonly metadata: z.infer<typeof Metadata>;
   readonly idempotency_key?: string;
-  /** The run that it goes on with. */
+  /** The run that it resumes. */
   readonly resumes?: string;
   /**
-   * The id of a message: this one and all after it are forgotten as the run is accepted, and so are the thread's calls
-   * that wait for results, but not those that it has left. Only on a thread that is free (else `thread_busy`, for every
-   * `whenBusy`) and that has the message (else `invalid_request`).
+   * The id of a message: as the run is accepted, this and all later messages are forgotten, and so are the thread's
+   * deferred calls, except those that it has left. The thread must be free (else `thread_busy`, for every `whenBusy`) and
+   * have the message (else `invalid_request`).
    */
   readonly rewind_to?: string;
 }
 
 export interface NewThread {
   readonly id: string;
-  /** Whose it is until its first run says otherwise. */
+  /** Its agent until its first run. */
   readonly agent?: string;
   readonly title?: string;
   readonly metadata: z.infer<typeof Metadata>;
   readonly parent?: Parent;
-  /** What it begins with. */
+  /** Its first messages. */
   readonly messages?: readonly Message[];
   readonly state?: Readonly<Record<string, unknown>>;
 }
@@ -62,12 +62,12 @@ export type StartResult =
   | { readonly outcome: "claimed"; readonly claim: Claim }
   /** Accepted; it waits for its thread. */
   | { readonly outcome: "queued"; readonly run: RunRecord }
-  /** The idempotency key is that of this run. */
+  /** This run was started with the same idempotency key. */
   | { readonly outcome: "known"; readonly run: RunRecord };
 
 export interface Page<T> {
   readonly items: T[];
-  /** Give it back to get the next page; absent on the last one. */
+  /** The cursor of the next page; absent on the last one. */
   readonly next_cursor?: string;
 }
 
@@ -78,19 +78,19 @@ export interface ThreadQuery {
   readonly status?: ThreadStatus;
   /** Part of the title, in any case. */
   readonly q?: string;
-  /** Only threads that work for this one. Without it, only those that work for none, unless `children`. */
+  /** Only children of this thread. Without it, only threads without a parent, unless `children`. */
   readonly parent?: string;
-  /** Those that work for others as well. */
+  /** Include threads with a parent. */
   readonly children?: true;
 }
 
 export interface ThreadStore {
-  /** With all that it begins with, as one. Throws `already_exists`. */
+  /** Atomic. Throws `already_exists`. */
   create(owner: Owner, thread: NewThread): Promise<Thread>;
   get(owner: Owner, id: string): Promise<Thread | undefined>;
   /** Newest change first. */
   list(owner: Owner, query: ThreadQuery): Promise<Page<Thread>>;
-  /** `forget` names values of its state that go; with it, throws `thread_busy` while a run is active or waits. */
+  /** `forget` names keys of its state to delete; with it, throws `thread_busy` while a run is active or waits. */
   update(
     owner: Owner,
     id: string,
@@ -106,12 +106,12 @@ export interface ThreadStore {
 }
 
 export interface RunStore {
-  /** How long a run is its holder's that does not renew its lease, in ms. */
+  /** How long a lease lasts without renewal, in ms. */
   readonly leaseMs: number;
   /**
    * Accepts a run in one step: creates the thread if there is none, and claims the run if the thread is free.
-   * A busy thread throws `thread_busy`, or keeps the run waiting when `queue` (full: `queue_full`); `front`
-   * puts it before the others, and has a place of its own beyond the queue's length.
+   * A busy thread throws `thread_busy`, or keeps the run waiting when `queue` (full: `queue_full`); `front` puts it
+   * before the others, and is not limited by the queue's length.
    */
   start(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult>;
   get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;
@@ -123,68 +123,66 @@ export interface RunStore {
   active(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
    * As `start`, but claims nothing: the run waits until a process has room and takes it with `claimAbandoned`.
-   * Throws `limit_exceeded` when runs are active or wait on too many threads of the tenant already.
+   * Throws `limit_exceeded` when too many threads of the tenant have active or waiting runs.
    */
   enqueue(
     owner: Owner,
     run: NewRun,
     whenBusy: WhenBusy,
   ): Promise<Exclude<StartResult, { outcome: "claimed" }>>;
-  /**
-   * Takes the thread's run whose process died, one attempt later, or else its next waiting run, if the thread is free.
-   */
+  /** Takes over the thread's run whose process died, one attempt later; else its next waiting run, if it is free. */
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
-   * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free; `limit` at most,
-   * one of each tenant in turn, those first that wait longest.
+   * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free: at most `limit`,
+   * tenants in turn, longest waiting first.
    */
   claimAbandoned(limit: number): Promise<Claim[]>;
   /**
-   * Gives a run back: whoever looks next takes it over, one epoch later. That does not count among the attempts in
-   * which a process died. Throws `lease_lost`.
+   * Gives a run back: the next process that looks takes it over, one epoch later. Does not count as a crash. Throws
+   * `lease_lost`.
    */
   release(lease: Lease): Promise<void>;
   /**
-   * Calls `listener` when another process, or this one, asks something of whoever executes runs. At most once: who
-   * relies on it looks by itself now and then. One listener; it must not throw.
+   * Calls `listener` for notifications to the processes that execute runs, from this process or another. Delivered at
+   * most once, so poll as well. One listener; it must not throw.
    */
   listen(listener: (call: RunCall) => void): void;
   /**
-   * The thread's run that was begun next after the run `after`, of all its runs the first for `""`; without `after`,
-   * the one that was begun last. Runs that ended without ever having been begun are passed over.
+   * The thread's run that began next after the run `after`, the first one for `""`, the last one without `after`. Runs
+   * that ended before they began are skipped.
    */
   begun(owner: Owner, threadId: string, after?: string): Promise<RunRecord | undefined>;
-  /** Asks a run to end. One that only waits is ended at once. Returns it as it is after that. */
+  /** Asks a run to end. A waiting run ends at once. Returns the run afterwards. */
   requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
   /**
-   * Leaves a message for a running run. False when it is not running. Throws `queue_full`. What the run does not
-   * take in any more joins the thread when it ends, as an `on_message` before its last event.
+   * Leaves a message for a running run. False when it is not running. Throws `queue_full`. A message that the run does
+   * not read joins the thread when it ends, as an `on_message` before its last event.
    */
   steer(owner: Owner, threadId: string, runId: string, message: UserMessage): Promise<boolean>;
   /** The messages left for a run that are not in the thread yet. */
   inbox(lease: Lease): Promise<UserMessage[]>;
-  /** Keeps the lease. Returns what the run was asked meanwhile. Throws `lease_lost`. */
+  /** Renews the lease. Returns the stop that was requested, if any. Throws `lease_lost`. */
   renew(lease: Lease): Promise<{ stop?: StopMode }>;
 }
 export type StopMode = "cancel" | "interrupt";
 export type WhenBusy = "reject" | "queue" | "front";
 
-/** `stop`: that run was asked to. `waiting`: there are runs that nobody executes. */
+/** `stop`: a stop of that run was requested. `waiting`: runs wait to be executed. */
 export type RunCall =
   | { readonly call: "stop"; readonly run_id: string; readonly mode: StopMode }
   | { readonly call: "waiting" };
 
-/** One event as it was written: what viewers get, now and later. */
+/** One event as it was stored and as viewers get it. */
 export interface LogEntry {
   readonly epoch: number;
-  /** 1, 2, 3 … without a hole over all attempts of a run. */
+  /** 1, 2, 3 … without gaps over all attempts of a run. */
   readonly seq: number;
   readonly event: EventName;
   /** The StreamEvent, serialised once. */
   readonly json: string;
 }
 
-/** Where a reader stands in a log: at the entry `seq` that `epoch` wrote; without an epoch, that any epoch wrote. */
+/** A reader's position: the entry `seq` as `epoch` wrote it; without an epoch, as any epoch wrote it. */
 export interface Cursor {
   readonly seq: number;
   readonly epoch?: number;
@@ -192,23 +190,23 @@ export interface Cursor {
 
 export interface EventLog {
   /**
-   * Writes events, in order, and what they mean, as one: `on_message` adds to the thread, `on_state` changes a
-   * slot, `done` and `error` settle the run, free its thread and end its log. Events with a `path` belong to
-   * another thread and change nothing. Resolves when written; only what is written is ever read.
-   * Throws `lease_lost` when the lease is old: then nothing was written.
+   * Writes events, in order, and their effects, atomically: `on_message` adds to the thread, `on_state` changes a value,
+   * `done` and `error` settle the run, free its thread and end its log. Events with a `path` belong to another thread
+   * and have no effect. Readers see events only once they are written. Throws `lease_lost` when the lease is old, having
+   * written nothing.
    */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
-  /** The numbers of the first and the last entry that are still held; both 0 when there are none. */
+  /** The numbers of the first and the last stored entry; both 0 when there are none. */
   bounds(run: RunKey): Promise<{ first: number; last: number }>;
   /**
-   * The number of the last entry that a reader at `cursor` has seen of the log as it is now: the cursor's own, unless the
-   * log has lost that entry, or another epoch has written it.
+   * The number of the last entry of the current log that a reader at `cursor` has seen: the cursor's own, unless the log
+   * has lost that entry or another epoch has rewritten it.
    */
   seen(run: RunKey, cursor: Cursor): Promise<number>;
   /**
-   * The entries after `after`, in batches, first those that are there, then live; ends after the terminal
-   * event or when `signal` aborts. Throws `events_expired` when entries after `after` are gone, when `after` is
-   * beyond the end, and as soon as the log is not what the reader has seen: see `seen`.
+   * The entries after `after`, in batches, stored ones first, then live; ends after the terminal event or when `signal`
+   * aborts. Throws `events_expired` when entries after `after` are no longer stored, when `after` is beyond the end, and
+   * when the log differs from what the reader has seen (see `seen`).
    */
   read(
     run: RunKey,
@@ -217,7 +215,7 @@ export interface EventLog {
   ): AsyncGenerator<readonly LogEntry[], void, void>;
 }
 
-/** What runs and their viewers need of a store. The stores room adds what other rooms keep there. */
+/** The stores that runs and their viewers use. */
 export interface Stores {
   readonly threads: ThreadStore;
   readonly runs: RunStore;
@@ -225,13 +223,13 @@ export interface Stores {
   readonly deferredCalls: DeferredCallStore;
   readonly items: ItemStore;
   readonly bus: EventBus;
-  /** Whether runs can go on after this process, in it or in another one. */
+  /** Whether another process can continue runs after this one. */
   readonly isDurable: boolean;
-  /** What the processes that use these stores have in common; nothing when there is only this one. */
+  /** Values that all processes on these stores share; absent for a single process. */
   readonly shared?: {
-    /** A name that all of them know, and nobody else. Made once. */
+    /** Unique to the deployment. Made once. */
     readonly deployment: string;
-    /** A secret that all of them know. Made once. */
+    /** Made once. */
     readonly secret: string;
   };
   /**
@@ -258,25 +256,24 @@ export const UserEvent = z
   .meta({ id: "UserEvent" });
 export type UserEvent = z.infer<typeof UserEvent>;
 
-/** What is the same for everybody. */
+/** An event for all users. */
 export type Announcement = Extract<UserEvent, { event: "config_changed" }>;
 
 export interface EventBus {
-  /** Never waits and never throws: who does not listen, or listens too slowly, misses it. */
+  /** Never waits and never throws. Subscribers that are too slow miss it. */
   publish(owner: Owner, event: UserEvent): void;
-  /** To everyone who listens by this process; the others tell it to their own. Never waits and never throws. */
+  /** To all subscribers of this process only. Never waits and never throws. */
   announce(event: Announcement): void;
   /**
-   * What is published from the call on, in order, until `signal` aborts or it is returned. One that falls more
-   * than 1,000 events behind throws `events_expired`, then or as soon as it is pulled, and hears no more. Throws
-   * `unavailable` when the store is closed.
+   * The events published from the call on, in order, until `signal` aborts or it is returned. Throws `events_expired`
+   * and ends when it falls more than 1,000 events behind. Throws `unavailable` when the store is closed.
    */
   subscribe(owner: Owner, signal: AbortSignal): AsyncGenerator<UserEvent, void, void>;
 }
 
 // Items are small documents beside threads: shared by a thread and its subagents, or kept by a user for an agent.
 // Each is written whole; a writer that must not overwrite another passes the version it has read.
-/** Of one shelf. */
+/** Per shelf. */
 export const MAX_ITEMS = 256;
 /** Of an item's value as JSON, in bytes. */
 export const MAX_ITEM_BYTES = 64 * 1024;
@@ -284,8 +281,7 @@ export const MAX_ITEM_BYTES = 64 * 1024;
 export const MAX_KEY_CHARS = 256;
 
 /**
- * Where items lie: with a thread, which they leave with (a cleared thread has none), or with an owner's agent, where they
- * stay until they are deleted.
+ * Where items are kept: with a thread, until it is cleared or deleted, or with an owner's agent, until they are deleted.
  */
 export interface Shelf {
   readonly owner: Owner;
@@ -297,7 +293,7 @@ export interface Item {
   readonly key: string;
   /** JSON; a copy. */
   readonly value: unknown;
-  /** 1, 2, 3 … with each `put`; a deleted key begins anew. */
+  /** 1, 2, 3 … with each `put`; starts again after a deletion. */
   readonly version: number;
   readonly updated_at: string;
 }
@@ -314,8 +310,8 @@ export interface ItemStore {
   /** All of a shelf, last changed first; of those changed in the same millisecond, by key. */
   list(shelf: Shelf): Promise<Item[]>;
   /**
-   * Writes one item, atomically. Nothing, and nothing written, when it is not at `item.version`. Throws `not_found` when
-   * the shelf's thread is not there, `limit_exceeded` for one item more than `MAX_ITEMS`, or one that is too large.
+   * Writes one item, atomically. Returns undefined, having written nothing, when it is not at `item.version`. Throws
+   * `not_found` without the shelf's thread, `limit_exceeded` beyond `MAX_ITEMS` and for an item that is too large.
    */
   put(shelf: Shelf, item: NewItem): Promise<Item | undefined>;
   /** False when there was none. */

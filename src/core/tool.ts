@@ -14,20 +14,19 @@ import type { MaybeStream } from "./stream.ts";
 export interface ToolAnnotations {
   /** Changes nothing: may be repeated freely. */
   readonly readOnly?: boolean;
-  /** A second execution of the same call does no harm. What is neither is never run twice after a crash. */
+  /** A second execution of the same call does no harm. Other tools that are not `readOnly` never run twice after a crash. */
   readonly idempotent?: boolean;
   readonly destructive?: boolean;
   readonly category?: "read" | "write" | "execute" | "network" | "plan";
-  /** Waits for what has limits of its own: it is not held to the time that a call may take. */
+  /** Waits for work with limits of its own, so the time limit of calls does not apply. */
   readonly waits?: boolean;
   /** Asks for permission unless a rule says otherwise. Default true. */
   readonly requiresPermission?: boolean;
 }
 
 /**
- * The outcome of a call. `done` with `error` is a failure that the model should see; with `endsRun` it is the run's last
- * word, and the model is not asked again.
- * `interrupted` means "not yet": the run is suspended and the call stays unanswered.
+ * The outcome of a call. `done` with `error` is a failure that the model should see; with `endsRun` the run ends without
+ * another model call. `interrupted` means "not yet": the run is suspended and the call stays unanswered.
  */
 export type ToolResult =
   | { readonly status: "done"; readonly output: Content; readonly error?: string; readonly endsRun?: true }
@@ -44,8 +43,8 @@ export const failed = (error: string, output: Content = ""): DoneResult => ({
 export const interrupted = (): ToolResult => ({ status: "interrupted" });
 
 /**
- * A tool owns what it needs (given to its constructor). What the model must not see, such as owner, thread,
- * signal and backend, comes in `run`; `call.id` is the idempotency key.
+ * A tool. Values that the model must not see, such as owner, thread, signal and backend, come in `run`; `call.id` is the
+ * idempotency key.
  */
 export interface Tool {
   readonly name: string;
@@ -53,7 +52,7 @@ export interface Tool {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly annotations: ToolAnnotations;
-  /** What a call would do, as a phrase for a person who is asked about it: "run `make`". `args` are `parse`d. */
+  /** The call as a phrase for a person who decides on it: "run `make`". `args` are `parse`d. */
   describeCall?(args: unknown): string;
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
@@ -61,7 +60,7 @@ export interface Tool {
   execute(args: unknown, call: ToolCall, run: Run): MaybeStream<ToolResult | string>;
 }
 
-/** The part of a run that its caller gives it. */
+/** The part of a run that its caller provides. */
 export interface RunIdentity {
   readonly id: string;
   readonly threadId: string;
@@ -71,13 +70,13 @@ export interface RunIdentity {
   /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
   readonly signal: AbortSignal;
   readonly settings: ModelSettings;
-  /** What clients have written on the thread, as it was when the run began. */
-  readonly threadMetadata?: Readonly<Record<string, string | number | boolean>>;
-  readonly backend?: Backend;
+  /** The thread's metadata when the run began. */
+  readonly threadMetadata?: Readonly<Record<string, string | number | boolean>> | undefined;
+  readonly backend?: Backend | undefined;
   /** Of a run that works for another one. */
-  readonly lineage?: Lineage;
+  readonly lineage?: Lineage | undefined;
   /** Where hooks and tools record what they do. Absent when no traces are kept. */
-  readonly trace?: RunTrace;
+  readonly trace?: RunTrace | undefined;
   /** True once the run was asked to stop after the current step. */
   interruptRequested(): boolean;
 }
@@ -86,8 +85,8 @@ export interface RunIdentity {
 export interface Run extends RunIdentity {
   /** The name of the agent at work. */
   readonly agent: string;
-  /** Of the agent at work. */
-  readonly description?: string;
+  /** The agent's. */
+  readonly description?: string | undefined;
   /** Which model call of this attempt the run is at, from 1; 0 before the first. */
   readonly step: number;
   /** The thread, whole, as it is now. Grows by `append` only. */
@@ -95,12 +94,12 @@ export interface Run extends RunIdentity {
   /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
   readonly state: ReadonlyMap<string, unknown>;
   readonly tools: ReadonlyMap<string, Tool>;
-  /** To what was asked before, with which this run was started. */
+  /** The answers to earlier interrupts that this run was started with. */
   readonly answers: readonly Answer[];
   readonly interrupts: InterruptPolicy;
-  /** What hooks and tools leave for each other. */
+  /** Values that hooks and tools share. */
   readonly values: Values;
-  /** Of all model calls of this run so far, and of those that others made for it. */
+  /** Of all model calls of this run and its subagents so far. */
   readonly usage: Usage;
 }
 
@@ -139,7 +138,7 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
 
 // Values that the hooks and tools of one run share; never stored.
 
-/** Whoever holds the key may read and write; two keys of one name are two keys. */
+/** Access to a value. Keys are compared by identity: two keys of one name are two keys. */
 export interface ValueKey<T> {
   readonly name: string;
   /** Never there: it only carries the type. */

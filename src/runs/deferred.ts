@@ -9,11 +9,10 @@ import {
   hasResult,
   tokenHash,
 } from "../core/deferred-calls.ts";
-import { boundedResult, lateMessage, nextStep } from "../core/delivered-result.ts";
+import { boundedResult, lateMessage, nextStep, OUTCOME_UNKNOWN } from "../core/delivered-result.ts";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
-import { OUTCOME_UNKNOWN } from "../core/loop.ts";
 import { type UserMessage, unanswered } from "../core/message.ts";
 import { openInterrupts } from "../core/open-interrupts.ts";
 import type { RunInput, StandIn } from "../core/run.ts";

@@ -120,7 +120,7 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     const status = async () => ((await (await fetch(thread)).json()) as { status: string }).status;
     await expect.poll(status).toBe("idle");
     const body = JSON.stringify(provider.requests().at(-1)?.body);
-    for (const text of ["late", "Nobody answered in time"]) expect(body).toContain(text);
+    for (const text of ["late", "No one answered in time"]) expect(body).toContain(text);
   });
 
   test("a viewer who comes later sees what was asked, and what became of it", async () => {

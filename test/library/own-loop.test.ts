@@ -206,7 +206,7 @@ describe("a custom loop", () => {
     expect(results).toMatchObject([
       { tool_call_id: "c1", error: "Not today." },
       { tool_call_id: "c2", content: "by hand" },
-      { tool_call_id: "c3", error: "Not run: the agent went on without it." },
+      { tool_call_id: "c3", error: "Not run: the agent continued without it." },
     ]);
   });
 

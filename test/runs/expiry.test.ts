@@ -63,7 +63,7 @@ const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>
 
 await describeEveryStore("what nobody answers in time", (open) => {
   test.each([
-    ["is denied", {}, [], "Nobody answered in time. Go on without it."],
+    ["is denied", {}, [], "No one answered in time. Continue without it."],
     ["is approved where the agent says so", { onExpiry: "approve" }, ["c1"], "launched"],
   ] as const)("%s", async (_name, more, calls, result) => {
     const stores = await open();
@@ -206,7 +206,7 @@ test("where nobody is there nobody is asked, and the model is told so", async ()
   const { start } = managed(stores, { script, tools: [tool], interrupts: policy({ unattended: true }) });
   const run = await start(ADA);
   await expect.poll(() => statusOf(stores, run)).toBe("idle");
-  expect((await threadOf(stores, run)).results).toEqual([expect.stringContaining("nobody is there")]);
+  expect((await threadOf(stores, run)).results).toEqual([expect.stringContaining("no one is available")]);
   expect(launched).toEqual([]);
 });
 
