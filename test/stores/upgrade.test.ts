@@ -145,3 +145,25 @@ needing(redis, "redis-server").test("a Redis of version 0.1.0 keeps all of it", 
   });
   await stores.close();
 });
+
+needing(redis, "redis-server").test(
+  "keys that a process of version 0.1.0 makes or revokes meanwhile are known with the next start",
+  async () => {
+    redis?.ask("FLUSHALL");
+    const commands = (JSON.parse(fixture("redis-0.1.0.json")) as string[][]).filter(([, key]) =>
+      key?.startsWith("sk:{keys}:"),
+    );
+    const open = () => openRedisKeys(redis?.url ?? "");
+    const [third, second] = ["3".repeat(22), "2".repeat(22)];
+    for (const command of commands) redis?.ask(...command);
+    redis?.ask("ZREM", "sk:{keys}:all", third);
+    (await open()).close();
+    redis?.ask("ZADD", "sk:{keys}:all", String(START), third);
+    redis?.ask("HSETNX", `sk:{keys}:key:${second}`, "revoked", String(START));
+    const { documents, close } = await open();
+    const keys = createApiKeys(documents);
+    expect(await keys.find(third)).toMatchObject({ name: "key 3" });
+    expect(await keys.find(second)).toMatchObject({ name: "key 2", hash: "hash2", revoked_at: at(0) });
+    close();
+  },
+);

@@ -11,15 +11,22 @@ import { collectionKeys, OLD_KEY_LIST, OLD_KEYS, OLD_SANDBOXES } from "./keys.ts
 const BATCH = 500;
 const version = () => `v${randomId()}`;
 
-/** Ids of old keys that are no documents yet. */
-const missingKeys = script<string[]>()({
+/**
+ * Ids of old keys that are no documents yet, or were revoked while their documents were not. `prefix` and an id name the
+ * hash of an old key: all are in one slot.
+ */
+const changedKeys = script<string[]>()({
   kind: "reads",
   keys: ["old", "items"],
-  args: ["limit"],
+  args: ["limit", "prefix"],
   lua: `
+local function is_revoked(text) return string.find(text, '"revoked_at":', 1, true) end
 local found = {}
 for _, id in ipairs(redis.call('ZRANGE', old, 0, -1)) do
-  if redis.call('HEXISTS', items, id) == 0 then found[#found + 1] = id end
+  local text = redis.call('HGET', items, id)
+  if not text or not is_revoked(text) and redis.call('HEXISTS', prefix .. id, 'revoked') == 1 then
+    found[#found + 1] = id
+  end
   if #found == tonumber(limit) then break end
 end
 return found`,
@@ -32,20 +39,20 @@ const readOld = script<string[]>()({
   lua: "return redis.call('HGETALL', hash)",
 });
 
-/** Repeated with every start: a key may have been made by a process of the older version meanwhile. */
+/** Repeated with every start: a process of the older version may have made or revoked keys meanwhile. */
 export async function importKeys(redis: Pick<Connection, "run">, documents: Documents): Promise<void> {
   const keys = { old: OLD_KEY_LIST, items: collectionKeys({ kind: "keys" }).items };
   for (;;) {
-    const ids = await redis.run(missingKeys, keys, { limit: BATCH });
-    const found = await Promise.all(
-      ids.map(async (id) => ({ id, fields: await fieldsOf(redis, OLD_KEYS + id) })),
-    );
-    const writes = found.map(({ id, fields: { about = "{}", hash, created, revoked } }) => {
+    const ids = await redis.run(changedKeys, keys, { limit: BATCH, prefix: OLD_KEYS });
+    if (ids.length === 0) return;
+    const { found } = await documents.read({ kind: "keys" }, ids);
+    const writes = ids.map(async (id, at) => {
+      const { about = "{}", hash, created, revoked } = await fieldsOf(redis, OLD_KEYS + id);
       const times = { created_at: timeOf(created), revoked_at: revoked ? timeOf(revoked) : undefined };
-      return { key: id, seen: undefined, body: JSON.stringify({ ...JSON.parse(about), hash, ...times }) };
+      const body = JSON.stringify({ ...JSON.parse(about), hash, ...times });
+      return { key: id, seen: found[at]?.version, body };
     });
-    if (writes.length > 0) await documents.write({ kind: "keys" }, writes, { version: version() });
-    if (ids.length < BATCH) return;
+    await documents.write({ kind: "keys" }, await Promise.all(writes), { version: version() });
   }
 }
 
