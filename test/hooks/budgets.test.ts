@@ -10,7 +10,7 @@ import type { Turn } from "../../src/models/scripted.ts";
 import { play } from "../support/agent.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { listening, remindersIn, sharedStart } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const limits = (options: { tokens?: number; seconds?: number; warn_at?: number }) =>
   made(budgets, { options });
@@ -24,20 +24,6 @@ const working = (request: { messages: readonly unknown[] }): Turn => ({
   usage: { input_tokens: 60, output_tokens: 40 },
 });
 const usage = (input_tokens: number) => ({ ...NO_USAGE, input_tokens });
-
-test("is off by default; the limits are a million tokens and an hour", () => {
-  expect(budgets.activeByDefault(agentWith())).toBe(false);
-  expect(budgets.options.parse({})).toEqual({ tokens: 1_000_000, seconds: 3600, warn_at: 0.8 });
-});
-
-test.each([
-  { tokens: -1 },
-  { tokens: 1.5 },
-  { seconds: -1 },
-  { seconds: 86_401 },
-  { warn_at: 0 },
-  { warn_at: 1.1 },
-])("refuses %j", (options) => expect(budgets.options.safeParse(options).success).toBe(false));
 
 describe("tokens", () => {
   test("once they are used up the run ends with the reason, and its work is kept", async () => {

@@ -5,16 +5,10 @@ import { summarization } from "../../src/hooks/summarization/index.ts";
 import { slidingWindow } from "../../src/hooks/trimming.ts";
 import { type Played, play } from "../support/agent.ts";
 import { listening, sharedStart, textsIn } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const TEXT = "We build with Node 24.";
 const hook = () => made(context, { options: { text: TEXT } });
-
-test("is off by default and needs a text", () => {
-  expect(context.activeByDefault(agentWith())).toBe(false);
-  for (const text of ["", " ", "x".repeat(65_537)])
-    expect(context.options.safeParse({ text }).success).toBe(false);
-});
 
 test("every request begins with the text, which the thread does not hold", async () => {
   const { model, asked } = listening([{ call: [{ tool: "nothing" }] }]);

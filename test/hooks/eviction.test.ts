@@ -7,7 +7,7 @@ import { eviction } from "../../src/hooks/eviction.ts";
 import { filesystem } from "../../src/hooks/filesystem/index.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 import { workspace } from "./workspace.ts";
 
 const { signal } = new AbortController();
@@ -47,10 +47,6 @@ async function contentOf(backend: Backend, path: string): Promise<string> {
 
 const pathIn = (text: string) => / in (\S+)\) \.\.\./.exec(text)?.[1] ?? "";
 const LONG = `${"a".repeat(50_000)}${"b".repeat(50_000)}`;
-
-test("every agent has it", () => {
-  expect(eviction.activeByDefault(agentWith())).toBe(true);
-});
 
 test("a result of 80,000 characters stays, a longer one is cut to its ends", async () => {
   const just = "x".repeat(80_000);

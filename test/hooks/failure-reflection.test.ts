@@ -6,7 +6,7 @@ import { slidingWindow } from "../../src/hooks/trimming.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { listening, remindersIn, sharedStart } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const tool = defineTool({
   ...{ name: "work", description: "", parameters: z.object({ ok: z.boolean() }) },
@@ -23,13 +23,6 @@ async function asked(steps: string[], { options = {}, ...more }: Play & { option
   const { messages } = await play({ model, hooks, tools: [tool], ...more });
   return { asked, messages, counts: asked.map((request) => remindersIn(request).length) };
 }
-
-test("is off by default; two failures in a row are enough", () => {
-  expect(failureReflection.activeByDefault(agentWith())).toBe(false);
-  expect(failureReflection.options.parse({})).toEqual({ after: 2 });
-  for (const after of [0, 101, 1.5])
-    expect(failureReflection.options.safeParse({ after }).success).toBe(false);
-});
 
 test("a model whose steps fail is asked to reflect, and again only when one more fails", async () => {
   const { asked: requests, counts, messages } = await asked(["x", "x", "x", ".", "x", "x"]);

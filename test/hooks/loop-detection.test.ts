@@ -6,7 +6,7 @@ import { loopDetection } from "../../src/hooks/self-control.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const NOTE = /You have called `look` (\d+) times with the same arguments/;
 const look = (args: Record<string, unknown> = { at: "door" }) => ({ tool: "look", args });
@@ -37,12 +37,7 @@ async function calling(turns: Turn["call"][], more: Play = {}, options = {}) {
 
 const times = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-test("is off by default; three equal calls of ten bring a reminder, five end the run", () => {
-  expect(loopDetection.activeByDefault(agentWith())).toBe(false);
-  expect(loopDetection.options.parse({})).toEqual({ window: 10, warn_at: 3, end_at: 5, except: [] });
-});
-
-test.each([{ warn_at: 5 }, { end_at: 11 }, { warn_at: 1 }, { window: 101 }])("refuses %j", (options) =>
+test.each([{ warn_at: 5 }, { end_at: 11 }])("%j is refused: a warning comes before the end", (options) =>
   expect(loopDetection.options.safeParse(options).success).toBe(false),
 );
 

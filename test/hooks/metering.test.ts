@@ -12,7 +12,7 @@ import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
 const OVER = { status: "error", stop_reason: "quota" };
@@ -36,8 +36,7 @@ const work = defineTool({
 const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 60, output_tokens: 40 } };
 const onAndOn = { script: () => working, tools: [work] };
 
-test("every agent has it, and without quotas it does nothing", async () => {
-  expect(metering.activeByDefault(agentWith())).toBe(true);
+test("without quotas it does nothing", async () => {
   expect(Object.keys(made(metering))).toEqual(["name"]);
 });
 

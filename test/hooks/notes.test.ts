@@ -6,7 +6,7 @@ import { notes } from "../../src/hooks/notes.ts";
 import { play } from "../support/agent.ts";
 import { ADA, family, lead, ROOT, worker } from "./family.ts";
 import { listening } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 interface Call {
   tool: string;
@@ -23,8 +23,6 @@ async function told(items: ItemStore, calls: Call[], input: Partial<RunInput> = 
 const write = (name: string, text: string): Call => ({ tool: "write_note", args: { name, text } });
 const read = (name: string): Call => ({ tool: "read_note", args: { name } });
 const list: Call = { tool: "list_notes" };
-
-test("is off by default", () => expect(notes.activeByDefault(agentWith())).toBe(false));
 
 test("what one agent of a family writes all others read, with its author", async () => {
   const items = await family();

@@ -35,8 +35,31 @@ test("hooks surround an agent in one order, the first outermost", () => {
 test("an agent without files has those that need none", () => {
   const active = hooks.filter((hook) => hook.activeByDefault(agentWith())).map(({ name }) => name);
   expect(active).toEqual([
-    ...["tracing", "retry", "summarization", "todos", "subagents", "eviction", "metering", "timeout"],
+    "tracing",
+    "retry",
+    "summarization",
+    "todos",
+    "subagents",
+    "eviction",
+    "metering",
+    "timeout",
   ]);
+});
+
+test("options have these defaults", () => {
+  const defaults = hooks.map(({ name, options }) => [name, options.safeParse({}).data]);
+  expect(Object.fromEntries(defaults)).toMatchObject({
+    budgets: { tokens: 1_000_000, seconds: 3600, warn_at: 0.8 },
+    loop_detection: { window: 10, warn_at: 3, end_at: 5, except: [] },
+    stall_detection: { window: 6, alike: 0.8 },
+    failure_reflection: { after: 2 },
+    permissions: { mode: "default", rules: [], files: [] },
+    trimming: { keep: 4, max_chars: 500, step: 8 },
+    sliding_window: { max_messages: 100, keep: 0.5 },
+    summarization: { trigger: 0.85, keep: 0.1 },
+    progress_reminder: { every: 5, last: 3 },
+    timeout: { tool: 600, model: 300 },
+  });
 });
 
 /** Switched on without a word, they would do nothing. */

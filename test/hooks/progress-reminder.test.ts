@@ -6,7 +6,7 @@ import { todos } from "../../src/hooks/todos.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { listening, remindersIn, sharedStart } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const tool = (name: string) =>
   defineTool({ ...{ name, description: "", parameters: z.object({}) }, execute: () => "done" });
@@ -30,15 +30,6 @@ async function asked(turns: Turn[], { options = {}, max = 0, ...more }: Case = {
 }
 
 const repeated = (turn: Turn, count: number) => Array.from({ length: count }, () => turn);
-
-test("is off by default; reminds every five steps, and in the last three of a run", () => {
-  expect(progressReminder.activeByDefault(agentWith())).toBe(false);
-  expect(progressReminder.options.parse({})).toEqual({ every: 5, last: 3 });
-});
-
-test.each([{ every: 0 }, { every: 1001 }, { last: -1 }, { last: 101 }])("refuses %j", (options) =>
-  expect(progressReminder.options.safeParse(options).success).toBe(false),
-);
 
 test("the model is reminded of open todos that have not changed for five steps", async () => {
   const { asked: requests, counts, messages } = await asked([plan("pending"), ...repeated(work, 5)]);

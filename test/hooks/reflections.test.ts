@@ -1,13 +1,10 @@
 import { expect, test } from "vitest";
-import { priorReflections, recordFailure, reflections } from "../../src/hooks/reflections.ts";
+import { priorReflections, recordFailure } from "../../src/hooks/reflections.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA, family } from "./family.ts";
-import { agentWith } from "./made.ts";
 
 const place = { owner: ADA, agent: "coder" };
 const TASK = "Refactor the parser module";
-
-test("is off by default", () => expect(reflections.activeByDefault(agentWith())).toBe(false));
 
 test("the next similar task comes with what went wrong", async () => {
   const items = await family();

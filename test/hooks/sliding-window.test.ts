@@ -4,7 +4,7 @@ import { conversation, type Message, unanswered, userMessage } from "../../src/c
 import { slidingWindow } from "../../src/hooks/trimming.ts";
 import { play } from "../support/agent.ts";
 import { listening, textsIn } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 /** Turns of a question, so many calls, and an answer. */
 function talk(...calls: number[]): Message[] {
@@ -28,16 +28,6 @@ async function shown(messages: Message[], options: Record<string, unknown>, say:
   });
   return { texts: textsIn(asked[0]), request: asked[0], messages: played.messages };
 }
-
-test("is off by default; the window holds a hundred messages and slides by half", () => {
-  expect(slidingWindow.activeByDefault(agentWith())).toBe(false);
-  expect(slidingWindow.options.parse({})).toEqual({ max_messages: 100, keep: 0.5 });
-});
-
-test.each([{ max_messages: 1 }, { max_messages: 100_001 }, { keep: 0 }, { keep: 1.1 }])(
-  "refuses %j",
-  (options) => expect(slidingWindow.options.safeParse(options).success).toBe(false),
-);
 
 test("a thread that fits is shown whole", async () => {
   const messages = talk(0, 0);

@@ -6,7 +6,7 @@ import type { Turn } from "../../src/models/scripted.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 import { listening, remindersIn } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 let calls = 0;
 const look = defineTool({
@@ -24,13 +24,6 @@ async function run(said: string[], { options = {}, ...more }: Play & { options?:
 }
 
 const same = (count: number) => Array.from({ length: count }, () => "nothing");
-
-test("is off by default", () => {
-  expect(stallDetection.activeByDefault(agentWith())).toBe(false);
-  expect(stallDetection.options.parse({})).toEqual({ window: 6, alike: 0.8 });
-  for (const options of [{ window: 1 }, { window: 101 }, { alike: 0 }, { alike: 1 }])
-    expect(stallDetection.options.safeParse(options).success).toBe(false);
-});
 
 test("different calls with the same results remind the model and later end the run", async () => {
   const { outcome, counts, events, asked, messages } = await run(same(20));

@@ -7,7 +7,7 @@ import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 import { cast, completing, delegating, played, results, TEAM } from "../support/team.ts";
 import { ADA, family, lead, ROOT, worker } from "./family.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const place = { owner: ADA, root: ROOT };
 
@@ -39,8 +39,7 @@ async function board(...news: ReturnType<typeof task>[]): Promise<ItemStore> {
 const statuses = async (items: ItemStore) =>
   Object.fromEntries((await tasksOn(items, place)).map(({ id, status }) => [id, status]));
 
-test("is off by default, and has no tools without a store", async () => {
-  expect(tasks.activeByDefault(agentWith())).toBe(false);
+test("has no tools without a store", async () => {
   const { outcome } = await play({ hooks: [made(tasks)] });
   expect(outcome.status).toBe("success");
 });

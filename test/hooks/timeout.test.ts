@@ -10,15 +10,10 @@ import { DELEGATES } from "../../src/hooks/subagents/tools.ts";
 import { timeout } from "../../src/hooks/timeout.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 import { endless, leavingAt } from "./reader.ts";
 
 const limits = (options: { tool?: number; model?: number }) => made(timeout, { options });
-
-test("every agent has it: ten minutes for a tool, five for a silent model", () => {
-  expect(timeout.activeByDefault(agentWith())).toBe(true);
-  expect(timeout.options.parse({})).toEqual({ tool: 600, model: 300 });
-});
 
 describe("a tool call", () => {
   const calling = (execute: (run: Run) => MaybeStream<ToolResult | string>, more: Play = {}) =>

@@ -3,16 +3,12 @@ import { toolMessages } from "../../src/core/message.ts";
 import { todos } from "../../src/hooks/todos.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 const item = (id: string, status = "pending", title = `task ${id}`) => ({ id, title, status });
 const writing = (...lists: unknown[]) => ({
   script: [{ call: lists.map((list) => ({ tool: "write_todos", args: { todos: list } })) }, { say: "ok" }],
   hooks: [made(todos)],
-});
-
-test("every agent has it", () => {
-  expect(todos.activeByDefault(agentWith())).toBe(true);
 });
 
 test("a thread begins with an empty list", async () => {

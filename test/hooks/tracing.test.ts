@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineTool, type TraceRecorder } from "../../src/core/tool.ts";
 import { tracing } from "../../src/hooks/tracing.ts";
 import { play } from "../support/agent.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 import { endless, leavingAt } from "./reader.ts";
 
 interface Kept {
@@ -42,8 +42,7 @@ const echo = defineTool({
 });
 const echoing = (text: string) => ({ call: [{ tool: "echo", args: { text } }] });
 
-test("every agent has it, and without a recorder it has no layers", () => {
-  expect(tracing.activeByDefault(agentWith())).toBe(true);
+test("without a recorder it has no layers", () => {
   expect(made(tracing)).toEqual({ name: "tracing" });
 });
 

@@ -5,7 +5,7 @@ import { defineTool } from "../../src/core/tool.ts";
 import { trimming } from "../../src/hooks/trimming.ts";
 import { play } from "../support/agent.ts";
 import { listening, sharedStart, textsIn } from "./listening.ts";
-import { agentWith, made } from "./made.ts";
+import { made } from "./made.ts";
 
 /** A thread with these results of tools. */
 function thread(...results: (Content | { error: string })[]): Message[] {
@@ -30,16 +30,6 @@ async function shown(messages: Message[], options: Record<string, unknown> = {})
 
 const long = (letter: string) => letter.repeat(900);
 const cut = (letter: string) => `${letter.repeat(500)}\n[… 400 characters of this old result are left out]`;
-
-test("is off by default; the newest four stay whole, and 500 characters of the others", () => {
-  expect(trimming.activeByDefault(agentWith())).toBe(false);
-  expect(trimming.options.parse({})).toEqual({ keep: 4, max_chars: 500, step: 8 });
-});
-
-test.each([{ keep: -1 }, { keep: 1001 }, { max_chars: -1 }, { step: 0 }, { step: 1001 }])(
-  "refuses %j",
-  (options) => expect(trimming.options.safeParse(options).success).toBe(false),
-);
 
 test("old results are shortened for the model; the thread keeps them", async () => {
   const messages = thread(long("a"), long("b"), long("c"));

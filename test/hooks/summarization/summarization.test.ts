@@ -9,18 +9,11 @@ import {
   userMessage,
 } from "../../../src/core/message.ts";
 import { defineTool } from "../../../src/core/tool.ts";
-import { summarization } from "../../../src/hooks/summarization/index.ts";
 import { cutPoint } from "../../../src/hooks/summarization/projection.ts";
 import type { Turn } from "../../../src/models/scripted.ts";
 import { type Play, play } from "../../support/agent.ts";
 import { dataOf, textSeen } from "../../support/drain.ts";
-import { agentWith } from "../made.ts";
 import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
-
-test("every agent has it, with the constants of the design", () => {
-  expect(summarization.activeByDefault(agentWith())).toBe(true);
-  expect(summarization.options.parse({})).toEqual({ trigger: 0.85, keep: 0.1 });
-});
 
 describe("a conversation that fits", () => {
   test("is sent as it is, at no cost", async () => {
