@@ -70,19 +70,21 @@ export function createStreams(limits: StreamLimits, quotas: Quotas): Streams {
     if (open >= limits.streams)
       throw new AppError("unavailable", `All ${limits.streams} event streams of this server are taken.`);
     open++;
-    const id = randomId();
+    const held = { owner: ownerOf(reply.request), thing: "streams", id: randomId() } as const;
     let hold: Hold | undefined;
     const disconnected = clientDisconnect(reply);
     const release = () => {
       open--;
-      void hold?.release();
+      // A place that was admitted but not kept, because its run failed to start, must not count until its time is over.
+      if (hold) void hold.release();
+      else void quotas.release(held.owner, held.thing, held.id).catch(() => {});
     };
     if (disconnected.aborted) release();
     else disconnected.addEventListener("abort", release, { once: true });
     return {
-      id,
+      id: held.id,
       keep() {
-        hold = holdWhile(quotas, { owner: ownerOf(reply.request), thing: "streams", id });
+        hold = holdWhile(quotas, held);
         if (disconnected.aborted) void hold.release();
       },
       send: (frames, heartbeat) =>

@@ -1,17 +1,45 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
+import { AppError } from "../../src/core/errors.ts";
+import type { Owner } from "../../src/core/ids.ts";
+import type { Stores } from "../../src/core/stores.ts";
 import { OwnRuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { AuthConfig } from "../../src/http/auth/config.ts";
 import { createServer } from "../../src/http/server.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
-import { createQuotas } from "../../src/quotas/index.ts";
+import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
+import type { QuotaStore } from "../../src/quotas/store.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createHttpToolStore } from "../../src/tools/http/registration.ts";
 import { bent, managed } from "../runs/managed.ts";
 import { newPool } from "../support/pool.ts";
 import { post } from "../support/sse.ts";
 
-test("a stream has its place before its run starts: no run starts for a client that is refused", async () => {
+async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas; streams?: number }) {
+  const script = [{ say: "a b c", delay_ms: 60_000 }];
+  const { runs, agents } = managed(stores, { quotas, script });
+  await runs.open();
+  const server = await createServer(
+    {
+      stores,
+      httpTools: createHttpToolStore(createMemoryStores().documents),
+      runs,
+      agents: { ...agents, list: () => [], seenWith: () => expect.fail(), changeable: () => ({}) },
+      backends: newPool({ dataDir: "/nonexistent" }),
+      quotas,
+      access: { auth: AuthConfig.parse({}), origins: [] },
+      limits: { bodyBytes: 1000, uploadBytes: 1000, streams, heartbeatMs: 10_000, stallMs: 10_000 },
+      permissionRule: OwnRuleSpec,
+      isRefusedTool: async () => false,
+      version: "0",
+    },
+    pino({ level: "silent" }),
+  );
+  onTestFinished(() => server.close());
+  return server.listen({ port: 0, host: "127.0.0.1" });
+}
+
+test("a stream takes its place before its run starts: no run starts for a client that is refused", async () => {
   const stores = createMemoryStores();
   const released = Promise.withResolvers<void>();
   const entered: string[] = [];
@@ -22,26 +50,8 @@ test("a stream has its place before its run starts: no run starts for a client t
       return stores.runs.start(owner, run, whenBusy);
     },
   });
-  const { runs, agents } = managed(slow);
-  await runs.open();
-  const server = await createServer(
-    {
-      stores: slow,
-      httpTools: createHttpToolStore(stores.documents),
-      runs,
-      agents: { ...agents, list: () => [], seenWith: () => expect.fail(), changeable: () => ({}) },
-      backends: newPool({ dataDir: "/nonexistent" }),
-      quotas: createQuotas(stores.quotas, QuotaConfig.parse({}), { threadMs: 1000 }),
-      access: { auth: AuthConfig.parse({}), origins: [] },
-      limits: { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 },
-      permissionRule: OwnRuleSpec,
-      isRefusedTool: async () => false,
-      version: "0",
-    },
-    pino({ level: "silent" }),
-  );
-  onTestFinished(() => server.close());
-  const url = await server.listen({ port: 0, host: "127.0.0.1" });
+  const quotas = createQuotas(stores.quotas, QuotaConfig.parse({}), { threadMs: 1000 });
+  const url = await serve(slow, { quotas, streams: 1 });
   let refused = 0;
   const replies = ["t1", "t2", "t3"].map(async (thread) => {
     const viewer = await post(`${url}/threads/${thread}/runs`, { input: "go" });
@@ -53,4 +63,57 @@ test("a stream has its place before its run starts: no run starts for a client t
   const statuses = (await Promise.all(replies)).map(({ status }) => status);
   expect(statuses.sort()).toEqual([200, 503, 503]);
   expect(entered).toHaveLength(1);
+});
+
+/** What fails in a start, and what the quotas hold afterwards: what is there. */
+test.each([
+  ["streams", { runs: 1, threads: 1 }],
+  ["runs", { runs: 1, threads: 1 }],
+  ["threads", { runs: 1, threads: 1 }],
+  ["accounts", { runs: 1, threads: 1 }],
+  ["start", { runs: 1, threads: 1 }],
+  // The run is queued by then.
+  ["active", { runs: 2, threads: 1 }],
+])("a start that fails at %s releases the quotas of what it did not make", async (point, held) => {
+  const stores = createMemoryStores();
+  const owners = new Set<Owner>();
+  let fails = "nothing";
+  const failAt = (...points: string[]) => {
+    if (points.includes(fails)) throw new AppError("unavailable", "The store is away.");
+  };
+  const counters: QuotaStore = {
+    ...stores.quotas,
+    async hold(owner, hold, most) {
+      owners.add(owner);
+      failAt(hold.thing);
+      return stores.quotas.hold(owner, hold, most);
+    },
+    async accounts(owner) {
+      failAt("accounts");
+      return stores.quotas.accounts(owner);
+    },
+  };
+  const failing = bent(stores, {
+    async start(owner, run, whenBusy) {
+      failAt("start");
+      return stores.runs.start(owner, run, whenBusy);
+    },
+    async active(owner, thread) {
+      failAt("active");
+      return stores.runs.active(owner, thread);
+    },
+  });
+  const user = { concurrent_runs: 9, streams: 9, threads: 9, tokens_per_day: 1_000_000 };
+  const quotas = createQuotas(counters, QuotaConfig.parse({ user }), { threadMs: Number.POSITIVE_INFINITY });
+  const url = await serve(failing, { quotas });
+  expect((await post(`${url}/threads/t/runs`, { input: "go", background: true })).status).toBe(202);
+  fails = point;
+  const thread = point === "active" ? "t" : "other";
+  const refused = await post(`${url}/threads/${thread}/runs`, { input: "go", on_busy: "interrupt" });
+  expect(refused.status).toBe(503);
+  const [owner] = owners;
+  if (!owner) return expect.fail();
+  await expect
+    .poll(async () => (await stores.quotas.held(owner)).user, { timeout: 20_000 })
+    .toEqual({ streams: 0, ...held });
 });

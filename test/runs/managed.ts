@@ -10,6 +10,7 @@ import type { RunStore, Stores } from "../../src/core/stores.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import type { Quotas } from "../../src/quotas/index.ts";
 import { keyOf, settledRun } from "../../src/runs/control.ts";
 import type { Runs } from "../../src/runs/executor.ts";
 import { createEngine, type Engine } from "../../src/runs/index.ts";
@@ -38,6 +39,7 @@ interface ManagedOptions {
   readonly hooks?: readonly Hook[];
   readonly maxActive?: number;
   readonly interrupts?: InterruptPolicy;
+  readonly quotas?: Quotas;
   /** In place of what finds the agent. */
   readonly agents?: Partial<Agents>;
 }
@@ -72,6 +74,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
   const runs = createEngine({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
     agents,
+    ...omitUndefined({ quotas: options.quotas }),
     logger: { info() {}, warn() {}, error: (_details, message) => void errors.push(message) },
   });
   onTestFinished(async () => {
