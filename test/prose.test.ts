@@ -13,6 +13,9 @@ const SWEPT = `
   src/client
   src/config
   src/http
+  test/http
+  test/runs
+  test/e2e
   src/runs
   src/index.ts
   src/library

@@ -156,7 +156,7 @@ describe("GET /agents/:name", () => {
     expect(await shown(url)).toEqual(offered());
   });
 
-  test("shows the tools of the user's tenant, and what the user has switched off is gone", async () => {
+  test("shows the tenant's tools, without those that the user has switched off", async () => {
     const { url, run, offered } = await serve(agentWith('tools: ["freight_*"]'));
     const tool = { name: "freight_quote", description: "A quote.", parameters: { type: "object" } };
     await send(`${url}/tools`, "POST", { ...tool, callback_url: "https://tools.example.com/" });

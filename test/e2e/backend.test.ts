@@ -6,7 +6,7 @@ const put = (url: string, body: Uint8Array<ArrayBuffer> | string, headers: Recor
   fetch(url, { method: "PUT", body, headers });
 
 describe("the files of a user's backend", () => {
-  test("come back byte by byte as they were sent, whatever their type says", async () => {
+  test("are read byte for byte as they were written, for any content type", async () => {
     const { url } = await startServer();
     const bytes = new Uint8Array(randomBytes(300_000));
     const written = await put(`${url}/backend/files/data/all.bin`, bytes, {

@@ -22,7 +22,7 @@ afterAll(() => redis?.close());
 /** Turns begin again with each user message, and a late result is one. */
 const SCRIPT = `
 - { say: "I read: {{user}}", call: [{ tool: freight }] }
-- { say: "I go on." }`;
+- { say: "I continue." }`;
 
 /** How to start servers that share `dir`, and know where a tool is. */
 async function servers(allow: string, env: Record<string, string> = {}) {
@@ -59,7 +59,7 @@ describe("a server that is killed before a callback tool has answered", () => {
 
     const { url } = await start(Number(new URL(first.url).port));
     const said = async () => textIn(await messagesOf(url, "t"), "assistant");
-    await expect.poll(said, { timeout: 30_000 }).toEqual(["I read: go", "I go on."]);
+    await expect.poll(said, { timeout: 30_000 }).toEqual(["I read: go", "I continue."]);
     expect(textIn(await messagesOf(url, "t"), "tool")).toEqual([
       expect.stringMatching(/^Outcome unknown: .* comes as a message of its own\.$/),
     ]);
@@ -120,7 +120,7 @@ needing(redis, "redis-server").describe("two servers on one Redis", () => {
         const texts = [...textIn(all, "tool"), ...textIn(all, "user")];
         return texts.filter((text) => text.includes(`result of ${thread}`)).length;
       };
-      // A new message does not close the call: whichever came first, the result counts.
+      // A new message does not close the call: in either order, the result counts.
       expect(delivered, thread).toBe(204);
       await expect.poll(results, { timeout: 40_000 }).toBe(1);
     }

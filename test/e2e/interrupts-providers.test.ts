@@ -110,7 +110,7 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("Cancelled before it was run.");
   });
 
-  test("once the time is up the server goes on by itself, with the default", async () => {
+  test("the server applies the default answer once an interrupt expires", async () => {
     const { talk, thread } = await start(wire, "{ expires_after: 0.05, on_expiry: approve }");
     provider.enqueue(
       { blocks: [execute("touch one; echo late"), call("ask_user", { question: "Which?" })] },
@@ -123,7 +123,7 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     for (const text of ["late", "No one answered in time"]) expect(body).toContain(text);
   });
 
-  test("a viewer who comes later sees what was asked, and what became of it", async () => {
+  test("a viewer who connects later sees the question and its answer", async () => {
     const { talk, open, resume, thread, url } = await start(wire);
     provider.enqueue({ blocks: [execute("rm one")] }, { blocks: [say("As you like.")] });
     const viewer = await talk("go");

@@ -63,7 +63,7 @@ describe("a call that must be asked about", () => {
     expect(await open()).toEqual([]);
   });
 
-  test("denied, is told to the model with the reason; edited, it runs with the new arguments", async () => {
+  test("denied, the model reads the reason; edited, it runs with the new arguments", async () => {
     const script = [{ call: [run("rm one"), run("rm two")] }, { say: "Done." }];
     const { open, resume } = await interrupted(script);
     const [one, two] = await open();
@@ -78,7 +78,7 @@ describe("a call that must be asked about", () => {
     ]);
   });
 
-  test("is asked about again as long as it is not answered, and each one on its own", async () => {
+  test("is asked about again until it is answered, each call on its own", async () => {
     const script = [{ call: [run("rm one"), run("rm two")] }, { say: "Done." }];
     const { open, resume, url } = await interrupted(script);
     const [one, two] = await open();
@@ -98,7 +98,7 @@ describe("a call that must be asked about", () => {
     expect(names(events)).not.toContain("on_interrupt");
   });
 
-  test("takes the first answer; who comes second, or answers what fits not, is told", async () => {
+  test("takes the first answer, and refuses a second or an unfit one", async () => {
     const { base, open, resume } = await interrupted([{ call: [run("rm one")] }, { say: "Done." }]);
     const id = (await open())[0]?.id;
     const refused = [
@@ -117,7 +117,7 @@ describe("a call that must be asked about", () => {
     );
   });
 
-  test("is over when a new message comes before an answer", async () => {
+  test("is closed by a new message that comes before an answer", async () => {
     const { url, open } = await interrupted([{ call: [run("rm one")] }, { say: "Never mind then." }]);
     const viewer = await post(`${url}/threads/t1/runs`, { input: "Forget it." });
     const events = await viewer.ended();
@@ -127,7 +127,7 @@ describe("a call that must be asked about", () => {
   });
 });
 
-test("a question waits for the user, and the model gets the answer", async () => {
+test("a question waits for the user, and the model reads the answer", async () => {
   const question = {
     tool: "ask_user",
     args: { question: "Which?", kind: "select", options: ["red", "blue"] },
@@ -147,7 +147,7 @@ test("a question waits for the user, and the model gets the answer", async () =>
   expect(dataOf(events, "on_tool_end")[0]?.output).toBe("blue");
 });
 
-test("a resume that is repeated with its key finds the run that goes on, whatever has become of it", async () => {
+test("a resume that is repeated with its key finds the run it started, even after that run ended", async () => {
   const script = [{ call: [run("rm one")] }, { say: "Done." }];
   const { base, open, url } = await interrupted(script);
   const answers = [{ id: (await open())[0]?.id, decision: "approve" }];
@@ -163,7 +163,7 @@ test("a resume that is repeated with its key finds the run that goes on, whateve
 });
 
 describe("a run that waits for answers and is cancelled", () => {
-  test("has all its calls answered as cancelled, asks no model, and waits no more", async () => {
+  test("answers all its calls as cancelled without calling the model", async () => {
     const script = [{ call: [run("rm one"), run("rm two"), run("echo free")] }, { say: "Never said." }];
     const { url, base, open } = await interrupted(script);
     const ids = (await open()).map(({ id }) => id);
@@ -204,7 +204,7 @@ describe("an answer that is remembered with the agent", () => {
   };
   const turn = [{ call: [run("rm one")] }, { say: "Done." }];
 
-  test("counts in all of the user's threads with it, is shown, and can be taken back", async () => {
+  test("applies in all of the user's threads with it, is listed, and can be deleted", async () => {
     const { url, asks } = await always([...turn, ...turn, ...turn]);
     expect(await asks("t2")).toBe(false);
     const { items } = await getJson(`${url}/agents/assistant/permissions`);
@@ -215,7 +215,7 @@ describe("an answer that is remembered with the agent", () => {
     expect(await asks("t3")).toBe(true);
   });
 
-  test("means the very same call, of that agent alone", async () => {
+  test("applies to exactly the same call, of that agent only", async () => {
     const other = `${ASKING}  other: { model: scripted:test, backend: { type: local }, permissions: {} }\n`;
     const { url, asks } = await always([...turn, { call: [run("rm two")] }, ...turn], other);
     expect(await asks("t2")).toBe(true);
@@ -224,7 +224,7 @@ describe("an answer that is remembered with the agent", () => {
   });
 });
 
-test("what is remembered for a thread is shown, and can be taken back", async () => {
+test("rules remembered for a thread are listed, and can be deleted", async () => {
   const script = [{ call: [run("rm one")] }, { say: "Done." }, { call: [run("rm one")] }, { say: "Done." }];
   const { url, open, resume } = await interrupted(script);
   const rules = `${url}/threads/t1/permissions`;
@@ -252,7 +252,7 @@ describe("a rule that a user makes over the API", () => {
     return { url, status, rules: `${url}/threads/t1/permissions` };
   };
 
-  test("for a thread counts in that thread alone, from its next run until it is taken back", async () => {
+  test("for a thread applies in that thread only, from its next run until it is deleted", async () => {
     const { url, status, rules } = await started();
     const made = await send(rules, { allow: "execute", command_prefix: ["rm"] });
     expect(made).toMatchObject({
@@ -268,7 +268,7 @@ describe("a rule that a user makes over the API", () => {
     expect((await send(`${url}/threads/none/permissions`, { allow: "execute" })).status).toBe(404);
   });
 
-  test("for an agent counts in all threads with it; the one with the same conditions is replaced", async () => {
+  test("for an agent applies in all threads with it, and replaces the one with the same conditions", async () => {
     const { url, status } = await started();
     const rules = `${url}/agents/assistant/permissions`;
     const first = await send(rules, { allow: "execute", regex: "rm .*" });
@@ -279,7 +279,7 @@ describe("a rule that a user makes over the API", () => {
     expect(await status("t2")).toBe("Not here.");
   });
 
-  test("never allows, nor has approved, what the agent's own rules or mode refuse", async () => {
+  test("never allows what the agent's own rules or mode refuse", async () => {
     const agent = (permissions: string) =>
       `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: ${permissions} } }`;
     for (const [permissions, words] of [
@@ -295,7 +295,7 @@ describe("a rule that a user makes over the API", () => {
       }
   });
 
-  test("is refused with what is wrong, and is bounded in number and size", async () => {
+  test("is refused with the reason if it is invalid, too large or one too many", async () => {
     const { rules } = await started();
     for (const [rule, words] of [
       [{}, /exactly one of allow, deny, ask/],
@@ -315,7 +315,7 @@ describe("a rule that a user makes over the API", () => {
   });
 });
 
-describe("a tool that the front end brings", () => {
+describe("a client tool", () => {
   const tools = [
     {
       name: "pick_colour",
@@ -325,7 +325,7 @@ describe("a tool that the front end brings", () => {
   ];
   const body = { input: "go", tools };
 
-  test("is carried out there, and its result is what comes back", async () => {
+  test("is executed by the client, and the model reads its result", async () => {
     const call = { tool: "pick_colour", args: { count: 1 } };
     const { open, resume } = await interrupted([{ call: [call] }, { say: "Nice." }], body);
     const [asked] = await open();
@@ -335,7 +335,7 @@ describe("a tool that the front end brings", () => {
     expect(dataOf(events, "done")[0]?.status).toBe("success");
   });
 
-  test("is called with valid arguments only, and cannot take another tool's place", async () => {
+  test("is called with valid arguments only, and cannot replace another tool", async () => {
     const call = { tool: "pick_colour", args: { count: "many" } };
     const { url } = await startServer({ script: [{ call: [call] }, { say: "Sorry." }], agents: ASKING });
     const events = await (await post(`${url}/threads/t1/runs`, body)).ended();

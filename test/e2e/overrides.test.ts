@@ -53,9 +53,9 @@ async function serve(config: object = {}) {
   return { ...server, asked, send, change, hooksOf, run, offered };
 }
 
-describe.each(["memory", "sqlite"])("a user's changes of an agent, on %s", (store) => {
-  test("take effect with the next run, and can be taken back one by one or all at once", async () => {
-    const { send, change, hooksOf, run, offered } = await serve({ store });
+describe("a user's overrides of an agent", () => {
+  test("take effect with the next run, and can be removed one by one or all at once", async () => {
+    const { send, change, hooksOf, run, offered } = await serve({ store: "sqlite" });
     await run();
     expect(offered()).toContain("write_todos");
     const { status, body } = await change({ hooks: { todos: false, progress_reminder: { every: 2 } } });
@@ -75,8 +75,8 @@ describe.each(["memory", "sqlite"])("a user's changes of an agent, on %s", (stor
     expect((await send("DELETE", "/agents/helper/overrides")).status).toBe(204);
   });
 
-  test("are this user's and this agent's alone", async () => {
-    const { change, hooksOf, send } = await serve({ store, ...AUTH });
+  test("apply to this user and this agent only", async () => {
+    const { change, hooksOf, send } = await serve({ store: "sqlite", ...AUTH });
     await change({ hooks: { todos: false } }, "helper", as("ada"));
     expect(await hooksOf(as("ada"))).not.toContain("todos");
     expect(await hooksOf(as("bob"))).toContain("todos");
@@ -91,8 +91,8 @@ describe.each(["memory", "sqlite"])("a user's changes of an agent, on %s", (stor
     ]);
   });
 
-  test("that are made at the same moment are all kept", async () => {
-    const { change, send } = await serve({ store });
+  test("that are made concurrently are all kept", async () => {
+    const { change, send } = await serve({ store: "sqlite" });
     const names = ["todos", "memory", "skills", "trimming"];
     await Promise.all(names.map((name) => change({ hooks: { [name]: false } })));
     const { body } = await send("GET", "/agents/helper/overrides");
@@ -101,7 +101,7 @@ describe.each(["memory", "sqlite"])("a user's changes of an agent, on %s", (stor
 });
 
 describe("a change", () => {
-  test("of options leaves those that the operator has set and the user says nothing of", async () => {
+  test("of options keeps the operator's other options", async () => {
     const { change, asked, run } = await serve();
     await change({ hooks: { summarization: { keep: 0.2 } } });
     expect((await run()).at(-1)?.event).toBe("done");
@@ -111,7 +111,7 @@ describe("a change", () => {
     );
   });
 
-  test("of the model is what a run without a model of its own asks", async () => {
+  test("of the model applies to runs that name no model", async () => {
     const { change, run, send } = await serve();
     expect((await change({ model: "anthropic:claude-haiku-4-5" }, "talker")).status).toBe(200);
     expect((await run("talker")).at(-1)?.event).toBe("done");
@@ -120,8 +120,8 @@ describe("a change", () => {
   });
 
   test.each<[string, unknown, RegExp]>([
-    ["a hook that there is not", { hooks: { todoss: false } }, /hooks\.todoss: there is no hook.*`todos`/],
-    ["an option that there is not", { hooks: { trimming: { kep: 1 } } }, /hooks\.trimming\.kep: unknown key/],
+    ["an unknown hook", { hooks: { todoss: false } }, /hooks\.todoss: there is no hook.*`todos`/],
+    ["an unknown option", { hooks: { trimming: { kep: 1 } } }, /hooks\.trimming\.kep: unknown key/],
     [
       "options of a hook that is only switched",
       { hooks: { todos: { a: 1 } } },
@@ -178,7 +178,7 @@ describe("a change", () => {
     );
   });
 
-  test("of an agent that there is not is not found", async () => {
+  test("of an unknown agent is not found", async () => {
     const { change, send } = await serve();
     expect((await change({ hooks: { todos: false } }, "helpr")).status).toBe(404);
     for (const method of ["GET", "DELETE"])
@@ -195,7 +195,7 @@ describe("a change", () => {
   });
 });
 
-test("a change that does not fit the agent any more is left out, with a warning, and the run goes on", async () => {
+test("an override that no longer fits the agent is ignored with a warning, and the run continues", async () => {
   const { change, run, send, dir, app } = await serve();
   await change({ hooks: { todos: false }, skills: { paths: ["s"] } });
   await writeFile(

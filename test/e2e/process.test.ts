@@ -10,7 +10,7 @@ import { dataOf, names, textSeen } from "../support/drain.ts";
 import { NODE_ENV } from "../support/node.ts";
 import { serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { goOn, numbers, post, type Seen, view } from "../support/sse.ts";
+import { numbers, post, reconnect, type Seen, view } from "../support/sse.ts";
 
 const started = (name: string) => (event: StreamEvent) =>
   event.event === "on_tool_start" && event.name === name;
@@ -21,7 +21,7 @@ function expectWhole(seen: readonly Seen[]) {
 }
 
 describe("kill -9 of a server on sqlite", () => {
-  test("in the middle of a command: the next start goes on, and the command is not run twice", async () => {
+  test("during a command: the next process continues, and the command is not run twice", async () => {
     const dir = await temporaryFolder();
     const script = `
 - { say: Working., call: [{ tool: execute, args: { command: "echo once | tee -a marks; sleep 5" } }] }
@@ -35,7 +35,7 @@ describe("kill -9 of a server on sqlite", () => {
     await viewer.ended().catch(() => {});
 
     const second = await serve(dir, script);
-    const seen = await goOn(viewer, second.url);
+    const seen = await reconnect(viewer, second.url);
     expectWhole(seen);
     const events = seen.map(({ event }) => event);
     expect(names(events)).toContain("run_resumed");
@@ -47,7 +47,7 @@ describe("kill -9 of a server on sqlite", () => {
     expect(JSON.stringify(messages.at(-1))).toContain("All done.");
   });
 
-  test("in the middle of the model's words: they start again, and the viewer is told", async () => {
+  test("during a model call: the call is repeated, and the viewer is notified", async () => {
     const dir = await temporaryFolder();
     const script = `- { say: one two three four five six seven eight, delay_ms: 40 }`;
     const first = await serve(dir, script);
@@ -60,7 +60,7 @@ describe("kill -9 of a server on sqlite", () => {
     await first.exited;
 
     const second = await serve(dir, script);
-    const seen = await goOn(viewer, second.url);
+    const seen = await reconnect(viewer, second.url);
     expectWhole(seen);
     const events = seen.map(({ event }) => event);
     const [open] = dataOf(events, "on_chat_model_start");
@@ -71,7 +71,7 @@ describe("kill -9 of a server on sqlite", () => {
     expect(thread).toMatchObject({ status: "idle", version: 2 });
   });
 
-  test("whose agent is gone after the restart: the run fails with everything closed", async () => {
+  test("whose agent was removed before the restart: the run fails with every span closed", async () => {
     const dir = await temporaryFolder();
     const script = `- { say: Working., call: [{ tool: execute, args: { command: "echo begun; sleep 5" } }] }`;
     const first = await serve(dir, script);
@@ -81,8 +81,8 @@ describe("kill -9 of a server on sqlite", () => {
     await viewer.ended().catch(() => {});
     await first.exited;
 
-    const second = await serve(dir, script, {}, "somebody");
-    const seen = await goOn(viewer, second.url);
+    const second = await serve(dir, script, {}, "another");
+    const seen = await reconnect(viewer, second.url);
     expectWhole(seen);
     const events = seen.map(({ event }) => event);
     expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/Outcome unknown/);
@@ -93,7 +93,7 @@ describe("kill -9 of a server on sqlite", () => {
     expect(await (await fetch(`${second.url}/threads/t1`)).json()).toMatchObject({ status: "error" });
   });
 
-  test("while a run waits its turn: it has its turn after the restart", async () => {
+  test("while a run is queued: it runs after the restart", async () => {
     const dir = await temporaryFolder();
     const script = `- { say: a b c d e f, delay_ms: 30 }`;
     const first = await serve(dir, script);
@@ -114,7 +114,7 @@ describe("kill -9 of a server on sqlite", () => {
 });
 
 describe("SIGTERM", () => {
-  test("leaves what is not done within the deadline to the next start, and exits with 0", async () => {
+  test("hands unfinished runs to the next start after the deadline, and exits with 0", async () => {
     const dir = await temporaryFolder();
     const config = join(dir, "server.yaml");
     await writeFile(config, "shutdown: { grace: 0.1s }\n");
@@ -130,12 +130,12 @@ describe("SIGTERM", () => {
     expect(await first.exited).toBe(0);
 
     const second = await serve(dir, script, { CONFIG_FILE: config });
-    const seen = await goOn(viewer, second.url);
+    const seen = await reconnect(viewer, second.url);
     expectWhole(seen);
     expect(textSeen(seen.map(({ event }) => event))).toBe("I will not wait again.");
   });
 
-  test("lets a run finish that does so within the grace", async () => {
+  test("lets a run finish within the grace period", async () => {
     const dir = await temporaryFolder();
     const server = await serve(dir, `- { say: a b c d e f, delay_ms: 20 }`);
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
@@ -147,7 +147,7 @@ describe("SIGTERM", () => {
 });
 
 describe("a server that is asked to end", () => {
-  test("does not wait for a connection that never says anything", async () => {
+  test("does not wait for a silent connection", async () => {
     const dir = await temporaryFolder();
     const server = await serve(dir, "- { say: ok }");
     const silent = connect(Number(new URL(server.url).port), "127.0.0.1");
@@ -168,7 +168,7 @@ describe("a server that is asked to end", () => {
 });
 
 describe("the command line", () => {
-  test("refuses to listen where others could reach it without authentication, and says how to fix it", async () => {
+  test("refuses to listen on a public address without authentication, and says how to fix it", async () => {
     const run = skein(["serve"], { HOST: "0.0.0.0", PORT: "0" });
     expect(await run.exited).toBe(1);
     expect(run.output()).toMatch(/HOST.*127\.0\.0\.1.*authentication/s);
@@ -194,7 +194,7 @@ describe("the command line", () => {
     expect(second.output()).toMatch(/in use by another process/);
   });
 
-  test("tells everything that is wrong with the configuration, with its place", async () => {
+  test("lists every problem of the configuration, with its place", async () => {
     const dir = await temporaryFolder();
     const file = join(dir, "agents.yaml");
     await writeFile(file, "agents:\n  a:\n    modle: openai:gpt-5\n  b:\n    max_iterations: many\n");
@@ -204,7 +204,7 @@ describe("the command line", () => {
     expect(run.output()).toMatch(/agents\.yaml:5:\d+.*max_iterations/);
   });
 
-  test("tells which port is taken, and leaves nothing running", async () => {
+  test("names the port that is taken, and leaves nothing running", async () => {
     const dir = await temporaryFolder();
     const first = await serve(dir, "- { say: ok }");
     const port = new URL(first.url).port;
@@ -214,7 +214,7 @@ describe("the command line", () => {
     expect(second.output()).toContain(`127.0.0.1:${port} is taken. Set PORT`);
   });
 
-  test("says at once that no server answers", async () => {
+  test("says at once if no server answers", async () => {
     const run = skein(["chat", "--url", "http://127.0.0.1:1"], {});
     expect(await run.exited).toBe(1);
     expect(run.output()).toMatch(/No Skein server responds at http:\/\/127\.0\.0\.1:1/);

@@ -66,7 +66,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("beta");
   });
 
-  test("arguments that are no JSON come back to the model as an error, and it goes on", async () => {
+  test("arguments that are not JSON are an error that the model reads, and the run continues", async () => {
     const { talk } = await start(wire);
     provider.enqueue({ blocks: [rawCall("read_file", '{"path": "a')] }, { blocks: [say("Sorry.")] });
     const events = await endOf(await talk("go"));
@@ -102,7 +102,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("begun");
   });
 
-  test("a rate limit is waited for, a cut stream is asked for again, and the viewer is told", async () => {
+  test("a rate limit is waited for, a cut stream is retried, and the viewer is notified", async () => {
     const { talk } = await start(wire);
     provider.enqueue(
       { fail: "rate_limit", headers: { "retry-after-ms": "1" } },
@@ -119,7 +119,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(dataOf(events, "on_message").at(-1)?.message.content).toBe("the whole answer");
   });
 
-  test("a wrong key ends the run with a sentence that helps, and no key in it", async () => {
+  test("a wrong key ends the run with a helpful message that does not contain the key", async () => {
     const { talk } = await start(wire);
     provider.enqueue({ fail: "auth" });
     const events = await endOf(await talk("go"));
@@ -127,7 +127,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(JSON.stringify(events)).not.toContain("sk-secret-123");
   });
 
-  test("thoughts are shown, kept, and given back in the tool loop that they belong to", async () => {
+  test("reasoning is shown, stored, and sent back within its tool loop", async () => {
     const { talk } = await start(wire, ", thinking: 2048");
     provider.enqueue(
       { blocks: [think("I should look."), call("ls", { path: "." })] },
@@ -142,7 +142,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(bodies[2]).not.toContain("I should look.");
   });
 
-  test("a reply that is cut by its limit of tokens says so", async () => {
+  test("a reply that was cut by its token limit says so", async () => {
     const { talk } = await start(wire);
     provider.enqueue({ blocks: [say("and then")], stop: "max_tokens" });
     expect(dataOf(await endOf(await talk("go")), "done")[0]).toMatchObject({
@@ -152,7 +152,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
   });
 });
 
-test("a fallback model of another provider goes on with the same thread", async () => {
+test("a fallback model of another provider continues the same thread", async () => {
   const agents = `
 agents:
   assistant:

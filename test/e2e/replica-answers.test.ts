@@ -118,7 +118,7 @@ needing(redis, "redis-server").describe("a result that a tool delivers later", (
 
   test.each([
     ["wakes the thread on another", false],
-    ["wakes the thread although the replica that asked is gone", true],
+    ["wakes the thread although the replica that asked was killed", true],
   ])("%s", async (_, isGone) => {
     const { one, other, deliver } = await waiting();
     const viewer = await view(`${other.url}/threads/t1/events`);
@@ -132,7 +132,7 @@ needing(redis, "redis-server").describe("a result that a tool delivers later", (
     expect(dataOf(events, "on_tool_end").at(-1)?.output).toBe('{"price":17}');
     expect(textSeen(events)).toBe("There you are.");
     viewer.leave();
-    // Whoever delivers again is told, and nothing more happens.
+    // A second delivery is refused and changes nothing.
     expect((await deliver()).status).toBe(404);
   });
 });

@@ -8,7 +8,7 @@ import { needing } from "../support/needing.ts";
 import { type ServerProcess, serve } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { goOn, numbers, post, type Viewer, view } from "../support/sse.ts";
+import { numbers, post, reconnect, type Viewer, view } from "../support/sse.ts";
 
 const redis = await startRedis("--databases", "100");
 afterAll(() => redis?.close());
@@ -28,7 +28,7 @@ async function twoProcesses(script: string, settings = "", url = `${redis?.url}/
 
 /** What `viewer` has seen, and what comes after that on another server: whole, and well formed. */
 async function seenOn(viewer: Viewer, { url }: ServerProcess): Promise<StreamEvent[]> {
-  const seen = await goOn(viewer, url);
+  const seen = await reconnect(viewer, url);
   expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
   const events = seen.map(({ event }) => event);
   expect(checkGrammar(events)).toEqual([]);
@@ -42,7 +42,7 @@ const IN_A_COMMAND = `
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
 needing(redis, "redis-server").describe("a replica that is killed", () => {
-  test("in the middle of a command: another goes on, and the command is not run twice", async () => {
+  test("during a command: another continues, and the command is not run twice", async () => {
     const { one, other } = await twoProcesses(IN_A_COMMAND);
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
     await viewer.until(({ event }) => event === "on_tool_progress");
@@ -55,7 +55,7 @@ needing(redis, "redis-server").describe("a replica that is killed", () => {
     expect(textSeen(events)).toContain("It is over.");
   });
 
-  test("in the middle of the model's words: they start again, and the viewer is told", async () => {
+  test("during a model call: the call is repeated, and the viewer is notified", async () => {
     const { one, other } = await twoProcesses(IN_WORDS);
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
     await viewer.until(isDelta);
@@ -68,7 +68,7 @@ needing(redis, "redis-server").describe("a replica that is killed", () => {
 });
 
 needing(redis, "redis-server").describe("a replica that is stopped for longer than its lease", () => {
-  test("can write nothing any more when it wakes up, and gives the run up by itself", async () => {
+  test("can write nothing when it wakes up, and drops the run by itself", async () => {
     const { one, other } = await twoProcesses(IN_WORDS);
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
     await viewer.until(isDelta);
@@ -87,7 +87,7 @@ needing(redis, "redis-server").describe("a replica that is stopped for longer th
 });
 
 needing(redis, "redis-server").describe("a replica that is asked to end", () => {
-  test("hands its run over at once, and its viewers go on elsewhere", async () => {
+  test("hands its run over at once, and its viewers continue elsewhere", async () => {
     const { one, other } = await twoProcesses(IN_WORDS, "shutdown: { grace: 0.1s }");
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
     await viewer.until(isDelta);
@@ -107,7 +107,7 @@ needing(redis, "redis-server").describe("a replica that is asked to end", () => 
 });
 
 needing(redis, "redis-server").describe("while Redis is away", () => {
-  test("a run waits, and goes on when Redis is back in time", async () => {
+  test("a run waits, and continues when Redis is back in time", async () => {
     const own = await durableRedis();
     const { one } = await twoProcesses(IN_WORDS, "", own.url);
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
@@ -121,7 +121,7 @@ needing(redis, "redis-server").describe("while Redis is away", () => {
     expect(dataOf(events, "done")[0]?.status).toBe("success");
   });
 
-  test("for longer than that, a run ends as failed, new ones are refused, and all goes on without a restart", async () => {
+  test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
     const own = await durableRedis();
     const { one, other } = await twoProcesses(IN_WORDS, "", own.url);
     other.child.kill("SIGKILL");

@@ -53,7 +53,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     expect(await file.text()).toBe("print(sum(range(101)), flush=True)\n");
   });
 
-  test("is told when its container was lost under a command, and works on", async () => {
+  test("reads that its container was lost during a command, and continues", async () => {
     const { url } = await start(engine, {
       script: [
         call("write_file", { path: "f", content: "kept" }),
@@ -73,7 +73,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     expect(next?.error).toBeUndefined();
   });
 
-  test("says what is wrong with its image, and the run goes on", async () => {
+  test("reports what is wrong with its image, and the run continues", async () => {
     const log: string[] = [];
     const { url } = await start(engine, {
       logger: pino({ level: "warn" }, { write: (line: string) => log.push(line) }),

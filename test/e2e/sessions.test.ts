@@ -37,10 +37,10 @@ async function serve(options: ServerOptions = {}) {
 
 const echo: Script = ({ messages }) => ({ say: `re: ${textOf(messages.at(-1)?.content ?? "")}` });
 
-describe.each(["memory", "sqlite"])("a fork, on %s", (store) => {
-  const config = { store };
+describe("a fork", () => {
+  const config = { store: "sqlite" };
 
-  test("begins with what was said up to a message, and goes its own way", async () => {
+  test("starts with the messages up to one of them, and continues on its own", async () => {
     const { send, run, messages, texts } = await serve({ config, script: echo });
     await send("POST", "/threads", { id: "t", title: "Trip", metadata: { colour: "blue" } });
     for (const input of ["one", "two"]) await run("t", { input });
@@ -62,7 +62,7 @@ describe.each(["memory", "sqlite"])("a fork, on %s", (store) => {
     expect((await send("GET", `/threads/${whole.body.id}/runs`)).body.items).toEqual([]);
   });
 
-  test("has the todos and the files of the thread, and nothing that waits or was allowed", async () => {
+  test("copies the thread's todos and files, but no open interrupts and no permissions", async () => {
     const todos = [{ id: "1", title: "Write it down", status: "done" }];
     const call = [
       { tool: "write_todos", args: { todos } },
@@ -109,7 +109,7 @@ test("a fork has no summary: what it was made of may not have been said yet wher
 });
 
 describe("a fork", () => {
-  test("is refused for what is not there, and for a name that is taken", async () => {
+  test("is refused for an unknown thread or message, and for an id that is taken", async () => {
     const { send, run } = await serve({ script: echo });
     await run("t", { input: "one" });
     expect((await send("POST", "/threads/nope/fork", {})).status).toBe(404);
@@ -129,10 +129,10 @@ describe("a fork", () => {
   });
 });
 
-describe.each(["memory", "sqlite"])("a message that is written anew, on %s", (store) => {
-  const config = { store };
+describe("a message that is replaced", () => {
+  const config = { store: "sqlite" };
 
-  test("takes the place of the old one and of all after it", async () => {
+  test("takes the place of the old one and of all messages after it", async () => {
     const { run, messages, texts } = await serve({ config, script: echo });
     for (const input of ["one", "two"]) await run("t", { input });
     const last = (await messages("t")).findLast(({ role }) => role === "user");
@@ -140,11 +140,11 @@ describe.each(["memory", "sqlite"])("a message that is written anew, on %s", (st
     expect(status).toBe(200);
     expect(await texts("t")).toEqual(["one", "re: one", "better", "re: better"]);
     const [first] = await messages("t");
-    await run("t", { input: "all anew", replaces: first?.id });
-    expect(await texts("t")).toEqual(["all anew", "re: all anew"]);
+    await run("t", { input: "all new", replaces: first?.id });
+    expect(await texts("t")).toEqual(["all new", "re: all new"]);
   });
 
-  test("is forgotten once, however often the request is repeated", async () => {
+  test("is deleted once, even if the request is repeated", async () => {
     const { run, messages, texts } = await serve({ config, script: echo });
     await run("t", { input: "one" });
     const [first] = await messages("t");
@@ -213,7 +213,7 @@ describe("what a run may not replace", () => {
 });
 
 describe("a title", () => {
-  /** Answers runs with `ok`, and whoever asks for a title with `turn`. */
+  /** Answers runs with `ok`, and title requests with `turn`. */
   const titled = (turn: Turn, asked: ModelRequest[] = []): Script => {
     return (request) => {
       if (!request.system.some(({ id }) => id === "title")) return { say: "ok" };
@@ -258,7 +258,7 @@ describe("a title", () => {
     expect((await send("GET", "/threads/t")).body.title).toBe("Mine");
   });
 
-  test("is there at once, however much the model says", async () => {
+  test("is ready at once, even for a very long reply", async () => {
     const { send, run } = await serve({ script: titled({ say: `Norway${" ".repeat(200_000)}Sweden` }) });
     await run("t", { input: "hello" });
     expect((await send("POST", "/threads/t/title")).body.title).toBe("Norway");
@@ -314,10 +314,15 @@ test("a thread's usage is the sum of its runs', with the part of the input that 
   expect((await send("GET", "/threads/nope/usage")).status).toBe(404);
 });
 
-describe.each(["memory", "sqlite"])("the phase of a run, on %s", (store) => {
-  test("is told while it has not ended", async () => {
+describe("the phase of a run", () => {
+  test("is part of the run until it has ended", async () => {
     const { tool, open, entered } = gate();
-    const { url, send } = await serve({ config: { store }, script: gated, tools: [tool], agents: WITH_GATE });
+    const { url, send } = await serve({
+      config: { store: "sqlite" },
+      script: gated,
+      tools: [tool],
+      agents: WITH_GATE,
+    });
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
     const waiting = await post(`${url}/threads/t/runs`, { input: "2", on_busy: "enqueue", background: true });
     await entered;
@@ -335,7 +340,7 @@ describe.each(["memory", "sqlite"])("the phase of a run, on %s", (store) => {
   test("is read off the end of its log, however long that is", async () => {
     const words = "word ".repeat(400);
     const { url, send } = await serve({
-      config: { store },
+      config: { store: "sqlite" },
       script: ({ messages }) => ({ say: messages.length === 1 ? `${words} ${words}` : "ok", delay_ms: 2 }),
     });
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });

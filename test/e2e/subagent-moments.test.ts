@@ -1,4 +1,4 @@
-// A family that is cancelled, or whose process ends, at whatever moment.
+// A run with subagents that is cancelled, or whose process ends, at any moment.
 
 import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
@@ -51,7 +51,7 @@ async function below(url: string, id: string): Promise<{ id: string; status: str
 const endOf = (events: readonly StreamEvent[]) => dataOf(own(events), "done")[0]?.status;
 
 describe("a family", () => {
-  test("that is cancelled at any moment ends as a whole, and well formed", async () => {
+  test("that is cancelled at any moment ends as a whole, with well-formed logs", async () => {
     const { url } = await startServer({ agents: AGENTS, script });
     for (const moment of MOMENTS) {
       const viewer = await post(`${url}/threads/t${moment}/runs`, { input: "go" });
@@ -64,7 +64,7 @@ describe("a family", () => {
     }
   });
 
-  test("whose process ends at any moment goes on in the next, with no task begun twice", async () => {
+  test("whose process ends at any moment continues in the next, with no task started twice", async () => {
     const options = {
       ...{ agents: AGENTS, script, dir: await temporaryFolder() },
       config: { store: "sqlite", shutdown: { grace: "0s" }, limits: { runs: 1 } },

@@ -38,7 +38,7 @@ describe("a parent whose child waits for a result from outside", () => {
   test.each([
     ["deleted", (url: string) => url],
     ["cleared", (url: string) => `${url}/messages`],
-  ])("goes on when the child's thread is %s", async (how, pathOf) => {
+  ])("continues when the child's thread is %s", async (how, pathOf) => {
     const { url, viewer, thread } = await waiting();
     await fetch(pathOf(`${url}/threads/${thread}`), { method: "DELETE" });
     expect(results(await wellFormed(viewer))).toEqual([
@@ -46,7 +46,7 @@ describe("a parent whose child waits for a result from outside", () => {
     ]);
   });
 
-  test("is stopped after its step, and the child is stopped with it: it has not failed", async () => {
+  test("is stopped after its step together with the child, and has not failed", async () => {
     const { url, viewer } = await waiting();
     const headers = { "content-type": "application/json" };
     const location = viewer.headers.get("location")?.replace(/\/events$/, "");

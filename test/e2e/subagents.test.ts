@@ -72,7 +72,7 @@ const chain = (low: readonly Turn[]) =>
 describe("a question two levels down", () => {
   const low = [{ call: [{ tool: "deploy" }] }, completing("It is out.")];
 
-  test("suspends all above it, and is answered through the first", async () => {
+  test("suspends all parents, and is answered through the root", async () => {
     const { tool, times } = count();
     const { url, events } = await played({ agents: CHAIN, tools: [tool, gate().tool], script: chain(low) });
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted" }]);
@@ -117,7 +117,7 @@ describe("a question two levels down", () => {
     expect(dataOf(own(after), "done")).toMatchObject([{ status: "success" }]);
   });
 
-  test("waits until the others of its call have ended; they are not done again", async () => {
+  test("waits until its siblings have ended, which are not run again", async () => {
     const { tool, times } = count();
     let spoken = 0;
     const { url, events } = await played({
@@ -258,7 +258,7 @@ describe("a tree that is at work", () => {
     expect(paid).toEqual({ lead: 20, mid: 20, low: 10 });
   });
 
-  test("goes on where it was when its process has died", async () => {
+  test("continues where it was after its process died", async () => {
     const { tool, entered } = gate();
     const options = {
       ...{ agents: CHAIN, dir: await temporaryFolder() },
@@ -282,7 +282,7 @@ describe("a tree that is at work", () => {
   });
 });
 
-test("a child whose tool answers later is waited for, and goes on with the result", async () => {
+test("a child whose tool result is deferred is waited for, and continues with the result", async () => {
   const called = Promise.withResolvers<string>();
   const outside = createServer(async (request, response) => {
     const body = await text(request);

@@ -11,7 +11,7 @@ const say = (url: string, input: string) =>
 const isDone = (run: string | undefined) => (event: { event: string; run_id?: string | undefined }) =>
   event.event === "done" && event.run_id === run;
 
-describe("who follows a thread", () => {
+describe("a viewer of a thread", () => {
   test("sees every run from its first event to its last, one after the other", async () => {
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }, { say: "three" }] });
     await fetch(`${url}/threads`, { method: "POST", headers: json, body: '{"id":"t1"}' });
@@ -31,7 +31,7 @@ describe("who follows a thread", () => {
     }
   });
 
-  test("and comes back with one cursor misses no run that was meanwhile, and sees nothing twice", async () => {
+  test("who reconnects with one cursor misses no run and sees nothing twice", async () => {
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }, { say: "three" }] });
     const first = await post(`${url}/threads/t1/runs`, { input: "1" });
     await first.ended();
@@ -47,7 +47,7 @@ describe("who follows a thread", () => {
     );
   });
 
-  test("sees runs in the order in which they begin, also one that makes its way to the front", async () => {
+  test("sees runs in the order in which they start, even one that moved to the front", async () => {
     const { url } = await startServer({ script: () => ({ say: "a b c d e f", delay_ms: 20 }) });
     const first = await post(`${url}/threads/t1/runs`, { input: "1" });
     await first.until(({ event }) => event === "on_chat_model_stream");
@@ -60,7 +60,7 @@ describe("who follows a thread", () => {
     expect(runsIn(viewer.seen)).toEqual([first, front, queued].map(idOf));
   });
 
-  test("is not told of what was gone before they came", async () => {
+  test("sees nothing of what was deleted before", async () => {
     const config = { retention: { events: "1ms" } };
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }], config });
     await say(url, "1");
@@ -72,7 +72,7 @@ describe("who follows a thread", () => {
     expect(textSeen(viewer.seen.map(({ event }) => event))).toBe("two");
   });
 
-  test("is done when the thread is deleted, also if another of the same name is there by then", async () => {
+  test("reaches the end when the thread is deleted, even if another of the same id exists by then", async () => {
     const { url } = await startServer({ script: () => ({ say: "ok" }) });
     await say(url, "1");
     const viewer = await view(`${url}/threads/t1/events`);
@@ -81,7 +81,7 @@ describe("who follows a thread", () => {
     expect(await viewer.ended()).toEqual([]);
   });
 
-  test("cannot follow a thread, or begin at a run, that there is not", async () => {
+  test("cannot follow an unknown thread, or start at an unknown run", async () => {
     const { url } = await startServer();
     expect((await fetch(`${url}/threads/t1/events`)).status).toBe(404);
     await (await post(`${url}/threads/t1/runs`, { input: "1" })).ended();

@@ -22,7 +22,7 @@ async function listening(server: Server): Promise<string> {
   return `127.0.0.1:${address.port}`;
 }
 
-/** A port that nobody has: the server has to know its own address before it listens. */
+/** A free port: the server has to know its own address before it listens. */
 async function freePort(): Promise<number> {
   const server = createServer();
   const address = await listening(server);
@@ -61,7 +61,7 @@ describe("a tool that a tenant registers", () => {
     return { url };
   }
 
-  test("is called with its arguments, signed; what it says meanwhile is seen, and its result is the model's", async () => {
+  test("is called with signed arguments; its progress is shown, and the model reads its result", async () => {
     const { url } = await withFreight(10);
     const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
     expect(checkGrammar(events)).toEqual([]);
@@ -69,7 +69,7 @@ describe("a tool that a tenant registers", () => {
     expect(dataOf(events, "on_tool_end")[0]?.output).toBe('{"city":"Oslo","price":17,"currency":"EUR"}');
   });
 
-  test("may answer later: the run waits, and goes on by itself when the result is delivered", async () => {
+  test("may answer later: the run waits, and continues by itself when the result is delivered", async () => {
     const { url } = await withFreight(2000);
     await send(`${url}/threads`, { id: "t1" });
     const viewer = await view(`${url}/threads/t1/events`);
@@ -82,7 +82,7 @@ describe("a tool that a tenant registers", () => {
     viewer.leave();
   });
 
-  test("is listed without what is secret, replaced, and removed", async () => {
+  test("is listed without its secrets, replaced, and removed", async () => {
     const { url } = await startServer();
     const tool = {
       ...freight("https://tools.example.com/freight?key=hunter2"),

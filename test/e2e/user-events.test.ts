@@ -52,7 +52,7 @@ const listen = (url: string, query = "") => view(`${url}/events${query}`);
 const stop = (url: string, location: string | null) =>
   fetch(url + location?.replace(/\/events$/, "/cancel"), { method: "POST" });
 
-describe("a user who listens", () => {
+describe("a user who subscribes to events", () => {
   test("hears when a run starts and how it ends, with what it takes to find it", async () => {
     const { url } = await startServer();
     const viewer = await listen(url);
@@ -109,7 +109,7 @@ describe("a user who listens", () => {
     viewer.leave();
   });
 
-  test("and hears nothing sees a sign of life", async () => {
+  test("gets heartbeats when nothing happens", async () => {
     const { url } = await startServer({ config: { streams: { heartbeat: 0.05 } } });
     const [viewer, named] = [await listen(url), await listen(url, "?heartbeat=named")];
     await expect.poll(() => viewer.others).toContain(": heartbeat");
@@ -117,7 +117,7 @@ describe("a user who listens", () => {
     for (const each of [viewer, named]) each.leave();
   });
 
-  test("is told when the server ends", async () => {
+  test("is notified when the server shuts down", async () => {
     const { url, app } = await startServer();
     const viewer = await listen(url);
     await app.close();
@@ -125,7 +125,7 @@ describe("a user who listens", () => {
     expect(viewer.others.at(-1)).toMatch(/^event: server_shutdown/);
   });
 
-  test("takes one of the server's streams, and gives it back when leaving", async () => {
+  test("takes one of the server's stream places until disconnecting", async () => {
     const { url } = await startServer({ config: { limits: { streams: 1 } } });
     const viewer = await listen(url);
     expect((await fetch(`${url}/events`)).status).toBe(503);
@@ -134,7 +134,7 @@ describe("a user who listens", () => {
     await expect.poll(async () => (await post(`${url}/threads/t1/runs`, { input: "go" })).status).toBe(200);
   });
 
-  test("cannot ask for a replay that there is not", async () => {
+  test("cannot ask for a replay", async () => {
     const { url } = await startServer();
     expect((await fetch(`${url}/events?after=3`)).status).toBe(400);
   });
@@ -146,7 +146,7 @@ const started = (n: number): UserEvent => ({
   data: { thread_id: `t${n}`, run_id: `run_${n}`, agent: "a" },
 });
 
-test("a user who falls behind is told that something was missed, and hears what comes after", async () => {
+test("a user who falls behind gets a reset, and then the events after it", async () => {
   const { url, bus } = await bareServer();
   const viewer = await listen(url);
   bus.publish(OWNER, {
@@ -154,7 +154,7 @@ test("a user who falls behind is told that something was missed, and hears what 
     data: { name: "w", type: "t", status: "running", workdir: "/w" },
   });
   await expect.poll(() => heard(viewer)).toHaveLength(1);
-  // All in one turn of the event loop: nobody can be quick enough.
+  // All in one turn of the event loop: no reader is quick enough.
   for (let n = 0; n <= 1001; n++) bus.publish(OWNER, started(n));
   await expect.poll(() => viewer.others.at(-1)).toMatch(/^event: stream_reset\ndata: .*events_expired/);
   bus.publish(OWNER, started(2000));

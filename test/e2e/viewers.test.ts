@@ -21,7 +21,7 @@ const WAITING = {
 };
 
 describe("silence", () => {
-  test("is broken by a comment, so that nobody in between gives the connection up", async () => {
+  test("is broken by a comment, so that no proxy drops the connection", async () => {
     const { url } = await startServer({ ...WAITING, config: { streams: { heartbeat: 0.05 } } });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
     await expect.poll(() => viewer.others).toContain(": heartbeat");
@@ -58,7 +58,7 @@ describe("silence", () => {
   });
 });
 
-describe("a viewer that takes nothing", () => {
+describe("a viewer that stops reading", () => {
   test("does not hold up the run or another viewer, is cut, and can come back to its cursor", async () => {
     // More than the kernel holds for a socket, in fewer events than a run keeps.
     const words = `${"x".repeat(700)} `.repeat(15_000);
@@ -85,7 +85,7 @@ describe("a viewer that takes nothing", () => {
 });
 
 describe("a run that has said more than is kept", () => {
-  test("can still be followed: the gap is told, and the rest comes without another", async () => {
+  test("can still be followed: one reset reports the gap, and the rest follows", async () => {
     const { url } = await startServer({ script: [{ say: "w ".repeat(25_000) }] });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
     await first.ended();
@@ -113,7 +113,7 @@ describe("many viewers", () => {
     for (const events of all) expect(events).toEqual(all[0]);
   });
 
-  test("are limited, and the one too many is told to come later", async () => {
+  test("are limited, and one too many is asked to retry later", async () => {
     const { url } = await startServer({ ...WAITING, config: { limits: { streams: 1 } } });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
     const second = await fetch(url + first.headers.get("location"));

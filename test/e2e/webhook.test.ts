@@ -49,7 +49,7 @@ async function told(url: string) {
   return { ...server, ask, lines };
 }
 
-test("an address is told of a run that waits for answers, with a signature that it can verify", async () => {
+test("a run that waits for answers calls the webhook, with a signature that it can verify", async () => {
   const { deliveries, url } = await inbox();
   const { ask } = await told(url);
   await ask();
@@ -66,7 +66,7 @@ test("an address is told of a run that waits for answers, with a signature that 
   });
 });
 
-test("it is not told of a run that was cancelled", async () => {
+test("a cancelled run does not call the webhook", async () => {
   const { deliveries, url } = await inbox();
   const { ask, url: server } = await told(url);
   const viewer = await post(`${server}/threads/t0/runs`, { input: "go" });
@@ -79,7 +79,7 @@ test("it is not told of a run that was cancelled", async () => {
   for (const [index, { body }] of deliveries.entries()) expect(body).toContain(`"thread_id":"t${index}"`);
 });
 
-test("one that is away is tried again, with the same id", async () => {
+test("a webhook that is unreachable is called again, with the same id", async () => {
   const { deliveries, url } = await inbox(500, 429);
   const { ask, lines } = await told(url);
   await ask();
@@ -88,7 +88,7 @@ test("one that is away is tried again, with the same id", async () => {
   expect(lines).toEqual([]);
 });
 
-test("one that refuses it, or does not answer, holds nothing up and is logged without what is secret", async () => {
+test("a webhook that refuses or does not answer delays nothing, and is logged without secrets", async () => {
   const { deliveries, url } = await inbox(404, "never");
   const { app, ask, lines } = await told(url);
   await ask();

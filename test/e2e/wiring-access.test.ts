@@ -67,7 +67,7 @@ describe("the local backend, of a server with several users", () => {
   });
 });
 
-test("quotas bound each user for himself", async () => {
+test("quotas bound each user separately", async () => {
   const { url } = await serveWith({ quotas: { user: { requests_per_minute: 2 } } }, { env: GATEWAY });
   const ask = async (user: string) => (await fetch(`${url}/agents`, { headers: as(user) })).status;
   expect([await ask("ada"), await ask("ada"), await ask("ada")]).toEqual([200, 200, 429]);

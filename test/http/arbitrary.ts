@@ -35,7 +35,7 @@ export function requestsFor(operation: Operation, known: Known, headers: string)
     });
 }
 
-/** Whoever was told to go on, and then sends too much, can no longer be told that this is wrong. */
+/** After `100 Continue`, a body that is too long can no longer be refused. */
 function isBroken(framing: string, headers: string): boolean {
   return framing === "cut" || framing === "bad chunks" || (framing === "short" && /^expect:/im.test(headers));
 }

@@ -81,7 +81,7 @@ describe("every refusal is a problem with the right status and a sentence that h
       /messages.*100/,
     ],
     ["an empty list of messages", run, body({ messages: [] }), 400, "invalid_request", /messages/],
-    ["an unknown agent", run, body({ input: "x", agent: "nobody" }), 400, "invalid_request", /nobody/],
+    ["an unknown agent", run, body({ input: "x", agent: "stranger" }), 400, "invalid_request", /stranger/],
     [
       "a script that is not shipped",
       run,
@@ -151,7 +151,7 @@ describe("every refusal is a problem with the right status and a sentence that h
 
   test("a refused run leaves no thread behind", async () => {
     const { url } = await startServer();
-    await fetch(url + run, body({ input: "x", agent: "nobody" }));
+    await fetch(url + run, body({ input: "x", agent: "stranger" }));
     expect((await fetch(`${url}/threads/t1`)).status).toBe(404);
   });
 
@@ -166,7 +166,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(beyond.problem).toMatchObject({ status: 410, code: "events_expired" });
   });
 
-  test("a body nested deeper than anything that is meant is refused", async () => {
+  test("a body that is nested too deeply is refused", async () => {
     const { url } = await startServer();
     const deep = (depth: number) => `{"metadata":${'{"a":'.repeat(depth)}1${"}".repeat(depth)}}`;
     for (const depth of [64, 100_000]) {
@@ -183,14 +183,14 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect((await refusal(`${url}/threads`, init)).problem.detail).toContain("metadata");
   });
 
-  test("nothing follows an answer on a connection but the answer to another request", async () => {
+  test("a connection carries one answer for each request", async () => {
     const { url } = await startServer();
     const head = "POST /threads/%zz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     const text = await rawAnswer(url, `${head}no chunk\r\n`);
     expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   });
 
-  test("a client that leaves in the middle of a file is no error of ours", async () => {
+  test("a client that disconnects during an upload logs no error", async () => {
     const log: string[] = [];
     const logger = pino({ level: "warn" }, { write: (line: string) => log.push(line) });
     const { url, app, dir } = await startServer({ logger });
@@ -205,7 +205,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(log).toEqual([]);
   });
 
-  test("a page elsewhere that gave itself our address is refused", async () => {
+  test("a page whose host was rebound to this server's address is refused", async () => {
     const { url } = await startServer();
     const status = await rawStatus(
       url,
@@ -214,7 +214,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(status).toBe(403);
   });
 
-  test("a page of another site may look at nothing and change nothing", async () => {
+  test("a page of another site can read nothing and change nothing", async () => {
     const { url } = await startServer();
     const post = (site: string) =>
       fetch(`${url}/threads`, { method: "POST", headers: { "sec-fetch-site": site } });
@@ -224,7 +224,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect((await fetch(`${url}/threads`)).headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  test("what is no HTTP at all, or hardly, is a problem too", async () => {
+  test("bytes that are not HTTP get a problem too", async () => {
     const { url } = await startServer();
     expect(await rawStatus(url, "hello?\r\n\r\n")).toBe(400);
     const huge = `GET / HTTP/1.1\r\nHost: localhost\r\nX-Huge: ${"x".repeat(40_000)}\r\n\r\n`;
@@ -242,7 +242,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     },
   );
 
-  test("a POST that says it goes on with a run goes on with it, or is refused: it never starts another", async () => {
+  test("a POST that names a run rejoins it or is refused: it never starts another", async () => {
     const { url } = await startServer();
     const again = (cursor: string) =>
       refusal(url + run, { ...body({ input: "x" }), headers: { ...JSON_TYPE, "last-event-id": cursor } });

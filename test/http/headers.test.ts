@@ -21,7 +21,7 @@ async function served(origins: readonly string[] = [], isOpen = true) {
     server,
     async () => {
       if (isOpen) return { tenant: "t", user: "u", scopes: ["read", "run"] };
-      throw unauthorized("Nobody gets in.");
+      throw unauthorized("Refused.");
     },
     createTickets(undefined),
   );
@@ -54,7 +54,7 @@ function policyOf(response: Response): Map<string, string[]> {
 }
 
 describe("every answer", () => {
-  test.each(["/docs", "/events", "/nowhere"])("tells browsers to be careful: %s", async (path) => {
+  test.each(["/docs", "/events", "/nowhere"])("carries the security headers: %s", async (path) => {
     const response = await fetch((await served()) + path);
     await response.text();
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -71,13 +71,13 @@ describe("every answer", () => {
     expect([...response.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
-  test("is an event stream where it was one", async () => {
+  test("keeps the content type of an event stream", async () => {
     const response = await fetch(`${await served()}/events`);
     expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
     expect(await response.text()).toContain('data: {"a":1}');
   });
 
-  test("lets the pages that we serve do what they do, and no other script", async () => {
+  test("lets the server's own pages work, and runs no other script", async () => {
     const url = await served();
     const response = await fetch(`${url}/docs`);
     const page = await response.text();
@@ -98,7 +98,7 @@ describe("every answer", () => {
 });
 
 describe("pages of other sites", () => {
-  test("may read nothing until they are named", async () => {
+  test("can read nothing until they are configured", async () => {
     const url = await served();
     const response = await fetch(`${url}/events`, { headers: { origin: APP } });
     await response.text();
@@ -108,7 +108,7 @@ describe("pages of other sites", () => {
     expect([asked.status, asked.headers.has("access-control-allow-origin")]).toEqual([404, false]);
   });
 
-  test("that are named may read answers, streams and refusals alike", async () => {
+  test("that are configured can read answers, streams and refusals alike", async () => {
     for (const [isOpen, status] of [
       [true, 200],
       [false, 401],
@@ -125,7 +125,7 @@ describe("pages of other sites", () => {
     }
   });
 
-  test("that are named may ask what they may send, without saying who they are", async () => {
+  test("that are configured get preflight answers without credentials", async () => {
     const response = await fetch(`${await served([APP], false)}/threads`, preflight(APP));
     await response.text();
     expect(response.status).toBe(204);

@@ -1,11 +1,11 @@
-// What each input of the API names, of all that is somebody's.
+// Which of a user's things each input of the API names.
 
 import { fieldsOf, type Operation } from "../support/openapi.ts";
 import type { Things } from "./things.ts";
 
 type Kind = keyof Things;
 
-/** What an input names, by its name or by route and name; `nothing` that is anybody's. */
+/** What an input names, by its name or by route and name; `nothing`: no user's thing. */
 const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   thread_id: "thread",
   run_id: "run",
@@ -88,7 +88,7 @@ export interface Input {
   readonly kind: Kind;
 }
 
-/** The inputs of an operation that may name what is somebody's. Throws for one that nobody has thought about. */
+/** The inputs of an operation that may name a user's things. Throws for an input that is not listed here. */
 export function inputsOf({ name: route, parameters, body, isStream }: Operation): Input[] {
   const all = [
     ...parameters.map(({ in: place, name }) => ({ place, name })),

@@ -47,7 +47,7 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   return { store, quotas, get, port };
 }
 
-test("more requests than may be are told which limit it is and when to come back", async () => {
+test("a request too many is refused with the limit and when to retry", async () => {
   const { get } = await serve({ user: { requests_per_minute: 2 } });
   for (let n = 0; n < 2; n++) expect((await get("/usage")).statusCode).toBe(200);
   const refused = await get("/usage");
@@ -60,14 +60,14 @@ test("more requests than may be are told which limit it is and when to come back
   expect((await get("/usage", "bob")).statusCode).toBe(200);
 });
 
-test("what is public costs no one's share", async () => {
+test("public routes count against no quota", async () => {
   const { get } = await serve({ tenant: { requests_per_minute: 1 } });
   for (let n = 0; n < 5; n++) expect((await get("/health")).statusCode).toBe(200);
   expect((await get("/usage")).statusCode).toBe(200);
   expect((await get("/usage", "bob")).statusCode).toBe(429);
 });
 
-test("usage is told by day, agent and model, with totals and what is left", async () => {
+test("usage is reported by day, agent and model, with totals and what is left", async () => {
   const { quotas, get } = await serve({
     user: { tokens_per_day: 1000 },
     prices: { "*": { input: 1, output: 10 } },
@@ -92,7 +92,7 @@ test("usage is told by day, agent and model, with totals and what is left", asyn
   expect((await get("/usage", "bob")).json()).toMatchObject({ items: [], totals: { calls: 0 } });
 });
 
-test("usage is for those who may read, of a hundred days at most", async () => {
+test("usage needs the scope `read`, and covers at most a hundred days", async () => {
   const { get } = await serve({});
   for (const days of ["0", "101", "x", "1.5"])
     expect((await get(`/usage?days=${days}`)).statusCode).toBe(400);

@@ -51,7 +51,7 @@ async function slowly(socket: Socket): Promise<{ head: string; body: string }> {
 }
 
 describe("a reader on a slow line", () => {
-  test("gets an event whole that is longer than it can take in the stall time, with no heartbeat inside", async () => {
+  test("gets a long event whole although it takes longer than the stall time, with no heartbeat inside", async () => {
     const { url, events } = await said();
     const { body } = await slowly(await asked(url, events));
     const blocks = body.split("\n\n").filter((block) => block !== "" && block !== ": heartbeat");
@@ -62,7 +62,7 @@ describe("a reader on a slow line", () => {
     expect(textSeen(seen) === WORD).toBe(true);
   });
 
-  test("gets an answer whole that is longer than it can take in the stall time", async () => {
+  test("gets a long answer whole although it takes longer than the stall time", async () => {
     const { url, messages } = await said();
     const { head, body } = await slowly(await asked(url, messages));
     expect(head).toMatch(/^HTTP\/1\.1 200 /);
@@ -72,7 +72,7 @@ describe("a reader on a slow line", () => {
   });
 });
 
-describe("a reader that takes nothing", () => {
+describe("a reader that stops reading", () => {
   test.each(["events", "messages"] as const)("of %s is disconnected", async (what) => {
     const server = await said();
     const socket = await asked(server.url, server[what]);
@@ -82,7 +82,7 @@ describe("a reader that takes nothing", () => {
   });
 });
 
-test("a reader that has left before its long answer is made leaves no timer behind", async () => {
+test("a reader that disconnects before its long answer is ready leaves no timer behind", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const server = fastify();

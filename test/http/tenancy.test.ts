@@ -1,5 +1,5 @@
-// Nobody learns what belongs to somebody else. Every route of openapi.yaml is asked for ada's things by a neighbour of
-// her tenant and by a stranger of another one: what they get is held against what they get for things that never were.
+// No user learns of another user's things. Every route of openapi.yaml is asked for ada's things by a neighbour in her
+// tenant and by a stranger of another tenant; the answers must equal those for things that do not exist.
 
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ import {
   type Things,
 } from "./things.ts";
 
-/** Where nobody has anything to name. */
+/** For inputs that name no one's thing. */
 const NONE = "none";
 
 /** The request of `who`, whose inputs have these values. */
@@ -66,7 +66,7 @@ async function answerTo(url: string, { path, init }: ReturnType<typeof request>)
 
 const ID = /[0-9A-Za-z]{22}/g;
 
-/** With what was sent, and in a success what is made anew each time, replaced. */
+/** With what was sent, and in a success what is generated each time, replaced. */
 function comparable({ status, head, body }: Answer, sent: Iterable<[Input, string]>): string {
   let text = `${status}\n${head}\n${body}`;
   for (const [{ kind }, value] of sent)
@@ -130,7 +130,7 @@ describe.each([
       const before = await pictureOf(ada, adas);
       const statuses = new Set<number>();
 
-      const answered = async ({ operation, inputs, mixture }: Case, who: Somebody, theirs: Things) => {
+      const answered = async ({ operation, inputs, mixture }: Case, who: Asker, theirs: Things) => {
         const values = new Map<Input, string>();
         for (const input of inputs)
           if (mixture.has(input)) values.set(input, theirs[input.kind]);
@@ -226,12 +226,12 @@ const casesOf = (method: string) =>
       return mixturesOf(inputs).map((mixture) => ({ operation, inputs, mixture }));
     });
 
-interface Somebody extends Person {
+interface Asker extends Person {
   /** What of his own he names beside what is not. */
   readonly own: Partial<Things>;
 }
 
-async function enter(url: string, newcomer: () => Person, { inputs, mixture }: Case): Promise<Somebody> {
+async function enter(url: string, newcomer: () => Person, { inputs, mixture }: Case): Promise<Asker> {
   const who = newcomer();
   if (inputs.every((input) => input.place !== "path" || mixture.has(input))) return { ...who, own: {} };
   const { start, read } = client(url, who);

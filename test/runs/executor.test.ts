@@ -69,10 +69,10 @@ describe("a process that ends", () => {
 
   test("hands each run over as soon as it has ended here", async () => {
     const stores = await sqliteStores();
-    const letGo = Promise.withResolvers<void>();
+    const unblock = Promise.withResolvers<void>();
     const hold: Hook = {
       name: "hold",
-      beforeAgent: (run) => (run.threadId === "slow" ? letGo.promise : undefined),
+      beforeAgent: (run) => (run.threadId === "slow" ? unblock.promise : undefined),
     };
     const { tool, entered } = endless();
     const { runs, start } = managed(stores, { script: ENDLESS, tools: [tool], hooks: [hold] });
@@ -87,16 +87,16 @@ describe("a process that ends", () => {
       return taken;
     };
     await expect.poll(look).toEqual([quick.id]);
-    letGo.resolve();
+    unblock.resolve();
     await closing;
     expect(await look()).toEqual([quick.id, slow.id]);
   });
 
   test("hands a run over when the last of its tools has ended here", async () => {
     const stores = await sqliteStores();
-    const letGo = Promise.withResolvers<void>();
+    const unblock = Promise.withResolvers<void>();
     const quick = endless("quick");
-    const slow = endless("slow", letGo.promise);
+    const slow = endless("slow", unblock.promise);
     const script = () => ({ call: [{ tool: "quick" }, { tool: "slow" }] });
     const { runs, start } = managed(stores, { script, tools: [quick.tool, slow.tool] });
     await runs.open();
@@ -106,26 +106,26 @@ describe("a process that ends", () => {
     await Promise.all([quick.stopped, slow.stopped]);
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
     expect(await stores.runs.claimAbandoned(10)).toEqual([]);
-    letGo.resolve();
+    unblock.resolve();
     await closing;
     expect((await stores.runs.claimAbandoned(10)).map(({ run }) => run.id)).toEqual([id]);
-    // What becomes of them is for whoever took the run over to say.
+    // The process that took the run over decides about them.
     expect((await stores.threads.messages(ADA, thread_id)).map(({ role }) => role)).toEqual([
       "user",
       "assistant",
     ]);
   });
 
-  test("does not try to end a run for ever in a store that is closed", async () => {
+  test("stops trying to end a run once its store is closed", async () => {
     const stores = createMemoryStores();
-    const letGo = Promise.withResolvers<void>();
-    const hold: Hook = { name: "hold", beforeAgent: () => letGo.promise };
+    const unblock = Promise.withResolvers<void>();
+    const hold: Hook = { name: "hold", beforeAgent: () => unblock.promise };
     const { runs, start } = managed(stores, { hooks: [hold] });
     await runs.open();
     await start(ADA);
     await runs.close(0);
     await stores.close();
-    letGo.resolve();
+    unblock.resolve();
     // Resolves once nothing is executed.
     await runs.close(60_000);
   });
@@ -211,10 +211,10 @@ describe("a process on a machine that has slept", () => {
 });
 
 describe("a lease", () => {
-  test("that is renewed just when its run ends is no reason for an alarm", async () => {
+  test("that is renewed just as its run ends logs no error", async () => {
     const stores = createMemoryStores({ leaseMs: 300 });
     const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const letGo = Promise.withResolvers<void>();
+    const unblock = Promise.withResolvers<void>();
     const slow = bent(stores, {
       async renew(lease) {
         asked.resolve();
@@ -222,12 +222,12 @@ describe("a lease", () => {
         return stores.runs.renew(lease);
       },
     });
-    const hold: Hook = { name: "hold", beforeAgent: () => letGo.promise };
+    const hold: Hook = { name: "hold", beforeAgent: () => unblock.promise };
     const { runs, start, errors } = managed(slow, { hooks: [hold] });
     await runs.open();
     const run = await start(ADA);
     await asked.promise;
-    letGo.resolve();
+    unblock.resolve();
     await settledOf(runs, ADA, run, AbortSignal.timeout(5000));
     answer.resolve();
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -236,17 +236,17 @@ describe("a lease", () => {
 });
 
 describe("runs that wait for room", () => {
-  test("are not overtaken by those who come anew, however slow the store is", async () => {
+  test("are not overtaken by new ones, even with a slow store", async () => {
     const stores = createMemoryStores();
     const silence = Promise.withResolvers<never>();
     const slow = bent(stores, { renew: () => silence.promise });
-    const letGo = new Map<string, () => void>();
+    const unblock = new Map<string, () => void>();
     const order: string[] = [];
     const hold: Hook = {
       name: "hold",
       beforeAgent: (run) => {
         order.push(run.threadId);
-        return new Promise((resolve) => letGo.set(run.threadId, resolve));
+        return new Promise((resolve) => unblock.set(run.threadId, resolve));
       },
     };
     const { runs, start } = managed(slow, { hooks: [hold], maxActive: 2, script: () => ({ say: "ok" }) });
@@ -255,19 +255,19 @@ describe("runs that wait for room", () => {
     await start(ADA, "go", "two");
     await expect.poll(() => order).toEqual(["one", "two"]);
     await start(OTHER, "go", "waits");
-    letGo.get("one")?.();
+    unblock.get("one")?.();
     await expect
       .poll(async () => (await getRun(runs, { owner: ADA, thread_id: "one", run_id: first.id })).status)
       .toBe("success");
     await start(ADA, "go", "new");
     await expect.poll(() => order).toHaveLength(3);
     expect(order).toEqual(["one", "two", "waits"]);
-    for (const go of letGo.values()) go();
+    for (const go of unblock.values()) go();
     await expect.poll(() => order).toEqual(["one", "two", "waits", "new"]);
-    for (const go of letGo.values()) go();
+    for (const go of unblock.values()) go();
   });
 
-  test("are found when a slot that was only tried for comes free", async () => {
+  test("are found when a slot that was taken for a poll is freed", async () => {
     const stores = createMemoryStores();
     const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const slow = bent(stores, {
@@ -294,7 +294,7 @@ describe("runs that wait for room", () => {
       .toBe(true);
   });
 
-  test("are looked for after every call, at whatever moment of another look it comes", async () => {
+  test("are polled for after every notification, even during another poll", async () => {
     const stores = createMemoryStores();
     let looks = 0;
     const counted = bent(stores, {
@@ -327,7 +327,7 @@ describe("runs that wait for room", () => {
     await stores.close();
   });
 
-  test("cost the leases nothing that are fresh", async () => {
+  test("cause no renewals of fresh leases", async () => {
     const stores = createMemoryStores();
     let renewals = 0;
     const counted = bent(stores, {

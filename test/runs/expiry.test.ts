@@ -61,7 +61,7 @@ const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>
     })
     .toBe("idle");
 
-await describeEveryStore("what nobody answers in time", (open) => {
+await describeEveryStore("an interrupt that expires", (open) => {
   test.each([
     ["is denied", {}, [], "No one answered in time. Continue without it."],
     ["is approved where the agent says so", { onExpiry: "approve" }, ["c1"], "launched"],
@@ -83,7 +83,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     expect(errors).toEqual([]);
   });
 
-  test("is denied when it was a question, whatever is decided of approvals", async () => {
+  test("is denied if it is a question, even if approvals are approved", async () => {
     const stores = await open();
     const { tool, launched } = launcher("question");
     const interrupts = policy({ onExpiry: "approve" });
@@ -94,7 +94,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     expect(launched).toEqual([]);
   });
 
-  test("can still be answered until somebody goes on with the thread", async () => {
+  test("can still be answered until another run starts on the thread", async () => {
     const stores = await open();
     const { tool, launched } = launcher();
     const { runs, start } = managed(stores, {
@@ -115,7 +115,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     expect(launched).toEqual(["c1"]);
   });
 
-  test("is decided of each call, however many of them wait", async () => {
+  test("is decided for every waiting call", async () => {
     const stores = await open();
     const { tool, launched } = launcher();
     const ids = Array.from({ length: 110 }, (_, index) => `c${index}`);
@@ -129,7 +129,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
     expect(launched.toSorted()).toEqual(ids.toSorted());
   });
 
-  test("is left alone before its time", async () => {
+  test("stays open before its time", async () => {
     const stores = await open();
     const { tool } = launcher();
     const { runs, start } = managed(stores, {
@@ -144,7 +144,7 @@ await describeEveryStore("what nobody answers in time", (open) => {
   });
 });
 
-test("what expires while no process runs is decided by the next one", async () => {
+test("an interrupt that expires while no process runs is decided by the next one", async () => {
   const dataDir = await temporaryFolder();
   const { tool, launched } = launcher();
   const options = { script, tools: [tool], interrupts: policy({ onExpiry: "approve" }) };
@@ -162,7 +162,7 @@ test("what expires while no process runs is decided by the next one", async () =
   expect((await threadOf(stores, run)).results).toEqual(["launched"]);
 });
 
-test("an approved call that a process died in is not begun again, though it had an expiry", async () => {
+test("an approved call during which the process died is not started again, although it had an expiry", async () => {
   const stores = await sqliteStores();
   let attempts = 0;
   const entered = Promise.withResolvers<void>();
@@ -200,7 +200,7 @@ test("an approved call that a process died in is not begun again, though it had 
   });
 });
 
-test("where nobody is there nobody is asked, and the model is told so", async () => {
+test("unattended runs ask no one, and the model reads that", async () => {
   const stores = createMemoryStores();
   const { tool, launched } = launcher();
   const { start } = managed(stores, { script, tools: [tool], interrupts: policy({ unattended: true }) });

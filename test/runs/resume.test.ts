@@ -44,7 +44,7 @@ await describeEveryStore("a run that waits", (open) => {
     return { stores, runs, run, key: { thread_id: run.thread_id, run_id: run.id } };
   };
 
-  test("goes on once, however often the answer is given at once", async () => {
+  test("continues once, even if the answer is sent several times concurrently", async () => {
     const { stores, runs, run, key } = await waiting();
     const all = await Promise.allSettled([1, 2, 3, 4].map(() => resumeRun(runs, ADA, { ...key, answers })));
     const codes = all.flatMap((each) => (each.status === "rejected" ? [each.reason.code] : []));
@@ -56,7 +56,7 @@ await describeEveryStore("a run that waits", (open) => {
     });
   });
 
-  test("goes on with one run, whoever repeats the request with its key, then and later", async () => {
+  test("continues with one run if the request is repeated with its key, then and later", async () => {
     const { stores, runs, run, key } = await waiting();
     const resume = { ...key, answers, idempotency_key: "once" };
     const ids = (await Promise.all([1, 2, 3].map(() => resumeRun(runs, ADA, resume)))).map(({ id }) => id);
@@ -69,7 +69,7 @@ await describeEveryStore("a run that waits", (open) => {
   describe("started with a model and settings of its own", () => {
     const wished = { model: "scripted:other", settings: { temperature: 0.3, max_tokens: 77 } };
 
-    /** What the model is called with, and its name, of each run: the wished one, and two that go on with it. */
+    /** What the model is called with, and its name, of each run: the wished one, and two that resume it. */
     const seen = async (more: object = {}) => {
       const stores = await open();
       const settings: unknown[] = [];
@@ -92,13 +92,13 @@ await describeEveryStore("a run that waits", (open) => {
       return { models, settings };
     };
 
-    test("goes on with them", async () => {
+    test("continues with them", async () => {
       const { settings, models } = await seen();
       expect(settings).toEqual([wished.settings, wished.settings, wished.settings]);
       expect(models).toEqual([wished.model, wished.model, wished.model]);
     });
 
-    test("goes on with its agent's model when its own is no longer there", async () => {
+    test("continues with its agent's model if its own was removed", async () => {
       let offered = 1;
       const checkModel = () => {
         if (offered-- <= 0) throw new AppError("invalid_request", "There is no such model.");
@@ -129,7 +129,7 @@ await describeEveryStore("a run that waits", (open) => {
   });
 
   test("is cancelled by another one, also when all slots of the process are taken", async () => {
-    const { tool, entered, open: letGo } = gate();
+    const { tool, entered, open: unblock } = gate();
     const script = (_: unknown, call: number) =>
       [asking, { call: [{ tool: "gate" }] }, { say: "Through." }][call];
     const { stores, runs, run } = await waiting(script, { maxActive: 1, tools: [ask, tool] });
@@ -138,7 +138,7 @@ await describeEveryStore("a run that waits", (open) => {
     await entered;
     const ended = await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel");
     expect(ended).toMatchObject({ status: "pending", resumes: run.id });
-    letGo();
+    unblock();
     await expect.poll(() => statusOf(stores, run)).not.toMatch(/busy|interrupted/);
     expect(await stores.runs.get(ADA, run.thread_id, ended.id)).toMatchObject({ status: "cancelled" });
     expect(toolMessages(await stores.threads.messages(ADA, run.thread_id))).toMatchObject([
@@ -146,7 +146,7 @@ await describeEveryStore("a run that waits", (open) => {
     ]);
   });
 
-  test("is cancelled, also when its agent is no longer there", async () => {
+  test("is cancelled even if its agent was removed", async () => {
     const stores = await open();
     const first = managed(stores, { script: [asking], tools: [ask] });
     const run = await first.start(ADA);
@@ -165,7 +165,7 @@ await describeEveryStore("a run that waits", (open) => {
     ]);
   });
 
-  test("is not cancelled with an earlier one that a new message has ended", async () => {
+  test("stays open when an earlier one, which a new message ended, is cancelled", async () => {
     const { stores, runs, run } = await waiting(() => asking);
     const later = await startRun(runs, ADA, command(run.thread_id, "go"));
     await settledOf(runs, ADA, later, new AbortController().signal);
@@ -180,7 +180,7 @@ await describeEveryStore("a run that waits", (open) => {
     ).toMatchObject({ resumes: later.id });
   });
 
-  test("is cancelled by its first name, though it has gone on with one answer of two", async () => {
+  test("is cancelled by the id of its first run after one answer of two", async () => {
     const both = {
       call: [
         { tool: "ask", id: "c1" },
@@ -194,7 +194,7 @@ await describeEveryStore("a run that waits", (open) => {
     ).toMatchObject({ resumes: run.id });
   });
 
-  test("is not cancelled twice, and not when it has gone on", async () => {
+  test("is not cancelled twice, nor after it was resumed", async () => {
     const { stores, runs, run, key } = await waiting();
     await resumeRun(runs, ADA, { ...key, answers });
     await expect.poll(() => statusOf(stores, run)).toBe("idle");

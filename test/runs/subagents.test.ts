@@ -80,7 +80,7 @@ async function all(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
 const never = new AbortController().signal;
 
 describe("a child that is waited for", () => {
-  test("is executed though all room is taken, and is begun once", async () => {
+  test("is executed outside the slots, and started once", async () => {
     const stores = createMemoryStores();
     const { subagents } = await fullHouse(stores);
     const news = child();
@@ -92,7 +92,7 @@ describe("a child that is waited for", () => {
     expect((await stores.runs.list(ADA, news.thread_id, { limit: 10 })).items).toHaveLength(1);
   });
 
-  test("is taken up by whoever waits for it when its process has died", async () => {
+  test("is adopted by the run that waits for it when its process died", async () => {
     let time = Date.now();
     const stores = await sqliteStores({ now: () => time });
     const { run } = await claimed(stores, "child");
@@ -103,7 +103,7 @@ describe("a child that is waited for", () => {
     expect((await subagents.newest(ADA, "child"))?.attempt).toBe(2);
   });
 
-  test("is not there when there may not be one more", async () => {
+  test("is not created beyond the limit", async () => {
     const stores = createMemoryStores();
     const { subagents } = await fullHouse(stores, { user: { concurrent_runs: 1 } });
     const news = child();
@@ -111,7 +111,7 @@ describe("a child that is waited for", () => {
     expect(await stores.threads.get(ADA, news.thread_id)).toBeUndefined();
   });
 
-  test("is given to nobody else", async () => {
+  test("is visible to no other user", async () => {
     const { subagents } = await fullHouse(createMemoryStores());
     const news = child();
     const run = await subagents.begin(ADA, news);

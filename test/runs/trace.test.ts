@@ -36,7 +36,7 @@ const ends = (call_id: string, path?: string[]): StreamEvent => ({
   ...(path ? { path } : {}),
 });
 
-test("what a subagent does is within the subagent, and that within the call that it works for", async () => {
+test("a subagent's spans are inside its own, which is inside the call that it works for", async () => {
   const child = { id: "x", call_id: "c1", agent: "coder", name: "coder-1", thread_id: "t2", run_id: "r2" };
   const { spans } = await traceAfter([
     ...[START, begins("c1"), { event: "on_subagent_start", data: child } as const],
@@ -67,7 +67,7 @@ test("what a subagent does is within the subagent, and that within the call that
   expect(spans[0]?.duration_ms).toBe(9000);
 });
 
-test("a call that is run again after a crash has a span for each time", async () => {
+test("a call that is run again after a crash has a span for each attempt", async () => {
   const again: StreamEvent = {
     ...{ event: "on_tool_end", name: "work" },
     data: { call_id: "c", interrupted: true, duration_ms: 0 },
@@ -82,7 +82,7 @@ test("a call that is run again after a crash has a span for each time", async ()
   ]);
 });
 
-test("no more than 2,000 spans are told, and that there are more", async () => {
+test("at most 2,000 spans are returned, and marked as incomplete", async () => {
   const calls = Array.from({ length: 2_100 }, (_, index) => [begins(`c${index}`), ends(`c${index}`)]).flat();
   const { spans, is_whole } = await traceAfter([START, ...calls, DONE]);
   expect([spans.length, is_whole]).toEqual([2_000, false]);

@@ -107,7 +107,7 @@ async function read(response: Response, seen: Seen[], others: string[], wake: ()
 }
 
 /** What `before` saw, and what comes after that at another server. */
-export async function goOn(before: Viewer, url: string): Promise<Seen[]> {
+export async function reconnect(before: Viewer, url: string): Promise<Seen[]> {
   const cursor = before.seen.at(-1)?.id ?? "";
   const after = await view(url + before.headers.get("location"), { headers: { "last-event-id": cursor } });
   await after.ended();

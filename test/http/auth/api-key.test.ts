@@ -31,7 +31,7 @@ async function world(wrap: (store: ApiKeyStore) => ApiKeyStore = (store) => stor
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
 describe("an API key", () => {
-  test("lets its owner in, by either header, with its scopes and no more", async () => {
+  test("authenticates its owner, in either header, with its scopes only", async () => {
     const { url, make } = await world();
     const { key } = await make();
     const ada = { tenant: "acme", user: "ada", scopes: ["read"] };
@@ -42,7 +42,7 @@ describe("an API key", () => {
     expect(post).toMatchObject({ status: 403, body: { code: "forbidden", details: { scope: "run" } } });
   });
 
-  test("is asked for, with how to send it", async () => {
+  test("is demanded with how to send it", async () => {
     const { ask } = await world();
     expect(await ask()).toEqual({
       ...{ status: 401, challenge: 'Bearer realm="skein"' },
@@ -53,7 +53,7 @@ describe("an API key", () => {
     });
   });
 
-  test("that is wrong is refused in the same words, whatever is wrong with it", async () => {
+  test("that is wrong is always refused in the same words", async () => {
     const { make, ask, store, advance } = await world();
     const { key } = await make();
     const other = await make({ user: "bob" });
@@ -65,7 +65,7 @@ describe("an API key", () => {
     const [prefix, id, secret = ""] = [key.slice(0, 3), key.slice(3, 25), key.slice(26)];
     const changed = (secret.startsWith("A") ? "B" : "A") + secret.slice(1);
     const wrong = {
-      "an id that nobody has": `${prefix}${"0".repeat(22)}_${secret}`,
+      "an unknown id": `${prefix}${"0".repeat(22)}_${secret}`,
       "another secret": `${prefix}${id}_${changed}`,
       "the last character changed": key.slice(0, -1) + (key.endsWith("A") ? "B" : "A"),
       "another key's secret": `${prefix}${id}_${other.key.slice(26)}`,
@@ -113,7 +113,7 @@ describe("an API key", () => {
     },
   );
 
-  test("that is revoked stops within seconds, also where it is in use all the time", async () => {
+  test("that is revoked stops working within seconds, even while it is in use", async () => {
     const { make, ask, store, advance } = await world();
     const { key, record } = await make();
     expect((await ask(key)).status).toBe(200);
@@ -126,7 +126,7 @@ describe("an API key", () => {
     expect((await ask(key)).status).toBe(401);
   });
 
-  test("that has an end works up to it, though it was in use just before", async () => {
+  test("that expires works until then, even while it is in use", async () => {
     const { make, ask, advance } = await world();
     const { key } = await make({ expires_at: new Date(START + 1000).toISOString() });
     advance(999);
@@ -187,7 +187,7 @@ describe("the store of keys", () => {
     expect(asked.get(record.id)).toBe(1);
   });
 
-  test("that cannot be reached is no reason to refuse a key, nor to let it in", async () => {
+  test("that cannot be reached makes the request unavailable, neither refused nor let in", async () => {
     let isDown = true;
     const { make, ask } = await world((store) => ({
       ...store,

@@ -4,7 +4,7 @@ import { AuthConfig, authProblems } from "../../../src/http/auth/config.ts";
 const JWT = { jwks_url: "https://issuer.example/jwks", issuer: "https://issuer.example", audience: "skein" };
 const problems = (host: string, auth: object) => authProblems(host, AuthConfig.parse(auth));
 
-describe("without authentication the server starts only where nobody else can reach it", () => {
+describe("without authentication the server starts on loopback addresses only", () => {
   test.each(["127.0.0.1", "127.5.5.5", "localhost", "LocalHost", "::1", "::ffff:127.0.0.1"])(
     "on %s",
     (host) => {
@@ -47,7 +47,7 @@ describe("a scheme needs its settings", () => {
   });
 });
 
-describe("settings that would let anybody in are refused", () => {
+describe("settings that would let everyone in are refused", () => {
   test.each([
     ["all addresses trusted", { trusted_proxies: ["0.0.0.0/0"] }],
     ["all IPv6 addresses trusted", { trusted_proxies: ["::/0"] }],

@@ -16,8 +16,8 @@ import { sendProblem } from "../../../src/http/errors.ts";
 import { memoryApiKeys } from "../../support/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
 
-const nobody = async (): Promise<Principal> => {
-  throw unauthorized("Nobody gets in.");
+const refuse = async (): Promise<Principal> => {
+  throw unauthorized("Refused.");
 };
 const reader = async (): Promise<Principal> => ({ tenant: "acme", user: "ada", scopes: ["read"] });
 
@@ -30,8 +30,8 @@ function bare(authenticate = reader) {
 }
 
 describe("the guard", () => {
-  test("lets everybody see what is public, and nobody else anything", async () => {
-    const { url } = await guarded(nobody);
+  test("lets everyone see public routes, and strangers nothing else", async () => {
+    const { url } = await guarded(refuse);
     expect((await answerTo(`${url}/health`)).status).toBe(200);
     for (const path of ["/threads/t", "/events", "/nowhere", "/health/", "/HEALTH", "//health", "/health%20"])
       expect((await answerTo(`${url}${path}`)).status, path).toBe(401);
@@ -47,7 +47,7 @@ describe("the guard", () => {
   });
 
   test("answers before the body has come", async () => {
-    const { port } = await guarded(nobody);
+    const { port } = await guarded(refuse);
     const headers = { "content-type": "application/json", "content-length": 1_000_000 };
     const outgoing = request({ port, host: "127.0.0.1", method: "POST", path: "/threads", headers });
     outgoing.on("error", () => {});
@@ -62,7 +62,7 @@ describe("the guard", () => {
     expect(status).toBe(401);
   });
 
-  test("takes no route that it does not know", async () => {
+  test("refuses routes without a scope", async () => {
     const server = bare();
     expect(() => server.get("/secrets", async () => "")).toThrow(/`GET \/secrets` is missing/);
     expect(() => server.route({ method: ["GET", "PUT"], url: "/health", handler: async () => "" })).toThrow(
@@ -74,7 +74,7 @@ describe("the guard", () => {
     ).rejects.toThrow(/`GET \/y\/x`/);
   });
 
-  test("tells routes whose things a request is about, and of nobody on public ones", async () => {
+  test("gives routes the owner of a request, and none on public ones", async () => {
     const server = bare();
     server.get("/threads", async (request) => [principalOf(request), ownerOf(request)]);
     server.get("/health", async (request) => ownerOf(request));
@@ -85,7 +85,7 @@ describe("the guard", () => {
     expect((await server.inject("/health")).json()).toMatchObject({ status: 500, code: "internal" });
   });
 
-  test("keeps apart who asks at the same time", async () => {
+  test("keeps concurrent requests of different users apart", async () => {
     const { url } = await guarded(async ({ headers }) => ({
       ...{ tenant: "t", user: String(headers["x-name"]) },
       scopes: ["read"],
@@ -143,7 +143,7 @@ describe("scopes", () => {
 describe("without authentication", () => {
   const authenticate = createAuthenticate(AuthConfig.parse({}), memoryApiKeys());
 
-  test("everybody is the same user and may do everything", async () => {
+  test("everyone is the same user with all scopes", async () => {
     const { url } = await guarded(authenticate);
     const everybody = { tenant: "default", user: "default", scopes: Scope.options };
     expect(await answerTo(`${url}/threads/t`)).toMatchObject({ status: 200, body: everybody });
@@ -183,7 +183,7 @@ describe("pages of other sites", () => {
   test.each([
     ["a program, which says nothing of pages", {}, 200],
     ["our own page", { "sec-fetch-site": "same-origin", origin: "http://localhost:8000" }, 200],
-    ["whoever types an address", { "sec-fetch-site": "none" }, 200],
+    ["a typed address", { "sec-fetch-site": "none" }, 200],
     ["a page of a site that may", { "sec-fetch-site": "cross-site", origin: APP }, 200],
     ["a page of another site", { "sec-fetch-site": "cross-site", origin: "https://evil.example" }, 403],
     ["a page of another port", { "sec-fetch-site": "same-site", origin: "http://localhost:1" }, 403],

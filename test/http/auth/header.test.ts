@@ -79,7 +79,7 @@ describe("a trusted gateway", () => {
     expect(await ask(port, but("X-Skein-Scopes", text))).toMatchObject({ status: 200, body: { scopes } });
   });
 
-  test("gives the scopes that it names and no more", async () => {
+  test("grants the scopes that it names and no more", async () => {
     const { port } = await server(["127.0.0.1"]);
     expect(await ask(port, but("X-Skein-Scopes", "run"))).toMatchObject({
       status: 403,
@@ -106,16 +106,16 @@ describe("a trusted gateway", () => {
     ["a scope that is none", but("X-Skein-Scopes", "read,root")],
     ["a scope in capitals", but("X-Skein-Scopes", "READ")],
     ["very many scopes", but("X-Skein-Scopes", "read ".repeat(1000))],
-  ])("that sends %s lets nobody in", async (_, headers) => {
+  ])("that sends %s is refused", async (_, headers) => {
     const { port } = await server(["127.0.0.1"]);
     expect(await ask(port, headers)).toMatchObject({ status: 401, body: { code: "unauthorized" } });
   });
 });
 
-describe("anybody else", () => {
+describe("an address that is not trusted", () => {
   const OTHER = { from: "127.0.0.2" };
 
-  test("is not believed, whatever it sends", async () => {
+  test("authenticates no one, with any header", async () => {
     const { port } = await server(["127.0.0.1", "10.0.0.0/8"]);
     const claims = ["X-Forwarded-For", "127.0.0.1", "X-Real-IP", "127.0.0.1", "Forwarded", "for=127.0.0.1"];
     const refused = await ask(port, [...ADA, ...claims], OTHER);
@@ -124,7 +124,7 @@ describe("anybody else", () => {
     expect((await ask(port, ADA)).status).toBe(200);
   });
 
-  test("is everybody, when nobody is trusted", async () => {
+  test("is every address if none is configured", async () => {
     const { port } = await server([]);
     expect((await ask(port, ADA)).status).toBe(401);
   });

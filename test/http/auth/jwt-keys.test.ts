@@ -35,7 +35,7 @@ describe("the issuer's keys", () => {
     expect(state.asked).toBe(1);
   });
 
-  test("may change: a new one is taken, and one that is gone is not", async () => {
+  test("may rotate: a new key is accepted, a removed one is not", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { state, ask } = await world();
     const fresh = await pair("RS256");

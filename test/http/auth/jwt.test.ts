@@ -6,7 +6,7 @@ import { ADA, AUDIENCE, ec, ISSUER, rsa, stranger, token, world } from "./issuer
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
 describe("a token of the issuer", () => {
-  test("lets in whom it names, with the scopes of ours that it names", async () => {
+  test("authenticates its subject, with the known scopes that it names", async () => {
     const { ask } = await world();
     const expected = { status: 200, body: { tenant: "acme", user: "ada", scopes: ["run", "read"] } };
     expect(await ask(await token())).toMatchObject(expected);
@@ -64,10 +64,10 @@ describe("every other token is refused, with 401 and the same words", () => {
     ["one that never expires", () => token({ exp: undefined })],
     ["one that is not valid yet", () => token({ nbf: inSeconds(60) })],
     ["one for another server", () => token({ aud: "other" })],
-    ["one for nobody in particular", () => token({ aud: undefined })],
+    ["one without an audience", () => token({ aud: undefined })],
     ["one of another issuer", () => token({ iss: "https://issuer.example.evil" })],
     ["one of no issuer", () => token({ iss: undefined })],
-    ["one signed by somebody else", () => token({}, { key: stranger.privateKey })],
+    ["one signed with another key", () => token({}, { key: stranger.privateKey })],
     ["one with an unknown key", () => token({}, { key: stranger.privateKey, kid: "other" })],
     [
       "one that brings its own key",

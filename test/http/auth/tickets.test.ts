@@ -114,12 +114,12 @@ describe("a stream ticket", () => {
     expect((await open(site, "/events", ticket)).status).toBe(200);
   });
 
-  test("that is not valid is not made up for by a name", async () => {
+  test("that is invalid is refused even with valid credentials", async () => {
     const site = await server();
     expect((await open(site, "/events", "x", { headers: { authorization: "ada" } })).status).toBe(401);
   });
 
-  test("never comes into the log, nor into an answer", async () => {
+  test("never appears in the log or in an answer", async () => {
     const lines: string[] = [];
     const site = await server({ log: (line) => lines.push(line) });
     const ticket = await ticketFor(site, "/threads/mine/events");
@@ -140,17 +140,17 @@ describe("a stream ticket", () => {
 });
 
 describe("tickets are given", () => {
-  test("to whoever may read", async () => {
+  test("to users with the scope `read`", async () => {
     const site = await server();
     expect((await order(site, "/events", "reader")).status).toBe(201);
     expect(await order(site, "/events", "runner")).toMatchObject({
       status: 403,
       body: { details: { scope: "read" } },
     });
-    expect((await order(site, "/events", "nobody")).status).toBe(401);
+    expect((await order(site, "/events", "stranger")).status).toBe(401);
   });
 
-  test("not to be kept on the way", async () => {
+  test("with headers that forbid caching", async () => {
     const { url } = await server();
     const headers = { authorization: "ada", "content-type": "application/json" };
     const response = await fetch(`${url}/tickets`, { method: "POST", headers, body: '{"path":"/events"}' });
