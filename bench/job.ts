@@ -1,4 +1,4 @@
-// What the load generator is told to do, and what it answers.
+// The jobs of the load generator, and their results.
 
 import type { Script } from "./script.ts";
 

@@ -47,7 +47,7 @@ export class Lane {
     this.#socket?.destroy();
     const socket = connect(this.#port, "127.0.0.1").setNoDelay();
     this.#socket = socket;
-    socket.on("error", () => {}); // between two runs nobody minds
+    socket.on("error", () => {}); // ignored between runs
     await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
     return socket;
   }

@@ -1,5 +1,5 @@
 // `npm run bench`: this server beside a bare relay, in one run, and the budgets it keeps or breaks. A figure
-// over its budget is told, not an error; the exit code is 1 when something does not work.
+// over its budget is reported, not an error; the exit code is 1 when something does not work.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 
 /**
  * CPU time of all threads in ms, exact to the scheduler's clock. What threads used that have ended is not in it.
- * Throws when the process is gone.
+ * Throws when the process does not exist.
  */
 export function cpuMsOf(pid: number): number {
   const threads = treeOf(pid).flatMap(threadsOf);

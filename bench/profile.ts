@@ -26,7 +26,7 @@ export function summaryOf({ nodes, samples = [], timeDeltas = [] }: Profile): st
   return `${shares(places)}\n\n${shares(functions)}`;
 }
 
-/** The file of ours, the package of others. */
+/** The file in this repository, else the package. */
 function placeOf(url: string): string {
   const inPackage = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1];
   const ours = /^file:.*\/((?:dist|bench)\/.*)$/.exec(url)?.[1];

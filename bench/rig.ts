@@ -49,7 +49,7 @@ export interface Rig {
   load(server: Server, job: Partial<Job>): Promise<JobFigures>;
   /**
    * Measures both warm servers one right after the other, once per round; who is first changes. A figure that
-   * hardly varies needs few `rounds`, whatever was asked for.
+   * hardly varies needs few `rounds`, even if more were asked for.
    */
   pairs<K extends string>(
     measure: (server: Server) => Promise<Record<K, number>>,
@@ -132,7 +132,7 @@ function endOf({ process, complaint }: Child): Promise<never> {
   const lost = new Promise<never>((_, reject) => {
     process.once("exit", () => reject(new Error(`The load generator ended. ${complaint()}`)));
   });
-  lost.catch(() => {}); // between two jobs nobody waits for it
+  lost.catch(() => {}); // not awaited between jobs
   return lost;
 }
 

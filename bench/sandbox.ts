@@ -1,5 +1,5 @@
 // `npm run bench:sandbox`: a user's sandbox beside the plain way, one `docker exec` per operation, in one run. A
-// figure over its budget is told, not an error; the exit code is 1 when something does not work.
+// figure over its budget is reported, not an error; the exit code is 1 when something does not work.
 //
 // As root on Linux it has an engine and a host of its own, as the tests do; elsewhere it uses the machine's engine
 // (`DOCKER_HOST`) and removes what it made there.

@@ -18,7 +18,7 @@ export interface Target {
 
 export interface Surroundings {
   readonly children: Children;
-  /** A folder for whatever is written; its maker removes it. */
+  /** A folder for all files; its creator removes it. */
   readonly dir: string;
   readonly providerPort: number;
 }

@@ -43,24 +43,24 @@ export interface AppOptions {
   readonly config: ServerConfig;
   readonly env: NodeJS.ProcessEnv;
   readonly logger: FastifyBaseLogger;
-  /** Instead of the providers; tests bring scripts. */
+  /** Replaces the providers, as in tests. */
   readonly createModel?: (spec: ModelSpec) => Model;
   readonly tools?: readonly Tool[];
-  /** Besides those that Skein has, and outside of them. */
+  /** Wrapped around the built-in ones. */
   readonly hooks?: readonly HookDefinition[];
 }
 
 export interface App {
   readonly server: HttpServer;
-  /** Resolves with the address once requests are taken and left runs are taken up. Throws `unavailable`. */
+  /** Resolves with the address once requests are accepted and abandoned runs are taken over. Throws `unavailable`. */
   listen(): Promise<string>;
-  /** Takes over what the agents' file says now, if it can be read. It is watched as well. Never throws. */
+  /** Reloads the agents file, which is also watched. Keeps the old agents if it is invalid. Never throws. */
   reload(): Promise<void>;
-  /** Ends what runs within the configured grace, every stream with a terminal event, then closes all. */
+  /** Ends all runs within the configured grace, every stream with a terminal event, then closes everything. */
   close(): Promise<void>;
 }
 
-/** Throws `config_invalid` for the agents' file, `unavailable` for a store in use. Whoever calls it closes it. */
+/** Throws `config_invalid` for the agents file, `unavailable` for a store in use. The caller closes it. */
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, env, logger } = options;
   const closers: (() => Promise<void>)[] = [];
@@ -94,7 +94,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     const webhook = url && secret ? new InterruptWebhook({ url, secret }, logger) : undefined;
     closers.push(async () => webhook?.close());
     const runs = createEngine({
-      ...{ stores, agents, backends, quotas, logger, maxActive: config.limits.runs },
+      stores,
+      agents,
+      backends,
+      quotas,
+      logger,
+      maxActive: config.limits.runs,
       tenantTools: tenantTools(config, httpTools, stores),
       ...(recorder ? { recorder } : {}),
       ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),
@@ -102,7 +107,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     const { streams, limits } = config;
     const server = await createServer(
       {
-        ...{ stores, runs, backends, agents, quotas, version: packageJson.version },
+        stores,
+        runs,
+        backends,
+        agents,
+        quotas,
+        version: packageJson.version,
         httpTools,
         permissionRule: OwnRuleSpec,
         isRefusedTool: refusedTools(config),
@@ -139,7 +149,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   }
 }
 
-/** How soon a change of the agents' file is seen, in ms. */
+/** For changes of the agents file. */
 const WATCH = { everyMs: 1000, settledMs: 200 };
 
 interface Reloaded {
@@ -150,18 +160,18 @@ interface Reloaded {
   readonly logger: FastifyBaseLogger;
 }
 
-/** A broken file leaves everything as it was. Runs keep the agent that they began with. Never throws. */
+/** A broken file changes nothing. Runs keep the agent that they began with. Never throws. */
 async function reloadAgents({ agents, mcp, backends, stores, logger }: Reloaded): Promise<void> {
   try {
     if (!(await agents.reload())) return;
     for (const warning of agents.warnings()) logger.warn(warning);
     backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
     stores.bus.announce({ event: "config_changed", data: {} });
-    logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents' file was read again");
+    logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents file was reloaded");
     // The catalogue's schema has made it.
     await mcp.replace(agents.mcpServers() as McpServerDefinitions);
   } catch (err) {
-    logger.error({ err }, "the agents' file cannot be used as it is now; all stays as it was");
+    logger.error({ err }, "the agents file is invalid; the previous configuration stays in effect");
   }
 }
 
@@ -176,7 +186,7 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
   }
 }
 
-/** What agents are made of here. `listed` are tools of other programs, as they are at the moment. */
+/** The parts of this server's agents. `listed` returns the current tools of MCP servers. */
 export function catalogueOf(
   env: NodeJS.ProcessEnv,
   {
@@ -196,7 +206,7 @@ export function catalogueOf(
   };
 }
 
-/** How long a name may take to be looked up. One that takes longer is checked when it is called. */
+/** Time limit of a DNS lookup at registration. A name that takes longer is checked when it is called. */
 const LOOKUP_MS = 2_000;
 
 function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boolean> {
@@ -204,7 +214,7 @@ function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boole
   return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
 }
 
-/** The tools that tenants have registered, as they are when a run begins. */
+/** The tenants' registered tools, read when a run begins. */
 function tenantTools(
   { public_url, http_tools }: ServerConfig,
   httpTools: HttpToolStore,
@@ -234,7 +244,9 @@ function openBackends(
     sandboxes: createLedger(documents),
     logger,
     docker: {
-      ...{ host: docker.host, firewall: docker.firewall, isShared: shared !== undefined },
+      host: docker.host,
+      firewall: docker.firewall,
+      isShared: shared !== undefined,
       deployment: docker.deployment ?? shared?.deployment,
       caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant },
       sweepMs: docker.sweep,
@@ -262,12 +274,12 @@ export async function openStores(config: ServerConfig): Promise<AllStores> {
   if (store === "sqlite") return createSqliteStores({ dataDir: data_dir, ...all });
   if (store === "redis") {
     const { url, lease: leaseMs, wait_replicas: waitReplicas } = redis;
-    return createRedisStores({ ...{ url, leaseMs, waitReplicas }, ...all });
+    return createRedisStores({ url, leaseMs, waitReplicas, ...all });
   }
   return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
 }
 
-/** For the command line and the server alike: whoever calls it closes them. */
+/** For the command line and the server. The caller closes them. */
 export async function openApiKeys({ store, data_dir, redis }: ServerConfig) {
   const opened = store === "redis" ? await openRedisKeys(redis.url) : openSqliteKeyFile(data_dir);
   return { keys: createApiKeys(opened.documents), close: opened.close };

@@ -5,7 +5,15 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const SWEPT = `
+  src/app.ts
+  src/agents
   src/core
+  src/lib
+  src/models
+  src/quotas
+  bench
+  config/server.yaml
+  docs/models.md
   src/backends
   src/hooks
   src/tools

@@ -42,7 +42,7 @@ export async function openEngine(): Promise<BenchEngine> {
       return fullName;
     },
     async close() {
-      // One that somebody else uses by now stays.
+      // An image that is in use by others stays.
       await Promise.allSettled(added.map((image) => image.remove()));
       await close();
     },

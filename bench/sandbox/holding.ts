@@ -14,7 +14,7 @@ const ANSWER_MS = 120_000;
 /** `T` is what the question is answered with. */
 export type Ask = <T>(question: string | object) => Promise<T>;
 
-/** Has `work` done with a server that holds sandboxes; afterwards they are stopped, and it is gone. */
+/** Runs `work` with a server that holds sandboxes; stops the sandboxes and the server afterwards. */
 export async function withHolder<T>(
   { surroundings, signal }: Stage,
   config: BackendConfig,
@@ -26,7 +26,7 @@ export async function withHolder<T>(
   });
   const ended = once(holder, "exit");
   const early = ended.then(() => Promise.reject(new Error("The server that holds sandboxes ended.")));
-  early.catch(() => {}); // between two questions nobody waits for it
+  early.catch(() => {}); // not awaited between questions
   const ask = async <T>(question: string | object): Promise<T> => {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
     const answered = once(holder, "message", { signal: limit });

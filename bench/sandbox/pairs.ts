@@ -1,4 +1,4 @@
-// The one way to compare: both are measured one right after the other, again and again.
+// The one way to compare: both are measured one right after the other, repeatedly.
 
 export interface Pair<T> {
   readonly plain: T;

@@ -17,7 +17,7 @@ export async function pssOf(docker: Docker, container: string): Promise<number> 
 const pids = () =>
   process.platform === "linux" ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : [];
 
-/** Empty when the process is gone, or somebody else's. */
+/** Empty when the process does not exist or belongs to another user. */
 function read(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");

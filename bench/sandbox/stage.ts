@@ -146,7 +146,7 @@ async function helperIn(docker: Docker, container: string, signal: AbortSignal):
   throw new Error("The helper for files does not start in the image `debian`.");
 }
 
-/** Whatever is still there of this run. */
+/** Removes all that is left of this run. */
 async function clear(docker: Docker, { deployment }: Surroundings): Promise<void> {
   for (const [key, value] of [
     ["label", `skein.deployment=${deployment}`],

@@ -1,4 +1,4 @@
-// From a definition to an agent ready to run: its tools, its hooks made anew, its model.
+// Builds an agent for one run from its definition: its model, tools and hooks.
 
 import { LRUCache } from "lru-cache";
 import type { AgentDefinition, ModelSpec } from "../core/agent.ts";
@@ -10,7 +10,6 @@ import type { Model } from "../core/model.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { ItemStore } from "../core/stores.ts";
 import type { Tool, TraceRecorder } from "../core/tool.ts";
-import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 import { issuesOf, overridden, told } from "./overrides.ts";
@@ -22,15 +21,15 @@ export interface BuildOptions {
   readonly quotas?: ModelCallQuotas;
   readonly items?: ItemStore;
   readonly subagents?: Subagents;
-  /** Those of the tenant, for `tools:` to choose from as well. */
+  /** The tenant's tools, which `tools:` may name as well. */
   readonly tools?: readonly Tool[];
   /** `provider:model`, instead of the definition's. */
   readonly model?: string;
-  /** What is kept of the user's changes. What does not fit any more is left out, and the run's viewers are told so. */
+  /** The user's stored overrides. Those that no longer fit are ignored with a warning. */
   readonly user?: unknown;
 }
 
-/** For one run. Throws `invalid_request` for a model that there is not. */
+/** Throws `invalid_request` for an unknown model. */
 export function buildAgent(described: AgentDefinition, catalogue: Catalogue, options: BuildOptions): Agent {
   const { model, user, tools = [], ...parts } = options;
   const { definition, faults } = overridden(described, user, catalogue);
@@ -39,7 +38,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
   return {
     name: definition.name,
-    ...omitUndefined({ description: definition.description }),
+    description: definition.description,
     model: catalogue.createModel(spec),
     system: definition.system,
     tools: chosenTools(definition.tools ?? [], [
@@ -58,9 +57,9 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
   };
 }
 
-/** Says once in a run what of its user's changes is left out. */
+/** Warns once in a run of ignored overrides. */
 function ignoring(what: string): Hook {
-  const text = `What you have changed of this agent does not fit it any more, and is ignored: ${what}`;
+  const text = `Some of your overrides no longer fit this agent and are ignored: ${what}`;
   return {
     name: "overrides",
     async *beforeAgent() {
@@ -71,10 +70,10 @@ function ignoring(what: string): Hook {
 
 function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): InterruptPolicy {
   const { expires_after, on_expiry: onExpiry, unattended } = interrupts;
-  return { onExpiry, unattended, ...omitUndefined({ expiresAfterMs: expires_after }) };
+  return { onExpiry, unattended, expiresAfterMs: expires_after };
 }
 
-/** In the catalogue's order, whatever the order in the YAML. */
+/** In the catalogue's order, not the YAML's. */
 export function activeHooks(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookDefinition[] {
   return hooks.filter((hook) => definition.hooks[hook.name] ?? hook.activeByDefault(definition));
 }

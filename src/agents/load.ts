@@ -1,5 +1,5 @@
-// From agents.yaml to agent definitions: read, checked as a whole, completed with defaults. What is wrong is
-// told all at once, each with its place in the file.
+// Reads agents.yaml into agent definitions: checked as a whole, completed with defaults. Reports all problems at once,
+// each with its place in the file.
 
 import { z } from "zod";
 import { type AgentDefinition, ModelSpec } from "../core/agent.ts";
@@ -18,20 +18,20 @@ import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
 import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface AgentsSource {
-  /** `file:` in it starts from its folder. */
+  /** Paths in it are relative to its folder. */
   readonly file: string;
   readonly catalogue: Catalogue;
   readonly env: Variables;
-  /** Told of the files that belong to it, also of those that cannot be read, before anything is refused. */
+  /** Called with all files that belong to the configuration, even unreadable ones, before anything is refused. */
   onFiles?(files: readonly string[]): void;
 }
 
 export interface LoadedAgents {
   /** In the order of the file; at least one. */
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
-  /** As the catalogue's schema has made it. */
+  /** Parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
-  /** What will fail once it is used, such as a model without its key. One a line, with its place. */
+  /** Problems that fail only in use, such as a model without its key. One line each, with its place. */
   readonly warnings: readonly string[];
 }
 
@@ -68,13 +68,13 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   ];
   const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
   const [first, ...others] = drafts;
-  if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.tell(problems));
+  if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.linesOf(problems));
   const defined = (draft: Drafted) => define(draft, schema, env);
   const doubts = drafts.flatMap((draft) => doubtsOf(draft, catalogue));
   return {
     definitions: [defined(first), ...others.map(defined)],
     mcpServers: checked.value.mcp_servers ?? {},
-    warnings: document.tell(doubts.map(document.problem)),
+    warnings: document.linesOf(doubts.map(document.problem)),
   };
 }
 
@@ -82,11 +82,11 @@ const invalid = (problems: readonly string[]) => new AppError("config_invalid", 
 
 interface Drafted extends RawAgent {
   readonly prompt: Prompt;
-  /** Of the files that its permissions name. */
+  /** From the files that its permissions name. */
   readonly rules: FiledRules;
 }
 
-/** What an agent says of permissions, in its short form or in its long one, and where. */
+/** An agent's permissions, under `permissions` or `hooks.permissions`, and their place. */
 function permissionsOf({ fields, placeOf }: RawAgent): { value: unknown; place: Fault["path"] } {
   if ("permissions" in fields) return { value: fields.permissions, place: placeOf("permissions") };
   const value = HookFields.safeParse(fields.hooks).data?.permissions;
@@ -98,11 +98,11 @@ function permissionFaults(draft: Drafted): Fault[] {
   const faults: Fault[] = draft.rules.faults.map((fault) => ({ ...fault, path: [...place, ...fault.path] }));
   const { fields } = draft;
   const isTwice = "permissions" in fields && "permissions" in (HookFields.safeParse(fields.hooks).data ?? {});
-  const message = "is there twice: also under `hooks.permissions`; keep one of them";
+  const message = "is set twice: also under `hooks.permissions`; keep one of them";
   return isTwice ? [...faults, { path: place, message }] : faults;
 }
 
-/** What no schema of one field can see. Whatever is not as the schema wants it is passed over. */
+/** Faults that no schema of one field can see. Skips parts that the schema refuses. */
 function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {
   const faults: Fault[] = [];
   for (const field of ["skills", "memory"])
@@ -129,7 +129,7 @@ function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[])
   });
 }
 
-/** Whom an agent may give tasks to must be another agent of the file. */
+/** Subagents must be other agents of the file. */
 function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly RawAgent[]): Fault[] {
   const names = drafts.map(({ name }) => name);
   const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
@@ -138,7 +138,7 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
     const name = typeof entry === "string" ? entry : NamedAgent.safeParse(entry).data?.agent;
     if (name === undefined) return [];
     const path = typeof entry === "string" ? place : [...place, "agent"];
-    // `defaults` may name all agents there are.
+    // `defaults` may name every agent.
     if (name === own && path[0] === "defaults") return [];
     if (name === own) return [{ path, message: "is the agent itself: it cannot give tasks to itself" }];
     return names.includes(name)
@@ -170,7 +170,7 @@ function sharingFaults(drafts: readonly Drafted[]): Fault[] {
 
 const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optional() });
 
-/** What does not keep the server from starting. */
+/** Problems that do not keep the server from starting. */
 function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   const { fields, placeOf } = draft;
   const doubts = [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue)];
@@ -181,7 +181,7 @@ function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   return [...doubts, { path: placeOf("model"), message }];
 }
 
-/** Names that may be those of tools which tenants register. */
+/** Names that only tools of tenants may have. */
 function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
   const builtIn = reservedNames(catalogue);
   return namedTools(fields).flatMap((name, index) => {
@@ -192,7 +192,7 @@ function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Faul
   });
 }
 
-/** `subagents` of an agent whose `tools` leave out all that it takes to give them tasks. */
+/** `subagents` of an agent whose `tools` leave out every tool for delegation. */
 function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] {
   const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
   const without = leftOut(fields.tools === undefined ? undefined : namedTools(fields), hooks);
@@ -208,7 +208,7 @@ const modelSpecOf = ({ model }: RawAgent["fields"]) => ModelSpec.safeParse(model
 const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
 
-/** Nothing is wrong with the draft any more. */
+/** For a draft without faults. */
 function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
   const { name, fields, prompt, rules } = draft;
   const { value: permissions } = permissionsOf(draft);
@@ -218,7 +218,7 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
     name,
     model: own.model ?? automaticModel(env),
     system: prompt.blocks,
-    // As written: whoever makes a hook or a backend parses its options, and parsing twice would change them twice.
+    // As written: hooks and backends parse their own options, and parsing twice could change them twice.
     hooks: HookSettings.parse({
       ...HookFields.parse(fields.hooks ?? {}),
       ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),
@@ -227,7 +227,7 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
   };
 }
 
-/** Those of the files come before those that stand beside their names. */
+/** Rules from files come before those beside `files`. */
 function withRules(permissions: unknown, { rules: filed }: FiledRules): unknown {
   const { files, rules = [], ...rest } = RuleFields.safeParse(permissions).data ?? {};
   return files ? { ...rest, rules: [...filed, ...rules] } : permissions;

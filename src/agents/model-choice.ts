@@ -1,12 +1,11 @@
-// Which model an agent asks: the one its configuration names, the one a run asks for instead, or whatever this
-// machine has a key for.
+// Chooses an agent's model: the configured one, the one that a run asks for, or one that this machine has a key for.
 
 import { ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
 import type { Catalogue } from "./catalogue.ts";
 
-/** For an agent that names none: a model there is a key or an address for, else the built-in demo. */
+/** The default: a model that the environment has a key or an address for, else the built-in demo. */
 export function automaticModel(env: Variables): ModelSpec {
   if (env.ANTHROPIC_API_KEY || env.ANTHROPIC_BASE_URL) return "anthropic:claude-sonnet-4-5";
   if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) return "openai:gpt-5-mini";
@@ -14,8 +13,8 @@ export function automaticModel(env: Variables): ModelSpec {
 }
 
 /**
- * The model that a run asks for. One of the agent's own provider keeps the address, key and settings that the
- * agent's has. Throws `invalid_request` for one that there is not.
+ * The model that a run asks for. With the agent's own provider, it keeps the agent's address, key and settings. Throws
+ * `invalid_request` for an unknown model.
  */
 export function requestedModel(name: string, own: ModelSpec, catalogue: Catalogue): ModelSpec {
   const [provider = "", model = ""] = fullName(name, catalogue).split(/:(.*)/s);
@@ -23,7 +22,7 @@ export function requestedModel(name: string, own: ModelSpec, catalogue: Catalogu
   return { ...own, model };
 }
 
-/** A script may be any file of the server; a run may only name one that is shipped. */
+/** Scripts may be any file of the server, but runs may only name built-in ones. */
 const FILE_SCRIPT = /^scripted:(?![\w-]+$)/;
 
 function fullName(name: string, { createModel }: Catalogue): string {

@@ -1,5 +1,5 @@
-// What users change of an agent for runs of their own: some of its hooks, its skills, its model. Never what protects
-// the operator or others, and nothing that gives the agent more than the operator does: each hook says what users may.
+// A user's overrides of an agent for their own runs: some hooks, skills, the model. Each hook says what users may change:
+// nothing that protects the operator or others, and nothing that gives the agent more than the operator does.
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
@@ -64,13 +64,13 @@ export const OverridesPatch = z
   .meta({ id: "OverridesPatch" });
 
 export interface Overridden {
-  /** The agent with all that fits. */
+  /** The agent with the overrides that fit. */
   readonly definition: AgentDefinition;
-  /** What does not. */
+  /** The overrides that do not. */
   readonly faults: readonly Fault[];
 }
 
-/** `value` is what is kept for a user, or is to be: it may have been made for an older configuration. Throws nothing. */
+/** `value` holds stored or new overrides, possibly made for an older configuration. Never throws. */
 export function overridden(definition: AgentDefinition, value: unknown, catalogue: Catalogue): Overridden {
   const checked = check(Overrides, value ?? {});
   if (!("value" in checked)) return { definition, faults: checked.faults };
@@ -92,7 +92,7 @@ export function overridden(definition: AgentDefinition, value: unknown, catalogu
   return { definition: { ...definition, ...omitUndefined(parts), hooks: changes }, faults };
 }
 
-/** What of a user's changes does not fit, as users are told. */
+/** An override that does not fit, as users see it. */
 export const OverrideIssue = z.object({ path: z.string(), message: z.string() });
 export type OverrideIssue = z.infer<typeof OverrideIssue>;
 
@@ -102,7 +102,7 @@ export const issuesOf = (faults: readonly Fault[]): OverrideIssue[] =>
 export const told = (issues: readonly OverrideIssue[]): string =>
   issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 
-/** The hooks that users may change, and how far. */
+/** What users may change, by hook. */
 export function changeable(hooks: readonly HookDefinition[]): Record<string, UserMay> {
   return Object.fromEntries(hooks.flatMap(({ name, userMay }) => (userMay ? [[name, userMay]] : [])));
 }
@@ -113,7 +113,7 @@ const fault = (path: Fault["path"], message: string) => ({ faults: [{ path, mess
 
 type Setting = boolean | Record<string, unknown>;
 
-/** The operator's options stay where the user says nothing of them. */
+/** Keeps the operator's options that the user does not override. */
 function hookSetting(
   { name, setting }: { name: string; setting: Setting },
   { hooks: own }: AgentDefinition,
@@ -123,12 +123,12 @@ function hookSetting(
   const open = Object.keys(changeable(hooks));
   const hook = hooks.find((each) => each.name === name);
   if (!hook) return fault(path, `there is no hook \`${name}\`${didYouMean(name, open)}`);
-  if (!hook.userMay) return fault(path, `is not for users to change; use one of ${open.join(", ")}`);
+  if (!hook.userMay) return fault(path, `cannot be changed by users; use one of ${open.join(", ")}`);
   if (setting === false) return { value: false };
   if (hook.userMay === "disable")
-    return fault(path, "may only be switched off by users: write false, or null to take that back");
+    return fault(path, "may only be switched off by users: write false, or null to undo that");
   if (typeof setting === "object" && hook.userMay === "switch")
-    return fault(path, "may be switched by users and no more: write true or false");
+    return fault(path, "may only be switched on or off by users: write true or false");
   const options = { ...asOptions(own[name]), ...asOptions(setting) };
   const checked = check(hook.options, options);
   if ("value" in checked) return { value: options };
@@ -141,7 +141,7 @@ function skillsOf(
   skills: z.output<typeof Skills>,
   { backend, skills: own }: AgentDefinition,
 ): Part<NonNullable<AgentDefinition["skills"]>> {
-  if (!backend) return fault(["skills"], "this agent has no backend, where their files would be");
+  if (!backend) return fault(["skills"], "this agent has no backend to read skills from");
   const { paths, ...choice } = { ...own, ...omitUndefined(skills) };
   if (!paths) return fault(["skills", "paths"], "is missing: the folders where the skills are");
   return { value: { include: [], exclude: [], ...choice, paths } };
@@ -164,14 +164,14 @@ const MAX_ATTEMPTS = 16;
 
 const shelfOf = (owner: Owner, agent: string): Shelf => ({ owner, of: { agent }, kind: "settings" });
 
-/** Nothing when the user has changed nothing. */
+/** Undefined without overrides. */
 export async function keptOverrides(items: ItemStore, owner: Owner, agent: string): Promise<unknown> {
   return (await items.get(shelfOf(owner, agent), KEY))?.value;
 }
 
 /**
- * Keeps what `change` makes of what is kept, whoever else changes it at the same moment. Throws what `change` throws, and
- * `limit_exceeded` for what is too large.
+ * Stores the result of `change`, which is called again when another request was faster. Throws what `change` throws, and
+ * `limit_exceeded` for overrides that are too large.
  */
 export async function changeOverrides<T>(
   items: ItemStore,
@@ -184,7 +184,7 @@ export async function changeOverrides<T>(
     const value = change(before?.value);
     if (await items.put(shelf, { key: KEY, value, version: before?.version ?? 0 })) return value;
   }
-  throw new AppError("unavailable", `The overrides of \`${agent}\` are changed all the time. Try again.`);
+  throw new AppError("unavailable", `Other requests keep changing the overrides of \`${agent}\`. Try again.`);
 }
 
 export async function forgetOverrides(items: ItemStore, owner: Owner, agent: string): Promise<void> {

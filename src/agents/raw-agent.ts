@@ -1,5 +1,4 @@
-// The agents of a file before anything is checked: each with what it takes from `defaults`, and with the way
-// back to where it stands.
+// The agents of a file before validation, merged with `defaults`, with the places of their fields.
 
 import type { Fault } from "../lib/check.ts";
 
@@ -7,9 +6,9 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface RawAgent {
   readonly name: string;
-  /** Whatever the file says; nothing about it is certain. */
+  /** As in the file, not validated. */
   readonly fields: Fields;
-  /** Where a field stands in the file. */
+  /** A field's place in the file. */
   placeOf(field: string): Fault["path"];
 }
 
@@ -20,7 +19,7 @@ const isFields = (value: unknown): value is Fields =>
 export const isSingle = (data: unknown): data is Fields =>
   isFields(data) && "name" in data && !("agents" in data);
 
-/** Passes over what is no agent at all. */
+/** Skips values that are not maps. */
 export function draftsOf(data: unknown): RawAgent[] {
   if (isSingle(data)) {
     const { name, mcp_servers: _, ...fields } = data;
@@ -33,7 +32,7 @@ export function draftsOf(data: unknown): RawAgent[] {
   );
 }
 
-/** A field is the agent's own or the default as a whole; only `hooks` are taken over one by one. */
+/** Each field is the agent's own or the default; `hooks` are merged one by one. */
 function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   const hooks =
     isFields(own.hooks) && isFields(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;

@@ -32,24 +32,24 @@ export const AgentInfo = z
     max_iterations: z.int(),
   })
   .meta({ id: "Agent" });
-/** All that the configuration alone says. */
+/** The part that depends on the configuration alone. */
 export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
 export interface AgentRegistry {
-  /** The default agent for no name. Throws `invalid_request` for a name that there is not. */
+  /** The default agent without a name. Throws `invalid_request` for an unknown name. */
   find(name: string | undefined): AgentDefinition;
-  /** Whether a tool of the server's own, or of one of its hooks, has this name, for whatever agent. */
+  /** Whether a tool of the server, or of one of its hooks, has this name in any agent. */
   isReserved(name: string): boolean;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
-  /** An agent as a user sees it who has changed this of it, and what of that does not fit. Throws `not_found`. */
+  /** An agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
   seenWith(
     name: string,
     user: unknown,
   ): { readonly agent: AgentInfo; readonly ignored: readonly OverrideIssue[] };
-  /** The hooks that users may change, and how far. */
+  /** What users may change, by hook. */
   changeable(): Readonly<Record<string, UserMay>>;
-  /** Throws `invalid_request` for a model that a run may not ask for. */
+  /** Throws `invalid_request` for a model that runs may not ask for. */
   checkModel(definition: AgentDefinition, model: string): void;
   /** An agent for one run of `definition`, which may be older than the last `reload`. */
   build(
@@ -57,16 +57,13 @@ export interface AgentRegistry {
     services: Omit<BuildOptions, "model" | "user">,
     overrides: Pick<BuildOptions, "model" | "user">,
   ): Agent;
-  /** What the file says under `mcp_servers`. */
+  /** The file's `mcp_servers`, parsed. */
   mcpServers(): unknown;
-  /** What will fail once it is used; one a line, with its place in the file. */
+  /** Problems that fail only in use; one line each, with its place in the file. */
   warnings(): readonly string[];
-  /** The files that were read last, or were to be. */
+  /** All files of the configuration, even unreadable ones. */
   files(): readonly string[];
-  /**
-   * Reads the file again. Returns whether anything is other than it was. Throws `config_invalid`; everything is then as
-   * it was.
-   */
+  /** Reads the file again. Returns whether anything changed. Throws `config_invalid`, having changed nothing. */
   reload(): Promise<boolean>;
 }
 
@@ -101,7 +98,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
     async reload() {
       const turn = ++reloads;
       const loaded = await load();
-      // The one that began last has read the newest file, whichever ends first.
+      // Only the latest reload counts: it has read the newest file.
       if (turn !== reloads || isSame(loaded, current)) return false;
       current = loaded;
       return true;
@@ -109,7 +106,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
   };
 }
 
-/** Never changed: whoever holds a definition keeps it as it is. */
+/** Immutable, so runs keep their definitions across reloads. */
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;
@@ -151,6 +148,7 @@ function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentIn
     ...omitUndefined({ description, prefix, backend: backend?.type }),
     model: catalogue.createModel(model).name,
     hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
-    ...{ context_window, max_iterations },
+    context_window,
+    max_iterations,
   };
 }

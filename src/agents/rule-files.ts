@@ -1,5 +1,5 @@
-// The JSON files of rules that an agent's permissions name: read with the agents' file, so that a run has either all of
-// them or, when one is broken, what was in force before.
+// The JSON files of rules that an agent's permissions name. They are read with agents.yaml, so that a broken one leaves
+// the previous configuration in force.
 
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { check, type Fault, sentence } from "../lib/check.ts";
 import { textBeside } from "./text-beside.ts";
 
 export interface FiledRules {
-  /** As they are written: those of the first file first. */
+  /** As written, in the order of the files. */
   readonly rules: readonly unknown[];
   /** Their paths begin at `permissions`. */
   readonly faults: readonly Fault[];
@@ -18,11 +18,11 @@ export interface FiledRules {
 const Permissions = z.looseObject({ files: z.array(z.string()) });
 const namesIn = (permissions: unknown) => Permissions.safeParse(permissions).data?.files ?? [];
 
-/** The files that permissions name, wherever they lie. */
+/** The files that permissions name, in any folder. */
 export const ruleFiles = (permissions: unknown, configFile: string): string[] =>
   namesIn(permissions).map((file) => join(dirname(configFile), file));
 
-/** `permissions` is whatever stands there in `configFile`; its own schema speaks of what is no such list. */
+/** `permissions` is not validated yet: its schema reports values of the wrong form. */
 export async function readRuleFiles(
   permissions: unknown,
   configFile: string,
@@ -49,7 +49,7 @@ async function readRuleFile(
     const rules: unknown = JSON.parse(read.text);
     const checked = hook && check(hook.options, { rules });
     if (checked && "faults" in checked) return { faults: checked.faults.map((fault) => inFile(fault, file)) };
-    // Its schema has taken it as a list.
+    // The schema accepted it as a list.
     return { rules: rules as unknown[] };
   } catch (error) {
     return { faults: [`must name a JSON file: in \`${file}\`, ${messageOf(error)}`] };

@@ -1,4 +1,4 @@
-// What agents.yaml may say. The same schemas check the file and, as JSON Schema, complete it in an editor.
+// The schema of agents.yaml. It checks the file and, as JSON Schema, supports editors.
 
 import { z } from "zod";
 import { AgentFields, ModelSpec } from "../core/agent.ts";
@@ -38,7 +38,7 @@ export function fileSchemas(parts: Parts) {
 function agentSchema({ backends, hooks, tools }: Parts) {
   return AgentFields.extend({
     model: ModelSpec.optional().describe(
-      "`provider:model` or a map. Default: whatever there is a key for, else the built-in demo.",
+      "`provider:model` or a map. Default: a model that the environment has a key for, else the built-in demo.",
     ),
     backend: backends
       .optional()
@@ -51,14 +51,14 @@ function agentSchema({ backends, hooks, tools }: Parts) {
       ),
     permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
       .optional()
-      .describe("Which calls run, which are refused, and which a person is asked about: short for the hook."),
+      .describe("Which calls run, which are refused, and which a person approves: short for the hook."),
     hooks: hookSettings(hooks)
       .optional()
       .describe("Switched off, on, or on with options; the order is fixed."),
   });
 }
 
-/** Several agents, each with what it does not say itself out of `defaults`. */
+/** Several agents with shared `defaults`. */
 function agentsSchema(agent: AgentSchema) {
   return z.strictObject({
     version: z.literal(1).optional(),
@@ -66,7 +66,9 @@ function agentsSchema(agent: AgentSchema) {
       .omit({ description: true })
       .partial()
       .optional()
-      .describe("What an agent does not say itself. `hooks` are taken over one by one, all else as a whole."),
+      .describe(
+        "Fields that agents do not set themselves. `hooks` are merged one by one, all other fields as a whole.",
+      ),
     agents: z
       .record(AgentName, agent)
       .refine((agents) => Object.keys(agents).length > 0, "must hold at least one agent")
@@ -94,7 +96,7 @@ function toolName(names: readonly string[]) {
     });
 }
 
-/** Any other name may be that of a tool which a tenant registers. */
+/** Other names may be tools of tenants, so only likely misspellings are refused. */
 function nameFault(name: string, names: readonly string[]): string | undefined {
   const meant = names.includes(name) ? "" : didYouMean(name, names);
   return meant && `must be the name of a tool, or a glob${meant}`;

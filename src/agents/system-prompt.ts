@@ -1,5 +1,5 @@
-// The part of the system prompt that an agent's configuration gives: it never changes during a run and stands
-// before whatever hooks add, so that a provider can keep it. Blocks keep their order and their exact text.
+// The configured part of the system prompt. It never changes during a run and precedes the blocks of hooks, so that
+// providers can cache it. Blocks keep their order and their exact text.
 
 import { dirname, join } from "node:path";
 import { AgentFields } from "../core/agent.ts";
@@ -13,7 +13,7 @@ const MAX_CONTEXT_CHARS = 256 * 1024;
 
 export interface Prompt {
   readonly blocks: readonly SystemBlock[];
-  /** Each with the field it is in first in its path. */
+  /** Their paths begin with the field. */
   readonly faults: readonly Fault[];
 }
 
@@ -21,8 +21,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const { system_prompt, identity, context, behavioral_hints } = AgentFields.shape;
 
 /**
- * What an agent's fields in `configFile` say to the model. What does not have a known form gives no block: the schema
- * speaks of that.
+ * The blocks from an agent's fields in `configFile`. Values of the wrong form give no block: the schema reports them.
  */
 export async function readPrompt(fields: Fields, configFile: string): Promise<Prompt> {
   const who = identity.safeParse(fields.identity).data;
@@ -35,7 +34,7 @@ export async function readPrompt(fields: Fields, configFile: string): Promise<Pr
   return { blocks: parts.flatMap(({ blocks }) => blocks), faults: parts.flatMap(({ faults }) => faults) };
 }
 
-/** The files that a prompt names, wherever they lie. */
+/** The files that a prompt names, in any folder. */
 export function promptFiles(fields: Fields, configFile: string): string[] {
   const texts = [
     system_prompt.safeParse(fields.system_prompt).data,
@@ -55,7 +54,7 @@ const HINTS = oneBlock(
   "behavioral_constraints",
   xmlTag(
     "behavioral_constraints",
-    `- Do what was asked, and say so where you leave something out. What nobody asked for, propose; do not do it.
+    `- Do what was asked, and say so where you leave something out. Propose what was not asked for; do not do it.
 - Look before you change: read what is there before you write over it.
 - Check what you have done before you call it done. Never claim what you have not seen.
 - When something fails, find out why before you try again. When it fails twice, try another way.
@@ -74,7 +73,7 @@ async function instructions(prompt: unknown, configFile: string): Promise<Prompt
   return oneBlock("instructions", read.text);
 }
 
-/** In their order, whatever they are called: up to the one called `identity` before all others, the rest where instructions stand. */
+/** In their order: blocks up to the one called `identity` come first, the rest in the place of instructions. */
 function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
   const ids = written.map(({ id }) => id);
   const blocks = written.map(({ id, text }, index) => ({

@@ -1,4 +1,4 @@
-// Text files that a configuration names: in its own folder or below, links included.
+// Text files that a configuration names: in its own folder or below, with links resolved.
 
 import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -6,7 +6,7 @@ import { readText } from "../lib/read-text.ts";
 
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** The text, never blank; or a clause that says what is wrong with `file`. */
+/** The text, never blank; or a clause about the fault of `file`. */
 export async function textBeside(
   configFile: string,
   file: string,

@@ -1,4 +1,4 @@
-// Which tools an agent's `tools:` list stands for: names, and globs that may stand for none.
+// The tools that an agent's `tools:` list chooses: names and globs.
 
 import type { HookDefinition } from "../core/hook.ts";
 import type { Tool } from "../core/tool.ts";
@@ -12,7 +12,7 @@ export function toolMatcher(text: string): (name: string) => boolean {
   return isPattern(text) ? globMatcher(text) : (name) => name === text;
 }
 
-/** Each once, in their order; of several of one name the first. */
+/** In the order of `tools`; the first of several with one name. */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
   const matchers = choice.map(toolMatcher);
   const chosen = new Map<string, Tool>();
@@ -22,8 +22,8 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
 }
 
 /**
- * The tools of hooks that an agent does not get. Without a list: none. With an empty one: all. With one that names some of
- * them, by name or by glob: those that it does not name. A list of other tools only adds to them.
+ * The tools of hooks that an agent does not get. Without a list: none. With an empty list: all. With a list that matches
+ * some of them: the others. A list that matches none of them only adds tools.
  */
 export function leftOut(
   choice: readonly string[] | undefined,
@@ -37,7 +37,7 @@ export function leftOut(
   return new Set(chooses ? others : []);
 }
 
-/** The names of the server's own tools and of those that hooks bring: a tenant's tool cannot take their place. */
+/** The names of the tools of the server and of hooks, which tools of tenants cannot have. */
 export function reservedNames({ tools, hooks }: Pick<Catalogue, "tools" | "hooks">): ReadonlySet<string> {
   const ofHooks = hooks.flatMap(({ tools = [], fixedTools = [] }) => [...tools, ...fixedTools]);
   return new Set([...tools().map(({ name }) => name), ...ofHooks]);

@@ -66,7 +66,7 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
   };
 }
 
-/** `config` with what the environment says instead. */
+/** `config` with the values of the environment. */
 export function override(config: ServerConfig, settings: Settings): ServerConfig {
   const { HOST, PORT, DATA_DIR, AGENTS_FILE, STORE, REDIS_URL, LOG_LEVEL } = settings;
   const { ALLOW_LOCAL_BACKEND, DOCKER_HOST } = settings;

@@ -1,4 +1,4 @@
-// The server's settings out of the environment and the file that it names, checked as a whole.
+// Loads the server's settings from the environment and the file that it names.
 
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
@@ -25,10 +25,10 @@ export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   throw new AppError("config_invalid", problems.join("\n"));
 }
 
-/** A file whose every line is commented out holds nothing. */
+/** A file with comments only is valid. */
 const FileContent = z.preprocess((data) => data ?? {}, ServerConfig);
 
-/** The default file may be absent; one that is named may not. */
+/** The default file may be missing; a file that is named must exist. */
 async function readServerFile(env: Variables): Promise<{ value: ServerConfig } | { problems: string[] }> {
   const path = env.CONFIG_FILE || DEFAULT_FILE;
   const read = await readText(path, MAX_YAML_BYTES);
@@ -40,5 +40,5 @@ async function readServerFile(env: Variables): Promise<{ value: ServerConfig } |
 function checkText(path: string, text: string, env: Variables) {
   const document = readYaml(path, text, env);
   const checked = document.check(FileContent);
-  return "value" in checked ? checked : { problems: document.tell(checked.problems) };
+  return "value" in checked ? checked : { problems: document.linesOf(checked.problems) };
 }

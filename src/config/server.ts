@@ -1,5 +1,5 @@
-// The server's own settings: the schema of config/server.yaml, and the type of what comes out of it. Every key
-// has a default that works on a laptop. Durations are written like "10s" and held in milliseconds.
+// The server's settings: the schema of config/server.yaml and its type. Every key has a default that works on a laptop.
+// Durations are written like "10s" and held in milliseconds.
 
 import { z } from "zod";
 import { AuthConfig } from "../http/auth/config.ts";

@@ -56,7 +56,7 @@ export type Interrupt = z.infer<typeof Interrupt>;
 /** How unanswered interrupts are decided. */
 export interface InterruptPolicy {
   /** How long one stays open, in ms. Absent: until it is answered. */
-  readonly expiresAfterMs?: number;
+  readonly expiresAfterMs?: number | undefined;
   /** The decision on an expired approval; other interrupts are denied. */
   readonly onExpiry: "approve" | "deny";
   /** No one is available: questions and approvals are denied at once. Calls of client tools still wait. */

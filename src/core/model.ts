@@ -72,7 +72,7 @@ export interface Model {
   /** `provider:model`, as configured; also what a message remembers as its author. */
   readonly name: string;
   /** Asked when this one stays unavailable. */
-  readonly fallback?: Model;
+  readonly fallback?: Model | undefined;
   /**
    * Yields nothing but `on_chat_model_stream` events; returns the finished reply.
    * Throws `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts.

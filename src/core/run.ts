@@ -92,7 +92,7 @@ export interface MutableRun extends Run {
 
 export interface RunningAgent {
   readonly name: string;
-  readonly description?: string;
+  readonly description?: string | undefined;
   readonly interrupts: InterruptPolicy;
   readonly without?: ReadonlySet<string>;
 }

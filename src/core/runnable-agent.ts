@@ -11,7 +11,7 @@ import type { Tool } from "./tool.ts";
 /** An agent ready to run, made for one run. */
 export interface Agent {
   readonly name: string;
-  readonly description?: string;
+  readonly description?: string | undefined;
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly tools: readonly Tool[];

@@ -13,11 +13,11 @@ export async function* untilAborted<E, T>(
 ): AsyncGenerator<E, T, void> {
   const iterator = source[Symbol.asyncIterator]();
   let isOver = false;
-  let giveUp = () => {};
+  let stopWaiting = () => {};
   let timer: NodeJS.Timeout | undefined;
   const expire = () => {
     isOver = true;
-    giveUp();
+    stopWaiting();
   };
   const onAbort = () => {
     if (graceMs === 0) expire();
@@ -29,7 +29,7 @@ export async function* untilAborted<E, T>(
     for (;;) {
       if (isOver) throw signal.reason;
       const item = await new Promise<IteratorResult<E, T>>((resolve, reject) => {
-        giveUp = () => reject(signal.reason);
+        stopWaiting = () => reject(signal.reason);
         iterator.next().then(resolve, reject);
       });
       if (item.done) return item.value;
@@ -43,7 +43,7 @@ export async function* untilAborted<E, T>(
   }
 }
 
-/** What `work` resolves with, unless `signal` aborts first: then throws its reason. `work` goes on. */
+/** The result of `work`. Throws the reason of `signal` if it aborts first; `work` continues. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
@@ -56,11 +56,8 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-// Work on the same thing, one after the other; on different things, side by side.
-
-/** Returns a function that runs `work` when all earlier work under `key` has ended, however it ended. */
+/** Returns a function that runs work one at a time per key: after all earlier work under `key` has ended or failed. */
 export function serially(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
-  /** The last work under each key; a key goes when its work is done. */
   const last = new Map<string, Promise<void>>();
   return async (key, work) => {
     const before = last.get(key);
@@ -76,17 +73,17 @@ export function serially(): <T>(key: string, work: () => Promise<T>) => Promise<
   };
 }
 
-// Long work on the one thread that everybody shares: done in slices, up to a limit.
+/** How long work may keep the event loop. */
 const SLICE_MS = 10;
 
 export interface TimeSlices {
-  /** To be asked often, it costs nothing: whether `rest` is due. */
+  /** Whether `rest` is due. Cheap enough for every step. */
   isDue(): boolean;
-  /** Lets others work. Throws the reason once the signal has aborted. False when the time is used up. */
+  /** Yields to the event loop. Throws the reason once the signal has aborted. False when the time is used up. */
   rest(): Promise<boolean>;
 }
 
-/** Of the limit nothing is lost while resting. */
+/** Splits long work into slices. Time spent in `rest` does not count towards the limit. */
 export function timeSlices(signal: AbortSignal, limitMs: number): TimeSlices {
   let used = 0;
   let since = performance.now();

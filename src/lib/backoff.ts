@@ -5,7 +5,7 @@ export interface BackoffOptions {
   readonly base: number;
   /** The longest wait, in ms. */
   readonly cap?: number;
-  /** The share of the wait that is random, so that clients that failed together do not retry together: 1 is all of it. */
+  /** The random share of the wait, 0 to 1, so that clients that failed together do not retry together. */
   readonly jitter?: number;
 }
 

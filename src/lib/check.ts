@@ -1,5 +1,5 @@
-// Holds a value against a zod schema and says everything that is wrong with it, in an operator's words:
-// each time what is wrong and what would be right. No value of the checked data is ever repeated.
+// Checks a value against a zod schema and lists every fault in an operator's words: what is wrong and what would be
+// right. Never repeats a value of the checked data.
 
 import { z } from "zod";
 import { didYouMean } from "./did-you-mean.ts";
@@ -12,7 +12,7 @@ export interface Fault {
   readonly message: string;
   /** The key itself is wrong, not its value. */
   readonly isKey?: true;
-  /** It is a value of another type than those that are allowed. */
+  /** The value's type is wrong. */
   readonly isMistyped?: true;
 }
 
@@ -27,7 +27,7 @@ export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** One line for each unknown key of the issue; the others are told in one. */
+/** One line for each unknown key; one line for any other issue. */
 function wording(issue: RawIssue): string | undefined {
   const message = WORDINGS[issue.code]?.(issue);
   if (message === undefined || issue.code === "unrecognized_keys") return message;
@@ -79,7 +79,7 @@ function unknownKey(key: string, schema: unknown): string {
   return `unknown key \`${shortened(key)}\`${hint || (known.length > 0 ? `; use one of ${shown}` : "")}`;
 }
 
-/** Only for unions that are told apart by one key; the others speak through their members. */
+/** Only for discriminated unions; other unions report the faults of a member. */
 function unionWording({ discriminator, options, input }: RawIssue): string | undefined {
   if (typeof discriminator !== "string" || typeof input !== "object" || input === null) return undefined;
   const given: unknown = Reflect.get(input, discriminator);
@@ -112,7 +112,7 @@ function faultsOf(issue: Issue, parent: Path): Fault[] {
 
 const MISTYPED: ReadonlySet<string> = new Set(["invalid_type", "invalid_value"]);
 
-/** Speaks for the member that the value was meant for: one of its type, and of those the least unhappy. */
+/** The faults of the most likely member: of those with the value's type, the one with the fewest. */
 function memberFaults(members: readonly (readonly Issue[])[], path: Path, input: unknown): Fault[] {
   const fitting = members.filter((issues) => !issues.some(isOfOtherType)).sort((a, b) => a.length - b.length);
   const meant = fitting[0];
@@ -135,7 +135,7 @@ function kindsOf(issue: Issue): string[] {
 
 const MAX_SHOWN = 60;
 
-/** The fault as one line. `value` is what stands there as it was written, if it may be seen. */
+/** The fault as one line. `value` is the value as written, if it may be shown. */
 export function sentence({ path, message, isKey }: Fault, value?: string): string {
   const place = joined(isKey ? path.slice(0, -1) : path);
   const subject = isKey ? String(path.at(-1)) : value;
@@ -145,7 +145,7 @@ export function sentence({ path, message, isKey }: Fault, value?: string): strin
 
 const oneLine = (text: string) => text.replace(/\s+/g, " ");
 
-/** Who may come in, in an address, is not repeated. */
+/** Hides the credentials of URLs. */
 function shortened(text: string): string {
   const line = oneLine(text).replace(/\/\/.*@/, "//…@");
   return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN)}…` : line;

@@ -1,5 +1,5 @@
-// Makes a value fit a zod schema: what does not fit is replaced by the nearest value that does, or left out. For data
-// that is there already and must be shown, not for input, which is checked and refused.
+// Makes stored data fit a zod schema: a part that does not fit is replaced by the nearest value that does, or left out.
+// Not for input, which is checked and refused.
 
 import { z } from "zod";
 
@@ -9,7 +9,7 @@ type Nest = Record<PropertyKey, unknown>;
 
 export interface Fitted<T> {
   readonly value: T;
-  /** Where something was replaced or left out; empty when the value fitted as it was. */
+  /** The paths that were replaced or left out. */
   readonly changed: readonly string[];
 }
 
@@ -59,8 +59,13 @@ function innermost(issue: Issue, parent: Path): { path: Path; issue: Issue }[] {
 }
 
 const EMPTY: Readonly<Record<string, () => unknown>> = {
-  ...{ string: () => "", number: () => 0, int: () => 0, boolean: () => false },
-  ...{ object: () => ({}), record: () => ({}), array: () => [] },
+  string: () => "",
+  number: () => 0,
+  int: () => 0,
+  boolean: () => false,
+  object: () => ({}),
+  record: () => ({}),
+  array: () => [],
 };
 
 function substitute(issue: Issue, value: unknown): unknown {

@@ -1,13 +1,12 @@
-// File name patterns: `*` and `?` within a name, `**` over folders, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a
-// character that means itself. A leading dot is a character like any other.
+// File name patterns: `*` and `?` within a name, `**` over folders, `[a-z]`, `[!a-z]`, `{a,b}`, `\` as an escape. A
+// leading dot is an ordinary character. Matching takes linear time (RE2), because models write patterns.
 
 import { RE2JS } from "re2js";
 import { type SafeRegex, safeRegex } from "./regex.ts";
 
 /**
- * Tells whether a relative path matches. A pattern without `/` is held against the last name of the path;
- * `./` in front of it holds it against the whole.
- * Throws a `SyntaxError` whose message completes "The pattern …".
+ * A matcher for relative paths. A pattern without `/` matches the last name of the path; with `./` in front, the whole
+ * path. Throws a `SyntaxError` whose message completes "The pattern …".
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
   const trimmed = pattern.replace(/^(\.?\/)+/, "");

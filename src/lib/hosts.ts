@@ -3,15 +3,15 @@
 import { BlockList, isIP } from "node:net";
 import { z } from "zod";
 
-/** By the text alone: of names none but `localhost` counts. */
+/** Decided by the text alone; the only name that counts is `localhost`. */
 export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host.toLowerCase() === "localhost" : LOOPBACK(host);
 }
 
-/** One address, `10.0.0.5` or `fd00::5`, or a network, `10.0.0.0/8` or `fd00::/8`; not one of all addresses. */
+/** An address, `10.0.0.5` or `fd00::5`, or a network, `10.0.0.0/8` or `fd00::/8`, but not of all addresses. */
 export const Network = z.string().refine((text) => parse(text) !== undefined, {
   error:
-    "must be an IP address or a network, such as 10.0.0.5, 10.0.0.0/8 or fd00::/8, and not all addresses there are",
+    "must be an IP address or a network, such as 10.0.0.5, 10.0.0.0/8 or fd00::/8, but not a network of all addresses",
 });
 
 /** Tells whether an address is in one of `networks`. An IPv4 address may be written as an IPv6 one (`::ffff:…`). */
@@ -43,9 +43,7 @@ function parse(text: string) {
 
 const LOOPBACK = within(["127.0.0.0/8", "::1"]);
 
-// A list of hosts that an operator writes down: `host` or `host:port`, separated by commas.
-
-/** Whether the host of `url`, written as it is there, is on the list, with its port or with any. */
+/** Whether the host of `url` is on an operator's list of `host` or `host:port`, separated by commas. */
 export type HostList = (url: URL) => boolean;
 
 const ENTRY = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::(\d{1,5}))?$/i;
@@ -74,8 +72,7 @@ function parsed(entry: string): { host: string; port: number | undefined } {
 
 const portOf = ({ port, protocol }: URL) => Number(port) || (protocol === "https:" ? 443 : 80);
 
-// The origin of a web page, as browsers write it in `Origin`.
-/** `https://app.example.com` or `http://localhost:3000`: no path, no usual port, nothing that stands for several. */
+/** The origin of a web page, as browsers send it: no path, no default port, no wildcard. */
 export const Origin = z
   .string()
   .refine(

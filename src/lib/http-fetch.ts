@@ -1,16 +1,14 @@
-// `fetch` on node:http, for SDKs that let one replace theirs. A 2xx answer is a `NodeResponse`, whose body is
-// read as the Node stream it is: no web stream between the socket and the reader. Any other answer is read at
-// once, up to a cap, and is an ordinary `Response`.
+// `fetch` on node:http, for SDKs that accept one. A 2xx response is a `StreamResponse`, whose body is a Node stream: web
+// streams are slower. Any other response is read at once, up to a cap.
 //
-// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the
-// headers. There are no redirects, no compression, no HTTP/2; proxies where Node's own fetch has them, with
-// NODE_USE_ENV_PROXY=1.
+// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No
+// redirects, compression or HTTP/2; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
 
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** How long the end of a body that nobody needs any more may take. */
+/** How long `release` waits for the rest of a body. */
 const RELEASE_MS = 1000;
 
 const options = {
@@ -19,7 +17,7 @@ const options = {
 };
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
 
-/** An answer whose body is still to come. Whoever gets it ends it, with `release` or `stream.destroy()`. */
+/** A response with an unread body. The caller must end it, with `release` or `stream.destroy()`. */
 export class StreamResponse extends Response {
   readonly stream: IncomingMessage;
 
@@ -37,7 +35,7 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
   return new Response(status === 304 ? null : text, { status, headers: headersOf(stream) });
 }
 
-/** Lets the rest of the body go by, so that its connection can serve again; not for long. */
+/** Discards the rest of the body, so that its connection can be reused; destroys it if that takes too long. */
 export function release(stream: IncomingMessage): void {
   if (stream.destroyed) return;
   const timer = setTimeout(() => stream.destroy(), RELEASE_MS).unref();
@@ -72,7 +70,7 @@ function send(url: URL, init: RequestInit): Promise<IncomingMessage> {
         ...(signal ? { signal } : {}),
       },
       (response) => {
-        response.on("error", () => {}); // the reader sees it; after the last read nobody has to
+        response.on("error", () => {}); // readers get it; without one it must not crash the process
         resolve(response);
       },
     );

@@ -1,8 +1,8 @@
-// What every room logs through: pino, Fastify's logger, or a program's own.
+// The logger of every room: pino, Fastify's, or a program's own.
 
 type Log = (details: object, message: string) => void;
 
-/** Details first, then the message. A logger without `debug` drops what is only for debugging. */
+/** Details first, then the message. */
 export interface Logger {
   debug?: Log;
   info: Log;

@@ -1,14 +1,14 @@
-// The name of this process's life, for what is left on disk or running when it ends without cleaning up.
+// An id of this process, to mark files and processes that a crash may leave behind.
 
 import { randomId } from "./random-id.ts";
 
-/** `<pid>-<random>`: unlike the pid alone it is never had by two processes. */
+/** `<pid>-<random>`: unlike a pid, never reused. */
 export const PROCESS_ID = `${process.pid}-${randomId()}`;
 
-/** Whether the process that had this name is gone. Asked on the same machine only. */
-export function hasEnded(life: string): boolean {
-  if (life === PROCESS_ID) return false;
-  const pid = Number(life.split("-")[0]);
+/** Whether the process of this id has ended. For processes of this machine only. */
+export function hasEnded(id: string): boolean {
+  if (id === PROCESS_ID) return false;
+  const pid = Number(id.split("-")[0]);
   if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return true;
   try {
     process.kill(pid, 0);

@@ -1,4 +1,4 @@
-// Reading a small text file that somebody named: bounded, and never waiting for what is no file.
+// Reads a small text file by a configured path: bounded, and never blocked by a pipe or device.
 
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -6,7 +6,7 @@ import { type FileHandle, open } from "node:fs/promises";
 /** `fault` completes the sentence "The file …". */
 export type TextRead = { readonly text: string } | { readonly fault: string; readonly isMissing: boolean };
 
-/** Throws nothing. */
+/** Never throws. */
 export async function readText(path: string, maxBytes: number): Promise<TextRead> {
   try {
     // Without O_NONBLOCK opening a pipe would wait for a writer.

@@ -1,29 +1,27 @@
-// Regular expressions that come from outside: RE2, so that the time is linear in the text, whatever the
-// expression. The process's own engine backtracks and is never given one.
+// Untrusted regular expressions, in RE2: every expression takes time linear in the text. JavaScript's own engine
+// backtracks.
 
 import { RE2JS } from "re2js";
 
 const MAX_LENGTH = 1000;
-/** Instructions; an expression of ordinary use has less than a hundred. */
+/** In instructions; ordinary expressions have less than a hundred. */
 const MAX_SIZE = 2500;
-/** Characters times instructions: some tens of milliseconds at the worst. */
+/** Characters times instructions: tens of milliseconds in the worst case. */
 const MAX_WORK = 2_000_000;
 
 export interface SafeRegex {
-  /** Characters of one text that are searched; what is behind them is not seen. */
+  /** Only so many characters of a text are searched. */
   readonly reach: number;
-  /** Whether it occurs in `text`. */
   test(text: string): boolean;
-  /** Where it first occurs. */
   find(text: string): { start: number; end: number } | undefined;
-  /** Whether it is the whole of `text`. */
+  /** Whether it matches the whole text. */
   matches(text: string): boolean;
 }
 
 /** Throws a `SyntaxError` whose message completes "The expression …". */
 export function safeRegex(expression: string, flags = 0): SafeRegex {
   if (expression.length > MAX_LENGTH)
-    throw new SyntaxError(`has ${expression.length} characters; at most ${MAX_LENGTH} are taken`);
+    throw new SyntaxError(`has ${expression.length} characters; at most ${MAX_LENGTH} are allowed`);
   const regex = compile(expression, flags);
   if (regex.programSize() > MAX_SIZE) throw new SyntaxError("repeats too much; use smaller counts");
   const reach = Math.floor(MAX_WORK / regex.programSize());

@@ -1,13 +1,13 @@
-// Server-Sent Events out of bytes that arrive in pieces: eventsource-parser, with a bound on the length of an event.
+// Parses Server-Sent Events from chunks of bytes: eventsource-parser, with a bound on the length of an event.
 
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 
-/** For one event, in UTF-16 units. */
+/** Of one event, in UTF-16 units. */
 const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
 
 export interface SseParser {
-  /** Calls `onEvent` for each event whose blank line has arrived, in order. Throws what it throws, or for an endless event. */
+  /** Calls `onEvent` for each complete event, in order. Throws what it throws, and for an event that is too long. */
   push(chunk: Uint8Array): void;
 }
 

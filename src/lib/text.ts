@@ -19,15 +19,13 @@ function splitsPair(text: string, at: number): boolean {
   return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
 }
 
-// The beginning and the end of a text of any length, in bounded memory.
-
 export interface HeadTail {
   push(text: string): void;
-  /** Everything while it fits; then head and tail with a line between them that says how much is missing. */
+  /** The whole text while it fits; then head and tail, with a line between them that says how much is missing. */
   read(): { text: string; omitted: number };
 }
 
-/** Keeps the first and the last `each` characters; holds at most four times that. */
+/** Keeps the first and the last `each` characters of a text of any length; holds at most four times that. */
 export function headTail(each: number): HeadTail {
   let head = "";
   let headIsFull = false;
@@ -61,17 +59,13 @@ export function headTail(each: number): HeadTail {
   };
 }
 
-// Text from elsewhere between tags: it cannot close the tag it is in.
-
-/** `text` inside `<tag>`; what would close the tag is defused. */
+/** Untrusted `text` inside `<tag>`, escaped so that it cannot close the tag. */
 export function xmlTag(tag: string, text: string): string {
   const inside = text.replaceAll(new RegExp(`<(\\s*/\\s*${tag}\\b)`, "gi"), "<\\$1");
   return `<${tag}>\n${inside}\n</${tag}>`;
 }
 
-// Compares secrets.
-
-/** How long it takes tells nothing about where two texts of one length differ. */
+/** Compares secrets. The time it takes does not reveal where texts of one length differ. */
 export function timingSafeEqualText(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

@@ -4,17 +4,17 @@ import { z } from "zod";
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
-/** The longest a Node timer can wait, nearly 25 days. A longer one would fire at once. */
+/** The limit of Node's timers, nearly 25 days. A longer one would fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** Milliseconds, or nothing when it is no such span. */
+/** Milliseconds, or undefined for any other text. */
 export function parseDuration(written: string | number): number | undefined {
   const [, amount, unit = "s"] = WRITTEN.exec(String(written)) ?? [];
   const ms = Math.round(Number(amount) * (UNITS[unit] ?? Number.NaN));
   return ms <= MAX_MS ? ms : undefined;
 }
 
-/** In a configuration; its value is in milliseconds. */
+/** A configured duration, in milliseconds. */
 export const Duration = z.union([z.string(), z.number()]).transform((written, context) => {
   const ms = parseDuration(written);
   if (ms !== undefined) return ms;
@@ -25,7 +25,7 @@ export const Duration = z.union([z.string(), z.number()]).transform((written, co
   return z.NEVER;
 });
 
-// Amounts of bytes as people write them: "512m", "1g", "64k", or a number of bytes. Units are powers of 1024.
+/** Powers of 1024. */
 const SIZE_UNITS: Readonly<Record<string, number>> = {
   b: 1,
   k: 1024,
@@ -35,14 +35,14 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
 };
 const WRITTEN_SIZE = /^(\d+(?:\.\d+)?)\s*(b|k|m|g|t)?(?:i?b)?$/i;
 
-/** Whole bytes, or nothing when it is no such amount. */
+/** Whole bytes for "512m", "1g" or a number; undefined for any other text. */
 export function parseSize(written: string | number): number | undefined {
   const [, amount, unit = "b"] = WRITTEN_SIZE.exec(String(written)) ?? [];
   const bytes = Math.round(Number(amount) * (SIZE_UNITS[unit.toLowerCase()] ?? Number.NaN));
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** In a configuration; its value is in bytes. */
+/** A configured size, in bytes. */
 export const Size = z.union([z.string(), z.number()]).transform((written, context) => {
   const bytes = parseSize(written);
   if (bytes !== undefined) return bytes;

@@ -1,10 +1,9 @@
-// Tells when files have changed, however that is done: written in place, replaced by a rename, or behind a link that
-// points elsewhere. It looks at them now and then, as notices of the file system miss the latter two, and some systems
-// give none.
+// Watches files by polling. File system events miss files that are renamed over or reached through a changed link, as in
+// Kubernetes config maps, and some systems have none.
 
 import { stat } from "node:fs/promises";
 
-/** How often is looked, and how long files must stay as they are before a change is told, in ms. */
+/** In ms: the polling interval, and how long files must stay unchanged before `onChange` is called. */
 export interface Pace {
   readonly everyMs: number;
   readonly settledMs: number;
@@ -15,9 +14,9 @@ export interface FileWatch {
 }
 
 /**
- * Calls `onChange` once for changes that belong together, and not again before it has ended. `files` is asked anew each
- * time; a file that is not there is one state of it. `onChange` must not throw. What changes before the first look, which
- * is begun at once, is not told.
+ * Calls `onChange` once for changes that come together, and never twice at a time; it must not throw. `files` is called
+ * for each poll. Creating and deleting a file are changes. Changes before the first poll, which starts at once, are not
+ * reported.
  */
 export function watchFiles(
   files: () => readonly string[],
@@ -37,7 +36,7 @@ export function watchFiles(
     await settled(now);
   }
 
-  /** Half a file is not worth reading. */
+  /** Waits until files are no longer being written, then reports the change. */
   async function settled(first: ReadonlyMap<string, string>): Promise<void> {
     let now = first;
     for (let before: typeof now | undefined; !before || isOther(before, now); ) {
@@ -47,7 +46,7 @@ export function watchFiles(
       now = await statesOf(files());
     }
     if (isClosed) return;
-    // What changes from here on is other than `now`; of files that are new, than what they are a moment later.
+    // Compare with `now`, so that changes during `onChange` count; files that are new start with their current state.
     await onChange();
     again(new Map([...(await statesOf(files())), ...now]), pace.everyMs);
   }
@@ -61,7 +60,7 @@ export function watchFiles(
   };
 }
 
-/** One that is watched only since a moment ago has not changed. */
+/** Whether a known file has changed. A file that is watched for the first time has not. */
 function isOther(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
   return [...now].some(([file, state]) => before.has(file) && before.get(file) !== state);
 }
@@ -73,7 +72,7 @@ async function statesOf(files: readonly string[]): Promise<ReadonlyMap<string, s
         const found = await stat(file, { bigint: true }).catch(() => undefined);
         const state = found
           ? [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join()
-          : "gone";
+          : "missing";
         return [file, state] as const;
       }),
     ),

@@ -1,6 +1,6 @@
 // The headers of a signed request, as Standard Webhooks defines them (standardwebhooks.com).
 
-/** A secret as it is written down: `whsec_` and the base64 of its bytes. */
+/** A secret in its text form: `whsec_` and the base64 of its bytes. */
 export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
 
 export interface WebhookMessage {

@@ -54,7 +54,7 @@ async function* run(
     return yield* read(body, reader, controller.signal);
   } catch (error) {
     signal.throwIfAborted();
-    if (controller.signal.aborted) throw new AppError("cancelled", "The model call was given up.");
+    if (controller.signal.aborted) throw new AppError("cancelled", "The model call was abandoned.");
     throw failureOf(error, { model: model.name, secret });
   } finally {
     signal.removeEventListener("abort", cut);

@@ -1,12 +1,11 @@
-// What a provider's refusal means: every error of an SDK, of the network and in the middle of a stream
-// becomes one `AppError`. The provider's own words are shown, its keys never.
+// Maps errors of SDKs, the network and streams to `AppError`s. Shows the provider's own words, never its keys.
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 
 /**
- * A failure that no SDK sees, because it comes inside a stream or instead of one. With a `body`: the error that
- * the provider sent, in whatever form. Without: the stream itself is at fault.
+ * A failure that no SDK sees, because it comes inside a stream or instead of one. `body` is the error that the provider
+ * sent, in any form; without it, the stream itself is invalid.
  */
 export class ProviderError extends Error {
   readonly body: unknown;
@@ -25,7 +24,7 @@ interface Asked {
   readonly secret?: string | undefined;
 }
 
-/** Anything thrown on the way to or from a provider, as the error that the rest of the house knows. */
+/** Any error of a model call as an `AppError`. */
 export function failureOf(error: unknown, { model, secret }: Asked): AppError {
   if (error instanceof AppError) return error;
   const facts = factsOf(error);
@@ -171,7 +170,7 @@ function shorten(message: string): string {
   return flat.length > 500 ? `${flat.slice(0, 500)}…` : flat;
 }
 
-/** Takes out the key that was sent, and whatever else looks like one. */
+/** Removes the key that was sent and any text that looks like a key. */
 function redact(message: string, secret: string | undefined): string {
   const known = secret && secret.length >= 8 ? message.replaceAll(secret, "[key]") : message;
   return known

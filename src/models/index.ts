@@ -1,4 +1,4 @@
-// Every provider of models, by the name that a configuration gives it.
+// The providers of models, by name.
 
 import { fileURLToPath } from "node:url";
 import type { ModelConfig, ModelSpec } from "../core/agent.ts";
@@ -54,9 +54,8 @@ const FAMILIES: readonly (readonly [RegExp, string])[] = [
 type Single = string | ModelConfig;
 
 /**
- * The model, with those that are asked when it stays unavailable linked behind it. Connects to nobody: a
- * missing key is an error of the first call. Throws `config_invalid` for a provider that does not exist, and
- * for an address that is none.
+ * The model, linked to its fallbacks. Opens no connection: a missing key is an error of the first call. Throws
+ * `config_invalid` for an unknown provider and an invalid address.
  */
 export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv): Model {
   return chainOf(spec).reduceRight<Model | undefined>(
@@ -90,27 +89,28 @@ function configOf(single: Single): ModelConfig {
 function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model | undefined): Model {
   const { provider: providerName, model, temperature, max_tokens, thinking, tool_choice } = config;
   const name = `${providerName}:${model}`;
-  if (providerName === SCRIPTED)
-    return { ...scriptedFile(scriptPath(model), name), ...omitUndefined({ fallback }) };
+  if (providerName === SCRIPTED) return { ...scriptedFile(scriptPath(model), name), fallback };
   const provider = providerOf(providerName);
   if (!provider) throw unknownProvider(providerName);
   const baseUrl = addressOf(config, provider, env);
   if (!URL.canParse(baseUrl))
     throw new AppError(
       "config_invalid",
-      `\`${baseUrl}\` is no address for \`${name}\`. One looks like ${provider.baseUrl}.`,
+      `\`${baseUrl}\` is not a valid base URL for \`${name}\`. Use one such as ${provider.baseUrl}.`,
     );
   return provider.create({
-    ...{ name, model, baseUrl },
+    name,
+    model,
+    baseUrl,
     key: keyOf(config, provider, env),
     settings: omitUndefined({ temperature, max_tokens, thinking, tool_choice }),
-    ...omitUndefined({ fallback }),
+    fallback,
   });
 }
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 
-/** A word is a script that is shipped; anything else is a file. */
+/** A word names a built-in script; any other text is a path. */
 function scriptPath(script: string): string {
   if (!/^[\w-]+$/.test(script)) return script;
   return fileURLToPath(new URL(`config/scripts/${script}.yaml`, packageRoot));
@@ -135,7 +135,7 @@ function givenKey({ api_key, api_key_env }: ModelConfig, { keyEnv }: Provider, e
   return api_key?.trim() || (variable && env[variable]?.trim()) || undefined;
 }
 
-/** At an address of one's own there may be no need for a key; at the provider's there is. */
+/** The provider's own address needs a key; other addresses may not. */
 function missingFor(config: ModelConfig, env: NodeJS.ProcessEnv): string | undefined {
   const provider = providerOf(config.provider);
   if (!provider || givenKey(config, provider, env) !== undefined) return undefined;

@@ -1,4 +1,4 @@
-// What a provider's client is made of.
+// The options of a provider's client.
 
 import { AppError } from "../core/errors.ts";
 import type { Model, ModelSettings } from "../core/model.ts";
@@ -6,16 +6,16 @@ import type { Model, ModelSettings } from "../core/model.ts";
 export interface ModelOptions {
   /** `provider:model`. */
   readonly name: string;
-  /** As the provider calls it. */
+  /** The provider's name of the model. */
   readonly model: string;
   readonly baseUrl: string;
   readonly key: Key;
-  /** Where a request says nothing else. */
+  /** Defaults for requests. */
   readonly settings: ModelSettings;
-  readonly fallback?: Model;
+  readonly fallback?: Model | undefined;
 }
 
-/** A provider's key, or what to do to have one. */
+/** A provider's key, or how to set one. */
 export type Key = { readonly secret: string } | { readonly missing: string };
 
 /** Throws `model_auth` for a key that is missing, or that no header can carry. */
@@ -24,6 +24,6 @@ export function secretOf(key: Key, model: string): string {
   if (/^[\x21-\x7e]+$/.test(key.secret)) return key.secret;
   throw new AppError(
     "model_auth",
-    `The key for \`${model}\` holds a blank or a character that no key has. Copy it again.`,
+    `The key for \`${model}\` contains a blank or a character that keys cannot contain. Copy it again.`,
   );
 }

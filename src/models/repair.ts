@@ -1,6 +1,5 @@
-// The one place where a thread becomes acceptable to a provider. Whatever the history holds, what comes out:
-// begins with a user, ends with something to answer, has nothing empty in it, and every tool call in it has
-// an id and a name that all providers take, and exactly one result. The same history gives the same bytes.
+// Makes any history acceptable to providers: it begins with the user, ends with a message to answer, has no empty parts,
+// and every tool call has a valid id and name and exactly one result. The same history gives the same bytes.
 
 import { createHash } from "node:crypto";
 import type {
@@ -177,5 +176,5 @@ function callIds(pattern: RegExp): (id: string) => string {
   };
 }
 
-/** Nine letters and digits: what the pickiest provider asks for. */
+/** Nine letters and digits, which the strictest provider requires. */
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 9);

@@ -1,4 +1,4 @@
-// What both providers' readers share: how a stream is taken in, and what becomes of its tool calls.
+// Shared by the readers of both providers: the interface, and the handling of tool calls.
 
 import type { StreamEvent } from "../core/event.ts";
 import type { ToolCall } from "../core/message.ts";
@@ -6,11 +6,11 @@ import type { ModelReply, StopReason } from "../core/model.ts";
 import { isNestedDeeper } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
 
-/** Reads one reply, event by event. Knows a provider's format and nothing of how it gets here. */
+/** Reads one reply of a provider, event by event. */
 export interface ReplyReader {
   /** Adds what one server-sent event tells to `out`. Throws `ProviderError` when the event is an error. */
   take(data: string, out: StreamEvent[]): void;
-  /** The provider has said its last word. A stream that stops before it was cut. */
+  /** Whether the reply is complete. A stream that ends earlier was cut. */
   readonly ended: boolean;
   /** The reply; to be asked once, when it has ended. */
   finish(): ModelReply;

@@ -1,5 +1,4 @@
-// A model that plays a script: the demo's voice, and the tests'. It streams, calls tools, thinks and fails
-// like the others, and needs no provider.
+// A model that plays a script, for the demo and tests. It streams, calls tools, thinks and fails like the others.
 
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -57,8 +56,8 @@ export function scriptedModel(script: readonly Turn[] | Script, name = "scripted
 }
 
 /**
- * A model that plays a YAML file, a list of turns, from its beginning for each user message. Which turn is
- * next is read off the history, so it goes on where it was after a restart.
+ * A model that plays a YAML file, a list of turns, from its beginning for each user message. The next turn is derived
+ * from the history, so it survives restarts.
  */
 export function scriptedFile(path: string, name: string): Model {
   const turns = readFile(path, "utf8").then((text) => z.array(Turn).min(1).parse(parse(text)));
@@ -95,7 +94,7 @@ async function* play(turn: z.output<typeof Turn>, request: ModelRequest, call: n
   }
   if (turn.fail) {
     const { code, message, retry_after_ms } = turn.fail;
-    // Scripts are ours; a code that is none of ours fails the test that wrote it.
+    // Scripts are trusted: an unknown code fails the test that wrote it.
     throw new AppError(
       code as ErrorCode,
       message,

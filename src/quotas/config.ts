@@ -1,5 +1,5 @@
-// What tenants and users may use, and what models cost: the settings. Without a word nothing is limited and nothing
-// costs anything. Money is written in units of any one currency and held in millionths of it, as integers.
+// The settings of limits and prices. By default nothing is limited and nothing costs anything. Money is configured in
+// units of any one currency and held as integer millionths of it.
 
 import { z } from "zod";
 import { globMatcher } from "../lib/glob.ts";
@@ -9,10 +9,10 @@ const MILLION = 1_000_000;
 const millionths = (amount: number) => Math.round(amount * MILLION);
 const Money = z.number().min(0.000001).max(1_000_000_000).transform(millionths);
 
-/** What one tenant, or one user, may use. */
+/** The limits of one tenant, or one user. */
 export const Quota = z.strictObject({
   requests_per_minute: z.int().min(1).max(1_000_000).optional(),
-  concurrent_runs: count.optional().describe("Those that wait count as well."),
+  concurrent_runs: count.optional().describe("Waiting runs count as well."),
   threads: count.optional(),
   streams: count.optional(),
   tokens_per_day: count.optional(),
@@ -25,7 +25,7 @@ export type LimitName = keyof Quota;
 
 const PerMillion = z.number().min(0).max(1_000_000).transform(millionths);
 
-/** Of a million tokens. What is read from a cache, or written to it, costs as input unless it is said. */
+/** Per million tokens. Cache reads and writes cost as input by default. */
 export const Price = z.strictObject({
   input: PerMillion,
   output: PerMillion,
@@ -42,7 +42,7 @@ const ModelPattern = z
       modelMatcher(pattern);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      context.addIssue({ code: "custom", message: `is no pattern of model names: it ${error.message}` });
+      context.addIssue({ code: "custom", message: `is not a pattern of model names: it ${error.message}` });
     }
   });
 
@@ -55,11 +55,11 @@ export const QuotaConfig = z
       .gt(0)
       .max(1)
       .default(0.8)
-      .describe("Part of a day's or a month's budget after which runs get a `warning`; 1 = never."),
+      .describe("Used part of a daily or monthly budget from which runs get a `warning`; 1 = never."),
     prices: z
       .record(ModelPattern, Price)
       .default({})
-      .describe("By model, `provider:model`, or pattern: the name itself, else the first that fits."),
+      .describe("By `provider:model` or pattern: the model's own name, else the first pattern that fits."),
   })
   .refine((config) => !limitsCost(config) || "*" in config.prices, {
     path: ["prices"],
@@ -72,7 +72,7 @@ function limitsCost({ tenant, user }: { tenant: Quota; user: Quota }): boolean {
   return [tenant, user].some((quota) => quota.cost_per_day ?? quota.cost_per_month);
 }
 
-/** No character of a model's name divides it: `*` stands for all of them. Throws a `SyntaxError`. */
+/** `*` also matches the `/` in names of models. Throws a `SyntaxError`. */
 export function modelMatcher(pattern: string): (model: string) => boolean {
   const whole = (text: string) => text.replaceAll("/", "\u2215");
   const matches = globMatcher(whole(pattern));

@@ -1,4 +1,4 @@
-// How what quotas hold (runs, streams, threads) is made, and goes on counting while it is at work.
+// Holds of runs, streams and threads: acquires them before work and refreshes them during it.
 
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
@@ -12,8 +12,8 @@ export interface HeldResource {
 }
 
 /**
- * Makes one more of a thing if there may be one: it counts from before `work` on, and no longer when that throws. Throws
- * `limit_exceeded`, and what `work` throws.
+ * Acquires the resource, runs `work`, and releases the resource again if `work` throws. Throws `limit_exceeded`, and what
+ * `work` throws.
  */
 export async function withHold<T>(
   quotas: Quotas,
@@ -24,30 +24,30 @@ export async function withHold<T>(
   try {
     return await work();
   } catch (error) {
-    // Where that fails, its time will be over.
+    // If that fails, the hold expires.
     if (isNew) await quotas.release(owner, thing, id).catch(() => {});
     throw error;
   }
 }
 
-/** What a run needs of its owner's quotas: ids of things that shall count. */
+/** The resources that a run needs, by id. */
 export interface Wanted {
-  /** Also needs tokens and money to be left. */
+  /** Also requires tokens and money to be left. */
   readonly run?: string;
   readonly thread?: string;
-  /** Whether the thread exists; a thread that exists counts, whatever the limit. */
+  /** Whether the thread exists: an existing thread counts even beyond the limit. */
   isThreadKnown?(): Promise<boolean>;
   readonly stream?: string | undefined;
 }
 
-/** Neither method throws: what cannot be released counts until its time is over. */
+/** Neither method throws: a resource that cannot be released counts until its hold expires. */
 export interface Admission {
-  /** Releases everything that did not count before. */
+  /** Releases every resource that this admission acquired. */
   release(): Promise<void>;
   releaseRun(): Promise<void>;
 }
 
-/** Takes all of what a run needs, or throws `limit_exceeded` and takes nothing. Asks the store everything at once. */
+/** Acquires all resources in parallel, or throws `limit_exceeded` and acquires none. */
 export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
   const { run, thread, stream, isThreadKnown = async () => false } = wanted;
   const added: [Resource, string][] = [];
@@ -79,15 +79,14 @@ export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promi
   };
 }
 
-/** Either may be called again, and neither throws. */
+/** Both methods are idempotent, and neither throws. */
 export interface Hold {
-  /** It counts no longer. */
   release(): Promise<void>;
-  /** Nothing is done for it any more: it counts until its time is over, or whoever goes on with it has ended. */
+  /** Stops refreshing: the resource counts until its hold expires, or another process takes it over and ends. */
   leave(): void;
 }
 
-/** What is at work counts until it is released, whatever the limits, or until this process has died. */
+/** Keeps a resource counting, even beyond the limits, until it is released or this process dies. */
 export function holdWhile(quotas: Quotas, { owner, thing, id }: HeldResource): Hold {
   const again = () => quotas.refresh(owner, thing, id).catch(() => {});
   let last = again();

@@ -1,5 +1,5 @@
-// Quotas: what a deployment's settings let tenants and users use, held against what they have used. A refusal is
-// `limit_exceeded`; its details name the limit, whose it is (`of`), how much it is, and when it is worth to try again.
+// Quotas: compares what tenants and users have used with their limits. A refusal is `limit_exceeded`; its details name
+// the limit, its scope (`of`), its value and when to retry.
 
 import { AppError } from "../core/errors.ts";
 import type { ModelCallQuotas } from "../core/hook.ts";
@@ -20,50 +20,50 @@ import {
   type UsageRow,
 } from "./store.ts";
 
-/** One limit, and how it stands. */
+/** A limit and its current use. */
 export interface LimitState {
   readonly limit: LimitName;
   readonly of: QuotaScope;
   readonly most: number;
   readonly used: number;
   readonly left: number;
-  /** When a day's or a month's budget begins anew. */
+  /** When a daily or monthly budget resets. */
   readonly resets_at?: string;
 }
 
-/** Every method throws `unavailable` when the store cannot be asked. Where nothing is limited it is not asked. */
+/** Every method throws `unavailable` when the store cannot be reached. Without limits the store is not asked. */
 export interface Quotas extends ModelCallQuotas {
   /** Counts a request. Throws `limit_exceeded`. */
   request(owner: Owner): Promise<void>;
   /**
-   * One more of a thing: throws `limit_exceeded`, or counts it until it is released or its time is over. Again: its
-   * time begins anew. True when it did not count before.
+   * Counts a resource until it is released or its hold expires; a repeated call extends the hold. Throws
+   * `limit_exceeded`. True when it did not count before.
    */
   acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
-  /** The same of what is there already, whatever the limits. */
+  /** The same for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
-  /** Throws `limit_exceeded` when a run could not even ask its model. */
+  /** Throws `limit_exceeded` when a run could not call its model even once. */
   assertFunds(owner: Owner): Promise<void>;
   /** The user's own usage, and every limit on it. */
   report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: LimitState[] }>;
 }
 
 export interface QuotaOptions {
-  /** How long a thread stays that nothing is run on, in ms: for so long it counts. */
+  /** How long an unused thread is kept, and counts, in ms. */
   readonly threadMs: number;
 }
 
-/** How long a thing counts that nobody keeps any more, in ms. A run that waits is kept by nobody. */
+/** How long runs count without a refresh, in ms. Waiting runs are not refreshed. */
 const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
-/** How often what is at work must be kept to go on counting. */
+/** How long active resources count after a refresh, in ms. */
 export const KEPT_MS = 60_000;
-/** Longer than nearly every call takes. Of a longer one the settlement counts all the same. */
+/** Longer than nearly every model call. The settlement of a longer one still counts. */
 const RESERVED_MS = 15 * 60_000;
 
 const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
-/** When to ask again that can be known of no one, in ms. */
+/** When to retry, in ms, where the time cannot be known. */
 const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 
 export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs }: QuotaOptions): Quotas {
@@ -152,7 +152,7 @@ function state(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, used: 
   return most === undefined ? [] : [{ limit, of, most, used, left: Math.max(0, most - used) }];
 }
 
-/** The first budget of which nothing is left. */
+/** The error of the first used-up budget. */
 function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
   const spent = budgetStates(config, accounts).find(({ left }) => left === 0);
   if (!spent) return undefined;
@@ -181,10 +181,10 @@ function exceeded(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, wai
 }
 
 function taken(): AppError {
-  return new AppError("limit_exceeded", "What is left of a budget is reserved for other model calls.");
+  return new AppError("limit_exceeded", "The rest of a budget is reserved for other model calls.");
 }
 
-/** Providers count; nobody else's counters shall break by it. */
+/** Sanitises usage that providers report, so that a bad number cannot corrupt the tenant's counters. */
 function plausible(usage: Usage): Usage {
   const whole = (tokens: number) => (tokens > 0 && tokens < 1e12 ? Math.ceil(tokens) : 0);
   return {
@@ -195,7 +195,7 @@ function plausible(usage: Usage): Usage {
   };
 }
 
-/** More names than this are looked up anew. */
+/** How many prices are cached. */
 const MAX_NAMES = 256;
 const MILLION = 1_000_000;
 

@@ -1,14 +1,14 @@
-// The port to what tenants and users have used and use at the moment, shared by all processes of a deployment.
-// Time is the store's own; days and months are those of UTC. Cost is in millionths of the currency.
+// The port to the counters of tenants and users, shared by all processes of a deployment. Time is the store's; days and
+// months are UTC. Cost is in millionths of the currency.
 //
-// What is there for a while (runs, streams, threads) is held: each counts until it is released, or its time is over
-// because whoever held it died. What a model call will use is reserved before it, and settled with what it used.
+// Runs, streams and threads are held: each counts until it is released, or its hold expires because its process died.
+// A model call reserves what it may use, and settles what it used.
 
 import type { Owner } from "../core/ids.ts";
 import type { Usage } from "../core/message.ts";
 import type { Quota } from "./config.ts";
 
-/** Everything is counted twice: for the tenant as a whole, and for its user. */
+/** Everything counts for the tenant and for its user. */
 export const SCOPES = ["tenant", "user"] as const;
 export type QuotaScope = (typeof SCOPES)[number];
 export type PerScope<T> = Readonly<Record<QuotaScope, T>>;
@@ -21,7 +21,7 @@ export interface Amounts {
   readonly cost: number;
 }
 
-/** What a tenant or a user has used, and what is reserved for calls that are under way. */
+/** Amounts used by a tenant or user, and reserved for calls in progress. */
 export interface Account {
   readonly day: Amounts;
   readonly month: Amounts;
@@ -45,7 +45,7 @@ export const BUDGETS = [
   unit: keyof Amounts;
 }[];
 
-/** What was spent on one call. */
+/** The cost of one call. */
 export interface Spending {
   readonly agent: string;
   readonly model: string;
@@ -53,7 +53,7 @@ export interface Spending {
   readonly cost: number;
 }
 
-/** What the calls of an agent to a model used on a day. */
+/** The usage of a model by an agent on one day. */
 export interface UsageRow extends Usage {
   /** `2026-11-22` */
   readonly day: string;
@@ -63,24 +63,24 @@ export interface UsageRow extends Usage {
   readonly cost: number;
 }
 
-/** For how many days usage is kept, today included. */
+/** Days for which usage is kept, today included. */
 export const USAGE_DAYS = 100;
-/** Agents and models that are told apart in one user's day; what comes then is put together as `OTHER`. */
+/** Rows per user and day; further agents and models are counted as `OTHER`. */
 export const MAX_ROWS = 64;
 export const OTHER = "other";
 
 export interface QuotaStore {
   /**
-   * Counts one request, of at most so many a minute; after a rest all of a minute's may come at once. Else: which level
-   * has had its share, and in how many ms the next request will be taken. Undefined: not limited.
+   * Counts one request against a token bucket that holds a minute's requests. Returns undefined when it is allowed; else
+   * the scope that is exhausted and the wait for its next request. An undefined limit is none.
    */
   take(
     owner: Owner,
     perMinute: PerScope<number | undefined>,
   ): Promise<{ readonly full: QuotaScope; readonly wait_ms: number } | undefined>;
   /**
-   * `new`: it counts from now on, for `ms` unless it is released. `kept`: it did already, its time begins anew. Else the
-   * level that has as many as it may. Undefined: not limited.
+   * `new`: it counts from now on, for `ms` unless it is released. `kept`: it counted already, for `ms` from now. Else the
+   * scope whose limit is reached. An undefined limit is none.
    */
   hold(
     owner: Owner,
@@ -90,18 +90,18 @@ export interface QuotaStore {
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
-   * Reserves amounts for one call while of every budget something is left, reservations deducted: so all calls together
-   * go past it by one at most. After `ms` the reservation is void. `id` is new.
+   * Reserves amounts for one call if every budget, less its reservations, has something left: calls exceed a budget by
+   * one call at most. The reservation expires after `ms`. `id` is new.
    */
   reserve(
     owner: Owner,
     reservation: { readonly id: string; readonly amounts: Amounts; readonly ms: number },
     budgets: PerScope<Budget>,
   ): Promise<{ readonly isGranted: boolean; readonly accounts: Accounts }>;
-  /** Ends a reservation, if there still is one, and counts what was spent, if anything was. */
+  /** Ends the reservation, unless it has expired, and counts the spending, if any. */
   settle(owner: Owner, id: string, spending: Spending | undefined): Promise<void>;
   accounts(owner: Owner): Promise<Accounts>;
-  /** The user's own, of today and the days before, newest first. */
+  /** The user's usage of the last `days`, newest first. */
   usage(owner: Owner, days: number): Promise<UsageRow[]>;
 }
 
@@ -117,7 +117,7 @@ const DAY_MS = 86_400_000;
 
 export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
 export const monthOf = (time: number) => dayOf(time).slice(0, 7);
-/** The first day of so many, the last of which is now. */
+/** The first of `days` days that end with the one at `time`. */
 export const firstDay = (time: number, days: number) => dayOf(time - (days - 1) * DAY_MS);
 
 /** When the day or the month ends. */
@@ -127,7 +127,7 @@ export function endOf(period: "day" | "month", time: number): number {
   return period === "day" ? Date.UTC(year, month, date.getUTCDate() + 1) : Date.UTC(year, month + 1);
 }
 
-/** Tokens as budgets count them: what comes from a cache is input, too. */
+/** Tokens as budgets count them; cached input counts. */
 export const tokensOf = ({ input_tokens, output_tokens }: Usage) => input_tokens + output_tokens;
 
 /** Newest day first, then by name. */

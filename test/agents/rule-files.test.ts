@@ -70,5 +70,5 @@ describe("rules in files beside agents.yaml", () => {
 
 test("permissions that are there twice are refused: one of them would not count", async () => {
   const [problem] = await refusalOf(agent("permissions: {}, hooks: { permissions: { mode: bypass } }"));
-  expect(problem).toContain("agents.one.permissions: is there twice: also under `hooks.permissions`");
+  expect(problem).toContain("agents.one.permissions: is set twice: also under `hooks.permissions`");
 });

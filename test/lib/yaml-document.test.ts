@@ -23,13 +23,13 @@ const Servers = z.strictObject({
 function problemsOf(text: string, env = {}, schema: z.ZodType = Servers): string[] {
   const document = readYaml("a.yaml", text, env);
   const checked = document.check(schema);
-  return "problems" in checked ? document.tell(checked.problems) : [];
+  return "problems" in checked ? document.linesOf(checked.problems) : [];
 }
 
 function read(text: string, env = {}): z.output<typeof Server> | undefined {
   const document = readYaml("a.yaml", `servers: { main: ${text} }`, env);
   const checked = document.check(Servers);
-  if ("problems" in checked) throw new Error(document.tell(checked.problems).join("\n"));
+  if ("problems" in checked) throw new Error(document.linesOf(checked.problems).join("\n"));
   return checked.value.servers.main;
 }
 
@@ -105,7 +105,7 @@ test("tells each variable that is not set, beside everything else that is wrong"
     "a.yaml:4:15: servers.main.tags[1]: environment variable `A` is not set; set it, or write `%{A:-default}`",
     "a.yaml:4:15: servers.main.tags[1]: environment variable `B` is not set; set it, or write `%{B:-default}`",
     "a.yaml:5:11: servers.main.mode: `fast!` must be one of `fast`, `careful`; did you mean `fast`?",
-    "a.yaml:6:11: servers.main.name: `%{` begins no variable here; write `%{NAME}`, `%{NAME:-default}`, or `$%{` for itself",
+    "a.yaml:6:11: servers.main.name: `%{` does not begin a variable here; write `%{NAME}`, `%{NAME:-default}`, or `$%{` for itself",
   ]);
 });
 

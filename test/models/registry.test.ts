@@ -58,7 +58,7 @@ describe("the address and the key", () => {
   test("an address that is none is refused, with one that is", () => {
     const env = { OPENAI_BASE_URL: "localhost", OPENAI_API_KEY: "sk" };
     expect(() => createModel("openai:gpt-5", env)).toThrow(
-      /`localhost` is no address.*https:\/\/api\.openai\.com/,
+      /`localhost` is not a valid base URL.*https:\/\/api\.openai\.com/,
     );
   });
 

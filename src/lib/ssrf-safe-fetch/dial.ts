@@ -1,29 +1,32 @@
-// The one connection of a request: made to an address that was checked, whatever its host's name is said to be, and cut
-// when more comes over it than any answer may need.
+// The connection of one request: made to a checked address, not to what the name resolves to now, and cut when the
+// response exceeds a limit.
 
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici";
 import { plainAddress } from "./public-address.ts";
 
 const CONNECT_MS = 5000;
-/** Of one answer, with everything around its body: some of that has no end, and nobody else counts it. */
+/** Of one response with its framing, which has no other limit. */
 const MAX_RAW_BYTES = 16 * 1024 * 1024;
 const COUNT_EACH_MS = 100;
 
 export interface Dial {
   readonly connect: buildConnector.connector;
-  /** Whether there ever was a connection, and so something may have been sent. */
+  /** Whether there was a connection, so that something may have been sent. */
   isConnected(): boolean;
-  /** Ends the connection, with what the request then fails of. */
+  /** Ends the connection; the request then fails with `error`. */
   hangUp(error?: FetchError): void;
 }
 
-/** Whoever gets it hangs up. */
+/** The caller must hang up. */
 export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   const { buildConnector } = await import("undici");
   const checked = new Set(addresses.map(plainAddress));
   const connector = buildConnector({
-    ...{ lookup: only(addresses), timeout: CONNECT_MS, allowH2: false, maxCachedSessions: 0 },
+    lookup: only(addresses),
+    timeout: CONNECT_MS,
+    allowH2: false,
+    maxCachedSessions: 0,
   });
   let socket: Socket | undefined;
   let isConnected = false;
@@ -38,7 +41,7 @@ export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   };
   return {
     connect(options, callback) {
-      // It returns the socket at once; its type does not say so.
+      // Undici returns the socket at once, which its type does not say.
       socket = connector(options, (error, made) => {
         if (error) return callback(error, null);
         isConnected = checked.has(plainAddress(made.remoteAddress ?? ""));
@@ -55,7 +58,7 @@ export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   };
 }
 
-/** What looking a name up finds, whatever the name. */
+/** A lookup that finds these addresses for every name. */
 function only(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, { all }, callback) => {
@@ -65,11 +68,9 @@ function only(addresses: readonly string[]): LookupFunction {
   };
 }
 
-// How a request to a stranger's address fails.
-
 /**
  * `forbidden`: it may not be sent there. `unreachable`: no connection, so nothing was sent. `broken`: the connection
- * ended too early; what was sent may have had its effect. `unreadable`: there was an answer, and it cannot be taken.
+ * ended too early; the request may have had its effect. `unreadable`: the response cannot be used.
  */
 export type FetchFailure = "forbidden" | "unreachable" | "broken" | "unreadable";
 

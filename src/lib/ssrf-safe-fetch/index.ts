@@ -1,8 +1,8 @@
-// HTTP to addresses that strangers name. A request goes only where the whole internet could send it: every address
-// of the host is checked first, and the connection is made to a checked one, whatever the name resolves to by then.
+// HTTP to untrusted URLs. Requests go to public addresses only: every address of the host is checked, and the connection
+// is made to a checked one, even if the name resolves to another by then.
 //
-// One connection for each request, closed with its answer. No redirect is followed, nothing is unpacked, no proxy is
-// asked. How long it all may take is for `signal` to say.
+// One connection per request, closed with its response. No redirects, no decompression, no proxies. `signal` is the only
+// time limit.
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -12,7 +12,7 @@ import type { HostList } from "../hosts.ts";
 import { FetchError, pinnedDial } from "./dial.ts";
 import { isPublicAddress, publicNames } from "./public-address.ts";
 
-/** Of the provisional kind, before the answer proper. */
+/** Interim responses (1xx) before the final one. */
 const MAX_INTERIM = 20;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A host with more addresses is not called. */
@@ -27,10 +27,10 @@ export interface PublicRequest {
   readonly signal: AbortSignal;
 }
 
-/** Whoever gets it closes it. */
+/** The caller must dispose of it. */
 export interface PublicResponse {
   readonly status: number;
-  /** By name in lower case; of several with one name, the first. */
+  /** By name in lower case; the first of several with one name. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body as it comes, once. Throws a `FetchError`, also past `maxBytes`. */
   read(maxBytes: number): AsyncGenerator<Uint8Array>;
@@ -43,7 +43,7 @@ export type PublicFetch = (url: string, request: PublicRequest) => Promise<Publi
 export interface PublicFetchOptions {
   /** Hosts that may have any address. Default: none. */
   readonly allow?: HostList;
-  /** All addresses of a name; none when there is no such name. Default: the system's for allowed hosts, else DNS. */
+  /** All addresses of a name; none for an unknown name. Default: the system's resolver for allowed hosts, else DNS. */
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 
@@ -60,8 +60,8 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
 }
 
 /**
- * Whether every request to this URL is refused because of the addresses that its host has now. A name that has no
- * address, or that does not resolve before `signal` aborts, may have one later: it is not refused.
+ * Whether requests to this URL are refused because of its host's current addresses. A name without an address, or that
+ * does not resolve before `signal` aborts, may have one later and is not refused.
  */
 export async function isRefused(
   url: URL,
@@ -77,7 +77,7 @@ export async function isRefused(
   }
 }
 
-/** `isAllowed`: all of the addresses may be called. Throws the reason of `signal`. */
+/** `isAllowed`: all addresses may be called. Throws the reason of `signal`. */
 async function lookUp(
   url: URL,
   { allow = () => false, resolve }: PublicFetchOptions,
@@ -99,7 +99,7 @@ async function lookUp(
   }
 }
 
-/** Throws a `FetchError` for what no request is sent to. */
+/** Throws a `FetchError` for a URL that is never called. */
 export function httpUrl(text: string): URL {
   const url = URL.parse(text);
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
@@ -140,7 +140,10 @@ async function send(
       onInfo() {
         if (++interim > MAX_INTERIM) dial.hangUp(new FetchError("unreadable", "the answer never begins"));
       },
-      ...{ path: url.pathname + url.search, method, signal, reset: true },
+      path: url.pathname + url.search,
+      method,
+      signal,
+      reset: true,
       headers: { ...headers, "accept-encoding": "identity" },
       body: body ?? null,
     });
@@ -155,7 +158,7 @@ function readable(
   { statusCode: status, headers: lists, body }: Dispatcher.ResponseData,
   failure: (error: unknown) => unknown,
 ): Pick<PublicResponse, "status" | "headers" | "read"> {
-  body.on("error", () => {}); // the reader sees it; where nobody reads, nobody has to
+  body.on("error", () => {}); // readers get it; without one it must not crash the process
   const headers = Object.fromEntries(
     Object.entries(lists).map(([name, value]) => [name, (Array.isArray(value) ? value[0] : value) ?? ""]),
   );
@@ -195,10 +198,10 @@ function translated(error: unknown, otherwise: keyof typeof SENTENCES): FetchErr
       `the answer's headers are larger than ${MAX_HEADER_BYTES / 1024} KiB`,
       error,
     );
-  // The parser does not tell the one from the other.
+  // The parser does not distinguish the two.
   if (error instanceof Error && error.name === "HTTPParserError")
     return new FetchError("broken", "the answer was cut off, or is not proper HTTP", error);
-  // A system's or TLS code says what happened, and nothing of where.
+  // Codes of the system or TLS name no host.
   const known = typeof code === "string" && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : "";
   return new FetchError(otherwise, SENTENCES[otherwise] + known, error);
 }

@@ -1,43 +1,44 @@
-// Which addresses belong to the internet at large: not to this machine, a private network, a provider's inside, or
-// some way of writing one of those.
+// Decides whether an address is public: not of this machine, a private network or a cloud's internal services, in any
+// notation.
 
 import { Resolver } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
-/** What of IPv6 is given out at all. The rest is reserved, or leads into an IPv4 network. */
-const GIVEN_OUT = ipaddr.IPv6.parseCIDR("2000::/3");
+/** Global IPv6 unicast. The rest is reserved, or leads into an IPv4 network. */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 
-/** Public by their numbers, and yet the inside of a cloud: Azure's own services for a virtual machine. */
-const CLOUD_INSIDES: ReadonlySet<string> = new Set(["168.63.129.16"]);
+/** In public ranges, yet internal to a cloud: Azure's services for its virtual machines. */
+const CLOUD_INTERNAL: ReadonlySet<string> = new Set(["168.63.129.16"]);
 
-/** False also for what is no address. */
+/** False for a text that is not an address. */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
-  const address = ipaddr.process(text); // an IPv4 address in IPv6 clothes becomes the IPv4 address
+  const address = ipaddr.process(text); // turns IPv4-mapped IPv6 into IPv4
   if (address.range() !== "unicast") return false;
-  if (address instanceof ipaddr.IPv6 && !address.match(GIVEN_OUT)) return false;
+  if (address instanceof ipaddr.IPv6 && !address.match(GLOBAL_IPV6)) return false;
   const plain = address.toString();
-  return !CLOUD_INSIDES.has(plain) && !ownAddresses().has(plain);
+  return !CLOUD_INTERNAL.has(plain) && !ownAddresses().has(plain);
 }
 
-/** The one way to write an address that can be written in several. */
+/** The canonical notation of an address. */
 export function plainAddress(text: string): string {
   return ipaddr.isValid(text) ? ipaddr.process(text).toString() : text;
 }
 
-/** A machine's public address leads past the firewall that others meet. */
+/** This machine's own public addresses bypass its firewall. */
 function ownAddresses(): Set<string> {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return new Set(all.map(({ address }) => plainAddress(address)));
 }
 
-// The addresses that public DNS has for a name. Asked directly: what strangers name must not occupy the few threads
-// in which the system looks names up, nor find what is written in this machine's hosts file.
-/** For one try of one server; each is asked twice. */
+/** For one try of one DNS server; each is tried twice. */
 const TIMEOUT_MS = 2000;
 
-/** None when there is no such name, or no server answers. Resolves no later than when `signal` aborts. */
+/**
+ * The addresses of a name in public DNS; none when it is unknown or no server answers. Resolves at the latest when
+ * `signal` aborts. Untrusted names must not occupy the system resolver's few threads, nor be found in the hosts file.
+ */
 export async function publicNames(host: string, signal: AbortSignal): Promise<string[]> {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
   const cancel = () => resolver.cancel();

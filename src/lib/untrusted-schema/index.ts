@@ -1,8 +1,8 @@
-// Holding values against a JSON Schema (2020-12) that a stranger wrote. Neither the schema nor a value can make it
-// slow: expressions run in linear time, and every check has a number of steps that it may take.
+// Validates values against an untrusted JSON Schema (2020-12). Neither the schema nor a value can make it slow:
+// expressions run in linear time, and each check has a budget of steps.
 //
-// `format` and other annotations are not held against anything, as the standard has it. No default is filled in and
-// nothing is converted: the value stays as it is.
+// `format` and other annotations are ignored, as the standard has it. Values are never changed: no defaults, no
+// conversions.
 
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
@@ -12,23 +12,23 @@ import { COST, type Cost, isObject, shapeOf, sizeOf } from "./shape.ts";
 /** A schema as it is written. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** One sentence for each thing wrong with the value, a few at most; none when it fits. */
+/** One sentence for each fault of the value, a few at most; none when it fits. */
 export type SchemaCheck = (value: unknown) => string[];
 
 /** Throws a `SyntaxError` whose message completes "The schema …". Takes milliseconds. */
 export type CompileSchema = (schema: unknown) => SchemaCheck;
 
-/** Steps of one check. They take a few tenths of a second at the worst. */
+/** Steps of one check: a few tenths of a second in the worst case. */
 const MAX_STEPS = 200_000;
-/** The same while all faults are gathered: each of them may be one more. */
+/** The same while all faults are collected: each costs extra. */
 const MAX_GATHERING_STEPS = 20_000;
 const MAX_FAULTS = 10;
 
-const TOO_MUCH = "It is too large, or too deeply nested, to be held against its schema.";
+const TOO_MUCH = "It is too large or too deeply nested to be checked against its schema.";
 
 let loading: Promise<CompileSchema> | undefined;
 
-/** The engine is loaded when it is first needed: that takes a tenth of a second. */
+/** Loads the engine on first use, because that takes a tenth of a second. */
 export function loadSchemaCompiler(): Promise<CompileSchema> {
   loading ??= load();
   return loading;
@@ -54,10 +54,10 @@ async function load(): Promise<CompileSchema> {
 
 const COMPARISONS_PER_STEP = 16;
 
-/** Without a name of its own a schema could not refer to itself as `#`. */
+/** A schema needs an id to refer to itself as `#`. */
 const ROOT = "schema:root";
 
-/** Thrown out of a check that has used up its steps. */
+/** Thrown when a check has used up its steps. */
 const EXHAUSTED = new Error("The check takes too many steps.");
 
 function compiled(
@@ -71,16 +71,23 @@ function compiled(
     steps -= cost;
     if (steps < 0) throw EXHAUSTED;
   };
-  // An engine never forgets what it compiled, so each schema has engines of its own.
+  // An engine keeps every schema it compiled, so each schema gets its own.
   const engine = new Engine({
-    ...{ allErrors, strict: false, meta: false, validateSchema: false, validateFormats: false },
-    ...{ inlineRefs: false, addUsedSchema: false, ownProperties: true, logger: false },
-    // Without `optimize` it makes its code three times as fast.
+    allErrors,
+    strict: false,
+    meta: false,
+    validateSchema: false,
+    validateFormats: false,
+    inlineRefs: false,
+    addUsedSchema: false,
+    ownProperties: true,
+    logger: false,
+    // Without `optimize`, compiling is three times as fast.
     code: { regExp: expressions(spend), optimize: false },
   });
   engine.addKeyword({
     keyword: COST,
-    // Before everything else that is held against a value there.
+    // Before all other keywords.
     before: "$dynamicAnchor",
     schemaType: "object",
     errors: false,
@@ -97,7 +104,7 @@ function compiled(
     try {
       return validate(value) ? [] : (validate.errors ?? []).map(schemaFault);
     } catch (error) {
-      // Its own limit, or the stack's: a schema that refers to itself for ever.
+      // Out of steps, or a stack overflow in a schema that refers to itself endlessly.
       if (error === EXHAUSTED || error instanceof RangeError) return [TOO_MUCH];
       throw error;
     } finally {
@@ -106,17 +113,17 @@ function compiled(
   };
 }
 
-/** What looking at every member of it costs. */
+/** The steps for visiting each of its members. */
 function breadthOf(data: unknown): number {
   if (typeof data === "string") return data.length >> 4;
   if (Array.isArray(data)) return data.length;
   return isObject(data) ? Object.keys(data).length : 0;
 }
 
-/** The most that one use of an expression costs: on a text as long as its reach. */
+/** The steps for an expression on a text as long as its reach. */
 const FULL_REACH_STEPS = 20_000;
 
-/** The engine's regular expressions. Each use is paid for. */
+/** The engine's regular expressions. Each use costs steps. */
 function expressions(spend: (cost: number) => void) {
   const make = (pattern: string) => {
     const regex = expression(pattern);
@@ -125,7 +132,7 @@ function expressions(spend: (cost: number) => void) {
         spend(text.length > regex.reach ? Infinity : 1 + (text.length / regex.reach) * FULL_REACH_STEPS);
         return regex.test(text);
       },
-      // The engine tells expressions apart by this.
+      // The engine identifies expressions by this.
       toString: () => pattern,
     };
   };
@@ -156,10 +163,10 @@ function notAllowed(errors: readonly ErrorObject[] | null | undefined): string {
   return `is not valid JSON Schema (2020-12). ${sentences.slice(0, 3).join(" ")}`;
 }
 
-// What is wrong with a value, in sentences for the model that wrote it.
 const MAX_SHOWN = 60;
 const MAX_VALUES = 20;
 
+/** A fault as a sentence for the model that wrote the value. */
 export function schemaFault({ keyword, params, instancePath, message }: ErrorObject): string {
   const place = placeOf(instancePath);
   const wording = WORDINGS[keyword]?.(params) ?? (message === undefined ? "is wrong" : shown(message));

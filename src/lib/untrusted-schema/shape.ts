@@ -1,13 +1,13 @@
-// A stranger's JSON Schema, read before anything is made of it: bounded, closed in itself, and with a mark in every
-// part of it that says what holding a value against that part costs.
+// Prepares an untrusted JSON Schema for compilation: bounds its size, allows references within it only, and marks every
+// part with the cost of checking a value against it.
 
 /** The mark's keyword. */
 export const COST = "$cost";
 
 export interface Cost {
-  /** Steps, whatever the value. */
+  /** Steps for any value. */
   readonly steps: number;
-  /** Each member is compared with each other one. */
+  /** Every pair of members is compared. */
   readonly isQuadratic: boolean;
 }
 
@@ -15,10 +15,10 @@ const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
 /** Values of all kinds in the whole schema. */
 const MAX_NODES = 5000;
-/** Schemas in the schema. Making code of one takes half a millisecond. */
+/** Subschemas. Compiling one takes half a millisecond. */
 const MAX_PARTS = 500;
 
-/** What a keyword holds: a schema, a list of them, a map of them, or plain data. What is not here says nothing. */
+/** The content of each keyword: a schema, a list or map of schemas, or plain data. Other keywords are ignored. */
 const KEYWORDS: Readonly<Record<string, "schema" | "list" | "map" | "data">> = {
   ...kinds("schema", "additionalProperties propertyNames items contains not if then else"),
   ...kinds("schema", "unevaluatedItems unevaluatedProperties"),
@@ -34,23 +34,27 @@ function kinds<K extends string>(kind: K, names: string): Record<string, K> {
 }
 
 const REFUSED: ReadonlySet<string> = new Set([
-  ...["$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"],
+  "$anchor",
+  "$dynamicRef",
+  "$dynamicAnchor",
+  "$recursiveRef",
+  "$recursiveAnchor",
 ]);
 
 /**
- * A copy with what counts, and with its marks. Annotations, `format` among them, are left out.
+ * A copy with cost marks and without annotations, `format` among them.
  * Throws a `SyntaxError` whose message completes "The schema …".
  */
 export function shapeOf(schema: unknown): Record<string, unknown> {
   if (!isObject(schema)) throw new SyntaxError("must be an object");
-  const { $id: _, ...root } = schema; // a name for others to refer to, and there are none
+  const { $id: _, ...root } = schema; // only other schemas could refer to it
   countNodes(root);
   const bytes = Buffer.byteLength(JSON.stringify(root));
-  if (bytes > MAX_BYTES) throw new SyntaxError(`has ${bytes} bytes; at most ${MAX_BYTES} are taken`);
+  if (bytes > MAX_BYTES) throw new SyntaxError(`has ${bytes} bytes; at most ${MAX_BYTES} are allowed`);
   const parts: Parts = { places: new Set(), references: [] };
   const shape = copied(root, "#", parts);
   if (parts.places.size > MAX_PARTS)
-    throw new SyntaxError(`has ${parts.places.size} parts; at most ${MAX_PARTS} are taken`);
+    throw new SyntaxError(`has ${parts.places.size} parts; at most ${MAX_PARTS} are allowed`);
   const loose = parts.references.find((reference) => !parts.places.has(decoded(reference)));
   if (loose !== undefined)
     throw new SyntaxError(`refers to \`${loose.slice(0, 100)}\`, which is not one of its own parts`);
@@ -58,12 +62,12 @@ export function shapeOf(schema: unknown): Record<string, unknown> {
 }
 
 interface Parts {
-  /** Where there is a schema, as a reference names it. */
+  /** The places of subschemas, as references name them. */
   readonly places: Set<string>;
   readonly references: string[];
 }
 
-/** Throws when there are too many, or too deep ones, before anything else goes through them all. */
+/** Throws when there are too many values or they are nested too deeply. Runs before any other traversal. */
 function countNodes(root: unknown): void {
   let nodes = 0;
   const visit = (value: unknown, depth: number): void => {
@@ -92,7 +96,7 @@ function copied(schema: Readonly<Record<string, unknown>>, place: string, parts:
   return { ...copy, [COST]: { steps, isQuadratic: schema.uniqueItems === true } satisfies Cost };
 }
 
-/** What has another form than its keyword wants is left for the engine to refuse. */
+/** A value of the wrong form is copied as it is: the engine refuses it. */
 function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: string, parts: Parts): unknown {
   const part = (each: unknown, at: string): unknown => {
     if (isObject(each)) return copied(each, at, parts);
@@ -107,7 +111,7 @@ function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: str
   );
 }
 
-/** How many values there are in a value. */
+/** The number of values within a value, itself included. */
 export function sizeOf(value: unknown): number {
   let size = 0;
   const waiting = [value];

@@ -1,6 +1,6 @@
-// A YAML text that people write and get wrong: read whole, with variables filled in, and held against a schema.
-// What is wrong with it is told as `file:line:column: path: what is wrong; what would be right`, all at once.
-// What came out of a variable is never shown, and neither is a value whose key sounds like a secret.
+// Reads a YAML configuration: fills in variables, checks it against a schema, and lists every problem as
+// `file:line:column: path: what is wrong; what would be right`. Values of variables and of keys that may name secrets are
+// never shown.
 
 import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
@@ -9,36 +9,36 @@ import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts"
 import { type Filled, fillIn, type Variables } from "./variables.ts";
 
 export interface YamlDocument {
-  /** The plain data, variables filled in; undefined when the text is no YAML. */
+  /** The plain data, variables filled in; undefined when the text is not YAML. */
   readonly data: unknown;
-  /** The value as the schema wants it, or all that is wrong with the text. */
+  /** The parsed value, or every problem. */
   check<S extends z.ZodType>(schema: S): { readonly value: z.output<S> } | { readonly problems: Problem[] };
-  /** One more problem, at a place of the data. */
+  /** A fault as a problem with its position. */
   problem(fault: Fault): Problem;
-  /** One line for each, in the order of the text; no line twice, and no more than 100. */
-  tell(problems: readonly Problem[]): string[];
+  /** One line each, in the order of the text, without duplicates; at most 100. */
+  linesOf(problems: readonly Problem[]): string[];
 }
 
 export type Problem = Located;
 
 export const MAX_YAML_BYTES = 1024 * 1024;
-/** The parser's own search for duplicate keys is quadratic; `treeFaults` does it. */
+/** The parser's search for duplicate keys is quadratic; `treeFaults` does it instead. */
 const OPTIONS = { version: "1.2", stringKeys: true, uniqueKeys: false, prettyErrors: false } as const;
 
 const MAX_PROBLEMS = 100;
 
-/** Throws nothing: whatever is wrong comes out of `check`. */
+/** Never throws: `check` returns the problems. */
 export function readYaml(file: string, text: string, variables: Variables): YamlDocument {
   const lines = new LineCounter();
   const tree = parseDocument(text, { ...OPTIONS, lineCounter: lines });
-  const tell = (problems: readonly Problem[]) => {
+  const linesOf = (problems: readonly Problem[]) => {
     const ordered = problems.toSorted((a, b) => a.offset - b.offset);
     return [...new Set(ordered.map((problem) => line(file, lines, problem)))].slice(0, MAX_PROBLEMS);
   };
   const broken = treeFaults(tree, text);
   if (broken.length > 0) {
     const problem = ({ message }: Fault) => ({ offset: 0, message });
-    return { data: undefined, check: () => ({ problems: broken }), problem, tell };
+    return { data: undefined, check: () => ({ problems: broken }), problem, linesOf };
   }
   const filled = fillIn(tree, variables);
   return {
@@ -53,7 +53,7 @@ export function readYaml(file: string, text: string, variables: Variables): Yaml
       return "value" in checked && problems.length === 0 ? checked : { problems };
     },
     problem: (fault) => locate(fault, tree, filled),
-    tell,
+    linesOf,
   };
 }
 
@@ -68,7 +68,7 @@ function locate(fault: Fault, tree: Tree, filled: Filled): Located {
   return { offset: fault.isKey || !isScalar(node) ? keyOffset : offset, message };
 }
 
-/** A variable's text is taken as text first. Where the schema wants something else that it reads like, as that. */
+/** Values of variables are texts at first; where the schema wants a number or boolean, they are converted. */
 function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Filled): Checked<z.output<S>> {
   const first = check(schema, dataOf(tree));
   if ("value" in first || filled.isEmpty) return first;
@@ -79,7 +79,7 @@ function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Fill
 
 const SECRET = /key|secret|token|password|authorization/i;
 
-/** A scalar as the file has it, with its variables' names instead of their values. */
+/** A scalar as the file has it, with variables by name. */
 function shown({ path }: Fault, node: Node | undefined, filled: Filled): string | undefined {
   if (!isScalar(node) || SECRET.test(String(path.at(-1)))) return undefined;
   return filled.stateOf(node) === "none" ? String(node.value) : node.source;

@@ -1,4 +1,4 @@
-// The nodes of a YAML document: what is wrong with them as such, and where a place of the data stands.
+// The nodes of a YAML document: their faults, and their positions in the text.
 
 import {
   type Document,
@@ -31,10 +31,10 @@ const TOO_DEEP = "nested too deeply; no configuration needs that";
 /** Plain data. Throws while there are `treeFaults`. */
 export const dataOf = (tree: Tree): unknown => tree.toJS({ maxAliasCount: MAX_ALIASES });
 
-/** What no schema can mend: bad syntax, tags, aliases and keys. */
+/** Faults that a schema cannot see: bad syntax, tags, aliases and keys. */
 export function treeFaults(tree: Tree, text: string): Located[] {
   const syntax = [...tree.errors, ...tree.warnings].map((error) => syntaxFault(error, text));
-  // After one of these the others mean nothing.
+  // These make the parser report further errors that are none.
   const confusing = syntax.find(({ message }) => message === TOO_DEEP || message === UNQUOTED);
   if (syntax.length > 0) return confusing ? [confusing] : syntax;
   const nodes = nodeFaults(tree);
@@ -96,11 +96,11 @@ function expansionFaults(tree: Tree): Located[] {
 }
 
 export interface Place {
-  /** The value that is there, if there is one. */
+  /** The value, if there is one. */
   readonly node: Node | undefined;
-  /** Where it, or the nearest thing above that exists, begins. */
+  /** Where it, or its nearest existing ancestor, begins. */
   readonly offset: number;
-  /** The same of its key. Of an entry without a key, its own beginning. */
+  /** Where its key begins; its own beginning if it has none. */
   readonly keyOffset: number;
 }
 

@@ -1,5 +1,5 @@
-// Variables in a YAML tree are filled in after parsing, value by value: whatever a variable holds, it can add
-// no structure. The source of each filled value is remembered, so that its content need never be shown.
+// Fills variables into a YAML tree after parsing, value by value, so that their values cannot add structure. Remembers
+// which values they filled, so that messages can hide them.
 
 import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
@@ -7,17 +7,17 @@ import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
 
 export interface Filled {
   readonly faults: readonly Located[];
-  /** There was nothing to fill in. */
+  /** No value has variables. */
   readonly isEmpty: boolean;
   /** Whether a value has variables in it, and whether one of them is missing. */
   stateOf(node: Node | undefined): "none" | "filled" | "missing";
-  /** Turns a filled value that reads like a number, `true` or `false` into one. False when it does not. */
+  /** Converts a filled value that reads like a number, `true` or `false`. False for any other. */
   retype(node: Node | undefined): boolean;
-  /** `text` without what came out of variables. */
+  /** `text` with the names of variables in place of their values. */
   mask(text: string): string;
 }
 
-/** Shorter values are no secrets, and would be found in any text. */
+/** Shorter values are not secrets, and occur in any text. */
 const MIN_MASKED = 6;
 
 /** Changes the scalars of `tree`. */
@@ -63,13 +63,13 @@ function typed(text: string): boolean | number | undefined {
 
 const VARIABLE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|\$\{/g;
 
-const MALFORMED = `\`\${\` begins no variable here; write \`\${NAME}\`, \`\${NAME:-default}\`, or \`$\${\` for itself`;
+const MALFORMED = `\`\${\` does not begin a variable here; write \`\${NAME}\`, \`\${NAME:-default}\`, or \`$\${\` for itself`;
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface Interpolated {
   readonly text: string;
-  /** One sentence for each thing that could not be filled in; the text is then incomplete. */
+  /** One sentence for each variable that could not be filled in. */
   readonly faults: readonly string[];
   /** The variables whose values are in the text now. */
   readonly used: ReadonlyMap<string, string>;

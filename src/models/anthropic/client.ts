@@ -1,4 +1,4 @@
-// Claude, through the official SDK: it knows how to send a request; what comes back is read here.
+// Claude. The official SDK sends requests; replies are read here.
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { Model } from "../../core/model.ts";

@@ -84,7 +84,7 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
       params: { thinking: { type: "adaptive", display: "summarized" }, ...effort } as const,
       headers: {},
     };
-  // A tool loop that began without thoughts (another model's, say) cannot go on with them.
+  // A tool loop that began without thoughts (another model's, say) cannot continue with them.
   const last = steps.findLast((step) => step.role === "assistant");
   if (last && last.calls.length > 0 && last.reasoning.length === 0) return NO_THINKING;
   return { params: { thinking: { type: "enabled", budget_tokens: budget } } as const, headers: {} };

@@ -1,5 +1,4 @@
-// OpenAI and whoever speaks its Chat Completions, through the official SDK: it knows how to send a request;
-// what comes back is read here.
+// OpenAI and servers compatible with its Chat Completions. The official SDK sends requests; replies are read here.
 
 import type { OpenAI } from "openai";
 import type { Model } from "../../core/model.ts";
