@@ -45,6 +45,24 @@ needing(proxy, "redis-server").describe("connections that break", () => {
     await stores.close();
   });
 
+  test("do not let a thread be deleted that is made again before its deletion is repeated", async () => {
+    const [cut, other] = await Promise.all(
+      [proxy, redis].map((way) => createRedisStores({ url: `redis://127.0.0.1:${way?.port}` })),
+    );
+    const [id, warm] = [`t${Math.random()}`, `u${Math.random()}`];
+    for (const each of [warm, id]) await other?.threads.create(ADA, { id: each, metadata: {} });
+    await cut?.threads.delete(ADA, warm);
+    const before = proxy?.cuts ?? 0;
+    proxy?.cutEvery(2); // the thread is loaded, and then deleted
+    const deleting = cut?.threads.delete(ADA, id);
+    while (proxy?.cuts === before) await new Promise(setImmediate);
+    proxy?.cutEvery(0);
+    await other?.threads.create(ADA, { id, metadata: {} });
+    expect(await deleting).toBe(true);
+    expect(await other?.threads.get(ADA, id)).toMatchObject({ id });
+    await Promise.all([cut?.close(), other?.close()]);
+  });
+
   describe("with the answer on its way do not make anything happen twice:", () => {
     let databases = 1;
     const cutting: Open = async (options) => {

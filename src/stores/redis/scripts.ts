@@ -215,7 +215,9 @@ local function stay(key)
 end
 local write = {}
 function write.create_thread(owner, agent, title, metadata, parent)
-  redis.call('HSET', meta, 'owner', owner, 'metadata', metadata, 'outcome', 'idle', 'created', now, 'updated', now)
+  -- A thread that is made again is at no version that the one before was at.
+  redis.call('HSET', meta, 'owner', owner, 'metadata', metadata, 'outcome', 'idle', 'created', now, 'updated', now,
+    'version', now)
   if agent ~= '' then redis.call('HSET', meta, 'agent', agent) end
   if title ~= '' then redis.call('HSET', meta, 'title', title) end
   if parent ~= '' then redis.call('HSET', meta, 'parent', parent) end
