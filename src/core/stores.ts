@@ -146,7 +146,7 @@ export interface RunStore {
    * Calls `listener` for notifications to the processes that execute runs, from this process or another. Delivered at
    * most once, so poll as well. One listener; it must not throw.
    */
-  listen(listener: (call: RunCall) => void): void;
+  subscribe(listener: (call: ControlMessage) => void): void;
   /**
    * The thread's run that began next after the run `after`, the first one for `""`, the last one without `after`. Runs
    * that ended before they began are skipped.
@@ -168,7 +168,7 @@ export type StopMode = "cancel" | "interrupt";
 export type WhenBusy = "reject" | "queue" | "front";
 
 /** `stop`: a stop of that run was requested. `waiting`: runs wait to be executed. */
-export type RunCall =
+export type ControlMessage =
   | { readonly call: "stop"; readonly run_id: string; readonly mode: StopMode }
   | { readonly call: "waiting" };
 

@@ -61,7 +61,7 @@ export class Executor {
   /** Adopts the runs that earlier processes left, and starts to renew leases. */
   async open(): Promise<void> {
     const { runs } = this.#options.stores;
-    runs.listen((call) => {
+    runs.subscribe((call) => {
       if (call.call === "stop") this.stop(call.run_id, call.mode);
       // The end of a run is published before the start of the next one.
       else setImmediate(() => void this.poll());

@@ -10,7 +10,7 @@ import {
   MAX_KEY_CHARS,
   type NewItem,
 } from "../core/stores.ts";
-import { noSuchThread } from "./refusals.ts";
+import { noSuchThread } from "./errors.ts";
 
 export function createItems(documents: Documents): ItemStore {
   return {

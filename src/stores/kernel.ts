@@ -22,7 +22,7 @@ export interface Kernel<Thread> {
    *
    * After the commit the kernel keeps up what follows from the writes: a `hold_run` lets the new epoch append for
    * `leaseMs` and no older one; a thread with runs that no process holds is found by `eachDue`; `tell` reaches
-   * `RunStore.listen`. A repeated commit (its answer was lost) has no second effect.
+   * `RunStore.subscribe`. A repeated commit (its answer was lost) has no second effect.
    */
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 
@@ -41,7 +41,10 @@ export interface Kernel<Thread> {
   dueCalls(limit: number): Promise<DueCalls[]>;
 
   /** What has no rules: reads, and what the epoch alone fences. */
-  readonly runs: Pick<RunStore, "get" | "known" | "list" | "active" | "begun" | "listen" | "inbox" | "renew">;
+  readonly runs: Pick<
+    RunStore,
+    "get" | "known" | "list" | "active" | "begun" | "subscribe" | "inbox" | "renew"
+  >;
   readonly threads: Pick<ThreadStore, "get" | "list" | "messages" | "state">;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;

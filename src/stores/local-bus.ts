@@ -3,8 +3,8 @@
 import type { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Announcement, EventBus, UserEvent } from "../core/stores.ts";
+import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
-import { fellBehind, storeClosed } from "./refusals.ts";
 
 /** Events that may wait for a subscriber. With one more it has lost them all. */
 const MAX_BEHIND = 1000;

@@ -4,7 +4,7 @@
 
 import { AppError } from "../core/errors.ts";
 import type { Cursor, LogEntry } from "../core/stores.ts";
-import { eventsExpired } from "./refusals.ts";
+import { eventsExpired } from "./errors.ts";
 import type { Held } from "./seen.ts";
 
 /** A batch ends at whichever comes first: so many entries, or so many characters. */

@@ -14,8 +14,6 @@ import { NO_USAGE, type UserMessage } from "../core/message.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { Claim, Lease, NewRun, NewThread, StartResult, StopMode, WhenBusy } from "../core/stores.ts";
 import { jsonCopy } from "../lib/json.ts";
-import { draftOf, endingIn, neverStarted, stamp } from "./endings.ts";
-import { type Limits, queueRoom } from "./options.ts";
 import {
   cannotRewind,
   inboxFull,
@@ -27,7 +25,9 @@ import {
   threadBusy,
   threadExists,
   tooManyDeferredCalls,
-} from "./refusals.ts";
+} from "./errors.ts";
+import { type Limits, queueRoom } from "./options.ts";
+import { cancelledBeforeStart, endingIn, pendingEvent, stamp } from "./outcomes.ts";
 import {
   type Decision,
   runAhead,
@@ -189,10 +189,10 @@ export function stop({ head, run, now }: View, mode: StopMode): Decision<RunReco
   }
   if (!queue.includes(record.id)) return nothing(record);
   const stamped = stamp({ run_id: record.id, thread_id: head.id }, now);
-  const drafts = neverStarted(record.agent, request?.model, stamped).map(draftOf);
-  const ending = endingIn(drafts);
+  const pending = cancelledBeforeStart(record.agent, request?.model, stamped).map(pendingEvent);
+  const ending = endingIn(pending);
   return {
-    writes: [{ write: "cancel_run", run: record.id, drafts, ending }],
+    writes: [{ write: "cancel_run", run: record.id, pending, ending }],
     result: () => ({ ...record, ...ending }),
   };
 }

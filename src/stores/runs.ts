@@ -2,8 +2,8 @@
 
 import { isSettled } from "../core/records.ts";
 import type { Claim, RunStore } from "../core/stores.ts";
-import { crashedTooOften, stamp } from "./endings.ts";
 import type { Kernel, Looked } from "./kernel.ts";
+import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
 
 export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
@@ -79,7 +79,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       const entries = await kernel.logOf(claim.lease);
       await kernel.events.append(
         claim.lease,
-        crashedTooOften(spent, entries, stamp(claim.lease, limits.now())),
+        failedAfterCrashes(spent, entries, stamp(claim.lease, limits.now())),
       );
     }
   }

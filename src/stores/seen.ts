@@ -2,7 +2,7 @@
 // under another epoch, and reuses the numbers of the entries that it has lost.
 
 import type { Cursor } from "../core/stores.ts";
-import { eventsExpired } from "./refusals.ts";
+import { eventsExpired } from "./errors.ts";
 
 /** The entries of a run that can be read: `first` is one more than `last` when there are none. */
 export interface Held {

@@ -4,8 +4,8 @@ import type { DeferredCall } from "../core/deferred-calls.ts";
 import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../core/records.ts";
-import type { Lease, NewRun, NewThread, RunCall, StopMode } from "../core/stores.ts";
-import type { Draft, Ending } from "./endings.ts";
+import type { ControlMessage, Lease, NewRun, NewThread, StopMode } from "../core/stores.ts";
+import type { PendingEvent, RunOutcome } from "./outcomes.ts";
 
 export interface ThreadHead {
   readonly owner: Owner;
@@ -94,12 +94,12 @@ export type Write =
   /** No process holds the active run; that counts as one `released` more. */
   | { readonly write: "release_run" }
   | { readonly write: "stop_run"; readonly mode: StopMode }
-  /** A waiting run leaves the queue and ends: `drafts` are all of its log. */
+  /** A waiting run leaves the queue and ends: `pending` are all of its log. */
   | {
       readonly write: "cancel_run";
       readonly run: string;
-      readonly drafts: readonly Draft[];
-      readonly ending: Ending;
+      readonly pending: readonly PendingEvent[];
+      readonly ending: RunOutcome;
     }
   /** Adds to the inbox of the active run. */
   | { readonly write: "leave_message"; readonly message: UserMessage }
@@ -126,7 +126,7 @@ export interface Decision<R> {
   /** `now` is the moment of the commit. */
   readonly result: (now: number) => R;
   /** What processes that execute runs are told after the commit. */
-  readonly tell?: RunCall | undefined;
+  readonly tell?: ControlMessage | undefined;
 }
 
 /** The head after one effect; undefined when the thread is deleted. */

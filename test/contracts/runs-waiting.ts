@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Owner } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
-import type { Lease, RunCall, Stores, WhenBusy } from "../../src/core/stores.ts";
+import type { ControlMessage, Lease, Stores, WhenBusy } from "../../src/core/stores.ts";
 import {
   ADA,
   BOB,
@@ -327,14 +327,14 @@ export function waitingRunsContract(open: Open): void {
 
   describe("whoever executes runs is called", () => {
     /** What is called from now on. */
-    function heard(stores: Stores): RunCall[] {
-      const calls: RunCall[] = [];
-      stores.runs.listen((call) => void calls.push(call));
+    function heard(stores: Stores): ControlMessage[] {
+      const calls: ControlMessage[] = [];
+      stores.runs.subscribe((call) => void calls.push(call));
       return calls;
     }
-    const hears = (calls: RunCall[], call: RunCall) =>
+    const hears = (calls: ControlMessage[], call: ControlMessage) =>
       expect.poll(() => calls.splice(0, calls.length)).toContainEqual(call);
-    const WAITING: RunCall = { call: "waiting" };
+    const WAITING: ControlMessage = { call: "waiting" };
 
     test("when a run is asked to stop, the harder wish winning", () =>
       inWorld(open, async ({ stores }) => {
@@ -373,7 +373,7 @@ export function waitingRunsContract(open: Open): void {
       inWorld(open, async ({ stores }) => {
         const taken: Lease[] = [];
         const failures: unknown[] = [];
-        stores.runs.listen(() => {
+        stores.runs.subscribe(() => {
           stores.runs.claimAbandoned(1).then(
             (claims) => taken.push(...claims.map(({ lease }) => lease)),
             (error) => failures.push(error),

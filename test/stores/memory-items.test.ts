@@ -46,7 +46,7 @@ describe("the memory for threads", () => {
     }));
 
   test("counts items also while their thread is compressed", () =>
-    inWorld(memory({ maxBytes: 200 * KB, warmBytes: 0 }), async ({ stores: { threads, items } }) => {
+    inWorld(memory({ maxBytes: 200 * KB, uncompressedBytes: 0 }), async ({ stores: { threads, items } }) => {
       for (const n of upTo(50)) {
         await threads.create(ADA, { id: `t${n}`, metadata: {} });
         await items.put(notesOf(`t${n}`), { key: "k", value: LONG });
@@ -99,30 +99,33 @@ describe("a thread's items in memory", () => {
     }));
 
   test("and its parent, and what its runs resume, are what they were when it was compressed", () =>
-    inWorld(memory({ warmBytes: 0 }), async ({ stores: { threads, runs, items, events }, stores }) => {
-      const parent = { thread_id: "p", run_id: "run_1", call_id: "call_1", background: true };
-      const messages = [userMessage("begun")];
-      await threads.create(ADA, { id: "t", metadata: {}, parent, messages, state: { a: null } });
-      await items.put(notesOf("t"), { key: "k", value: { __proto__: null, a: [1] } });
-      const { lease, run } = await claimed(stores, "t", { resumes: "run_0", idempotency_key: "k" });
-      await events.append(lease, [message("x"), done("interrupted")]);
-      const look = async () => ({
-        thread: await threads.get(ADA, "t"),
-        messages: await threads.messages(ADA, "t"),
-        state: await threads.state(ADA, "t"),
-        known: await runs.known(ADA, "t", "k"),
-        items: await items.list(notesOf("t")),
-      });
-      const before = await look();
-      expect(before).toMatchObject({ thread: { parent }, known: { id: run.id, resumes: "run_0" } });
-      // Whatever is used now, `t` is not.
-      await threads.create(BOB, { id: "other", metadata: {} });
-      expect((await threads.list(ADA, { limit: 10, parent: "p" })).items).toEqual([before.thread]);
-      expect(await look()).toEqual(before);
-      await threads.create(BOB, { id: "another", metadata: {} });
-      await runs.start(ADA, newRun("t", { rewind_to: messages[0]?.id ?? "" }), "reject");
-      expect(await look()).toMatchObject({ messages: [], state: before.state, items: before.items });
-    }));
+    inWorld(
+      memory({ uncompressedBytes: 0 }),
+      async ({ stores: { threads, runs, items, events }, stores }) => {
+        const parent = { thread_id: "p", run_id: "run_1", call_id: "call_1", background: true };
+        const messages = [userMessage("begun")];
+        await threads.create(ADA, { id: "t", metadata: {}, parent, messages, state: { a: null } });
+        await items.put(notesOf("t"), { key: "k", value: { __proto__: null, a: [1] } });
+        const { lease, run } = await claimed(stores, "t", { resumes: "run_0", idempotency_key: "k" });
+        await events.append(lease, [message("x"), done("interrupted")]);
+        const look = async () => ({
+          thread: await threads.get(ADA, "t"),
+          messages: await threads.messages(ADA, "t"),
+          state: await threads.state(ADA, "t"),
+          known: await runs.known(ADA, "t", "k"),
+          items: await items.list(notesOf("t")),
+        });
+        const before = await look();
+        expect(before).toMatchObject({ thread: { parent }, known: { id: run.id, resumes: "run_0" } });
+        // Whatever is used now, `t` is not.
+        await threads.create(BOB, { id: "other", metadata: {} });
+        expect((await threads.list(ADA, { limit: 10, parent: "p" })).items).toEqual([before.thread]);
+        expect(await look()).toEqual(before);
+        await threads.create(BOB, { id: "another", metadata: {} });
+        await runs.start(ADA, newRun("t", { rewind_to: messages[0]?.id ?? "" }), "reject");
+        expect(await look()).toMatchObject({ messages: [], state: before.state, items: before.items });
+      },
+    ));
 });
 
 describe("what users keep with agents in memory", () => {

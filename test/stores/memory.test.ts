@@ -37,7 +37,7 @@ import {
 
 const open: Open = async (options) => createMemoryStores(options);
 
-const compressed: Open = async (options) => createMemoryStores({ ...options, warmBytes: 0 });
+const compressed: Open = async (options) => createMemoryStores({ ...options, uncompressedBytes: 0 });
 
 threadsContract(open);
 runsContract(open);
@@ -280,7 +280,7 @@ describe("the memory for threads", () => {
     }));
 
   test("counts results that come later also while their thread is compressed", () =>
-    inWorld(small(200 * KB, { warmBytes: 0 }), async ({ stores: { threads, deferredCalls } }) => {
+    inWorld(small(200 * KB, { uncompressedBytes: 0 }), async ({ stores: { threads, deferredCalls } }) => {
       for (const n of upTo(50)) {
         await threads.create(ADA, { id: `t${n}`, metadata: {} });
         await deferredCalls.open(callOf(`t${n}`));
@@ -373,7 +373,7 @@ describe("the memory for threads", () => {
 
 describe("a thread that is kept compressed", () => {
   const packing = (more: MemoryStoreOptions = {}): Open => {
-    return async (options) => createMemoryStores({ ...options, ...more, warmBytes: 0 });
+    return async (options) => createMemoryStores({ ...options, ...more, uncompressedBytes: 0 });
   };
 
   /** Whatever is used now, `t` is not. */

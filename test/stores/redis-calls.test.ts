@@ -1,7 +1,7 @@
 // What processes on one Redis ask of each other, and runs that wait for any of them.
 
 import { afterAll, beforeEach, expect, test } from "vitest";
-import type { RunCall, Stores } from "../../src/core/stores.ts";
+import type { ControlMessage, Stores } from "../../src/core/stores.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { ADA, claimed, done, message, newRun, upTo } from "./fixture.ts";
@@ -10,7 +10,7 @@ import { processesOn } from "./redis-processes.ts";
 const redis = await startRedis();
 afterAll(() => redis?.close());
 
-const WAITING: RunCall = { call: "waiting" };
+const WAITING: ControlMessage = { call: "waiting" };
 
 needing(redis, "redis-server").describe("two processes", () => {
   const open = processesOn(redis);
@@ -23,10 +23,10 @@ needing(redis, "redis-server").describe("two processes", () => {
   const channels = () => redis?.ask("PUBSUB", "CHANNELS").split("\n").filter(Boolean) ?? [];
 
   /** What they hear from now on; once this resolves. */
-  async function hearing(...by: Stores[]): Promise<RunCall[][]> {
+  async function hearing(...by: Stores[]): Promise<ControlMessage[][]> {
     const heard = by.map((each) => {
-      const calls: RunCall[] = [];
-      each.runs.listen((call) => calls.push(call));
+      const calls: ControlMessage[] = [];
+      each.runs.subscribe((call) => calls.push(call));
       return calls;
     });
     await expect.poll(() => redis?.ask("PUBSUB", "NUMSUB", ...channels())).toMatch(`\n${by.length}`);

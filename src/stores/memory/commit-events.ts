@@ -6,26 +6,26 @@ import type { NewThread } from "../../core/stores.ts";
 import {
   type Change,
   changeOf,
-  type Draft,
-  type Ending,
   endingOf,
   hasEnd,
+  type PendingEvent,
+  type RunOutcome,
   type Stamp,
   stamp,
   THREAD_STATUS,
-  withLeftovers,
-} from "../endings.ts";
+  withUnreadInbox,
+} from "../outcomes.ts";
 import { headAfterEnd } from "../thread-head.ts";
-import type { Book } from "./book.ts";
-import type { LiveRun, RunEntry, ThreadEntry } from "./entries.ts";
+import type { MemoryThreads } from "./memory-threads.ts";
+import type { LiveRun, RunEntry, ThreadEntry } from "./records.ts";
 
 /** Adds a message, which is the thread's from then on. One that it has already is passed over. */
-export function addMessage(book: Book, thread: ThreadEntry, message: Message): void {
+export function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message): void {
   const known = idsOf(thread);
   if (known.has(message.id)) return;
   known.add(message.id);
   thread.messageCount = thread.messages.push(message);
-  weighContent(book, thread, sizeOf(message));
+  weighContent(memory, thread, sizeOf(message));
 }
 
 /** The ids of a thread's messages, made once for a run: whoever executes it loads them all, too. */
@@ -41,34 +41,34 @@ interface SlotChange {
 }
 
 /** Without a value the slot goes. */
-export function setSlot(book: Book, thread: ThreadEntry, { key, value, patch }: SlotChange): void {
+export function setSlot(memory: MemoryThreads, thread: ThreadEntry, { key, value, patch }: SlotChange): void {
   thread.state ??= new Map();
   const before = thread.state.get(key);
   const after = patch ? merge(before?.value, patch) : value;
   const bytes = patch ? (before?.bytes ?? 0) + growth(before?.value, patch) : sizeOf(after);
   if (after === undefined) thread.state.delete(key);
   else thread.state.set(key, { value: after, bytes });
-  weighContent(book, thread, bytes - (before?.bytes ?? 0));
+  weighContent(memory, thread, bytes - (before?.bytes ?? 0));
 }
 
 /** What a new thread begins with is the thread's from then on. */
-export function fill(book: Book, thread: ThreadEntry, { messages, state }: NewThread): void {
-  for (const message of messages ?? []) addMessage(book, thread, message);
+export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, state }: NewThread): void {
+  for (const message of messages ?? []) addMessage(memory, thread, message);
   thread.ids = undefined;
-  for (const [key, value] of Object.entries(state ?? {})) setSlot(book, thread, { key, value });
+  for (const [key, value] of Object.entries(state ?? {})) setSlot(memory, thread, { key, value });
 }
 
 /** Forgets the message and all after it. No run may be active. */
-export function rewind(book: Book, thread: ThreadEntry, messageId: string): void {
+export function rewind(memory: MemoryThreads, thread: ThreadEntry, messageId: string): void {
   const gone = thread.messages.splice(thread.messages.findIndex(({ id }) => id === messageId));
   thread.messageCount = thread.messages.length;
   thread.ids = undefined;
-  weighContent(book, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
+  weighContent(memory, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
 }
 
 /** Forgets messages and state. */
-export function empty(book: Book, thread: ThreadEntry): void {
-  weighContent(book, thread, -thread.contentBytes);
+export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
+  weighContent(memory, thread, -thread.contentBytes);
   thread.messages = [];
   thread.messageCount = 0;
   thread.state = undefined;
@@ -87,9 +87,9 @@ function growth(value: unknown, patch: Readonly<Record<string, unknown>>): numbe
   return bytes;
 }
 
-function weighContent(book: Book, thread: ThreadEntry, bytes: number): void {
+function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number): void {
   thread.contentBytes += bytes;
-  book.weigh(thread, bytes);
+  memory.weigh(thread, bytes);
 }
 
 /** A run's first entries wake its readers one by one; later ones together, once per turn of the event loop. */
@@ -99,70 +99,70 @@ const FIRST_ENTRIES = 16;
  * Writes all of `written`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
  * a run is written always.
  */
-export function commit(book: Book, run: LiveRun, written: readonly Draft[]): void {
+export function commit(memory: MemoryThreads, run: LiveRun, written: readonly PendingEvent[]): void {
   const { thread, log, work } = run;
   const { active } = thread.head;
   const epoch = active?.run === run.id ? active.epoch : 1;
   const ends = hasEnd(written);
-  if (!ends) book.makeRoom();
-  const drafts = ends ? withLeftovers(written, work.inbox, stampOf(book, run)) : written;
+  if (!ends) memory.makeRoom();
+  const pending = ends ? withUnreadInbox(written, work.inbox, stampOf(memory, run)) : written;
 
   const before = log.bytes;
-  for (const { event, json } of drafts) log.push({ epoch, seq: log.last + 1, event: event.event, json });
-  book.weigh(thread, log.bytes - before);
-  for (const draft of drafts) apply(book, run, changeOf(draft));
+  for (const { event, json } of pending) log.push({ epoch, seq: log.last + 1, event: event.event, json });
+  memory.weigh(thread, log.bytes - before);
+  for (const event of pending) apply(memory, run, changeOf(event));
 
   if (ends || log.last <= FIRST_ENTRIES) log.ring();
   else log.ringSoon();
 }
 
-function stampOf(book: Book, { id, thread }: RunEntry): Stamp {
-  return stamp({ run_id: id, thread_id: thread.id }, book.limits.now());
+function stampOf(memory: MemoryThreads, { id, thread }: RunEntry): Stamp {
+  return stamp({ run_id: id, thread_id: thread.id }, memory.limits.now());
 }
 
-function apply(book: Book, run: LiveRun, change: Change | undefined): void {
+function apply(memory: MemoryThreads, run: LiveRun, change: Change | undefined): void {
   if (!change) return;
-  run.thread.updatedAt = book.limits.now();
-  if (change.event === "on_message") takeIn(book, run, change.data.message);
-  else if (change.event === "on_state") setSlot(book, run.thread, change.data);
-  else settle(book, run, endingOf(change));
+  run.thread.updatedAt = memory.limits.now();
+  if (change.event === "on_message") takeIn(memory, run, change.data.message);
+  else if (change.event === "on_state") setSlot(memory, run.thread, change.data);
+  else settle(memory, run, endingOf(change));
 }
 
 /** Out of the inbox, if it waited there, and into the thread. */
-function takeIn(book: Book, run: LiveRun, message: Message): void {
+function takeIn(memory: MemoryThreads, run: LiveRun, message: Message): void {
   const { inbox } = run.work;
   if (inbox.some((left) => left.id === message.id))
     setInbox(
-      book,
+      memory,
       run,
       inbox.filter((left) => left.id !== message.id),
     );
-  addMessage(book, run.thread, message);
+  addMessage(memory, run.thread, message);
 }
 
-export function setInbox(book: Book, { thread, work }: LiveRun, inbox: UserMessage[]): void {
-  book.weigh(thread, sizeOf(inbox) - sizeOf(work.inbox));
+export function setInbox(memory: MemoryThreads, { thread, work }: LiveRun, inbox: UserMessage[]): void {
+  memory.weigh(thread, sizeOf(inbox) - sizeOf(work.inbox));
   work.inbox = inbox;
 }
 
-function settle(book: Book, run: LiveRun, ending: Ending): void {
+function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
   const { thread, log, work } = run;
   const entry: RunEntry = run;
   entry.status = ending.status;
   entry.usage = ending.usage;
   entry.stopReason = ending.stop_reason;
   entry.error = ending.error;
-  entry.endedAt = book.limits.now();
+  entry.endedAt = memory.limits.now();
   entry.lastSeq = log.last;
   entry.work = undefined;
-  book.weigh(thread, -work.requestBytes);
-  book.retain(run);
+  memory.weigh(thread, -work.requestBytes);
+  memory.retain(run);
   if (thread.head.active?.run === run.id) {
     thread.head = headAfterEnd(thread.head);
     thread.ids = undefined;
     thread.outcome = THREAD_STATUS[ending.status];
   }
-  book.touch(thread);
-  if (thread.head.queue.length > 0 && !thread.head.active) book.calls.say({ call: "waiting" });
+  memory.touch(thread);
+  if (thread.head.queue.length > 0 && !thread.head.active) memory.calls.publish({ call: "waiting" });
   log.end();
 }

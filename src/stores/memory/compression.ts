@@ -3,34 +3,34 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { LogEntry } from "../../core/stores.ts";
 import { Log } from "../log.ts";
-import type { RunEntry, Slot, ThreadEntry } from "./entries.ts";
+import type { RunEntry, Slot, ThreadEntry } from "./records.ts";
 
-/** The first line of a packed text. The events of all runs follow it, one in a line: JSON has no line breaks. */
+/** The first line of a compressed text. The events of all runs follow it, one in a line: JSON has no line breaks. */
 interface Head {
   readonly messages: ThreadEntry["messages"];
   readonly state: [string, Slot][];
-  readonly runs: PackedRun[];
+  readonly runs: CompressedRun[];
 }
 
-interface PackedRun {
+interface CompressedRun {
   readonly run: Omit<RunEntry, "thread" | "work" | "log">;
   /** Of its entries; absent when they have gone. */
   readonly marks?: Pick<LogEntry, "epoch" | "event">[];
 }
 
 /** What `thread`, on which no run is active or waits, holds. Changes nothing. */
-export function pack({ messages, state, runs }: ThreadEntry): string {
-  const head: Head = { messages, state: [...(state ?? [])], runs: runs.map(packRun) };
+export function compress({ messages, state, runs }: ThreadEntry): string {
+  const head: Head = { messages, state: [...(state ?? [])], runs: runs.map(compressRun) };
   const events = runs.flatMap(({ log }) => log?.entries.map(({ json }) => json) ?? []);
   const text = [JSON.stringify(head), ...events].join("\n");
   // A string takes less than a buffer with all its objects.
   return deflateRawSync(text, { level: 1 }).toString("latin1");
 }
 
-/** Gives `thread` back what was packed. Its logs keep `keep` entries. */
-export function unpack(thread: ThreadEntry, packed: string, keep: number): void {
-  const [first = "", ...events] = inflateRawSync(Buffer.from(packed, "latin1")).toString().split("\n");
-  // `pack` has written it.
+/** Gives `thread` back what was compressed. Its logs keep `keep` entries. */
+export function uncompress(thread: ThreadEntry, compressed: string, keep: number): void {
+  const [first = "", ...events] = inflateRawSync(Buffer.from(compressed, "latin1")).toString().split("\n");
+  // `compress` has written it.
   const head = JSON.parse(first) as Head;
   thread.messages = head.messages;
   thread.state = head.state.length === 0 ? undefined : new Map(head.state);
@@ -38,7 +38,7 @@ export function unpack(thread: ThreadEntry, packed: string, keep: number): void 
   thread.runs = head.runs.map(({ run, marks }) => {
     const texts = events.slice(next, next + (marks?.length ?? 0));
     next += texts.length;
-    const log = marks && unpackLog(marks, texts, run.lastSeq, keep);
+    const log = marks && uncompressLog(marks, texts, run.lastSeq, keep);
     return { ...ABSENT, ...run, thread, work: undefined, log };
   });
 }
@@ -53,11 +53,11 @@ const ABSENT = {
   endedAt: undefined,
 };
 
-function packRun({ thread: _, work: __, log, ...run }: RunEntry): PackedRun {
+function compressRun({ thread: _, work: __, log, ...run }: RunEntry): CompressedRun {
   return log ? { run, marks: log.entries.map(({ epoch, event }) => ({ epoch, event })) } : { run };
 }
 
-function unpackLog(
+function uncompressLog(
   marks: readonly Pick<LogEntry, "epoch" | "event">[],
   texts: readonly string[],
   last: number,

@@ -3,19 +3,19 @@
 
 import { LRUCache } from "lru-cache";
 import type { Collection, Documents } from "../../core/documents.ts";
-import { noSuchThread } from "../refusals.ts";
-import type { Book } from "./book.ts";
-import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./entries.ts";
+import { noSuchThread } from "../errors.ts";
+import type { MemoryThreads } from "./memory-threads.ts";
+import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./records.ts";
 
-/** Of all shelves of agents together. */
+/** Of all collections of agents together. */
 const MAX_BYTES = 64 * 1024 * 1024;
-const MAX_SHELVES = 10_000;
+const MAX_COLLECTIONS = 10_000;
 /** What a document weighs beside its text, about. */
 const DOCUMENT_BYTES = 200;
 
-export function memoryDocuments(book: Book): Documents {
+export function memoryDocuments(memory: MemoryThreads): Documents {
   const ofAgents = new LRUCache<string, Items>({
-    max: MAX_SHELVES,
+    max: MAX_COLLECTIONS,
     maxSize: MAX_BYTES,
     sizeCalculation: weightOf,
   });
@@ -27,7 +27,7 @@ export function memoryDocuments(book: Book): Documents {
       return {
         found: keys.map((key) => items?.get(key)),
         exists: items !== undefined,
-        now: book.limits.now(),
+        now: memory.limits.now(),
       };
     },
 
@@ -36,7 +36,7 @@ export function memoryDocuments(book: Book): Documents {
     },
 
     async due(collection, limit) {
-      const now = book.limits.now();
+      const now = memory.limits.now();
       return [...(itemsOf(collection)?.values() ?? [])]
         .filter(({ due }) => due <= now)
         .sort((a, b) => a.due - b.due || (a.key < b.key ? -1 : 1))
@@ -51,30 +51,30 @@ export function memoryDocuments(book: Book): Documents {
       const added = writes.filter(({ seen, body }) => seen === undefined && body !== undefined);
       if (added.length > 0 && items.size + added.length > limit) return "full";
       const thread = threadOf(collection);
-      if (thread && writes.some(({ body }) => body !== undefined)) book.makeRoom(thread);
+      if (thread && writes.some(({ body }) => body !== undefined)) memory.makeRoom(thread);
       const before = thread ? weightOf(items) : 0;
       for (const { key, body, due } of writes) {
         if (body === undefined) items.delete(key);
         else items.set(key, entryOf({ key, body, version }, due));
       }
       keep(collection, items);
-      if (thread) book.weigh(thread, weightOf(items) - before);
+      if (thread) memory.weigh(thread, weightOf(items) - before);
       return "written";
     },
   };
 
   /** Undefined when the collection's thread does not exist. */
   function itemsOf(collection: Collection): Items | undefined {
-    book.assertOpen();
+    memory.assertOpen();
     if (!("of" in collection)) return others.get(nameOf(collection)) ?? new Map();
     if ("agent" in collection.of) return ofAgents.get(nameOf(collection)) ?? new Map();
     const thread = threadOf(collection);
-    return thread && (thread.shelves?.get(collection.kind) ?? new Map());
+    return thread && (thread.collections?.get(collection.kind) ?? new Map());
   }
 
   function threadOf(collection: Collection): ThreadEntry | undefined {
     const isOfThread = "of" in collection && "thread" in collection.of;
-    return isOfThread ? book.find(collection.owner, collection.of.thread) : undefined;
+    return isOfThread ? memory.find(collection.owner, collection.of.thread) : undefined;
   }
 
   function keep(collection: Collection, items: Items): void {
@@ -87,9 +87,9 @@ export function memoryDocuments(book: Book): Documents {
     } else {
       const thread = threadOf(collection);
       if (!thread) return;
-      thread.shelves ??= new Map();
-      if (items.size > 0) thread.shelves.set(collection.kind, items);
-      else thread.shelves.delete(collection.kind);
+      thread.collections ??= new Map();
+      if (items.size > 0) thread.collections.set(collection.kind, items);
+      else thread.collections.delete(collection.kind);
     }
   }
 }

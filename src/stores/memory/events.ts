@@ -1,18 +1,18 @@
 // The event log in memory: an append is a push, a read is a cursor.
 
 import type { EventLog, RunKey } from "../../core/stores.ts";
-import { draftOf } from "../endings.ts";
+import { eventsExpired, noSuchRun } from "../errors.ts";
 import { cursorOf, follow, Log } from "../log.ts";
-import { eventsExpired, noSuchRun } from "../refusals.ts";
+import { pendingEvent } from "../outcomes.ts";
 import { assertSeen, seenOf } from "../seen.ts";
-import type { Book } from "./book.ts";
 import { commit } from "./commit-events.ts";
-import type { RunEntry } from "./entries.ts";
+import type { MemoryThreads } from "./memory-threads.ts";
+import type { RunEntry } from "./records.ts";
 
-export function memoryEvents(book: Book): EventLog {
+export function memoryEvents(memory: MemoryThreads): EventLog {
   return {
     async append(lease, events) {
-      commit(book, book.leased(lease), events.map(draftOf));
+      commit(memory, memory.leased(lease), events.map(pendingEvent));
     },
 
     async bounds(key) {
@@ -30,14 +30,14 @@ export function memoryEvents(book: Book): EventLog {
       if (!run) throw noSuchRun(key.run_id);
       const log = logOf(run);
       assertSeen(log.held, cursor);
-      // The thread may have been packed and unpacked meanwhile.
+      // The thread may have been compressed and uncompressed meanwhile.
       yield* follow(log, cursor, signal, ({ seq }) => find(key)?.log?.take(seq) ?? expired(seq));
     },
   };
 
   function find({ owner, thread_id, run_id }: RunKey): RunEntry | undefined {
-    const run = book.findRun(owner, thread_id, run_id);
-    if (run && book.eventsAreDue(run)) book.forgetEvents(run);
+    const run = memory.findRun(owner, thread_id, run_id);
+    if (run && memory.eventsAreDue(run)) memory.forgetEvents(run);
     return run;
   }
 }

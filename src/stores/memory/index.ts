@@ -8,9 +8,9 @@ import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { createRuns } from "../runs.ts";
 import { openMemoryQuotas } from "../sqlite/quotas.ts";
 import { createThreads } from "../threads.ts";
-import { Book } from "./book.ts";
 import { memoryDocuments } from "./documents.ts";
 import { memoryKernel } from "./kernel.ts";
+import { MemoryThreads } from "./memory-threads.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
@@ -21,22 +21,22 @@ export interface MemoryStoreOptions extends StoreOptions {
    */
   readonly maxBytes?: number;
   /** What idle threads may weigh as they are. Those that were not used for longer are kept compressed. */
-  readonly warmBytes?: number;
+  readonly uncompressedBytes?: number;
 }
 
 const MIB = 1024 * 1024;
 
 export function createMemoryStores({
   maxBytes = 256 * MIB,
-  warmBytes = 8 * MIB,
+  uncompressedBytes = 8 * MIB,
   ...options
 }: MemoryStoreOptions = {}): AllStores {
-  const book = new Book({ ...DEFAULTS, ...options }, { maxBytes, warmBytes });
-  const kernel = memoryKernel(book);
-  const documents = memoryDocuments(book);
-  const { quotas, close: closeQuotas } = openMemoryQuotas(book.limits.now);
+  const memory = new MemoryThreads({ ...DEFAULTS, ...options }, { maxBytes, uncompressedBytes });
+  const kernel = memoryKernel(memory);
+  const documents = memoryDocuments(memory);
+  const { quotas, close: closeQuotas } = openMemoryQuotas(memory.limits.now);
   const bus = new LocalBus();
-  const sweep = setInterval(() => book.sweep(), book.limits.sweepMs).unref();
+  const sweep = setInterval(() => memory.sweep(), memory.limits.sweepMs).unref();
   return {
     threads: createThreads(kernel),
     runs: createRuns(kernel),
@@ -49,13 +49,13 @@ export function createMemoryStores({
     isDurable: false,
     inRun: (work) => work(),
     async ping() {
-      book.assertOpen();
+      memory.assertOpen();
     },
     async close() {
       clearInterval(sweep);
       bus.close();
       closeQuotas();
-      book.close();
+      memory.close();
     },
   };
 }

@@ -6,10 +6,10 @@ import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { NewRun } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json.ts";
+import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { Log } from "../log.ts";
 import { badCursor, pageOf } from "../page.ts";
-import { noSuchMessage } from "../refusals.ts";
 import { canContinue } from "../rules.ts";
 import {
   headAfter,
@@ -20,18 +20,18 @@ import {
   type View,
   type Write,
 } from "../thread-head.ts";
-import type { Book } from "./book.ts";
 import { commit, empty, fill, idsOf, rewind, setInbox, setSlot, sizeOf } from "./commit-events.ts";
+import { memoryEvents } from "./events.ts";
+import type { MemoryThreads } from "./memory-threads.ts";
 import {
+  collectionBytes,
   isBusy,
   isLive,
   type LiveRun,
   type RunEntry,
-  shelfBytes,
   type ThreadEntry,
   toRecord,
-} from "./entries.ts";
-import { memoryEvents } from "./events.ts";
+} from "./records.ts";
 import { describe, newThread, pageOfThreads, toThread } from "./threads.ts";
 
 /** What a run weighs beside its request and its events, about, in bytes. */
@@ -42,8 +42,8 @@ interface Ref {
   readonly id: string;
 }
 
-export function memoryKernel(book: Book): Kernel<Ref> {
-  const { limits, turns, calls } = book;
+export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
+  const { limits, turns, calls } = memory;
   const { now, leaseMs } = limits;
 
   return {
@@ -51,18 +51,18 @@ export function memoryKernel(book: Book): Kernel<Ref> {
     ref: (owner, id) => ({ owner, id }),
 
     async change(ref, lookups, decide) {
-      const thread = book.find(ref.owner, ref.id);
+      const thread = memory.find(ref.owner, ref.id);
       const view = viewOf(thread, ref.owner, lookups);
       const { writes, result, tell } = decide(view);
-      if (writes.some(needsRoom)) book.makeRoom(thread);
+      if (writes.some(needsRoom)) memory.makeRoom(thread);
       let written = thread;
       for (const write of writes) written = carryOut(written, ref.owner, write, view.now);
-      if (tell) calls.say(tell);
+      if (tell) calls.publish(tell);
       return result(view.now);
     },
 
     async eachDue(limit, look) {
-      book.assertOpen();
+      memory.assertOpen();
       const all = [];
       while (all.length < limit) {
         const thread = turns.take();
@@ -74,41 +74,41 @@ export function memoryKernel(book: Book): Kernel<Ref> {
     },
 
     async logOf({ owner, thread_id, run_id }) {
-      return book.findRun(owner, thread_id, run_id)?.log?.entries ?? [];
+      return memory.findRun(owner, thread_id, run_id)?.log?.entries ?? [];
     },
 
     async findCall(tokenHash) {
-      const found = book.findCall(tokenHash);
+      const found = memory.findCall(tokenHash);
       return found && { thread: found.thread, call_id: found.call.call_id };
     },
 
     async dueCalls(limit) {
-      book.assertOpen();
-      book.sweep();
+      memory.assertOpen();
+      memory.sweep();
       return inTurn(dueThreads()).slice(0, limit).map(give);
     },
 
-    events: memoryEvents(book),
+    events: memoryEvents(memory),
 
     deferredCalls: {
       async get({ owner, thread_id, call_id }) {
-        return jsonCopy(book.find(owner, thread_id)?.deferred?.get(call_id)?.call);
+        return jsonCopy(memory.find(owner, thread_id)?.deferred?.get(call_id)?.call);
       },
     },
 
     runs: {
       async get(owner, threadId, runId) {
-        const run = book.findRun(owner, threadId, runId);
+        const run = memory.findRun(owner, threadId, runId);
         return run && toRecord(run);
       },
 
       async known(owner, threadId, key) {
-        const run = book.find(owner, threadId)?.runs.find((run) => run.key === key);
+        const run = memory.find(owner, threadId)?.runs.find((run) => run.key === key);
         return run && toRecord(run);
       },
 
       async list(owner, threadId, { limit, cursor }) {
-        const runs = book.find(owner, threadId)?.runs ?? [];
+        const runs = memory.find(owner, threadId)?.runs ?? [];
         const end = cursor === undefined ? runs.length : runs.findLastIndex((run) => run.id === cursor);
         if (end === -1 && cursor !== undefined) throw badCursor(cursor);
         const found = runs.slice(Math.max(0, end - limit - 1), end).reverse();
@@ -117,28 +117,28 @@ export function memoryKernel(book: Book): Kernel<Ref> {
       },
 
       async active(owner, threadId) {
-        const thread = book.find(owner, threadId);
+        const thread = memory.find(owner, threadId);
         const run = thread?.head.active && runOf(thread, thread.head.active.run);
         return run && toRecord(run);
       },
 
       async begun(owner, threadId, after) {
-        const thread = book.find(owner, threadId);
+        const thread = memory.find(owner, threadId);
         const number = thread && numberAfter(thread, after);
         const run = number && thread.runs.findLast(({ begun }) => begun === number);
         return run ? toRecord(run) : undefined;
       },
 
-      listen(listener) {
-        calls.listen(listener);
+      subscribe(listener) {
+        calls.subscribe(listener);
       },
 
       async inbox(lease) {
-        return jsonCopy(book.leased(lease).work.inbox);
+        return jsonCopy(memory.leased(lease).work.inbox);
       },
 
       async renew(lease) {
-        const { thread } = book.leased(lease);
+        const { thread } = memory.leased(lease);
         hold(thread);
         const stop = thread.head.active?.stop;
         return stop ? { stop } : {};
@@ -147,23 +147,23 @@ export function memoryKernel(book: Book): Kernel<Ref> {
 
     threads: {
       async get(owner, id) {
-        const thread = book.find(owner, id);
+        const thread = memory.find(owner, id);
         return thread && toThread(thread);
       },
 
       async list(owner, query) {
-        return pageOfThreads(book.threadsOf(owner), query);
+        return pageOfThreads(memory.threadsOf(owner), query);
       },
 
       async messages(owner, id, { after, limit } = {}) {
-        const messages = book.find(owner, id)?.messages ?? [];
+        const messages = memory.find(owner, id)?.messages ?? [];
         const from = after === undefined ? 0 : messages.findIndex((message) => message.id === after) + 1;
         if (after !== undefined && from === 0) throw noSuchMessage(after);
         return messages.slice(from, limit === undefined ? undefined : from + limit).map(jsonCopy);
       },
 
       async state(owner, id) {
-        const slots = book.find(owner, id)?.state ?? [];
+        const slots = memory.find(owner, id)?.state ?? [];
         return Object.fromEntries([...slots].map(([key, { value }]) => [key, jsonCopy(value)]));
       },
     },
@@ -200,15 +200,15 @@ export function memoryKernel(book: Book): Kernel<Ref> {
     at: number,
   ): ThreadEntry | undefined {
     if (write.write === "create_thread") {
-      const thread = newThread(book, owner, write.thread, at);
-      describe(book, thread, write.thread);
-      fill(book, thread, write.thread);
+      const thread = newThread(memory, owner, write.thread, at);
+      describe(memory, thread, write.thread);
+      fill(memory, thread, write.thread);
       return thread;
     }
     if (!found) throw new Error(`There is no thread for ${write.write}.`);
     const head = headAfter(found.head, write, owner);
     if (!head) {
-      book.remove(found);
+      memory.remove(found);
       return undefined;
     }
     found.head = head;
@@ -222,14 +222,14 @@ export function memoryKernel(book: Book): Kernel<Ref> {
         addRun(thread, write.run, at);
         return;
       case "queue_run":
-        book.touch(thread);
+        memory.touch(thread);
         return;
       case "hold_run": {
         const run = liveRun(thread, write.run);
         run.status = "running";
         run.attempt = write.attempt;
         if (write.begins) run.begun = ++thread.begunCount;
-        book.touch(thread);
+        memory.touch(thread);
         hold(thread);
         return;
       }
@@ -238,26 +238,26 @@ export function memoryKernel(book: Book): Kernel<Ref> {
         turns.wait(thread.owner.tenant, thread);
         return;
       case "cancel_run":
-        commit(book, liveRun(thread, write.run), write.drafts);
+        commit(memory, liveRun(thread, write.run), write.pending);
         return;
       case "leave_message": {
         const run = liveRun(thread, thread.head.active?.run ?? "");
-        setInbox(book, run, [...run.work.inbox, jsonCopy(write.message)]);
+        setInbox(memory, run, [...run.work.inbox, jsonCopy(write.message)]);
         return;
       }
       case "rewind":
-        rewind(book, thread, write.message);
+        rewind(memory, thread, write.message);
         return;
       case "describe_thread":
-        describe(book, thread, write);
-        for (const key of write.forget ?? []) setSlot(book, thread, { key });
+        describe(memory, thread, write);
+        for (const key of write.forget ?? []) setSlot(memory, thread, { key });
         thread.updatedAt = now();
         return;
       case "clear_thread":
         clear(thread);
         return;
       case "put_call":
-        book.keepCall({
+        memory.keepCall({
           thread,
           call: jsonCopy(write.call),
           bytes: sizeOf(write.call),
@@ -266,7 +266,7 @@ export function memoryKernel(book: Book): Kernel<Ref> {
         return;
       case "drop_call": {
         const call = thread.deferred?.get(write.call_id);
-        if (call) book.forgetCall(call);
+        if (call) memory.forgetCall(call);
         return;
       }
       case "create_thread":
@@ -286,7 +286,7 @@ export function memoryKernel(book: Book): Kernel<Ref> {
     thread.runs.push(run);
     thread.agent = run.agent;
     thread.updatedAt = run.createdAt;
-    book.weigh(thread, RUN_BYTES + run.work.requestBytes);
+    memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
   }
 
   function newRun(thread: ThreadEntry, news: NewRun, at: number): LiveRun {
@@ -314,19 +314,19 @@ export function memoryKernel(book: Book): Kernel<Ref> {
   }
 
   function clear(thread: ThreadEntry): void {
-    empty(book, thread);
-    book.forgetCalls(thread);
-    book.weigh(thread, -shelfBytes(thread));
-    thread.shelves = undefined;
+    empty(memory, thread);
+    memory.forgetCalls(thread);
+    memory.weigh(thread, -collectionBytes(thread));
+    thread.collections = undefined;
     thread.outcome = "idle";
     thread.updatedAt = now();
-    book.touch(thread);
+    memory.touch(thread);
   }
 
   /** With the time since when each is due. Costs what is kept of all calls. */
   function dueThreads(): Map<ThreadEntry, number> {
     const found = new Map<ThreadEntry, number>();
-    for (const { thread, dueAt } of book.deferredCalls())
+    for (const { thread, dueAt } of memory.deferredCalls())
       if (dueAt !== undefined && dueAt <= now() && !isBusy(thread))
         found.set(thread, Math.min(dueAt, found.get(thread) ?? dueAt));
     return found;

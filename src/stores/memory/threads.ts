@@ -4,13 +4,13 @@ import type { Owner } from "../../core/ids.ts";
 import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
-import type { Book } from "./book.ts";
 import { sizeOf } from "./commit-events.ts";
-import { isBusy, THREAD_BYTES, type ThreadEntry } from "./entries.ts";
+import type { MemoryThreads } from "./memory-threads.ts";
+import { isBusy, THREAD_BYTES, type ThreadEntry } from "./records.ts";
 
-/** Adds an empty thread to the book. */
+/** Adds an empty thread to the memory. */
 export function newThread(
-  book: Book,
+  memory: MemoryThreads,
   owner: Owner,
   { id, agent, parent }: Pick<NewThread, "id" | "agent" | "parent">,
   now: number,
@@ -34,18 +34,18 @@ export function newThread(
     until: 0,
     begunCount: 0,
     deferred: undefined,
-    shelves: undefined,
+    collections: undefined,
     messageCount: 0,
     bytes: THREAD_BYTES + (parent ? sizeOf(parent) : 0),
     contentBytes: 0,
-    packed: undefined,
+    compressed: undefined,
   };
-  book.add(thread);
+  memory.add(thread);
   return thread;
 }
 
 export function describe(
-  book: Book,
+  memory: MemoryThreads,
   thread: ThreadEntry,
   {
     title,
@@ -55,7 +55,7 @@ export function describe(
   const before = weightOf(thread);
   if (title !== undefined) thread.title = title;
   if (metadata !== undefined) thread.metadata = { ...metadata };
-  book.weigh(thread, weightOf(thread) - before);
+  memory.weigh(thread, weightOf(thread) - before);
 }
 
 const weightOf = ({ title, metadata }: ThreadEntry) => Buffer.byteLength(JSON.stringify([title, metadata]));

@@ -3,10 +3,10 @@
 
 import { z } from "zod";
 import type { Owner } from "../../core/ids.ts";
-import type { RunCall } from "../../core/stores.ts";
+import type { ControlMessage } from "../../core/stores.ts";
 import { type EventBus, UserEvent } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { Calls } from "../calls.ts";
+import { ControlChannel } from "../control-channel.ts";
 import { LocalBus } from "../local-bus.ts";
 import type { Connection } from "./connection.ts";
 import type { Channels, Subscriber } from "./subscriber.ts";
@@ -43,37 +43,37 @@ export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }:
 
 // What processes ask of each other, whoever of them executes a run: at most once, by way of Redis. The one that asks
 // hears itself at once.
-const Call: z.ZodType<RunCall> = z.discriminatedUnion("call", [
+const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
   z.object({ call: z.literal("stop"), run_id: z.string(), mode: z.enum(["cancel", "interrupt"]) }),
   z.object({ call: z.literal("waiting") }),
 ]);
 
-const WAITING: RunCall = { call: "waiting" };
+const WAITING: ControlMessage = { call: "waiting" };
 
 export interface RedisCalls {
   /** Asks everybody. Waits for nothing. */
-  say(call: RunCall): void;
+  publish(call: ControlMessage): void;
   /** Says that there are runs that nobody executes. */
   waiting(): void;
-  listen(listener: (call: RunCall) => void): void;
+  subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;
 }
 
 export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls }: Channels): RedisCalls {
   /** Whose message it is, so that nobody hears its own a second time. */
   const name = randomId();
-  const local = new Calls();
+  const local = new ControlChannel();
 
   const calls: RedisCalls = {
-    say(call) {
+    publish(call) {
       redis.tell(channelOfCalls, name + JSON.stringify(call));
-      local.say(call);
+      local.publish(call);
     },
-    waiting: () => calls.say(WAITING),
-    listen(listener) {
-      local.listen(listener);
+    waiting: () => calls.publish(WAITING),
+    subscribe(listener) {
+      local.subscribe(listener);
       // What was missed may have been this. A run that was to stop hears of it when its lease is renewed.
-      void hub.join(channelOfCalls, { onMessage: hear, onGap: () => local.say(WAITING) });
+      void hub.join(channelOfCalls, { onMessage: hear, onGap: () => local.publish(WAITING) });
     },
     close: () => local.close(),
   };
@@ -81,6 +81,6 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
 
   function hear(text: string): void {
     const call = text.startsWith(name) ? undefined : parseMessage(Call, text.slice(name.length));
-    if (call) local.say(call);
+    if (call) local.publish(call);
   }
 }

@@ -2,9 +2,17 @@
 // for as long as a lease lasts.
 
 import type { Lease } from "../../core/stores.ts";
-import { changeOf, type Draft, endingIn, hasEnd, stamp, THREAD_STATUS, withLeftovers } from "../endings.ts";
+import { leaseLost } from "../errors.ts";
 import type { Limits } from "../options.ts";
-import { leaseLost } from "../refusals.ts";
+import {
+  changeOf,
+  endingIn,
+  hasEnd,
+  type PendingEvent,
+  stamp,
+  THREAD_STATUS,
+  withUnreadInbox,
+} from "../outcomes.ts";
 import type { RedisCalls } from "./bus.ts";
 import type { Connection } from "./connection.ts";
 import { appendChanges, appendEnd, appendProgress } from "./event-scripts.ts";
@@ -32,7 +40,7 @@ export interface Batch {
   readonly number: number;
   /** The last seq that Redis has confirmed. */
   readonly confirmed: number;
-  readonly drafts: readonly Draft[];
+  readonly pending: readonly PendingEvent[];
   /** That of the thread, as it was when the run was claimed. */
   readonly entry: ScheduleEntry | undefined;
 }
@@ -65,25 +73,29 @@ export function createRecorder(services: Services): Recorder {
       return { keys, channel: delivery.channelOf(thread, run_id) };
     },
     async record(batch) {
-      if (hasEnd(batch.drafts)) return recordEnd(batch);
-      return batch.drafts.some((draft) => changeOf(draft)) ? recordChanges(batch) : recordWords(batch);
+      if (hasEnd(batch.pending)) return recordEnd(batch);
+      return batch.pending.some((pending) => changeOf(pending)) ? recordChanges(batch) : recordWords(batch);
     },
   };
 
   async function recordWords(batch: Batch): Promise<number> {
-    const { place, drafts } = batch;
+    const { place, pending } = batch;
     return written(
       batch,
-      drafts,
-      await redis.runUntilLeaseEnds(appendProgress, place.keys, argsOf(batch), rowsOf(drafts)),
+      pending,
+      await redis.runUntilLeaseEnds(appendProgress, place.keys, argsOf(batch), rowsOf(pending)),
     );
   }
 
   async function recordChanges(batch: Batch): Promise<number> {
-    const { place, drafts } = batch;
-    const { numbers, rest } = detailsOf(drafts);
+    const { place, pending } = batch;
+    const { numbers, rest } = detailsOf(pending);
     const args = { ...argsOf(batch), ...numbers };
-    const last = written(batch, drafts, await redis.runUntilLeaseEnds(appendChanges, place.keys, args, rest));
+    const last = written(
+      batch,
+      pending,
+      await redis.runUntilLeaseEnds(appendChanges, place.keys, args, rest),
+    );
     touch(batch.lease);
     await replicas.confirm();
     return last;
@@ -91,9 +103,9 @@ export function createRecorder(services: Services): Recorder {
 
   async function recordEnd(batch: Batch): Promise<number> {
     const { lease } = batch;
-    for (let drafts = batch.drafts; ; ) {
-      const { numbers, rest } = detailsOf(drafts);
-      const args = { ...argsOf(batch), ...numbers, ...endOf(drafts), retention };
+    for (let pending = batch.pending; ; ) {
+      const { numbers, rest } = detailsOf(pending);
+      const args = { ...argsOf(batch), ...numbers, ...endOf(pending), retention };
       const [outcome, found, waiting] = await redis.runUntilLeaseEnds(
         appendEnd,
         batch.place.keys,
@@ -102,12 +114,12 @@ export function createRecorder(services: Services): Recorder {
       );
       if (outcome === "lost") throw leaseLost(lease);
       if (outcome === "left") {
-        drafts = withLeftovers(drafts, inboxOf(found), stamp(lease, limits.now()));
+        pending = withUnreadInbox(pending, inboxOf(found), stamp(lease, limits.now()));
         continue;
       }
       touch(lease);
       await Promise.all([follow(batch, waiting), replicas.confirm()]);
-      return written(batch, drafts, found);
+      return written(batch, pending, found);
     }
   }
 
@@ -118,8 +130,8 @@ export function createRecorder(services: Services): Recorder {
     else if (entry) ignoreErrors(runSchedule.reschedule(entry, undefined));
   }
 
-  function endOf(drafts: readonly Draft[]) {
-    const ending = endingIn(drafts);
+  function endOf(pending: readonly PendingEvent[]) {
+    const ending = endingIn(pending);
     const outcome = THREAD_STATUS[ending.status];
     return { how: JSON.stringify(ending), outcome, ttl: lifetime.ttlOf(outcome) };
   }
@@ -129,10 +141,10 @@ export function createRecorder(services: Services): Recorder {
     return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel: place.channel };
   }
 
-  /** `drafts` are written, the last one as `last`; or nothing is, and that is lost. */
-  function written({ lease }: Batch, drafts: readonly Draft[], last: number | null): number {
+  /** `pending` are written, the last one as `last`; or nothing is, and that is lost. */
+  function written({ lease }: Batch, pending: readonly PendingEvent[], last: number | null): number {
     if (last === null) throw leaseLost(lease);
-    feeds.hear(lease, drafts, last);
+    feeds.hear(lease, pending, last);
     return last;
   }
 
@@ -142,8 +154,8 @@ export function createRecorder(services: Services): Recorder {
   }
 }
 
-function detailsOf(drafts: readonly Draft[]) {
-  const rows = rowsOf(drafts);
-  const { added, args } = changesOf(drafts);
+function detailsOf(pending: readonly PendingEvent[]) {
+  const rows = rowsOf(pending);
+  const { added, args } = changesOf(pending);
   return { numbers: { rows: rows.length / 2, added }, rest: [...rows, ...args] };
 }

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, type Redis } from "ioredis";
-import { storeClosed } from "../refusals.ts";
+import { storeClosed } from "../errors.ts";
 import {
   type Clients,
   isReplica,

@@ -2,7 +2,7 @@
 // Those of a thread lie in its slot and go with it. A body that was written before documents had versions stands alone.
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
-import { noSuchThread } from "../refusals.ts";
+import { noSuchThread } from "../errors.ts";
 import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ASKING_MS, collectionKeys } from "./keys.ts";

@@ -2,8 +2,8 @@
 // from this process's memory.
 
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../core/stores.ts";
+import { eventsExpired, noSuchRun } from "../errors.ts";
 import { cursorOf, follow, Log } from "../log.ts";
-import { eventsExpired, noSuchRun } from "../refusals.ts";
 import { seenOf } from "../seen.ts";
 import type { StoreContext } from "./context.ts";
 

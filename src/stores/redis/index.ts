@@ -111,7 +111,7 @@ function assemble(
     ignoreErrors(nameOf(redis, SECRET, shared.secret));
   });
   let closed: Promise<void> | undefined;
-  const engine: StoreContext = {
+  const context: StoreContext = {
     limits,
     redis,
     replicas,
@@ -125,8 +125,8 @@ function assemble(
     writer,
     delivery,
   };
-  const documents = redisDocuments(engine);
-  const kernel = redisKernel(engine);
+  const documents = redisDocuments(context);
+  const kernel = redisKernel(context);
   return {
     threads: createThreads(kernel),
     runs: createRuns(kernel),

@@ -7,9 +7,9 @@ import type { DeferredCall, DueCalls } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { Cursor, Lease, LogEntry } from "../../core/stores.ts";
+import { leaseLost } from "../errors.ts";
 import { changeVersioned, type Kernel, type Looked } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";
-import { leaseLost } from "../refusals.ts";
 import { canContinue } from "../rules.ts";
 import { type Decision, type Lookups, needsRoom, runAhead, type View, type Write } from "../thread-head.ts";
 import { withTimeout } from "./client.ts";
@@ -61,9 +61,9 @@ interface ThreadRef {
   readonly entry?: ScheduleEntry | undefined;
 }
 
-export function redisKernel(engine: StoreContext): Kernel<ThreadRef> {
+export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
   const { redis, replicas, limits, lifetime, runSchedule, callSchedule, calls, delivery, writer, pages } =
-    engine;
+    context;
   const { leaseMs } = limits;
   const latelyRead = new LRUCache<string, RedisView>({ max: LATELY_READ });
   const turns = new Map<string, Promise<void>>();
@@ -175,7 +175,7 @@ export function redisKernel(engine: StoreContext): Kernel<ThreadRef> {
         return seen(owner, runOf(threadId, found[0]));
       },
 
-      listen: (listener) => calls.listen(listener),
+      subscribe: (listener) => calls.subscribe(listener),
 
       async inbox(lease) {
         const args = { run: lease.run_id, epoch: lease.epoch };
@@ -196,10 +196,10 @@ export function redisKernel(engine: StoreContext): Kernel<ThreadRef> {
       },
     },
 
-    threads: redisThreads(engine, (owner, view) => {
+    threads: redisThreads(context, (owner, view) => {
       if (view.head) latelyRead.set(threadTag(owner, view.head.id), view);
     }),
-    events: redisEvents(engine),
+    events: redisEvents(context),
   };
 
   async function change<R>(
@@ -231,7 +231,7 @@ export function redisKernel(engine: StoreContext): Kernel<ThreadRef> {
     };
     try {
       const result = await changeVersioned(store, decideWithRoom, guess);
-      if (tell?.call === "stop") calls.say(tell);
+      if (tell?.call === "stop") calls.publish(tell);
       if (tell?.call === "waiting") await wakeNow(tenantOf(ref), tag);
       return result;
     } finally {

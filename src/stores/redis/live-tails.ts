@@ -3,10 +3,10 @@
 
 import { isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Lease, LogEntry, RunKey } from "../../core/stores.ts";
-import type { Draft } from "../endings.ts";
+import { eventsExpired, storeClosed } from "../errors.ts";
 import { Log } from "../log.ts";
+import type { PendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
-import { eventsExpired, storeClosed } from "../refusals.ts";
 import type { Pages, Stand } from "./event-reader.ts";
 import { threadTag } from "./keys.ts";
 import { entriesOfDrafts, entriesOfMessage, epochOf, lastSeqOf } from "./row-format.ts";
@@ -58,9 +58,9 @@ export class LiveTails {
   }
 
   /** What this process has just written, up to `last`: who follows it here does not wait for it to come from Redis. */
-  hear(lease: Lease, drafts: readonly Draft[], last: number): void {
+  hear(lease: Lease, pending: readonly PendingEvent[], last: number): void {
     const feed = this.#feeds.get(lease.owner, place(lease));
-    if (feed) this.#take(feed, entriesOfDrafts(drafts, lease.epoch, last));
+    if (feed) this.#take(feed, entriesOfDrafts(pending, lease.epoch, last));
   }
 
   leave(feed: LiveTail): void {

@@ -6,7 +6,7 @@ import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE, type UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
-import type { Ending } from "../endings.ts";
+import type { RunOutcome } from "../outcomes.ts";
 import { runAhead, type StoredRun, type ThreadHead, type View } from "../thread-head.ts";
 import type { CallReply, DescribeReply, RunReply, StoredReply, ThreadReply } from "./scripts.ts";
 
@@ -101,7 +101,7 @@ export function runOf(thread_id: string, [id, made, end, attempt]: RunReply): Ru
     return { ...known, status, attempt: Number(attempt ?? 1), usage: NO_USAGE, ...rest };
   }
   const [attempts, ended, , , , how = ""] = split(end, 5);
-  const { status, ...ending } = JSON.parse(how) as Ending;
+  const { status, ...ending } = JSON.parse(how) as RunOutcome;
   return { ...known, status, attempt: Number(attempts), ...ending, ...rest, ended_at: dateOf(ended) };
 }
 

@@ -4,7 +4,7 @@
 
 import type { EventName } from "../../core/event.ts";
 import type { LogEntry } from "../../core/stores.ts";
-import type { Draft } from "../endings.ts";
+import type { PendingEvent } from "../outcomes.ts";
 
 /** What one row holds at most: so many deltas, or so many characters of them. */
 const ROW_ENTRIES = 64;
@@ -12,26 +12,26 @@ const ROW_LENGTH = 16 * 1024;
 const DELTA = "on_chat_model_stream";
 
 /** Rows as the scripts take them: a number of entries, their text, a number, a text … */
-export function rowsOf(drafts: readonly Draft[]): string[] {
+export function rowsOf(pending: readonly PendingEvent[]): string[] {
   const rows: string[] = [];
-  for (let from = 0; from < drafts.length; ) {
-    const to = endOfRow(drafts, from);
-    const lines = [drafts[from]?.event.event, ...drafts.slice(from, to).map(({ json }) => json)];
+  for (let from = 0; from < pending.length; ) {
+    const to = endOfRow(pending, from);
+    const lines = [pending[from]?.event.event, ...pending.slice(from, to).map(({ json }) => json)];
     rows.push(String(to - from), lines.join("\n"));
     from = to;
   }
   return rows;
 }
 
-function endOfRow(drafts: readonly Draft[], from: number): number {
+function endOfRow(pending: readonly PendingEvent[], from: number): number {
   let to = from;
   let length = 0;
-  do length += drafts[to++]?.json.length ?? 0;
-  while (isDelta(drafts[from]) && isDelta(drafts[to]) && to < from + ROW_ENTRIES && length < ROW_LENGTH);
+  do length += pending[to++]?.json.length ?? 0;
+  while (isDelta(pending[from]) && isDelta(pending[to]) && to < from + ROW_ENTRIES && length < ROW_LENGTH);
   return to;
 }
 
-const isDelta = (draft: Draft | undefined) => draft?.event.event === DELTA;
+const isDelta = (pending: PendingEvent | undefined) => pending?.event.event === DELTA;
 
 /** The entries of rows as the scripts return them: id, text, id, text … */
 export function entriesOf(rows: readonly string[]): LogEntry[] {
@@ -41,10 +41,15 @@ export function entriesOf(rows: readonly string[]): LogEntry[] {
   return entries;
 }
 
-/** The entries that drafts have become, of which the last has `last`. */
-export function entriesOfDrafts(drafts: readonly Draft[], epoch: number, last: number): LogEntry[] {
-  const before = last - drafts.length;
-  return drafts.map(({ event: { event }, json }, index) => ({ epoch, seq: before + index + 1, event, json }));
+/** The entries that pending have become, of which the last has `last`. */
+export function entriesOfDrafts(pending: readonly PendingEvent[], epoch: number, last: number): LogEntry[] {
+  const before = last - pending.length;
+  return pending.map(({ event: { event }, json }, index) => ({
+    epoch,
+    seq: before + index + 1,
+    event,
+    json,
+  }));
 }
 
 /** The seq of a message's last entry. */

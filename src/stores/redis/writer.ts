@@ -8,9 +8,9 @@
 import { AppError } from "../../core/errors.ts";
 import { type EventName, isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
-import { type Draft, draftOf, hasEnd } from "../endings.ts";
+import { leaseLost } from "../errors.ts";
+import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
-import { leaseLost } from "../refusals.ts";
 import type { Place, Recorder } from "./commit-events.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadTag } from "./keys.ts";
@@ -22,7 +22,7 @@ const WINDOW_MS = 15;
 const MAX_WAITING = 64;
 
 interface Waiting {
-  readonly drafts: Draft[];
+  readonly pending: PendingEvent[];
   readonly written: PromiseWithResolvers<void>;
   isUrgent: boolean;
 }
@@ -33,7 +33,7 @@ interface LeaseWriter {
   readonly place: Place;
   readonly entry: ScheduleEntry | undefined;
   /** How far Redis is; undefined as long as it has to be asked. */
-  stand: { readonly batch: number; confirmed: number } | undefined;
+  position: { readonly batch: number; confirmed: number } | undefined;
   waiting: Waiting | undefined;
   /** Settles when the batch does that is on its way. */
   sending: Promise<void> | undefined;
@@ -46,7 +46,7 @@ interface LeaseWriter {
 export class Writer {
   readonly #redis: Connection;
   readonly #recorder: Recorder;
-  readonly #pens = new OwnerMap<LeaseWriter>();
+  readonly #writers = new OwnerMap<LeaseWriter>();
 
   constructor(redis: Connection, recorder: Recorder) {
     this.#redis = redis;
@@ -60,95 +60,102 @@ export class Writer {
 
   /** The lease is lost: what waits fails when it is sent. */
   forget(lease: Lease): void {
-    this.#pens.delete(lease.owner, nameOf(lease));
+    this.#writers.delete(lease.owner, nameOf(lease));
   }
 
   /** Resolves when `events` are written. Throws `lease_lost`, `unavailable`, or what is wrong with them. */
   async append(lease: Lease, events: readonly StreamEvent[]): Promise<void> {
     this.#redis.assertOpen();
-    const drafts = events.map(draftOf);
-    const ends = hasEnd(drafts);
-    const pen = this.#pens.get(lease.owner, nameOf(lease)) ?? this.#add(lease, undefined);
-    if (pen.isEnding) throw leaseLost(lease);
-    pen.isEnding = ends;
-    pen.waiting ??= { drafts: [], written: Promise.withResolvers(), isUrgent: false };
-    const { waiting } = pen;
-    waiting.drafts.push(...drafts);
+    const pending = events.map(pendingEvent);
+    const ends = hasEnd(pending);
+    const writer = this.#writers.get(lease.owner, nameOf(lease)) ?? this.#add(lease, undefined);
+    if (writer.isEnding) throw leaseLost(lease);
+    writer.isEnding = ends;
+    writer.waiting ??= { pending: [], written: Promise.withResolvers(), isUrgent: false };
+    const { waiting } = writer;
+    waiting.pending.push(...pending);
     waiting.isUrgent ||= !events.every(({ event }) => isProgress(event));
-    this.#schedule(pen);
+    this.#schedule(writer);
     return waiting.written.promise;
   }
 
   /** Resolves when nothing waits any more, whatever became of it. */
   async flush(): Promise<void> {
-    await this.#flush([...this.#pens.values()]);
+    await this.#flush([...this.#writers.values()]);
   }
 
   /** The same of one lease. */
   async finish(lease: Lease): Promise<void> {
-    const pen = this.#pens.get(lease.owner, nameOf(lease));
-    if (pen) await this.#flush([pen]);
+    const writer = this.#writers.get(lease.owner, nameOf(lease));
+    if (writer) await this.#flush([writer]);
   }
 
-  async #flush(pens: readonly LeaseWriter[]): Promise<void> {
-    for (const pen of pens) if (pen.waiting) pen.waiting.isUrgent = true;
-    for (const pen of pens) this.#schedule(pen);
-    await Promise.allSettled(pens.flatMap(({ sending, waiting }) => [sending, waiting?.written.promise]));
+  async #flush(writers: readonly LeaseWriter[]): Promise<void> {
+    for (const writer of writers) if (writer.waiting) writer.waiting.isUrgent = true;
+    for (const writer of writers) this.#schedule(writer);
+    await Promise.allSettled(writers.flatMap(({ sending, waiting }) => [sending, waiting?.written.promise]));
   }
 
-  #add(lease: Lease, stand: LeaseWriter["stand"], entry?: ScheduleEntry): LeaseWriter {
-    const pen: LeaseWriter = {
+  #add(lease: Lease, position: LeaseWriter["position"], entry?: ScheduleEntry): LeaseWriter {
+    const writer: LeaseWriter = {
       ...{
         lease,
         entry,
         place: this.#recorder.placeOf(lease),
-        stand,
+        position,
         waiting: undefined,
         sending: undefined,
       },
       ...{ isEnding: false, sentAt: Number.NEGATIVE_INFINITY, timer: undefined, immediate: undefined },
     };
-    this.#pens.set(lease.owner, nameOf(lease), pen);
-    return pen;
+    this.#writers.set(lease.owner, nameOf(lease), writer);
+    return writer;
   }
 
-  #schedule(pen: LeaseWriter): void {
-    const { waiting } = pen;
-    if (!waiting || pen.sending || pen.immediate) return;
-    const wait = pen.sentAt + WINDOW_MS - performance.now();
-    if (waiting.isUrgent || waiting.drafts.length >= MAX_WAITING || wait <= 0)
-      pen.immediate = setImmediate(() => this.#send(pen, waiting));
-    else pen.timer ??= setTimeout(() => this.#send(pen, waiting), wait);
+  #schedule(writer: LeaseWriter): void {
+    const { waiting } = writer;
+    if (!waiting || writer.sending || writer.immediate) return;
+    const wait = writer.sentAt + WINDOW_MS - performance.now();
+    if (waiting.isUrgent || waiting.pending.length >= MAX_WAITING || wait <= 0)
+      writer.immediate = setImmediate(() => this.#send(writer, waiting));
+    else writer.timer ??= setTimeout(() => this.#send(writer, waiting), wait);
   }
 
-  async #send(pen: LeaseWriter, { drafts, written }: Waiting): Promise<void> {
-    takeWaiting(pen);
-    pen.sending = written.promise;
-    if (drafts.some(isOneOfMany)) pen.sentAt = performance.now();
+  async #send(writer: LeaseWriter, { pending, written }: Waiting): Promise<void> {
+    takeWaiting(writer);
+    writer.sending = written.promise;
+    if (pending.some(isOneOfMany)) writer.sentAt = performance.now();
     try {
-      await this.#write(pen, drafts);
-      if (pen.isEnding && !pen.waiting) this.forget(pen.lease);
+      await this.#write(writer, pending);
+      if (writer.isEnding && !writer.waiting) this.forget(writer.lease);
       written.resolve();
     } catch (error) {
-      this.#fail(pen, error);
+      this.#fail(writer, error);
       written.reject(error);
     } finally {
-      pen.sending = undefined;
-      this.#schedule(pen);
+      writer.sending = undefined;
+      this.#schedule(writer);
     }
   }
 
-  async #write(pen: LeaseWriter, drafts: readonly Draft[]): Promise<void> {
-    const { lease, place, entry } = pen;
-    const { batch, confirmed } = pen.stand ?? (await this.#standOf(lease));
+  async #write(writer: LeaseWriter, pending: readonly PendingEvent[]): Promise<void> {
+    const { lease, place, entry } = writer;
+    const { batch, confirmed } = writer.position ?? (await this.#positionOf(lease));
     const number = batch + 1;
     // Also when it fails: it may arrive yet, and must not be taken for the next one.
-    pen.stand = { batch: number, confirmed };
-    pen.stand.confirmed = await this.#recorder.record({ lease, place, number, confirmed, drafts, entry });
+    writer.position = { batch: number, confirmed };
+    writer.position.confirmed = await this.#recorder.record({
+      lease,
+      place,
+      number,
+      confirmed,
+      pending,
+      entry,
+    });
   }
 
   /** Of a lease that another process was given, or this one in another life. */
-  async #standOf(lease: Lease): Promise<{ batch: number; confirmed: number }> {
+  async #positionOf(lease: Lease): Promise<{ batch: number; confirmed: number }> {
     const keys = threadKeys(threadTag(lease.owner, lease.thread_id));
     const found = await this.#redis.runUntilLeaseEnds(inspectLease, keys, {
       run: lease.run_id,
@@ -158,23 +165,23 @@ export class Writer {
     return { batch: Number(found[1]), confirmed: Number(found[0]) };
   }
 
-  #fail(pen: LeaseWriter, error: unknown): void {
-    pen.isEnding = false;
-    takeWaiting(pen)?.written.reject(error);
-    if (error instanceof AppError && error.code === "lease_lost") this.forget(pen.lease);
+  #fail(writer: LeaseWriter, error: unknown): void {
+    writer.isEnding = false;
+    takeWaiting(writer)?.written.reject(error);
+    if (error instanceof AppError && error.code === "lease_lost") this.forget(writer.lease);
   }
 }
 
 const MANY: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "on_tool_progress"]);
 /** The first word after a start is not kept waiting for having come so soon. */
-const isOneOfMany = ({ event }: Draft) => MANY.has(event.event);
+const isOneOfMany = ({ event }: PendingEvent) => MANY.has(event.event);
 
 const nameOf = ({ thread_id, run_id, epoch }: Lease) => `${thread_id}/${run_id}/${epoch}`;
 
-function takeWaiting(pen: LeaseWriter): Waiting | undefined {
-  const { waiting } = pen;
-  clearTimeout(pen.timer);
-  clearImmediate(pen.immediate);
-  Object.assign(pen, { timer: undefined, immediate: undefined, waiting: undefined });
+function takeWaiting(writer: LeaseWriter): Waiting | undefined {
+  const { waiting } = writer;
+  clearTimeout(writer.timer);
+  clearImmediate(writer.immediate);
+  Object.assign(writer, { timer: undefined, immediate: undefined, waiting: undefined });
   return waiting;
 }

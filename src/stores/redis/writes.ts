@@ -2,7 +2,7 @@
 
 import type { Owner } from "../../core/ids.ts";
 import type { NewThread } from "../../core/stores.ts";
-import { type Change, changeOf, type Draft } from "../endings.ts";
+import { type Change, changeOf, type PendingEvent } from "../outcomes.ts";
 import type { Write } from "../thread-head.ts";
 import { type Made, ownerText, patchName } from "./records.ts";
 import { rowsOf } from "./row-format.ts";
@@ -27,7 +27,7 @@ export function argsOfWrite(write: Write, owner: Owner): string[] {
     case "stop_run":
       return call("stop_run", write.mode);
     case "cancel_run":
-      return call("cancel_run", write.run, JSON.stringify(write.ending), ...rowsOf(write.drafts));
+      return call("cancel_run", write.run, JSON.stringify(write.ending), ...rowsOf(write.pending));
     case "leave_message":
       return call("leave_message", write.message.id, JSON.stringify(write.message));
     case "rewind":
@@ -101,11 +101,11 @@ export interface Changes {
 }
 
 /** What events change in their thread. */
-export function changesOf(drafts: readonly Draft[]): Changes {
+export function changesOf(pending: readonly PendingEvent[]): Changes {
   const messages: string[] = [];
   const slots: string[] = [];
-  for (const draft of drafts) {
-    const change = changeOf(draft);
+  for (const each of pending) {
+    const change = changeOf(each);
     if (change?.event === "on_message")
       messages.push(change.data.message.id, JSON.stringify(change.data.message));
     else if (change?.event === "on_state") slots.push(...argsOfSlot(change.data));

@@ -4,18 +4,18 @@ import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
+import type { Limits } from "../options.ts";
 import {
   type Change,
   changeOf,
-  type Draft,
-  type Ending,
   endingOf,
   hasEnd,
+  type PendingEvent,
+  type RunOutcome,
   stamp,
   THREAD_STATUS,
-  withLeftovers,
-} from "../endings.ts";
-import type { Limits } from "../options.ts";
+  withUnreadInbox,
+} from "../outcomes.ts";
 import type { Database, Then } from "./database.ts";
 import { type RowKey, rowKey, type ThreadKey } from "./keys.ts";
 import type { LiveRun, LiveRuns, Queue } from "./live-runs.ts";
@@ -128,7 +128,7 @@ export function createChanges(database: Database, { now }: Limits): Changes {
     else upsertSlot.run(...thread, key, JSON.stringify(after));
   }
 
-  function settle(key: RowKey, ending: Ending, seq: number): void {
+  function settle(key: RowKey, ending: RunOutcome, seq: number): void {
     const { status, stop_reason = null, error, usage } = ending;
     const wasRunning = selectStatus.get(...key)?.status === "running";
     const problem = error ? JSON.stringify(error) : null;
@@ -145,7 +145,12 @@ const DROP_EVERY = 1024;
  * Writes events and what they mean, as a part of the transaction that `then` belongs to; at most once for a run
  * in each. Readers get the events when it is committed.
  */
-export type EventCommitter = (run: LiveRun, epoch: number, drafts: readonly Draft[], then: Then) => void;
+export type EventCommitter = (
+  run: LiveRun,
+  epoch: number,
+  pending: readonly PendingEvent[],
+  then: Then,
+) => void;
 
 export function createEventCommitter(
   database: Database,
@@ -161,15 +166,15 @@ export function createEventCommitter(
   return (run, epoch, given, then) => {
     const key = rowKey(run.key);
     const ends = hasEnd(given);
-    const drafts = ends ? withLeftovers(given, changes.inbox(key), stamp(run.key, limits.now())) : given;
+    const pending = ends ? withUnreadInbox(given, changes.inbox(key), stamp(run.key, limits.now())) : given;
     const before = run.log.last;
-    const entries = drafts.map(({ event, json }, index) => ({
+    const entries = pending.map(({ event, json }, index) => ({
       ...{ epoch, seq: before + index + 1, event: event.event, json },
     }));
 
     for (const row of rowsOf(entries)) insertRow.run(...key, row.last_seq, row.epoch, row.event, row.body);
     dropOld(key, before, before + entries.length);
-    applyAll(key, before, drafts);
+    applyAll(key, before, pending);
     if (ends) moveOn([key[0], key[1]], then);
     then(() => {
       for (const entry of entries) run.log.push(entry);
@@ -195,8 +200,8 @@ export function createEventCommitter(
     if (surplus > 0 && isDue) dropRows.run(...key, surplus);
   }
 
-  function applyAll(key: RowKey, before: number, drafts: readonly Draft[]): void {
-    const found = drafts.map(changeOf);
+  function applyAll(key: RowKey, before: number, pending: readonly PendingEvent[]): void {
+    const found = pending.map(changeOf);
     for (const [index, change] of found.entries()) if (change) changes.apply(key, change, before + index + 1);
     if (found.some((change) => change !== undefined)) changes.touchThread(key[0], key[1]);
   }

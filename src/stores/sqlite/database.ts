@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
-import { storeClosed } from "../refusals.ts";
+import { storeClosed } from "../errors.ts";
 import { prepareSchema } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */

@@ -1,7 +1,7 @@
 // Documents in a table. In the file of threads those of a thread go with it.
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
-import { noSuchThread } from "../refusals.ts";
+import { noSuchThread } from "../errors.ts";
 import { ownerText, type ThreadKey } from "./keys.ts";
 import type { SmallFile } from "./small-file.ts";
 

@@ -2,10 +2,10 @@
 
 import { isSettled, type RunStatus } from "../../core/records.ts";
 import type { EventLog, LogEntry, RunKey } from "../../core/stores.ts";
+import { eventsExpired, noSuchRun } from "../errors.ts";
 import { cursorOf, firstBatch, follow, Log } from "../log.ts";
-import { eventsExpired, noSuchRun } from "../refusals.ts";
 import { assertSeen, type Held, seenOf } from "../seen.ts";
-import type { Engine } from "./engine.ts";
+import type { StoreContext } from "./context.ts";
 import { ownerText, rowKey } from "./keys.ts";
 import { type EventRow, entriesOf } from "./rows.ts";
 
@@ -21,7 +21,7 @@ interface Found {
   readonly isKept: boolean;
 }
 
-export function sqliteEvents({ database, live, writer, lifetime, limits }: Engine): EventLog {
+export function sqliteEvents({ database, live, writer, lifetime, limits }: StoreContext): EventLog {
   const { now, eventRetentionMs, eventsPerRun } = limits;
   const select = database.query<RunRow>(
     "SELECT status, ended_at, last_seq, has_events FROM runs WHERE owner = ? AND thread_id = ? AND id = ?",

@@ -10,9 +10,9 @@ import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { createRuns } from "../runs.ts";
 import { createThreads } from "../threads.ts";
+import { createContext, type StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { sqliteDocuments } from "./documents.ts";
-import { createEngine, type Engine } from "./engine.ts";
 import { sqliteKernel } from "./kernel.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
 
@@ -32,16 +32,16 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
     opened.push(database);
     const quotas = openSqliteQuotas(dirname(path), limits.now);
     opened.push(quotas);
-    return database.read(() => assemble(createEngine(database, limits), quotas));
+    return database.read(() => assemble(createContext(database, limits), quotas));
   } catch (error) {
     for (const file of opened) file.close();
     throw error;
   }
 }
 
-function assemble(engine: Engine, { quotas, close: closeQuotas }: OpenQuotas): AllStores {
-  const { database, limits, live, queue, writer, lifetime } = engine;
-  const kernel = sqliteKernel(engine);
+function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuotas): AllStores {
+  const { database, limits, live, queue, writer, lifetime } = context;
+  const kernel = sqliteKernel(context);
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
   const findThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ?");

@@ -6,8 +6,8 @@ import { SPAN_EVENTS } from "../../core/grammar.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { RunRequest } from "../../core/records.ts";
 import type { NewRun, NewThread } from "../../core/stores.ts";
-import { TELLS_OF_CALLS } from "../endings.ts";
 import type { Kernel, Looked } from "../kernel.ts";
+import { TELLS_OF_CALLS } from "../outcomes.ts";
 import {
   type ActiveRun,
   headAfter,
@@ -18,8 +18,8 @@ import {
   type View,
   type Write,
 } from "../thread-head.ts";
+import type { StoreContext } from "./context.ts";
 import type { Durability, Then } from "./database.ts";
-import type { Engine } from "./engine.ts";
 import { sqliteEvents } from "./events.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
@@ -31,10 +31,10 @@ const RUN = `${THREAD} AND id = ?`;
 /** Takes the time. */
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
-export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
-  const { database, live, queue, changes, commit, writer, lifetime, limits } = engine;
+export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
+  const { database, live, queue, changes, commit, writer, lifetime, limits } = context;
   const { now, leaseMs, tenantQueueLength } = limits;
-  const reads = sqliteReads(engine);
+  const reads = sqliteReads(context);
 
   const selectThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ?");
   const selectActive = database.query<Pick<RunRow, "id" | "attempt" | "released" | "stop">>(
@@ -182,7 +182,7 @@ export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
       );
     },
 
-    events: sqliteEvents(engine),
+    events: sqliteEvents(context),
     runs: reads.runs,
     threads: reads.threads,
     deferredCalls: reads.deferredCalls,
@@ -283,7 +283,7 @@ export function sqliteKernel(engine: Engine): Kernel<ThreadKey> {
         then(() => live.stop(keyOf(active.run), write.mode));
         return;
       case "cancel_run":
-        commit(live.open(keyOf(write.run)), 1, write.drafts, then);
+        commit(live.open(keyOf(write.run)), 1, write.pending, then);
         return;
       case "leave_message":
         insertLeft.run(...thread, active?.run ?? "", write.message.id, JSON.stringify(write.message));

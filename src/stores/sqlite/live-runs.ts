@@ -1,13 +1,13 @@
 // What only this process knows of runs that have not ended: who may write them, the newest of their events, and whose
 // turn it is. The file belongs to one process: when it dies, no run is held.
 
-import type { Lease, RunCall, RunKey, StopMode } from "../../core/stores.ts";
-import { Calls } from "../calls.ts";
+import type { ControlMessage, Lease, RunKey, StopMode } from "../../core/stores.ts";
+import { ControlChannel } from "../control-channel.ts";
+import { leaseLost, storeClosed } from "../errors.ts";
+import { FairQueue } from "../fair-queue.ts";
 import { Log } from "../log.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
-import { leaseLost, storeClosed } from "../refusals.ts";
-import { Turns } from "../turns.ts";
 import type { Database } from "./database.ts";
 import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "./keys.ts";
 
@@ -109,14 +109,14 @@ export interface Queue {
   take(): ThreadKey | undefined;
   /** No process executes the thread's run. */
   putBack(thread: ThreadKey): void;
-  call(call: RunCall): void;
-  listen(listener: (call: RunCall) => void): void;
+  call(call: ControlMessage): void;
+  subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;
 }
 
 export function createQueue(database: Database, limits: Limits): Queue {
-  const turns = new Turns<string>(limits);
-  const calls = new Calls();
+  const turns = new FairQueue<string>(limits);
+  const calls = new ControlChannel();
   const busy = database.query<{ owner: string; thread_id: string }>(`
     SELECT owner, thread_id FROM (
       SELECT owner, thread_id, created_at FROM runs WHERE status = 'running'
@@ -134,8 +134,8 @@ export function createQueue(database: Database, limits: Limits): Queue {
       return text === undefined ? undefined : threadOf(text);
     },
     putBack: (thread) => turns.wait(tenantOf(thread[0]), threadText(thread)),
-    call: (call) => calls.say(call),
-    listen: (listener) => calls.listen(listener),
+    call: (call) => calls.publish(call),
+    subscribe: (listener) => calls.subscribe(listener),
     close: () => calls.close(),
   };
   for (const { owner, thread_id } of busy.each()) queue.putBack([owner, thread_id]);

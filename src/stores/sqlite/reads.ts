@@ -3,11 +3,11 @@
 import type { CallState, DeferredCall } from "../../core/deferred-calls.ts";
 import type { Message } from "../../core/message.ts";
 import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
+import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "../page.ts";
-import { noSuchMessage } from "../refusals.ts";
 import type { CallHead } from "../thread-head.ts";
-import type { Engine } from "./engine.ts";
+import type { StoreContext } from "./context.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
 import { RUN_COLUMNS, type RunRow, toRecord } from "./rows.ts";
@@ -46,7 +46,7 @@ export interface Reads extends Pick<Kernel<ThreadKey>, "runs" | "threads" | "def
   calls(thread: ThreadKey): CallHead[];
 }
 
-export function sqliteReads({ database, changes, live, queue, lifetime }: Engine): Reads {
+export function sqliteReads({ database, changes, live, queue, lifetime }: StoreContext): Reads {
   const selectThread = database.query<ThreadRow>(
     `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = ? AND id = ?`,
   );
@@ -131,7 +131,7 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: Engine
         });
       },
 
-      listen: (listener) => queue.listen(listener),
+      subscribe: (listener) => queue.subscribe(listener),
 
       async inbox(lease) {
         database.assertOpen();

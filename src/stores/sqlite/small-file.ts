@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
-import { storeClosed } from "../refusals.ts";
+import { storeClosed } from "../errors.ts";
 import type { Database, Query } from "./database.ts";
 import { backUp } from "./schema.ts";
 

@@ -5,8 +5,8 @@
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
-import { type Draft, draftOf, hasEnd } from "../endings.ts";
-import { leaseLost } from "../refusals.ts";
+import { leaseLost } from "../errors.ts";
+import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import type { EventCommitter } from "./commit-events.ts";
 import type { Database } from "./database.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
@@ -18,7 +18,7 @@ const MAX_WAITING = 64;
 interface Waiting {
   readonly run: LiveRun;
   readonly epoch: number;
-  readonly drafts: Draft[];
+  readonly pending: PendingEvent[];
   readonly written: PromiseWithResolvers<void>;
   ends: boolean;
   isDurable: boolean;
@@ -46,13 +46,13 @@ export class Writer {
     const run = this.#live.leased(lease);
     const waiting = this.#waiting.get(run) ?? newWaiting(run, lease.epoch);
     if (waiting.ends) throw leaseLost(lease);
-    const drafts = events.map(draftOf);
-    waiting.ends = hasEnd(drafts);
+    const pending = events.map(pendingEvent);
+    waiting.ends = hasEnd(pending);
     const canWait = events.every(({ event }) => isProgress(event));
     waiting.isDurable ||= !canWait;
-    waiting.drafts.push(...drafts);
+    waiting.pending.push(...pending);
     this.#waiting.set(run, waiting);
-    this.#count += drafts.length;
+    this.#count += pending.length;
     this.#schedule(canWait);
     return waiting.written.promise;
   }
@@ -94,12 +94,12 @@ export class Writer {
     if (all.length === 0) return;
     const durability = all.some(({ isDurable }) => isDurable) ? "durable" : "fast";
     this.#database.write(durability, (then) => {
-      for (const { run, epoch, drafts } of all) this.#commit(run, epoch, drafts, then);
+      for (const { run, epoch, pending } of all) this.#commit(run, epoch, pending, then);
     });
     for (const { written } of all) written.resolve();
   }
 }
 
 function newWaiting(run: LiveRun, epoch: number): Waiting {
-  return { run, epoch, drafts: [], written: Promise.withResolvers(), ends: false, isDurable: false };
+  return { run, epoch, pending: [], written: Promise.withResolvers(), ends: false, isDurable: false };
 }

@@ -1,4 +1,4 @@
-// Every thread in memory: whose it is, what it weighs, and which one is packed, or goes, when room or time is up.
+// Every thread in memory: whose it is, what it weighs, and which one is compressed, or goes, when room or time is up.
 //
 // A thread with a run that is active or waits is never dropped. Of the others, those go first that were not
 // used for the longest time; those that wait for a person's answer go last.
@@ -6,45 +6,45 @@
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Lease } from "../../core/stores.ts";
-import { Calls } from "../calls.ts";
+import { ControlChannel } from "../control-channel.ts";
+import { leaseLost, storeClosed } from "../errors.ts";
+import { FairQueue } from "../fair-queue.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
-import { leaseLost, storeClosed } from "../refusals.ts";
-import { Turns } from "../turns.ts";
-import { pack, unpack } from "./compression.ts";
+import { compress, uncompress } from "./compression.ts";
 import {
+  collectionBytes,
   type DeferredEntry,
   isBusy,
   isLive,
   type LiveRun,
   type RunEntry,
-  shelfBytes,
   THREAD_BYTES,
   type ThreadEntry,
-} from "./entries.ts";
+} from "./records.ts";
 
 export interface Bounds {
   /** Of all threads. */
   readonly maxBytes: number;
-  /** Of those that are idle and not packed. */
-  readonly warmBytes: number;
+  /** Of those that are idle and not compressed. */
+  readonly uncompressedBytes: number;
 }
 
-/** A thread that weighs more is not packed: it would keep everybody waiting. */
-const MAX_PACKED_BYTES = 256 * 1024;
+/** A thread that weighs more is not compressed: it would keep everybody waiting. */
+const MAX_COMPRESSED_BYTES = 256 * 1024;
 
-export class Book {
+export class MemoryThreads {
   readonly limits: Limits;
-  readonly turns: Turns<ThreadEntry>;
-  readonly calls = new Calls();
+  readonly turns: FairQueue<ThreadEntry>;
+  readonly calls = new ControlChannel();
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
   /** What may be dropped, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
-  /** Those of them that are not packed, in the same order, and what they weigh. */
-  readonly #warm = new Set<ThreadEntry>();
-  #warmBytes = 0;
+  /** Those of them that are not compressed, in the same order, and what they weigh. */
+  readonly #uncompressed = new Set<ThreadEntry>();
+  #uncompressedBytes = 0;
   /** By the hashes of their tokens. */
   readonly #deferred = new Map<string, DeferredEntry>();
   /** Runs that have ended and whose log is still here, in the order of their end. */
@@ -54,7 +54,7 @@ export class Book {
 
   constructor(limits: Limits, bounds: Bounds) {
     this.limits = limits;
-    this.turns = new Turns(limits);
+    this.turns = new FairQueue(limits);
     this.#bounds = bounds;
   }
 
@@ -124,21 +124,21 @@ export class Book {
   touch(thread: ThreadEntry): void {
     thread.usedAt = this.limits.now();
     this.#take(thread);
-    this.#unpack(thread);
+    this.#uncompress(thread);
     const { tenant } = thread.owner;
     if (thread.head.queue.length > 0 && !thread.head.active) this.turns.wait(tenant, thread);
     if (isBusy(thread)) return;
     this.turns.drop(tenant, thread);
     (thread.outcome === "interrupted" ? this.#interrupted : this.#idle).add(thread);
-    this.#warm.add(thread);
-    this.#warmBytes += thread.bytes;
-    this.#packOthers(thread);
+    this.#uncompressed.add(thread);
+    this.#uncompressedBytes += thread.bytes;
+    this.#compressOthers(thread);
   }
 
   weigh(thread: ThreadEntry, bytes: number): void {
     thread.bytes += bytes;
     this.#bytes += bytes;
-    if (this.#warm.has(thread)) this.#warmBytes += bytes;
+    if (this.#uncompressed.has(thread)) this.#uncompressedBytes += bytes;
   }
 
   /**
@@ -221,41 +221,41 @@ export class Book {
   #take(thread: ThreadEntry): void {
     this.#idle.delete(thread);
     this.#interrupted.delete(thread);
-    if (this.#warm.delete(thread)) this.#warmBytes -= thread.bytes;
+    if (this.#uncompressed.delete(thread)) this.#uncompressedBytes -= thread.bytes;
   }
 
-  #packOthers(thread: ThreadEntry): void {
-    for (const oldest of this.#warm) {
-      if (oldest === thread || this.#warmBytes <= this.#bounds.warmBytes) return;
-      this.#warm.delete(oldest);
-      this.#warmBytes -= oldest.bytes;
-      if (oldest.bytes <= MAX_PACKED_BYTES) this.#pack(oldest);
+  #compressOthers(thread: ThreadEntry): void {
+    for (const oldest of this.#uncompressed) {
+      if (oldest === thread || this.#uncompressedBytes <= this.#bounds.uncompressedBytes) return;
+      this.#uncompressed.delete(oldest);
+      this.#uncompressedBytes -= oldest.bytes;
+      if (oldest.bytes <= MAX_COMPRESSED_BYTES) this.#compress(oldest);
     }
   }
 
-  #pack(thread: ThreadEntry): void {
-    const packed = { text: pack(thread), bytes: thread.bytes };
+  #compress(thread: ThreadEntry): void {
+    const compressed = { text: compress(thread), bytes: thread.bytes };
     for (const run of thread.runs) {
       this.#ended.delete(run);
       // Whoever reads it finds it again when it needs the next entries.
       run.log?.drop();
     }
-    thread.packed = packed;
+    thread.compressed = compressed;
     thread.messages = [];
     thread.state = undefined;
     thread.runs = [];
     this.weigh(
       thread,
-      THREAD_BYTES + packed.text.length + deferredBytes(thread) + shelfBytes(thread) - thread.bytes,
+      THREAD_BYTES + compressed.text.length + deferredBytes(thread) + collectionBytes(thread) - thread.bytes,
     );
   }
 
-  #unpack(thread: ThreadEntry): void {
-    const { packed } = thread;
-    if (!packed) return;
-    unpack(thread, packed.text, this.limits.eventsPerRun);
-    thread.packed = undefined;
-    this.weigh(thread, packed.bytes - thread.bytes);
+  #uncompress(thread: ThreadEntry): void {
+    const { compressed } = thread;
+    if (!compressed) return;
+    uncompress(thread, compressed.text, this.limits.eventsPerRun);
+    thread.compressed = undefined;
+    this.weigh(thread, compressed.bytes - thread.bytes);
     for (const run of thread.runs) if (run.log) this.retain(run);
   }
 

@@ -5,7 +5,7 @@
 
 import type { Limits } from "./options.ts";
 
-export class Turns<Thread> {
+export class FairQueue<Thread> {
   readonly #limits: Pick<Limits, "now" | "leaseMs">;
   /** All of them, by tenant. */
   readonly #busy = new Map<string, Set<Thread>>();

@@ -42,16 +42,16 @@ export interface ThreadEntry {
   until: number;
   /** How many of its runs were ever begun. */
   begunCount: number;
-  /** Calls whose results come later, by their ids. They are never packed. */
+  /** Calls whose results come later, by their ids. They are never compressed. */
   deferred: Map<string, DeferredEntry> | undefined;
-  /** They are never packed either. */
-  shelves: Map<Shelf["kind"], Items> | undefined;
+  /** They are never compressed either. */
+  collections: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
-  /** What it weighs now; and of that, its messages and state when they are not packed. */
+  /** What it weighs now; and of that, its messages and state when they are not compressed. */
   bytes: number;
   contentBytes: number;
   /** In place of `messages`, `state` and `runs`; with what it weighs without it. */
-  packed: { readonly text: string; readonly bytes: number } | undefined;
+  compressed: { readonly text: string; readonly bytes: number } | undefined;
 }
 
 /** What only a run that has not ended needs. */
@@ -122,10 +122,10 @@ export function toRecord(run: RunEntry): RunRecord {
   };
 }
 
-/** What lies on a thread's shelves weighs. */
-export function shelfBytes({ shelves }: ThreadEntry): number {
+/** What lies on a thread's collections weighs. */
+export function collectionBytes({ collections }: ThreadEntry): number {
   let bytes = 0;
-  for (const items of shelves?.values() ?? []) bytes += weightOf(items);
+  for (const items of collections?.values() ?? []) bytes += weightOf(items);
   return bytes;
 }
 

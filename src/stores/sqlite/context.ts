@@ -7,7 +7,7 @@ import { createLifetime, type Lifetime } from "./lifetime.ts";
 import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
 import { Writer } from "./writer.ts";
 
-export interface Engine {
+export interface StoreContext {
   readonly limits: Limits;
   readonly database: Database;
   readonly live: LiveRuns;
@@ -18,7 +18,7 @@ export interface Engine {
   readonly lifetime: Lifetime;
 }
 
-export function createEngine(database: Database, limits: Limits): Engine {
+export function createContext(database: Database, limits: Limits): StoreContext {
   const live = new LiveRuns(database);
   const queue = createQueue(database, limits);
   const changes = createChanges(database, limits);

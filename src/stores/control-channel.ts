@@ -1,16 +1,16 @@
 // What a process that has its stores for itself asks of whoever executes runs in it.
 
-import type { RunCall } from "../core/stores.ts";
+import type { ControlMessage } from "../core/stores.ts";
 
-export class Calls {
-  #listener: ((call: RunCall) => void) | undefined;
+export class ControlChannel {
+  #listener: ((call: ControlMessage) => void) | undefined;
 
-  listen(listener: (call: RunCall) => void): void {
+  subscribe(listener: (call: ControlMessage) => void): void {
     this.#listener = listener;
   }
 
   /** The listener hears it when the work that is at hand is done; nobody, once this is closed. */
-  say(call: RunCall): void {
+  publish(call: ControlMessage): void {
     queueMicrotask(() => this.#listener?.(call));
   }
 

@@ -7,17 +7,17 @@ import type { RunRecord, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
 import { closingOf } from "./brackets.ts";
 
-export interface Ending extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
+export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
 }
 
 /** An event on its way into the log, with the text that will stand there. */
-export interface Draft {
+export interface PendingEvent {
   readonly event: StreamEvent;
   readonly json: string;
 }
 
-export const draftOf = (event: StreamEvent): Draft => ({ event, json: JSON.stringify(event) });
+export const pendingEvent = (event: StreamEvent): PendingEvent => ({ event, json: JSON.stringify(event) });
 
 /** What a thread is at once a run has ended so, and nothing else waits for it. */
 export const THREAD_STATUS = {
@@ -25,7 +25,7 @@ export const THREAD_STATUS = {
   cancelled: "idle",
   interrupted: "interrupted",
   error: "error",
-} as const satisfies Record<Ending["status"], ThreadStatus>;
+} as const satisfies Record<RunOutcome["status"], ThreadStatus>;
 
 /** An event of the run itself. The others belong to threads further down. */
 const isOwn = (event: StreamEvent) => !event.path?.length;
@@ -35,15 +35,15 @@ export type Change = Extract<StreamEvent, { event: "on_message" | "on_state" | "
 
 const CHANGES: ReadonlySet<EventName> = new Set(["on_message", "on_state", "done", "error"]);
 
-/** The change that a draft is, as a copy of its own; undefined for all others. */
-export function changeOf({ event, json }: Draft): Change | undefined {
+/** The change that an event makes, as a copy; undefined for other events. */
+export function changeOf({ event, json }: PendingEvent): Change | undefined {
   if (!CHANGES.has(event.event) || !isOwn(event)) return undefined;
   // `json` is the text of `event`, and its name is among CHANGES.
   return JSON.parse(json) as Change;
 }
 
 /** How a run ends that says `event` at last. */
-export function endingOf(event: Extract<Change, { event: "done" | "error" }>): Ending {
+export function endingOf(event: Extract<Change, { event: "done" | "error" }>): RunOutcome {
   if (event.event === "error") {
     const { usage = NO_USAGE, ...error } = event.data;
     return { status: "error", usage, error };
@@ -53,20 +53,20 @@ export function endingOf(event: Extract<Change, { event: "done" | "error" }>): E
 }
 
 /** How a run ends whose last events these are. */
-export function endingIn(drafts: readonly Draft[]): Ending {
-  const last = drafts.at(-1);
+export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
+  const last = pending.at(-1);
   const change = last && changeOf(last);
   if (change?.event !== "done" && change?.event !== "error")
     throw new Error("The last event must be the end.");
   return endingOf(change);
 }
 
-/** Whether `drafts` end their run. Throws when something would come after the end. */
-export function hasEnd(drafts: readonly Draft[]): boolean {
-  const end = drafts.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
+/** Whether `pending` end their run. Throws when something would come after the end. */
+export function hasEnd(pending: readonly PendingEvent[]): boolean {
+  const end = pending.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
   if (end === -1) return false;
-  if (end === drafts.length - 1) return true;
-  const name = drafts[end]?.event.event;
+  if (end === pending.length - 1) return true;
+  const name = pending[end]?.event.event;
   throw new AppError("internal", `\`${name}\` must be the last event of a run; more came after it.`);
 }
 
@@ -81,24 +81,28 @@ export function stamp({ run_id, thread_id }: Omit<RunKey, "owner">, now: number)
 }
 
 /**
- * `drafts` end a run; what was left in its inbox and not taken in joins the thread before the end, so that no
+ * `pending` end a run; what was left in its inbox and not taken in joins the thread before the end, so that no
  * message that was accepted is lost.
  */
-export function withLeftovers(
-  drafts: readonly Draft[],
+export function withUnreadInbox(
+  pending: readonly PendingEvent[],
   inbox: readonly UserMessage[],
   stamped: Stamp,
-): readonly Draft[] {
-  if (inbox.length === 0) return drafts;
-  const taken = new Set(drafts.map(({ event }) => event.event === "on_message" && event.data.message.id));
+): readonly PendingEvent[] {
+  if (inbox.length === 0) return pending;
+  const taken = new Set(pending.map(({ event }) => event.event === "on_message" && event.data.message.id));
   const left = inbox
     .filter((message) => !taken.has(message.id))
-    .map((message) => draftOf({ event: "on_message", ...stamped, data: { message } }));
-  return [...drafts.slice(0, -1), ...left, ...drafts.slice(-1)];
+    .map((message) => pendingEvent({ event: "on_message", ...stamped, data: { message } }));
+  return [...pending.slice(0, -1), ...left, ...pending.slice(-1)];
 }
 
 /** The whole log of a run that was cancelled while it waited. */
-export function neverStarted(agent: string, model: string | undefined, stamped: Stamp): StreamEvent[] {
+export function cancelledBeforeStart(
+  agent: string,
+  model: string | undefined,
+  stamped: Stamp,
+): StreamEvent[] {
   const usage = NO_USAGE;
   return [
     { event: "run_start", ...stamped, data: { agent, model: model ?? "", attempt: 1 } },
@@ -107,7 +111,7 @@ export function neverStarted(agent: string, model: string | undefined, stamped: 
 }
 
 /** The last events of a run whose processes died in `attempts` attempts. `entries` are its log so far. */
-export function crashedTooOften(
+export function failedAfterCrashes(
   attempts: number,
   entries: Iterable<LogEntry>,
   stamped: Stamp,
