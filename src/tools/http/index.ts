@@ -3,19 +3,24 @@
 //
 // What the model gets to read never names an address or a header; the log never contains what was sent or answered.
 
+import { LRUCache } from "lru-cache";
 import { hasCode } from "../../core/errors.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
-import { loadSchemaCompiler } from "../../lib/untrusted-schema/index.ts";
+import {
+  type CompileSchema,
+  type JsonSchema,
+  loadSchemaCompiler,
+  type SchemaCheck,
+} from "../../lib/untrusted-schema/index.ts";
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
 import { annotationsOf, type HttpTool } from "./registration.ts";
 import { type CallRequest, callRequest } from "./request.ts";
-import { keptChecks } from "./schemas.ts";
 
 export interface HttpToolServices {
   readonly fetch: PublicFetch;
@@ -41,6 +46,30 @@ export async function createHttpTools(
     },
     execute: (_args, call, run) => execute(tool, services, { call, run }),
   }));
+}
+
+const MAX_KEPT = 64;
+const checks = new LRUCache<string, SchemaCheck>({ max: MAX_KEPT });
+
+/** Compiles each schema once and keeps the 64 most recently used. */
+function keptChecks(compile: CompileSchema): (schema: JsonSchema) => SchemaCheck {
+  return (schema) => {
+    const key = JSON.stringify(schema);
+    const check = checks.get(key) ?? checkOf(schema, compile);
+    checks.set(key, check);
+    return check;
+  };
+}
+
+/** What was registered could be used then; should it no longer, then no arguments fit. */
+function checkOf(schema: JsonSchema, compile: CompileSchema): SchemaCheck {
+  try {
+    return compile(schema);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const fault = `The tool cannot be called: its schema ${error.message}`;
+    return () => [fault];
+  }
 }
 
 interface Execution {
