@@ -9,6 +9,8 @@ export interface Course {
   readonly cursor: string | undefined;
   /** Nothing more is to come. */
   readonly isOver: boolean;
+  /** The server has begun to answer with a stream. */
+  opened(): void;
   read(frame: Frame): void;
   /** The server had an answer that is no stream. */
   refused(status: number, text: string): void;
@@ -27,6 +29,7 @@ export function runCourse(thread: string, run: string, journal: Journal): Course
     get isOver() {
       return isOver;
     },
+    opened() {},
     read(frame) {
       const place = placeOf(frame, fault);
       if (!place) return;
@@ -50,6 +53,8 @@ export interface ThreadCourse extends Course {
   readonly runs: readonly string[];
   /** Whether the last of them was read to its end. */
   readonly isBetweenRuns: boolean;
+  /** When the server last let it in without a cursor, in ms: what ended before that is not sent. */
+  readonly openedAt: number;
 }
 
 export function threadCourse(thread: string, journal: Journal): ThreadCourse {
@@ -58,6 +63,7 @@ export function threadCourse(thread: string, journal: Journal): ThreadCourse {
   let cursor: string | undefined;
   let isBetweenRuns = true;
   let isOver = false;
+  let openedAt = Number.POSITIVE_INFINITY;
   const fault = (text: string) => journal.fault(`${thread}: a follower got ${text}`);
   return {
     thread,
@@ -71,6 +77,12 @@ export function threadCourse(thread: string, journal: Journal): ThreadCourse {
     },
     get isBetweenRuns() {
       return isBetweenRuns;
+    },
+    get openedAt() {
+      return openedAt;
+    },
+    opened() {
+      if (cursor === undefined) openedAt = Date.now();
     },
     read(frame) {
       const place = placeOf(frame, fault);

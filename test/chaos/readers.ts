@@ -106,6 +106,7 @@ export class Readers {
     const onEnd = () => leave.abort();
     signal.addEventListener("abort", onEnd);
     this.#connections.add(leave);
+    course.opened();
     try {
       if (!response.body) return;
       for await (const frame of frames(response.body.pipeThrough(heard))) {
