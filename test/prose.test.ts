@@ -25,6 +25,7 @@ const SWEPT = `
   test/runs
   test/e2e
   src/runs
+  src/stores
   src/index.ts
   src/library
   src/main.ts
@@ -47,6 +48,7 @@ const SWEPT = `
   docs/library.md
   docs/operations.md
   docs/performance.md
+  docs/recipes/add-a-store.md
   docs/security.md
   AGENTS.md
   CHANGELOG.md

@@ -1,4 +1,4 @@
-// The brackets that a dead process left open, closed on its behalf: every start has its end, always.
+// Ends the spans that a dead process left open, so that every start has its end.
 
 import type { EventName, StreamEvent } from "../core/event.ts";
 import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
@@ -10,7 +10,7 @@ type RunError = NonNullable<RunRecord["error"]>;
 const IS_BRACKET: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
 /** The ends of what is open after `entries`, the innermost first. `error` says why. */
-export function closingOf(entries: Iterable<LogEntry>, error: RunError, ts: string): StreamEvent[] {
+export function endsOf(entries: Iterable<LogEntry>, error: RunError, ts: string): StreamEvent[] {
   return stillOpen(brackets(entries))
     .reverse()
     .map((opening) => ({ ...failedEnd(opening, error), ts }));

@@ -1,4 +1,4 @@
-// What a process that has its stores for itself asks of whoever executes runs in it.
+// Notifications to the executor of runs, within one process.
 
 import type { ControlMessage } from "../core/stores.ts";
 
@@ -9,7 +9,7 @@ export class ControlChannel {
     this.#listener = listener;
   }
 
-  /** The listener hears it when the work that is at hand is done; nobody, once this is closed. */
+  /** Delivers in a microtask; does nothing once closed. */
   publish(call: ControlMessage): void {
     queueMicrotask(() => this.#listener?.(call));
   }

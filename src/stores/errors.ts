@@ -77,7 +77,7 @@ export function eventsExpired(after: number): AppError {
 export function fellBehind(limit: number): AppError {
   return new AppError(
     "events_expired",
-    `More than ${limit} events waited to be read; they are lost. Read anew what you follow.`,
+    `More than ${limit} events waited to be read; they are lost. Reload and reconnect.`,
   );
 }
 

@@ -1,5 +1,5 @@
 // Whose turn it is, in stores that one process has for itself: the threads on which runs are active or wait. Of those
-// that nobody executes one tenant's is taken after another's, of each tenant the one first that waits longest.
+// without a holder, tenants take turns; within a tenant the longest-waiting thread comes first.
 //
 // As large as what it stands for. A turn costs the same however many wait.
 
@@ -23,7 +23,7 @@ export class FairQueue<Thread> {
     return this.#busy.get(tenant)?.size ?? 0;
   }
 
-  /** Somebody executes the thread's run, and says so again within a lease. */
+  /** The thread's run has a holder, for one lease. */
   hold(tenant: string, thread: Thread): void {
     this.drop(tenant, thread);
     add(this.#busy, tenant, thread);
@@ -37,13 +37,13 @@ export class FairQueue<Thread> {
 
   /** When the lease of the thread's run is over, unless it is already. */
   heldUntil(thread: Thread): number | undefined {
-    this.#letGo();
+    this.#expireLeases();
     return this.#held.get(thread)?.until;
   }
 
-  /** Nobody executes the thread's run. One that waits already keeps its place. */
+  /** The thread's run has no holder. A thread that already waits keeps its place. */
   wait(tenant: string, thread: Thread): void {
-    this.#letGo();
+    this.#expireLeases();
     this.#held.delete(thread);
     add(this.#busy, tenant, thread);
     add(this.#waiting, tenant, thread);
@@ -56,9 +56,9 @@ export class FairQueue<Thread> {
     remove(this.#waiting, tenant, thread);
   }
 
-  /** Takes the thread whose turn it is. Whoever takes it says what it is at then. */
+  /** Takes the thread whose turn it is. The caller must then hold it, put it back or drop it. */
   take(): Thread | undefined {
-    this.#letGo();
+    this.#expireLeases();
     for (const [tenant, threads] of this.#waiting)
       for (const thread of threads) {
         threads.delete(thread);
@@ -69,8 +69,8 @@ export class FairQueue<Thread> {
     return undefined;
   }
 
-  /** Whoever did not renew a lease in time holds it no more. */
-  #letGo(): void {
+  /** Expires leases that were not renewed in time. */
+  #expireLeases(): void {
     for (const [thread, { tenant, until }] of this.#held) {
       if (until > this.#limits.now()) return;
       this.#held.delete(thread);

@@ -15,7 +15,7 @@ export class LocalBus implements EventBus {
   #count = 0;
   #isClosed = false;
 
-  /** `onAudience` is told when the first of an owner's subscriptions begins, and when the last has ended. */
+  /** `onAudience` is called when an owner's first subscription begins and when the last one ends. */
   constructor(onAudience: (owner: Owner, isHeard: boolean) => void = () => {}) {
     this.#onAudience = onAudience;
   }

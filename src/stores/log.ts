@@ -7,7 +7,7 @@ import type { Cursor, LogEntry } from "../core/stores.ts";
 import { eventsExpired } from "./errors.ts";
 import type { Held } from "./seen.ts";
 
-/** A batch ends at whichever comes first: so many entries, or so many characters. */
+/** A batch ends at this many entries or characters, the first limit reached. */
 const BATCH = 64;
 const BATCH_LENGTH = 256 * 1024;
 /** An allowance for the objects around an entry's text, in bytes. */
@@ -62,7 +62,7 @@ export class Log {
     return this.#entries;
   }
 
-  /** `entry.seq` must be `last + 1`. Wakes nobody: `ring` or `ringSoon` does. */
+  /** `entry.seq` must be `last + 1`. Call `ring` or `ringSoon` to wake readers. */
   push(entry: LogEntry): void {
     this.#entries.push(entry);
     this.#last = entry.seq;

@@ -1,4 +1,4 @@
-// What every store can be told, and what it does when it is told nothing. Times are in milliseconds.
+// Options of every store and their defaults. Times are in milliseconds.
 
 import type { WhenBusy } from "../core/stores.ts";
 
@@ -22,7 +22,7 @@ export interface StoreOptions {
   readonly eventsPerRun?: number;
   /** How long the events of a run can be read after its end. */
   readonly eventRetentionMs?: number;
-  /** A thread that nobody read or wrote for this long is forgotten, unless a run is active or waits. */
+  /** A thread not read or written for this long is deleted, unless a run is active or waits. */
   readonly threadTtlMs?: number;
   /** The same for a thread that waits for a person's answer. */
   readonly interruptedTtlMs?: number;

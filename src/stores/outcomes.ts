@@ -5,7 +5,7 @@ import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
 import { NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
 import type { RunRecord, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
-import { closingOf } from "./brackets.ts";
+import { endsOf } from "./brackets.ts";
 
 export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
@@ -120,7 +120,7 @@ export function failedAfterCrashes(
   const error = { code: "crashed_too_often", message, details: { attempts } };
   const log = [...entries];
   return [
-    ...closingOf(log, error, stamped.ts),
+    ...endsOf(log, error, stamped.ts),
     ...answersTo(log, message).map(
       (answer): StreamEvent => ({ event: "on_message", ...stamped, data: { message: answer } }),
     ),

@@ -1,4 +1,4 @@
-// A map in which nothing is found without its owner. Two owners never meet, whatever their names contain.
+// A map keyed by owner and name. Entries of different owners never collide.
 
 import type { Owner } from "../core/ids.ts";
 

@@ -1,4 +1,4 @@
-// Under which name tenants and users are counted. JSON escapes whatever could make two of them look alike.
+// The names under which tenants and users are counted: JSON, so that no two collide.
 
 import type { Owner } from "../core/ids.ts";
 import type { PerScope } from "../quotas/store.ts";

@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 const MAX_NAMES = 100_000;
 
 /**
- * Of each name it is known when all its requests so far are worked off, if they are worked off evenly: nobody may be
+ * Of each name it is known when all its requests so far are worked off, if they are worked off evenly: none may be
  * more than a minute ahead.
  */
 export function requestRate(now: () => number): QuotaStore["take"] {

@@ -125,7 +125,7 @@ export interface Decision<R> {
   readonly writes: readonly Write[];
   /** `now` is the moment of the commit. */
   readonly result: (now: number) => R;
-  /** What processes that execute runs are told after the commit. */
+  /** Published to the processes that execute runs after the commit. */
   readonly tell?: ControlMessage | undefined;
 }
 

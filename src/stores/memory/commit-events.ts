@@ -28,7 +28,7 @@ export function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: 
   weighContent(memory, thread, sizeOf(message));
 }
 
-/** The ids of a thread's messages, made once for a run: whoever executes it loads them all, too. */
+/** The ids of a thread's messages, built once per run. */
 export function idsOf(thread: ThreadEntry): Set<string> {
   thread.ids ??= new Set(thread.messages.map((message) => message.id));
   return thread.ids;

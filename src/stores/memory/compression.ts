@@ -1,4 +1,4 @@
-// Threads that nobody uses at the moment, made small: what a thread holds, as one compressed text.
+// Compresses the content of idle threads into one text.
 
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { LogEntry } from "../../core/stores.ts";

@@ -94,7 +94,7 @@ export function memoryDocuments(memory: MemoryThreads): Documents {
   }
 }
 
-/** JSON keeps apart whatever the names contain. */
+/** JSON, so that no two names collide. */
 function nameOf(collection: Collection): string {
   if (!("of" in collection)) return JSON.stringify([collection.kind, collection.tenant]);
   const { owner, of, kind } = collection;

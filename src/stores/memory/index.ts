@@ -15,7 +15,7 @@ import { MemoryThreads } from "./memory-threads.ts";
 export interface MemoryStoreOptions extends StoreOptions {
   /**
    * What all threads together may weigh, about. When it is reached the thread that was not used for the longest
-   * time goes, never one with a run that is active or waits. When nothing can go, whatever would add more is
+   * time goes, never one with a run that is active or waits. When no thread can go, every addition is
    * refused with `unavailable`; only the end of a run is always written. What users keep with agents has a bound of
    * its own.
    */

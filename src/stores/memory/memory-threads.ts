@@ -62,7 +62,7 @@ export class MemoryThreads {
     if (this.#closed) throw storeClosed();
   }
 
-  /** The thread, and its time begins anew. */
+  /** Finds the thread and restarts its time to live. */
   find(owner: Owner, id: string): ThreadEntry | undefined {
     this.assertOpen();
     const thread = this.#threads.get(owner, id);
@@ -87,7 +87,7 @@ export class MemoryThreads {
     return run;
   }
 
-  /** The call that the token is for, and its thread's time begins anew. */
+  /** Finds the call of a token and restarts its thread's time to live. */
   findCall(tokenHash: string): DeferredEntry | undefined {
     this.assertOpen();
     const thread = this.#deferred.get(tokenHash)?.thread;
@@ -237,7 +237,7 @@ export class MemoryThreads {
     const compressed = { text: compress(thread), bytes: thread.bytes };
     for (const run of thread.runs) {
       this.#ended.delete(run);
-      // Whoever reads it finds it again when it needs the next entries.
+      // A reader looks it up again when it needs the next entries.
       run.log?.drop();
     }
     thread.compressed = compressed;

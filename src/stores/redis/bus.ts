@@ -17,7 +17,7 @@ export interface RedisBus extends EventBus {
 }
 
 export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }: Channels): RedisBus {
-  /** Whose message it is, so that nobody hears its own a second time. */
+  /** Names the sender, so that a process ignores its own messages. */
   const name = randomId();
   const local = new LocalBus((owner, isHeard) => {
     if (isHeard) void hub.join(channelOfUser(owner), { onMessage: (text) => hear(owner, text), onGap() {} });
@@ -41,8 +41,8 @@ export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }:
   }
 }
 
-// What processes ask of each other, whoever of them executes a run: at most once, by way of Redis. The one that asks
-// hears itself at once.
+// Notifications between the processes that execute runs, by way of Redis, at most once. The sender's own listener gets
+// them at once.
 const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
   z.object({ call: z.literal("stop"), run_id: z.string(), mode: z.enum(["cancel", "interrupt"]) }),
   z.object({ call: z.literal("waiting") }),
@@ -51,16 +51,16 @@ const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
 const WAITING: ControlMessage = { call: "waiting" };
 
 export interface RedisCalls {
-  /** Asks everybody. Waits for nothing. */
+  /** Publishes to all processes. Does not wait. */
   publish(call: ControlMessage): void;
-  /** Says that there are runs that nobody executes. */
+  /** Tells that runs wait to be executed. */
   waiting(): void;
   subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;
 }
 
 export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls }: Channels): RedisCalls {
-  /** Whose message it is, so that nobody hears its own a second time. */
+  /** Names the sender, so that a process ignores its own messages. */
   const name = randomId();
   const local = new ControlChannel();
 

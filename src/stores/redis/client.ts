@@ -17,8 +17,8 @@ export interface Clients {
 }
 
 /**
- * A command fails when its connection breaks, and is sent again by whoever knows how long it may take: nothing waits
- * in a queue that nobody sees. A socket on which Redis keeps silent is given up.
+ * A command fails when its connection breaks, and the caller, who knows the deadline, sends it again: nothing
+ * waits in a hidden queue. A socket on which Redis stays silent is closed.
  */
 const connection = (deadlineMs: number) =>
   ({
@@ -60,12 +60,12 @@ function backoff(times: number): number {
 async function openMessages(commands: Redis): Promise<Redis> {
   const messages = commands.duplicate({ enableAutoPipelining: false, lazyConnect: true });
   messages.on("error", ignore);
-  // Should it fail, it goes on trying by itself.
+  // If it fails, it keeps trying by itself.
   await messages.connect().catch(ignore);
   return messages;
 }
 
-/** One more connection to the same Redis, for what others must not wait for. It goes on trying by itself. */
+/** One more connection to the same Redis, for what others must not wait for. It keeps trying by itself. */
 export function openAnother(first: Redis): Redis {
   const another = first.duplicate({ enableAutoPipelining: false });
   another.on("error", ignore);
@@ -81,7 +81,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   };
   const cluster = new Cluster([{ host, port }], {
     enableAutoPipelining: true,
-    // In a pipeline they would be sent on the connection for commands, on which nobody listens.
+    // In a pipeline they would be sent on the connection for commands, which has no listener.
     autoPipeliningIgnoredCommands: ["ssubscribe", "sunsubscribe"],
     shardedSubscribers: true,
     clusterRetryStrategy: backoff,
@@ -139,14 +139,14 @@ function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
 }
 
-/** Who waits for an answer is told; a connection that breaks is made again. */
+/** Callers get the error of their command; the client reconnects by itself. */
 function ignore(): void {}
 
 // What it means when Redis refuses, or does not answer.
 /** Redis will take the same a moment later: it loads its data, or another of its servers has just become the first. */
 const PASSES = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) /;
 
-/** What only an operator can mend: the start of Redis's answer, and what it means. */
+/** What only an operator can fix: the start of Redis's answer, and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^OOM /, "Redis is full. Try again later."],
   [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
@@ -168,7 +168,7 @@ export const isReplica = (error: unknown) => isReply(error) && error.message.sta
 /** Whether the same command may succeed a little later. What is no answer of Redis is trouble on the way to it. */
 export const mayPass = (error: unknown) => !isReply(error) || PASSES.test(error.message);
 
-/** What Redis's refusal means to whoever asked. */
+/** Translates Redis's refusal for the caller. */
 export function refusal(error: unknown): unknown {
   if (!isReply(error)) return error;
   const [, meaning] = REFUSALS.find(([start]) => start.test(error.message)) ?? [];
@@ -186,7 +186,7 @@ export function noAnswer(cause: unknown): AppError {
 
 // Waiting that ends.
 
-/** What `work` resolves with, unless it takes longer: then throws, and `work` goes on by itself. */
+/** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);

@@ -32,7 +32,7 @@ export interface Place {
   readonly channel: string;
 }
 
-/** A number of events that are written as one, and once, whatever comes again. */
+/** Events that are written together and exactly once, even when the call is repeated. */
 export interface Batch {
   readonly lease: Lease;
   readonly place: Place;

@@ -34,7 +34,7 @@ export type Ask = <Key extends string, Arg extends string, Reply>(
 
 export class Connection {
   readonly run: Ask;
-  /** For what a run cannot go on without: as `run`, with a deadline that a restart of Redis fits into. */
+  /** As `run`, with a deadline long enough for a restart of Redis. */
   readonly runUntilLeaseEnds: Ask;
   readonly #client: Client;
   readonly #now: (() => number) | undefined;

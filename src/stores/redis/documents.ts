@@ -5,12 +5,12 @@ import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { noSuchThread } from "../errors.ts";
 import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ASKING_MS, collectionKeys } from "./keys.ts";
+import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 
 /** The version of a body that has none. */
 const OLD = "old";
 
-/** `life()`: how long the collection's thread still stays, in ms (-1 for ever, -2 when there is none), and its outcome. */
+/** `life()`: how long the collection's thread still stays, in ms (-1: no limit, -2: no thread), and its outcome. */
 const LIFE = `
 local function life()
   if meta == items then return '-1' end
@@ -117,7 +117,7 @@ export function redisDocuments({
         String(due ?? ""),
       ]);
       const isNew = writes.some(({ seen, body }) => seen === undefined && body !== undefined);
-      const args = { limit, asking: ASKING_MS };
+      const args = { limit, asking: DEDUPE_TTL_MS };
       const [outcome, life] = await redis.run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
       if (outcome !== "none") return outcome;

@@ -29,7 +29,7 @@ export interface Page extends Stand {
   readonly entries: readonly LogEntry[];
 }
 
-/** All throw `unavailable`. Undefined is a run that there is not. */
+/** All throw `unavailable`. Undefined: no such run. */
 export interface Pages {
   /**
    * Where a run stands, and what comes after `after`, at one moment. Throws `events_expired` when the log is not what a

@@ -1,5 +1,5 @@
 // The Lua scripts of a run's events, on the streaming path: only the holder of the lease writes, fenced by its epoch, and
-// every batch of a holder is written once, in whatever order calls are repeated.
+// every batch of a holder is written once, in any order of repeated calls.
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
@@ -11,7 +11,7 @@ const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel
 /**
  * The fence. `before`: the run's last seq. `held()`: whether the lease is the caller's, not given back, and Redis has not
  * forgotten what it had confirmed. `is_written()`: whether the batch is there already, from a call whose answer was lost.
- * `advance(seq)`: notes how far the run is, and lets go what nobody may read any more. Uses lease, events; run, epoch,
+ * `advance(seq)`: notes how far the run is, and drops what can no longer be read. Uses lease, events; run, epoch,
  * batch, confirmed, kept.
  */
 const FENCE = `

@@ -105,7 +105,7 @@ function assemble(
   const recorder = createRecorder({ redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds });
   const writer = new Writer(redis, recorder);
   const bus = createBus(redis, hub, delivery);
-  // A Redis that has forgotten everything is told the names that are in use.
+  // After Redis lost its data, write the deployment name and the shared secret again.
   clients.commands.on("ready", () => {
     ignoreErrors(nameOf(redis, DEPLOYMENT, shared.deployment));
     ignoreErrors(nameOf(redis, SECRET, shared.secret));
@@ -150,7 +150,7 @@ function assemble(
   };
 
   async function end(): Promise<void> {
-    // A Redis that is away is not waited for any longer than by anybody else.
+    // An unreachable Redis delays the end no longer than any other call.
     await withTimeout(clients.deadlineMs, writer.flush()).catch(() => {});
     feeds.close();
     bus.close();

@@ -16,7 +16,7 @@ import { withTimeout } from "./client.ts";
 import type { StoreContext } from "./context.ts";
 import { redisEvents } from "./events.ts";
 import {
-  ASKING_MS,
+  DEDUPE_TTL_MS,
   deletedKey,
   eventsKey,
   tenantTag,
@@ -73,7 +73,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     interrupted_ttl: lifetime.ttlOf("interrupted"),
     retention: timeText(limits.eventRetentionMs),
     publish: delivery.publish,
-    dedupe_ms: ASKING_MS,
+    dedupe_ms: DEDUPE_TTL_MS,
   };
 
   const asView = (tag: string, reply: ThreadReply) => viewOf(threadIdOf(tag), reply, graceMs());

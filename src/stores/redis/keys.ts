@@ -1,6 +1,6 @@
 // Every name under which something lies in Redis, and every channel. They are built here and nowhere else.
 //
-// What belongs to an owner carries the owner's tag: a hash, so that no two owners meet whatever their names contain,
+// What belongs to an owner carries the owner's tag: a hash, so that the names of two owners never collide,
 // and no name of a person is in a key. What is between braces decides where in a cluster a key lives: a thread has
 // one place, with all that is in it.
 
@@ -9,7 +9,7 @@ import type { Collection } from "../../core/documents.ts";
 import type { Owner } from "../../core/ids.ts";
 
 /** How long a call may ask again whether it was carried out, when its answer was lost, in ms. */
-export const ASKING_MS = 60_000;
+export const DEDUPE_TTL_MS = 60_000;
 
 /** 128 bits and a little more. */
 const TAG_LENGTH = 22;

@@ -16,15 +16,15 @@ import { AHEAD, describeThread, LIFETIME } from "./scripts.ts";
 const RESERVE = 1.1;
 /** A list outlasts what is in it. */
 const LIST_RESERVE = 2;
-/** Nobody takes longer to make a thread once it is listed. */
+/** Creating a listed thread takes less time than this. */
 const YOUNG_MS = 60_000;
 
 export interface Lifetime {
   /** How long a thread stays that is left at `outcome`, as scripts take it. */
   ttlOf(outcome: ThreadStatus): string;
-  /** A thread was used whose `life` a script has told: its time begins anew. Waits for nothing. */
+  /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
   used(owner: Owner, id: string, life: string): void;
-  /** A thread was changed: its time begins anew. Waits for nothing. */
+  /** Restarts the time to live of a changed thread. Does not wait. */
   renew(owner: Owner, id: string): void;
   /** Before a thread may be made. Also looks after some of the list that may be gone. Throws `unavailable`. */
   list(owner: Owner, id: string): Promise<void>;
@@ -84,7 +84,7 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
   }
 }
 
-/** A time as scripts take it: nothing is for ever. */
+/** A time as scripts take it; empty: no limit. */
 export const timeText = (ms: number) => (Number.isFinite(ms) ? String(Math.ceil(ms)) : "");
 
 /** What can wait for the next one who comes by. */
@@ -100,7 +100,7 @@ const keepList = script<number>()({
   lua: "return redis.call('PEXPIRE', threads, ttl)",
 });
 
-// The time of a thread on which nothing runs or waits begins anew. A thread that is busy has all the time there is.
+// Restarts the time to live of an idle thread. A busy thread does not expire.
 const keepThread = script<number>()({
   kind: "always",
   keys: THREAD,
@@ -112,7 +112,7 @@ return 1`,
 });
 
 // A thread stands in its owner's list, at the time of its newest change. The list outlasts the threads in it.
-/** Two of the list, at random, with their times: whoever adds looks after some that may be gone. */
+/** Two of the list, at random, with their times: each addition checks some that may be deleted. */
 const listThread = script<string[]>()({
   kind: "adds",
   keys: ["threads"],
@@ -123,7 +123,7 @@ if ttl ~= '' then redis.call('PEXPIRE', threads, ttl) end
 return redis.call('ZRANDMEMBER', threads, 2, 'WITHSCORES')`,
 });
 
-// A thread that is gone leaves its owner's list, unless it was changed since it was seen there, or so lately that it
+// Removes a deleted thread from its owner's list, unless it was changed since it was seen there, or so lately that it
 // may be about to be made.
 const unlistThread = script<number>()({
   kind: "always",

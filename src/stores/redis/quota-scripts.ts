@@ -72,7 +72,7 @@ end`;
 export type AccountsReply = string[];
 
 /**
- * A request is counted for the tenant and the user, or for none of them, and nobody is more than a minute ahead of the
+ * A request is counted for the tenant and the user, or for none of them, and neither gets more than a minute ahead of the
  * rate. Again: one more is counted.
  *
  * Returns: Nothing, or which level has had its share, and in how many ms the next one will be taken.
@@ -100,7 +100,7 @@ return {}`,
 
 /**
  * A thing counts for its tenant and its user until its time is over, and neither has more than it may, but for those
- * that are held without a limit. Again: its time begins anew.
+ * that are held without a limit. Again: its time restarts.
  */
 export const hold = script<"new" | "kept" | "tenant" | "user">()({
   kind: "adds",

@@ -17,7 +17,7 @@ import {
   type UsageRow,
 } from "../../quotas/store.ts";
 import type { Connection } from "./connection.ts";
-import { ASKING_MS, heldKeys, ownerTag, quotaKeys, settledKey } from "./keys.ts";
+import { DEDUPE_TTL_MS, heldKeys, ownerTag, quotaKeys, settledKey } from "./keys.ts";
 import {
   type AccountsReply,
   countHeld,
@@ -72,7 +72,7 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
       const args = {
         ...{ id, cost, tokens: usage ? tokensOf(usage) : 0 },
         ...{ row: JSON.stringify([agent, model]), other: JSON.stringify([OTHER, OTHER]) },
-        ...{ most_rows: MAX_ROWS, kept_ms: KEPT_MS, asking: ASKING_MS },
+        ...{ most_rows: MAX_ROWS, kept_ms: KEPT_MS, asking: DEDUPE_TTL_MS },
       };
       const numbers = usage
         ? [

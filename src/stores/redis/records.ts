@@ -88,7 +88,7 @@ export function threadOf(id: string, reply: DescribeReply, { head }: RedisView):
   };
 }
 
-/** What a run is made as, and what `start` is told of it. */
+/** What is fixed when a run is created. */
 export type Made = Pick<RunRecord, "agent" | "metadata" | "resumes">;
 
 export function runOf(thread_id: string, [id, made, end, attempt]: RunReply): RunRecord {

@@ -59,7 +59,7 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
   }
 }
 
-// Something is written, whatever it is: replicas that have it have all that was written before.
+// Writes a probe: replicas that have it have everything written before.
 const mark = script<number>()({
   kind: "always",
   keys: ["mark"],

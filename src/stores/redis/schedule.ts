@@ -104,7 +104,7 @@ return 1`,
 
 /**
  * Output: up to `limit` entries that are due, as tenant, thread, time …, one of each tenant in turn, the tenant that was
- * served longest ago first. They are put off by `hold`, so that nobody else claims them before; `taken` keeps what this
+ * served longest ago first. They are put off by `hold`, so that no other process claims them before; `taken` keeps what this
  * call has claimed, so that it may be repeated. A tenant's set is found by its name: all are in one slot.
  */
 const claimEntries = script<string[]>()({

@@ -79,8 +79,8 @@ export class Subscriber {
 
 function ignore(): void {}
 
-// What came on a channel. Another version of this program may say what this one does not know, and whoever else may
-// publish there, anything.
+// What came on a channel. It may come from another version of this program, or from
+// another publisher, so it is validated.
 
 /** Undefined for what is not a `schema` in JSON. */
 export function parseMessage<T>(schema: z.ZodType<T>, text: string): T | undefined {

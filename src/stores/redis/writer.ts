@@ -79,7 +79,7 @@ export class Writer {
     return waiting.written.promise;
   }
 
-  /** Resolves when nothing waits any more, whatever became of it. */
+  /** Resolves once nothing waits, written or failed. */
   async flush(): Promise<void> {
     await this.#flush([...this.#writers.values()]);
   }

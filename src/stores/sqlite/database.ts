@@ -30,7 +30,7 @@ export class Database {
   readonly #commit: Query<unknown>;
   #synchronous: Durability | undefined;
 
-  /** Throws `unavailable` when the file is in use, cannot be opened, or is not one of ours. */
+  /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
   constructor(path: string) {
     this.#file = open(path);
     this.#begin = this.query("BEGIN");

@@ -3,7 +3,7 @@
 import type { Owner } from "../../core/ids.ts";
 import type { RunKey } from "../../core/stores.ts";
 
-/** JSON escapes whatever could make two owners look alike to the database. */
+/** JSON, so that no two owners collide. */
 export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
 
 export function ownerOf(text: string): Owner {

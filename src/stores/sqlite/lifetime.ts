@@ -11,7 +11,7 @@ export const hasEnded = (a: number, b: number) =>
   `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
 
 export interface Lifetime {
-  /** A thread is about to be read or written: its time begins anew, unless it is up already. */
+  /** A thread is about to be read or written: restarts its time to live, unless it has expired. */
   visit(owner: string, threadId: string): void;
   /** Threads last used at the first time or before have ended; interrupted ones at the second. */
   ended(): [number, number];

@@ -1,6 +1,6 @@
 // The tables, how they came to be, and the check that a file has them.
 //
-// `owner` is the JSON of [tenant, user]: whatever the two contain, no two owners share one. It leads the key of
+// `owner` is the JSON of [tenant, user], so no two owners share one. It leads the key of
 // all that a user can ask for, so nothing can be found, joined or deleted across owners. Times are milliseconds
 // since 1970.
 
@@ -187,8 +187,8 @@ CREATE TABLE agent_items (
 ) STRICT;
 `;
 
-// HTTP tools, sandboxes and items become documents. `collection` and `key` are JSON, which escapes whatever could make two
-// of them look alike. Those of a thread name it. Of an item the body is version, time and value.
+// HTTP tools, sandboxes and items become documents. `collection` and `key` are JSON, so that no
+// two collide. Those of a thread name it. Of an item the body is version, time and value.
 const VERSION_6 = `
 CREATE TABLE documents (
   collection TEXT NOT NULL,
