@@ -12,7 +12,7 @@ const SWEPT = `
   src/models
   src/quotas
   bench
-  config/server.yaml
+  config
   docs/models.md
   src/backends
   src/hooks
@@ -34,6 +34,12 @@ const SWEPT = `
   test/examples
   test/hooks
   test/library
+  test/agents
+  test/config
+  test/core
+  test/lib
+  test/models
+  test/quotas
   test/rooms.test.ts
   test/tools
   examples

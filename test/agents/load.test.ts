@@ -104,7 +104,7 @@ agents:
     hooks: { innr: false, middle: { limit: 0 }, vault: true }
     backend: { type: dockr }
   b:
-    model: nobody:large
+    model: unknown:large
     memory: { paths: [] }
     system_prompt: { file: nowhere.md }
   c d: {}
@@ -122,7 +122,7 @@ agents:
     "agents.yaml:10:44: agents.a.hooks.middle.limit: `0` must be at least 1",
     "agents.yaml:10:56: agents.a.hooks.vault: `true` must be `false`, or a map",
     "agents.yaml:11:22: agents.a.backend.type: `dockr` must be `local`",
-    "agents.yaml:13:12: agents.b.model: There is no provider for `nobody:large`. Use `scripted` or `acme`.",
+    "agents.yaml:13:12: agents.b.model: There is no provider for `unknown:large`. Use `scripted` or `acme`.",
     "agents.yaml:14:5: agents.b.memory: needs a `backend`: that is where its files are",
     "agents.yaml:14:15: agents.b.memory.paths: must have at least 1 entry",
     "agents.yaml:15:5: agents.b.system_prompt: must name a text file: `nowhere.md` does not exist",

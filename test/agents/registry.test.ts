@@ -39,7 +39,7 @@ test("the first agent answers for no name, unless one is called default", async 
   ]);
 });
 
-test("refuses an agent that there is not, and names the one that was meant", async () => {
+test("refuses an unknown agent and suggests a known one", async () => {
   const { agents } = await registry(TWO);
   const refusal = { code: "invalid_request", message: "There is no agent `codr`; did you mean `coder`?" };
   expect(() => agents.find("codr")).toThrow(expect.objectContaining(refusal));
@@ -93,7 +93,7 @@ test("a tenant's tool takes no name that the server's own tools and those of hoo
   expect(theirs.map(({ name }) => name)).toEqual(["freight"]);
 });
 
-test("makes the hooks anew for each run, and the model once", async () => {
+test("creates the hooks for each run, and the model once", async () => {
   const { agents } = await registry(TWO);
   const definition = agents.find("writer");
   const [one, other] = [agents.build(definition, {}, {}), agents.build(definition, {}, {})];
@@ -149,7 +149,7 @@ test("a run may ask for another model; of the same provider it keeps the address
   expect(agents.build(coder, {}, { model: "scripted:demo" }).model.name).toBe("scripted:demo");
 });
 
-test.each(["large", "", "nobody:large", "scripted:/etc/passwd", "scripted:../x.yaml", "scripted:x\n"])(
+test.each(["large", "", "unknown:large", "scripted:/etc/passwd", "scripted:../x.yaml", "scripted:x\n"])(
   "a run may not ask for the model %j",
   async (model) => {
     const { agents } = await registry(TWO);

@@ -26,7 +26,7 @@ agents:
   ]);
 });
 
-test("a name that there is not, and the agent itself, are refused with their places", async () => {
+test("an unknown name, and the agent itself, are refused with their places", async () => {
   const file = loaded(`
 agents:
   lead:
@@ -34,14 +34,12 @@ agents:
     subagents:
       - codr
       - lead
-      - { agent: nobody }
+      - { agent: nemo }
   coder: { model: "scripted:demo" }
 `);
   await expect(file).rejects.toThrow(
     /:6:9: agents\.lead\.subagents\[0\]: there is no agent `codr`; did you mean `coder`/,
   );
   await expect(file).rejects.toThrow(/:7:9: agents\.lead\.subagents\[1\]: is the agent itself/);
-  await expect(file).rejects.toThrow(
-    /:8:18: agents\.lead\.subagents\[2\]\.agent: there is no agent `nobody`/,
-  );
+  await expect(file).rejects.toThrow(/:8:18: agents\.lead\.subagents\[2\]\.agent: there is no agent `nemo`/);
 });

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-/** Of the system: passed on to commands and to MCP servers, no settings of ours. */
+/** Of the system: passed on to commands and to MCP servers, not settings of Skein. */
 const SYSTEM = ["HOME", "LANG", "PATH"];
 
 /** `env.NAME`, a provider's `keyEnv: "NAME"`, and the names of src/config/environment.ts. */

@@ -34,7 +34,7 @@ describe("several streams as one", () => {
     expect(await all(interleave<never, never>([], 4))).toEqual({ events: [], result: [] });
   });
 
-  test("go on only when their last event was taken", async () => {
+  test("continue only when their last event was taken", async () => {
     const steps: string[] = [];
     async function* careful(): Stream<void, string> {
       yield "asked";

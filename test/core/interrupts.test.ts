@@ -32,8 +32,12 @@ function delegate(child: { waits: Interrupt[] }) {
 const begin = (tool: Play["tools"], more: Play = {}) =>
   play({ script: [{ call: [{ tool: "delegate", id: "c1" }] }, { say: "ok" }], ...given(tool), ...more });
 const given = (tools: Play["tools"]) => (tools ? { tools } : {});
-const goOn = ({ messages, state }: Played, tool: Play["tools"], answers: Answer[] = [], more: Play = {}) =>
-  play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
+const resumeRun = (
+  { messages, state }: Played,
+  tool: Play["tools"],
+  answers: Answer[] = [],
+  more: Play = {},
+) => play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
 
 test("an unattended run asks no one, and still waits for calls that a front end carries out", async () => {
   const asking = (kind: Interrupt["kind"]) =>
@@ -75,14 +79,14 @@ describe("what a subagent asks", () => {
     expect(other).toMatchObject({ kind: "question", options: ["yes", "no"] });
     expect(openInterrupts(first.state)).toEqual([shown, other]);
 
-    const second = await goOn(first, [tool], [{ id: "th_child:approval_a", decision: "approve" }]);
+    const second = await resumeRun(first, [tool], [{ id: "th_child:approval_a", decision: "approve" }]);
     expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
     expect(dataOf(second.events, "on_resume")).toEqual([
       { id: "th_child:approval_a", name: "execute", decision: "approve" },
     ]);
     expect(dataOf(second.events, "on_interrupt")).toEqual([other]);
 
-    const third = await goOn(
+    const third = await resumeRun(
       second,
       [tool],
       [{ id: "th_child:question_b", decision: "respond", message: "yes" }],
@@ -100,26 +104,26 @@ describe("what a subagent asks", () => {
     const { tool } = delegate(child);
     const first = await begin([tool]);
     child.waits = [asks("approval_b")];
-    const second = await goOn(first, [tool]);
+    const second = await resumeRun(first, [tool]);
     expect(openInterrupts(second.state).map(({ id }) => id)).toEqual(["th_child:approval_b"]);
   });
 
-  test("is asked anew where a later call of the child has the same id: no answer counts twice", async () => {
+  test("is asked again where a later call of the child has the same id: no answer counts twice", async () => {
     const child = { waits: [asks("approval_a")] };
     const { tool, got } = delegate(child);
     const first = await begin([tool]);
     child.waits = [asks("approval_a"), asks("approval_b")];
     const answer = { id: "th_child:approval_a", decision: "approve" } as const;
-    const second = await goOn(first, [tool], [answer]);
+    const second = await resumeRun(first, [tool], [answer]);
     expect(got.at(-1)).toMatchObject([{ id: "approval_a" }]);
     const later = asks("approval_a", { args: { command: "rm y" }, created_at: "2026-01-01T00:00:01.000Z" });
     child.waits = [later];
-    const third = await goOn(second, [tool], [answer]);
+    const third = await resumeRun(second, [tool], [answer]);
     expect(got.at(-1)).toEqual([]);
     expect(openInterrupts(third.state)).toMatchObject([
       { id: "th_child:approval_a", args: { command: "rm y" } },
     ]);
-    await goOn(third, [tool], [answer]);
+    await resumeRun(third, [tool], [answer]);
     expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
   });
 
@@ -144,7 +148,7 @@ describe("what a subagent asks", () => {
     ]);
   });
 
-  test("is denied at once where nobody is there, but for what a front end carries out", async () => {
+  test("is denied at once in unattended runs, except for client tools", async () => {
     const child = { waits: [asks("approval_a"), asks("tool_b", { kind: "tool" })] };
     const { tool, got } = delegate(child);
     const interrupts = { onExpiry: "approve", unattended: true } as const;

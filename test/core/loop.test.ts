@@ -50,7 +50,7 @@ describe("a run", () => {
     ]);
   });
 
-  test("gives the model what its tools said and goes on", async () => {
+  test("gives the model the results of its tools and continues", async () => {
     const { messages, outcome } = await play({
       tools: [echo],
       script: (request) =>
@@ -212,7 +212,7 @@ describe("tool calls of one message", () => {
     expect(most).toBe(16);
   });
 
-  test("that fail tell the model, and the loop goes on", async () => {
+  test("that fail tell the model, and the loop continues", async () => {
     const broken = defineTool({
       name: "broken",
       description: "",
@@ -239,7 +239,7 @@ describe("tool calls of one message", () => {
     expect(toolMessages(messages)[0]?.error).toMatch(message);
   });
 
-  test("that share an id are told apart", async () => {
+  test("that share an id are kept apart", async () => {
     const call = [
       { tool: "echo", args: { text: "one" }, id: "same" },
       { tool: "echo", args: { text: "two" }, id: "same" },
@@ -297,7 +297,7 @@ describe("tool calls of one message", () => {
   });
 });
 
-describe("going on", () => {
+describe("resuming", () => {
   const open = conversation()
     .user("go")
     .assistant("", { id: "c1", name: "echo", args: { text: "late" } }).messages;
@@ -325,7 +325,7 @@ describe("going on", () => {
     expect(outcome).toMatchObject({ status: "success", message: { content: "4" } });
   });
 
-  test("a resumed run says of an answer that somebody else was faster with", async () => {
+  test("a resumed run warns of an answer to a closed interrupt", async () => {
     const { messages } = conversation().user("2+2?").assistant("4");
     const answers = [{ id: "approval_c1", decision: "approve" as const }];
     const { events } = await play({ say: null, input: { messages, answers } });
@@ -390,7 +390,7 @@ describe("going on", () => {
     expect(toolMessages(messages).find((m) => m.tool_call_id === "c3")?.content).toBe("done");
   });
 
-  test("after a crash nobody says of a call that had begun that it was not run, also when the run is cancelled", async () => {
+  test("after a crash a call that had begun is never reported as not run, also when the run is cancelled", async () => {
     const crashed = conversation()
       .user("go")
       .assistant("", { id: "c1", name: "pay", args: {} }, { id: "c2", name: "pay", args: {} }).messages;
@@ -462,7 +462,7 @@ describe("stopping", () => {
     const controller = new AbortController();
     const { outcome, messages, events } = await play({
       input: { signal: controller.signal },
-      script: [{ say: "a long story that nobody wants", delay_ms: 1 }],
+      script: [{ say: "a long story that is cut short", delay_ms: 1 }],
       onEvent: (event) => event.event === "on_chat_model_stream" && controller.abort(),
     });
     expect(outcome.status).toBe("cancelled");
@@ -501,10 +501,10 @@ describe("stopping", () => {
       tools: [holder],
       script: [{ call: [{ tool: "holder" }] }],
       onEvent: (event) => {
-        if (event.event === "on_tool_progress") throw new Error("the viewer is gone");
+        if (event.event === "on_tool_progress") throw new Error("the viewer left");
       },
     });
-    await expect(reading).rejects.toThrow("the viewer is gone");
+    await expect(reading).rejects.toThrow("the viewer left");
     expect(ended).toBe("aborted");
   });
 });
@@ -606,7 +606,7 @@ describe("hooks", () => {
     expect(dataOf(events, "warning")[0]?.message).toBe("Hook `billing` failed after the run: no ink");
   });
 
-  test("are not told of an end when the run goes on elsewhere", async () => {
+  test("see no end when the run continues elsewhere", async () => {
     const gone = new AbortController();
     const told: string[] = [];
     const hook: Hook = {

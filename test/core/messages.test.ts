@@ -101,7 +101,7 @@ describe("what is wrong with a conversation", () => {
       conversation().assistant("", { id: "c", name: "", args: {} }).messages[0],
       /needs a name/,
     ],
-  ])("%s is told with its place", (_, message, fault) => {
+  ])("%s is reported with its place", (_, message, fault) => {
     // The point is what the types do not let through.
     const [first, ...more] = validate([userMessage("fine"), message as Message]);
     expect(first).toMatch(/^messages\[1\]: /);
@@ -109,7 +109,7 @@ describe("what is wrong with a conversation", () => {
     expect(more).toEqual([]);
   });
 
-  test("from outside, only user and system may speak, and somebody must", () => {
+  test("user input has only user and system messages, and at least one", () => {
     expect(validateUserInput([userMessage("a"), systemMessage("b")])).toEqual([]);
     expect(validateUserInput([])).toEqual(["messages: must hold at least one message"]);
     expect(validateUserInput(talk)).toHaveLength(3);

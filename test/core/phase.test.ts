@@ -121,7 +121,7 @@ describe("the phase of a run", () => {
     expect(phaseOf(events)).toEqual(phase);
   });
 
-  test("is told event by event as well", () => {
+  test("is tracked event by event as well", () => {
     const track = trackPhase();
     const phases = [START, speaks, spoke, begins("ls"), ends("ls"), done("success")].map(
       (event) => track(event).name,

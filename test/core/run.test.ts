@@ -6,7 +6,7 @@ import { defineTool } from "../../src/core/tool.ts";
 import { lineage } from "../hooks/family.ts";
 import { play } from "../support/agent.ts";
 
-test("a tool is told whose run it works for, which the model is not shown", async () => {
+test("a tool knows the owner of its run, which the model does not see", async () => {
   const runs: Run[] = [];
   const requests: ModelRequest[] = [];
   const look = defineTool({

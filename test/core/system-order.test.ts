@@ -25,7 +25,7 @@ test("a block may stand in the place of another, and those of one place keep the
   expect(idsOf(inOrder(blocks))).toEqual(["header", "identity", "notes_protocol", "memory", "x", "skills"]);
 });
 
-test("whatever adds them, the blocks of a prompt stand in one order", async () => {
+test("the blocks of a prompt have one order, wherever they come from", async () => {
   const { model, asked } = listening([]);
   const hooks = [
     adding(block("available_agents", "dynamic"), block("memory", "semi"), block("clock", "dynamic")),

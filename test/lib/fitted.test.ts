@@ -50,7 +50,7 @@ describe("data that does not fit its schema", () => {
 
   test("loses an entry of a list that cannot be kept, and no other", () => {
     const good = [assistant, { ...stamp, id: "m2", role: "user", content: "hi" }];
-    const bad = [{ ...stamp, role: "nobody", content: "?" }, null, { ...assistant, created_at: "once" }];
+    const bad = [{ ...stamp, role: "stranger", content: "?" }, null, { ...assistant, created_at: "once" }];
     expect(fitted(z.array(Message), [bad[0], good[0], bad[1], good[1], bad[2]]).value).toEqual(good);
   });
 

@@ -3,7 +3,7 @@ import { headTail } from "../../src/lib/text.ts";
 
 const GAP = /\n\n\.\.\. \((\d+) characters left out\) \.\.\.\n\n/;
 
-test("keeps a text that fits, in whatever pieces it comes", () => {
+test("keeps a text that fits, in any pieces", () => {
   for (const pieces of [
     [],
     [""],

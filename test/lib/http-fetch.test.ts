@@ -54,7 +54,7 @@ describe("a request", () => {
     expect(stream.destroyed).toBe(true);
   });
 
-  test("that nobody can take fails", async () => {
+  test("to a closed port fails", async () => {
     await expect(httpFetch("http://127.0.0.1:1/")).rejects.toThrow("ECONNREFUSED");
     await expect(httpFetch("http://127.0.0.1:1/", { method: "POST", body: new FormData() })).rejects.toThrow(
       TypeError,
@@ -81,7 +81,7 @@ describe("an answer", () => {
     expect((await httpFetch(url)).status).toBe(302);
   });
 
-  test("whose end nobody waits for leaves its connection to the next", async () => {
+  test("that is released leaves its connection to the next", async () => {
     const { url, connections } = await serving((_, response) => void response.end("x".repeat(100_000)));
     for (let turn = 0; turn < 3; turn++) {
       const stream = await streamOf(await httpFetch(url));
@@ -92,7 +92,7 @@ describe("an answer", () => {
     expect(connections()).toBe(1);
   });
 
-  test("that goes on and on after its end is hung up on", async () => {
+  test("that never ends after its release is cut", async () => {
     const { url } = await serving((_, response) => {
       const more = () =>
         void (response.destroyed || response.write("x".repeat(1000), () => setImmediate(more)));

@@ -47,11 +47,11 @@ describe("a value", () => {
       ["`days` must not hold the same twice, as at 1 and 0."],
     ],
     [[], ["It must be object."]],
-  ])("that does not is told each fault: %j", (value, faults) => {
+  ])("that does not fit gets each fault: %j", (value, faults) => {
     expect(compile(WEATHER)(value).toSorted()).toEqual(faults.toSorted());
   });
 
-  test("is told no more than ten faults, and never at length", () => {
+  test("gets at most ten faults, each short", () => {
     const check = compile({ type: "object", additionalProperties: { type: "string" } });
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`${n}${"x".repeat(300)}`, n]));
     const faults = check(many);
@@ -108,7 +108,7 @@ describe("a schema is refused", () => {
       { x: { anyOf: [{}] }, $ref: "#/x" },
       /not one of its own/,
     ],
-    ["that names its parts anew", { $defs: { a: { $id: "http://a/" } } }, /uses `\$id`/],
+    ["that renames its parts", { $defs: { a: { $id: "http://a/" } } }, /uses `\$id`/],
     ["with a dynamic reference", { $dynamicRef: "#a" }, /uses `\$dynamicRef`/],
     ["with an anchor", { $anchor: "a" }, /uses `\$anchor`/],
     ["that looks ahead", { pattern: "^(?!x)" }, /expression `\^\(\?!x\)`, which is not valid RE2/],
@@ -137,7 +137,7 @@ describe("nothing takes long", () => {
     expect(compile(circle)({})).toEqual(TOO_MUCH);
   });
 
-  test.each(["anyOf", "oneOf", "allOf"])("parts that double again and again, by %s", (keyword) => {
+  test.each(["anyOf", "oneOf", "allOf"])("parts that double repeatedly, by %s", (keyword) => {
     const $defs: Record<string, object> = { d40: { const: keyword === "allOf" ? 1 : 2 } };
     for (let n = 0; n < 40; n++)
       $defs[`d${n}`] = { [keyword]: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] };

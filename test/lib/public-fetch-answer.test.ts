@@ -85,7 +85,7 @@ describe("an answer", () => {
     await expect.poll(() => server.open()).toBe(0);
   });
 
-  test("that breaks off in the middle is told from one that never came", async () => {
+  test("that breaks off in the middle differs from one that never came", async () => {
     const server = await httpServer((_, response) => {
       response.writeHead(200).write("half");
       setImmediate(() => response.socket?.resetAndDestroy());
@@ -94,7 +94,7 @@ describe("an answer", () => {
       failure: "broken",
       message: expect.stringMatching(/broke|cut off/),
     });
-    // Port 1 of this machine is nobody's.
+    // Nothing listens on port 1 of this machine.
     expect(await get("http://127.0.0.1:1/", { allow: () => true })).toEqual({
       failure: "unreachable",
       message: "no connection could be made (ECONNREFUSED)",
@@ -159,7 +159,7 @@ describe("an abort", () => {
   });
 });
 
-test("no connection is left behind by an answer that nobody reads", async () => {
+test("no connection is left behind by an answer that is not read", async () => {
   const server = await httpServer(json({ long: "x".repeat(500_000) }));
   const fetch = createPublicFetch(allowing(server));
   for (let n = 0; n < 5; n++) {

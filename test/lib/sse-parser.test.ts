@@ -11,7 +11,7 @@ function parse(text: string, size = Number.POSITIVE_INFINITY): [event: string, d
 }
 
 describe("server-sent events", () => {
-  test("are read whatever the pieces they come in", () => {
+  test("are read in any pieces", () => {
     const text =
       'event: a\r\ndata: {"x": "žluťoučký 🐎"}\r\n\r\n: hello\n\ndata: one\ndata: two\nid: 7\n\ndata:漢字\n\n';
     const events = [

@@ -28,7 +28,7 @@ async function watched(
   return { dir, watch, changes: () => changes, further };
 }
 
-describe("a change is told", () => {
+describe("a change is reported", () => {
   test.each<[string, (dir: string) => Promise<unknown>]>([
     ["when a file is written in place", (dir) => appendFile(join(dir, "a"), "more")],
     ["when it is written with as many characters", (dir) => writeFile(join(dir, "a"), "x")],
@@ -72,7 +72,7 @@ test("what is not finished yet is not told before it is", async () => {
   await expect.poll(() => changes()).toBe(told + 1);
 });
 
-test("nothing is told after it was closed, nor of what was not asked for", async () => {
+test("nothing is reported after it was closed, nor of other files", async () => {
   const { dir, watch, changes, further } = await watched((dir) => [join(dir, "a")]);
   await writeFile(join(dir, "b"), "other");
   await further();

@@ -70,7 +70,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(await left).toMatchObject({ done: true });
   });
 
-  test("asks nobody when it was aborted before it began", async () => {
+  test("sends nothing when it was aborted before it began", async () => {
     const before = fake.current.requests().length;
     const asked = model(fake.current);
     const signal = AbortSignal.abort(new AppError("cancelled", "Too late."));

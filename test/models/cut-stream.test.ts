@@ -43,7 +43,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     },
   );
 
-  test("goes on working on the next call", async () => {
+  test("works again on the next call", async () => {
     const asked = model(fake.current);
     fake.current.enqueue({ blocks, breakAfter: { frames: 4, with: "destroy" } });
     await failing(asked);

@@ -86,7 +86,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
       expect(`${e.message} ${e.stack} ${JSON.stringify(e)}`).not.toMatch(/0123456789abcdef|abc\*|wxyz/);
   });
 
-  test("never repeats the key it was given, whatever that looks like", async () => {
+  test("never repeats the key it was given, in any form", async () => {
     const url = await oddServer((request, response) => {
       response.writeHead(400, { "content-type": "application/json" });
       response.end(
@@ -110,7 +110,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect((await failing(model(fake.current, { base_url: url }))).code).toBe(code);
   });
 
-  test("is unreachable when nobody listens there", async () => {
+  test("is unreachable when nothing listens there", async () => {
     const error = await failing(model(fake.current, { base_url: "http://127.0.0.1:1" }));
     expect(error.code).toBe("model_unreachable");
     expect(error.message).toContain("ECONNREFUSED");
@@ -223,7 +223,7 @@ describe("a conversation that is too long", () => {
 });
 
 test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTimeoutError()])(
-  "a timeout of an SDK is one of ours",
+  "a timeout of an SDK is `model_timeout`",
   (error) => {
     expect(failureOf(error, { model: "x:y" }).code).toBe("model_timeout");
   },

@@ -131,7 +131,7 @@ describe("anthropic", () => {
     expect(fake.current.requests().at(-1)?.headers["anthropic-version"]).not.toBe("2023-06-01");
   });
 
-  test("goes on when what stood before a thought has changed since", async () => {
+  test("continues when the messages before a thought have changed", async () => {
     const asked = claude("claude-opus-5-5");
     const messages = await thoughtful(asked, blocks);
     const system: SystemBlock[] = [{ id: "now", text: "It is 10:31 now.", cache: "dynamic" }];

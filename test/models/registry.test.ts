@@ -80,7 +80,7 @@ describe("the address and the key", () => {
     expect(error.message).not.toContain("two");
   });
 
-  test("a server of one's own may want no key", async () => {
+  test("a server at another address may need no key", async () => {
     const spec = { provider: "openai", model: "local", base_url: `${fake.current.url}/v1` };
     expect(missingKey(spec, {})).toBeUndefined();
     expect((await ask(createModel(spec, {}))).reply.content).toBe("ok");
@@ -118,7 +118,7 @@ test("fallbacks stand behind the model in their order", () => {
   expect(names).toEqual(["anthropic:claude-sonnet-4-5", "openai:gpt-5-mini", "ollama:qwen3"]);
 });
 
-test("a script of one's own is a model too", async () => {
+test("a script file is a model too", async () => {
   const folder = await mkdtemp(join(tmpdir(), "skein-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "greet.yaml"), "- say: Hello from a file\n");

@@ -1,5 +1,5 @@
 // Our readers take the place of the SDKs' iterators. What each vendor's iterator hands on, and what comes of
-// it, must be what our parser makes of the same bytes, in whatever packets they come.
+// it, must be what our parser makes of the same bytes, in any packets.
 
 import { Anthropic } from "@anthropic-ai/sdk";
 import { OpenAI } from "openai";

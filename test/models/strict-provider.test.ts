@@ -32,7 +32,7 @@ describe("anthropic", () => {
   const thinking = { type: "enabled", budget_tokens: 1024 };
 
   test("answers what is right", async () => {
-    const messages = [hi, assistant(use("a"), use("b")), user(result("b"), result("a"), text("go on"))];
+    const messages = [hi, assistant(use("a"), use("b")), user(result("b"), result("a"), text("continue"))];
     const { status, text: stream } = await post("/v1/messages", { ...good, messages });
     expect(status).toBe(200);
     expect(stream.match(/^event: .*/gm)).toEqual(

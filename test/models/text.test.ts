@@ -16,7 +16,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(reply.stop_reason).toBe("end_turn");
   });
 
-  test("keeps every character, in whatever language, however the packets are cut", async () => {
+  test("keeps every character, in any language, however the packets are cut", async () => {
     const text = "žluťoučký kůň 🐎 漢字 \r\n\n data: x\u2028\u0000 end";
     fake.current.enqueue({ blocks: [say(text)], batch: 3 });
     const { events, reply } = await ask(model(fake.current));
@@ -30,7 +30,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(events.every((event) => Object.keys(event).sort().join() === "data,event")).toBe(true);
   });
 
-  test("answers a reader that comes and goes on one connection", async () => {
+  test("answers readers one after the other on one connection", async () => {
     const asked = model(fake.current);
     await ask(asked);
     const before = fake.current.connections();
@@ -66,7 +66,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(lastBody(fake.current)).toMatchObject({ max_tokens: 200, temperature: 0.5 });
   });
 
-  test("connects to nobody before its answer is asked for", () => {
+  test("opens no connection before its answer is read", () => {
     const before = fake.current.connections();
     model(fake.current).stream(request(model(fake.current)));
     expect(fake.current.connections()).toBe(before);

@@ -29,7 +29,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect((await ask(model(fake.current))).reply.stop_reason).toBe(reason);
   });
 
-  test("stops for tools when there are calls, whatever the provider calls it", async () => {
+  test("stops for tools when there are calls, under any stop reason", async () => {
     fake.current.enqueue({ blocks: [call("read")], stop: "end_turn" });
     expect((await ask(model(fake.current))).reply.stop_reason).toBe("tool_use");
   });

@@ -37,7 +37,7 @@ describe("the settings", () => {
   test.each([
     ["a limit of nothing", { user: { tokens_per_day: 0 } }],
     ["half a run", { user: { concurrent_runs: 1.5 } }],
-    ["a limit that there is not", { tenant: { request_per_minute: 5 } }],
+    ["an unknown limit", { tenant: { request_per_minute: 5 } }],
     ["a broken pattern", { prices: { "a{b": { input: 1, output: 1 } } }],
     ["half a price", { prices: { "*": { input: 1 } } }],
     ["a price below nothing", { prices: { "*": { input: -1, output: 1 } } }],
@@ -115,7 +115,7 @@ describe("a refusal", () => {
     await quotas.assertFunds(ADA);
   });
 
-  test("is made to nobody when nothing is limited", async () => {
+  test("refuses nothing when nothing is limited", async () => {
     const { quotas } = world({});
     for (let n = 0; n < 100; n++) {
       await quotas.request(ADA);
@@ -163,7 +163,7 @@ describe("what is held", () => {
     });
   });
 
-  test("a thread that there is can be worked on, however many there are", async () => {
+  test("an existing thread can be used beyond the limit", async () => {
     const { quotas, store } = limited();
     await admit(quotas, ADA, { thread: "1" });
     await expect(admit(quotas, ADA, { thread: "2" })).rejects.toThrow("`threads`");
@@ -171,7 +171,7 @@ describe("what is held", () => {
     expect((await store.held(ADA)).user.threads).toBe(2);
   });
 
-  test("a thread counts until it is deleted, where threads stay for ever", async () => {
+  test("a thread counts until it is deleted, where threads do not expire", async () => {
     const { quotas, store, advance } = limited();
     await quotas.acquire(ADA, "threads", "1");
     advance(10 * 365 * 24 * 3_600_000);
