@@ -3,9 +3,10 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
+import type { Owner } from "../../src/core/ids.ts";
 import { NO_USAGE } from "../../src/core/message.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { openSqliteQuotas } from "../../src/stores/sqlite/quotas.ts";
+import { openMemoryQuotas, openSqliteQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { quotasContract } from "../contracts/quotas.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { ADA } from "./fixture.ts";
@@ -17,6 +18,20 @@ describe("in memory", () => {
   quotasContract(async (now) => {
     const { quotas, close } = createMemoryStores({ now });
     return { quotas, close: () => void close() };
+  });
+
+  test("names without end take no room without end: the one not counted for the longest time is forgotten", async () => {
+    const { quotas, close } = openMemoryQuotas(Date.now, 3);
+    const day = async (owner: Owner) => (await quotas.accounts(owner)).user.day.tokens;
+    const [bob, carol] = ["bob", "carol"].map((user) => ({ tenant: ADA.tenant, user }));
+    if (!bob || !carol) throw new Error("Two names give two owners.");
+    for (const owner of [ADA, bob, ADA, carol]) await quotas.settle(owner, owner.user, SPENT);
+    expect([await day(ADA), await day(bob), await day(carol)]).toEqual([20, 0, 10]);
+    expect((await quotas.accounts(carol)).tenant.day.tokens).toBe(40);
+    expect([await quotas.usage(ADA, 1), await quotas.usage(bob, 1)].map(({ length }) => length)).toEqual([
+      1, 0,
+    ]);
+    close();
   });
 });
 

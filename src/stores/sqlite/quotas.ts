@@ -60,25 +60,28 @@ export interface OpenQuotas {
 
 /** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
 export function openSqliteQuotas(dataDir: string, now: () => number = Date.now): OpenQuotas {
-  return openQuotas(join(dataDir, "usage.db"), now);
+  return openQuotas(join(dataDir, "usage.db"), now, Number.POSITIVE_INFINITY);
 }
 
-/** Gone when it is closed. */
-export const openMemoryQuotas = (now: () => number = Date.now): OpenQuotas => openQuotas(":memory:", now);
+/** Lost when it is closed. Of more than `maxNames` tenants and users it forgets the one that was not counted for the longest time. */
+export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
+  openQuotas(":memory:", now, maxNames);
 
-function openQuotas(path: string, now: () => number): OpenQuotas {
+function openQuotas(path: string, now: () => number, maxNames: number): OpenQuotas {
   const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
   const file = openSmallFile({ path, content: "The usage", pragmas, steps: [SCHEMA] });
-  return { quotas: quotasIn(file, now), close: file.close };
+  return { quotas: quotasIn(file, now, maxNames), close: file.close };
 }
 
-function quotasIn(file: SmallFile, now: () => number): QuotaStore {
+function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaStore {
   const { read } = file;
   const change = <T>(work: () => T) => file.write("fast", work);
   const sql = statements(file);
   const take = requestRate(now);
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
+  /** Tenants and users, least recently counted first. Empty when all of them are kept. */
+  const names = new Set<string>();
 
   return {
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
@@ -138,6 +141,7 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
           for (const period of [day, month])
             sql.spend.run(name, period, tokensOf(spending.usage), spending.cost);
         count(user, day, spending);
+        for (const name of [tenant, user]) bound(name);
       });
     },
 
@@ -172,6 +176,17 @@ function quotasIn(file: SmallFile, now: () => number): QuotaStore {
     const names = isFull ? [OTHER, OTHER] : [agent, model];
     const tokens = [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens];
     sql.count.run(user, day, ...names, ...tokens, cost);
+  }
+
+  function bound(name: string): void {
+    if (maxNames === Number.POSITIVE_INFINITY) return;
+    names.delete(name);
+    names.add(name);
+    const [oldest] = names;
+    if (names.size <= maxNames || oldest === undefined) return;
+    names.delete(oldest);
+    sql.forgetSpentBy.run(oldest);
+    sql.forgetUsageOf.run(oldest);
   }
 
   /** Once a day. */
@@ -223,6 +238,8 @@ function statements(file: SmallFile) {
       ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost`),
     // A month comes before all of its days.
     forgetSpent: file.query("DELETE FROM spent WHERE period < ?"),
+    forgetSpentBy: file.query("DELETE FROM spent WHERE name = ?"),
+    forgetUsageOf: file.query("DELETE FROM usage WHERE user = ?"),
     findRow: file.query("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
     rows: file.query<Count>("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
     count: file.query(`
