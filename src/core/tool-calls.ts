@@ -10,7 +10,7 @@ import { type ToolCall, textOf, toolMessage } from "./message.ts";
 import { asEdited, settleInterrupts } from "./open-interrupts.ts";
 import { append, duringCall, type MutableRun } from "./run.ts";
 import { type Stream, tap, toStream } from "./stream.ts";
-import { done, failed, type ToolResult } from "./tool.ts";
+import { failed, type ToolResult } from "./tool.ts";
 
 const MAX_PARALLEL_CALLS = 16;
 /** How long a tool may take to answer after an abort before it is abandoned. */
@@ -86,8 +86,7 @@ export async function* executeTool({ call, tool, signal }: ToolRequest, run: Mut
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
   signal.throwIfAborted();
   const work = toStream(tool.execute(parsed.args, call, duringCall(run, signal)));
-  const result = yield* untilAborted(work, signal, GRACE_MS);
-  return typeof result === "string" ? done(result) : result;
+  return yield* untilAborted(work, signal, GRACE_MS);
 }
 
 function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEvent {

@@ -8,7 +8,7 @@ import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import type { Content, Message, ToolCall, Usage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
-import type { MaybeStream } from "./stream.ts";
+import { type MaybeStream, toStream } from "./stream.ts";
 
 /** What may be assumed about a tool without running it. */
 export interface ToolAnnotations {
@@ -56,8 +56,8 @@ export interface Tool {
   describeCall?(args: unknown): string;
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
-  /** A returned string is the output. May throw: the message becomes the call's error result. Must honour `run.signal`. */
-  execute(args: unknown, call: ToolCall, run: Run): MaybeStream<ToolResult | string>;
+  /** May throw: the message becomes the call's error result. Must honour `run.signal`. */
+  execute(args: unknown, call: ToolCall, run: Run): MaybeStream<ToolResult>;
 }
 
 /** The part of a run that its caller provides. */
@@ -132,7 +132,10 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
         ),
       };
     },
-    execute: (args, call, run) => definition.execute(args as z.output<S>, call, run),
+    async *execute(args, call, run) {
+      const result = yield* toStream(definition.execute(args as z.output<S>, call, run));
+      return typeof result === "string" ? done(result) : result;
+    },
   };
 }
 
