@@ -182,7 +182,8 @@ needing(redis, "redis-server").describe("two processes", () => {
   });
 
   test("forget threads whose time is up, in lists too, and keep those that are used", async () => {
-    const short = await open({ threadTtlMs: 400, interruptedTtlMs: 60_000, leaseMs: 10_000 });
+    // Long enough for a busy machine to read the thread in time.
+    const short = await open({ threadTtlMs: 4_000, interruptedTtlMs: 120_000, leaseMs: 60_000 });
     for (const id of ["idle", "read"]) await short.threads.create(ADA, { id, metadata: {} });
     await short.events.append((await claimed(short, "asks")).lease, [message("may I?"), done("interrupted")]);
     const { lease } = await claimed(short, "runs");
