@@ -87,14 +87,17 @@ async function main(): Promise<number> {
     await checkBaseline(trees[0] ?? ROOT, mutants);
     const outcomes: Outcome[] = [];
     const rest = mutants.values();
-    await Promise.all(
+    const workers = await Promise.allSettled(
       trees.map(async (tree) => {
         for (const mutant of rest) outcomes.push(tell(mutant, await tryOne(tree, mutant)));
       }),
     );
+    for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
     return summary(outcomes);
   } finally {
-    await Promise.all(trees.map((tree) => rm(tree, { recursive: true, force: true })));
+    // A server that the last test killed may still write its compile cache.
+    const removal = { recursive: true, force: true, maxRetries: 20, retryDelay: 100 };
+    await Promise.all(trees.map((tree) => rm(tree, removal)));
   }
 }
 
