@@ -8,6 +8,7 @@ import { loadAgents } from "./agents/load.ts";
 import { catalogueOf, createApp, openApiKeys, openStores } from "./app.ts";
 import { chat } from "./cli/chat.ts";
 import { type Answer, createKey, listKeys, revokeKey } from "./cli/keys.ts";
+import { visible } from "./cli/render.ts";
 import { exportThreads, remoteThreads } from "./cli/threads/export.ts";
 import { importThreads } from "./cli/threads/import.ts";
 import { checkConfig } from "./config/check.ts";
@@ -213,6 +214,6 @@ function say(text: string): number {
 try {
   process.exitCode = await main();
 } catch (error) {
-  process.stderr.write(`skein: ${error instanceof AppError ? error.message : String(error)}\n`);
+  process.stderr.write(`skein: ${visible(error instanceof AppError ? error.message : String(error))}\n`);
   process.exitCode = error instanceof AppError && error.code === "invalid_request" ? 2 : 1;
 }

@@ -4,6 +4,7 @@ import type { Interface } from "node:readline";
 import { styleText } from "node:util";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../client/client.ts";
+import { visible } from "./render.ts";
 
 /** Resolves with the answers, or with `undefined` when the user leaves one open. */
 export async function answersTo(interrupts: readonly Interrupt[], ask: Ask): Promise<Answer[] | undefined> {
@@ -22,7 +23,7 @@ type Asking = (interrupt: Interrupt, ask: Ask) => Promise<Omit<Answer, "id"> | u
 
 const ASKING: Record<Interrupt["kind"], Asking> = {
   async approval(interrupt, ask) {
-    const call = `${interrupt.name} ${styleText("dim", visible(JSON.stringify(interrupt.args)))}`;
+    const call = `${visible(interrupt.name)} ${styleText("dim", visible(JSON.stringify(interrupt.args)))}`;
     const text = await ask(`${asked(interrupt)}\n  ${call}\n  ${CHOICES}: `);
     if (text === undefined) return undefined;
     if (/^e(dit)?$/i.test(text)) return edited(ask);
@@ -54,10 +55,6 @@ function asked({ prompt, asked_by }: Interrupt): string {
   const who = asked_by ? `${asked_by.name} asks: ` : "";
   return styleText("yellow", visible(`? ${who}${prompt}`));
 }
-
-/** Escapes control characters, so that text of a model cannot move the cursor or hide a part of itself. */
-export const visible = (text: string) =>
-  text.replace(/[^\P{C}\n]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
 
 const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";
 const APPROVALS: ReadonlyMap<string, Omit<Answer, "id">> = new Map([

@@ -10,8 +10,8 @@ import {
   type StreamEvent,
 } from "../client/client.ts";
 import { newThreadId } from "../core/ids.ts";
-import { type Ask, answersTo, askingAt, visible } from "./answering.ts";
-import { renderer } from "./render.ts";
+import { type Ask, answersTo, askingAt } from "./answering.ts";
+import { renderer, visible } from "./render.ts";
 
 export interface ChatOptions {
   readonly url: string;
@@ -141,8 +141,10 @@ async function showRun(client: Client, thread: string, start: Start, terminal: I
       process.stdout.write(render(event));
     }
   } catch (error) {
-    if (error instanceof ProblemError) process.stdout.write(`✗ ${error.message} (${error.code})\n`);
-    else if (!leaving.signal.aborted) process.stdout.write(`✗ The connection failed: ${String(error)}\n`);
+    if (error instanceof ProblemError)
+      process.stdout.write(`✗ ${visible(`${error.message} (${error.code})`)}\n`);
+    else if (!leaving.signal.aborted)
+      process.stdout.write(`✗ The connection failed: ${visible(String(error))}\n`);
   } finally {
     terminal.off("SIGINT", stop);
   }

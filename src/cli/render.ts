@@ -3,6 +3,19 @@
 import { styleText } from "node:util";
 import type { StreamEvent } from "../core/event.ts";
 
+/**
+ * Escapes control and format characters, so that text from models, tools and servers cannot move the cursor, hide or reorder
+ * what is shown, or reach the clipboard. It works on each character alone: a sequence split between two texts is escaped as
+ * well. Line breaks and tabs stay, and the joiners that emoji and some scripts are written with.
+ */
+export const visible = (text: string) =>
+  text
+    .replace(/\r\n?/g, "\n")
+    .replace(/[^\P{C}\n\t\u200c\u200d]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
+
+/** Every text of an event is shown through this or `visible`. */
+const painted = (style: Parameters<typeof styleText>[0], text: string) => styleText(style, visible(text));
+
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 
@@ -18,7 +31,7 @@ export function renderer(): (event: StreamEvent) => string {
     if (event.event === "on_subagent_end") names.delete(place);
     if (path.length > 0 && !SHOWN_OF_SUBAGENTS.has(event.event)) return "";
     const text = renderOwn(event);
-    const who = name !== undefined && event.event !== "on_subagent_start" ? `${styleText("dim", name)} ` : "";
+    const who = name !== undefined && event.event !== "on_subagent_start" ? `${painted("dim", name)} ` : "";
     return text && `${"  ".repeat(path.length)}${who}${text}`;
   };
 }
@@ -36,35 +49,35 @@ const SHOWN_OF_SUBAGENTS: ReadonlySet<StreamEvent["event"]> = new Set([
 function renderOwn(event: StreamEvent): string {
   switch (event.event) {
     case "on_chat_model_stream":
-      if ("delta" in event.data) return event.data.delta;
-      return "reasoning_delta" in event.data ? styleText("dim", event.data.reasoning_delta) : "";
+      if ("delta" in event.data) return visible(event.data.delta);
+      return "reasoning_delta" in event.data ? painted("dim", event.data.reasoning_delta) : "";
     case "on_chat_model_end":
       return "\n";
     case "on_tool_start":
-      return `${styleText("cyan", `→ ${event.name}`)} ${styleText("dim", short(JSON.stringify(event.data.args)))}\n`;
+      return `${painted("cyan", `→ ${event.name}`)} ${painted("dim", short(JSON.stringify(event.data.args)))}\n`;
     case "on_tool_progress":
-      return styleText("dim", event.data.output);
+      return painted("dim", event.data.output);
     case "on_tool_end":
       if (event.data.error !== undefined)
-        return styleText("red", `✗ ${event.name}: ${short(event.data.error)}\n`);
-      return styleText("green", `✓ ${event.name} (${Math.round(event.data.duration_ms)} ms)\n`);
+        return painted("red", `✗ ${event.name}: ${short(event.data.error)}\n`);
+      return painted("green", `✓ ${event.name} (${Math.round(event.data.duration_ms)} ms)\n`);
     case "on_subagent_start":
-      return `${styleText("magenta", `${event.data.prefix ?? "⇢"} ${event.data.name}`)} ${styleText("dim", event.data.agent)}\n`;
+      return `${painted("magenta", `${event.data.prefix ?? "⇢"} ${event.data.name}`)} ${painted("dim", event.data.agent)}\n`;
     case "on_subagent_end": {
       const { status, summary } = event.data;
       const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
-      return `${styleText(colour, `${mark} ${status}`)} ${styleText("dim", short(summary))}\n`;
+      return `${painted(colour, `${mark} ${status}`)} ${painted("dim", short(summary))}\n`;
     }
     case "on_state":
       return event.data.key === "todos" ? todos(event.data.value) : "";
     case "warning":
-      return styleText("yellow", `! ${event.data.message}\n`);
+      return painted("yellow", `! ${event.data.message}\n`);
     case "error":
-      return styleText("red", `✗ ${event.data.message} (${event.data.code})\n`);
+      return painted("red", `✗ ${event.data.message} (${event.data.code})\n`);
     case "done":
       return event.data.status === "success"
         ? ""
-        : styleText("yellow", `(${event.data.status}: ${event.data.stop_reason})\n`);
+        : painted("yellow", `(${event.data.status}: ${event.data.stop_reason})\n`);
     default:
       return "";
   }
@@ -75,7 +88,7 @@ function todos(value: unknown): string {
   const lines = value.map(
     ({ title, status }: { title: string; status: keyof typeof MARKS }) => `  ${MARKS[status]} ${title}`,
   );
-  return `${styleText("magenta", lines.join("\n"))}\n`;
+  return `${painted("magenta", lines.join("\n"))}\n`;
 }
 
 const short = (text: string) =>

@@ -49,3 +49,11 @@ test("several active subagents can be told apart", () => {
     "  coder-test-2 → look {}\n  coder-fix-1 → look {}\n",
   );
 });
+
+test("an escape sequence that is split between two deltas is not passed on", () => {
+  const deltas = ["\u001b", "[8mhidden", "\u{e0041}".charAt(0), "\u{e0041}".charAt(1), "👩‍", "💻"];
+  const shown = deltas
+    .map((delta) => renderer()({ event: "on_chat_model_stream", data: { delta } }))
+    .join("");
+  expect(shown).toBe("\\u{1b}[8mhidden\\u{db40}\\u{dc41}👩‍💻");
+});
