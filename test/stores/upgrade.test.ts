@@ -1,9 +1,13 @@
 // What version 0.1.0 wrote is there after an upgrade: schema-5.sql, keys-1.sql, usage-1.sql and redis-0.1.0.json are its
 // files, made by one and the same sequence of calls.
 
-import { existsSync, readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import { keptOverrides } from "../../src/agents/overrides.ts";
 import { createLedger } from "../../src/backends/ledger.ts";
@@ -124,6 +128,36 @@ test("API keys of version 0.1.0 keep working, and a copy of their file stays", a
   await expectKeys(documents);
   close();
   expect(existsSync(join(dir, "keys.db.v1"))).toBe(true);
+});
+
+test("the copy of an old database is whole though the first start was killed in the middle of it, and only its owner ever reads it", async () => {
+  const dir = await temporaryFolder();
+  const path = join(dir, "skein.db");
+  const rows = 40_000;
+  const old = new DatabaseSync(path);
+  old.exec(fixture("schema-5.sql"));
+  old.exec(`INSERT INTO messages (owner, thread_id, position, id, body)
+    WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows - 1})
+    SELECT '["acme","ada"]', 't', i, 'm' || i, hex(zeroblob(1024)) FROM n`);
+  old.close();
+
+  const writer = fileURLToPath(new URL("endless-writer.ts", import.meta.url));
+  const child = spawn(process.execPath, [writer, path], { stdio: "ignore" });
+  const exited = once(child, "exit");
+  const copies = () => readdirSync(dir).filter((name) => name.startsWith("skein.db.v5"));
+  while (!copies().some((name) => statSync(join(dir, name)).size > 0) && child.exitCode === null)
+    await setImmediate();
+  child.kill("SIGKILL");
+  await exited;
+  for (const name of copies()) expect(statSync(join(dir, name)).mode & 0o077).toBe(0);
+
+  await createSqliteStores({ path }).close();
+  expect(copies()).toEqual(["skein.db.v5"]);
+  expect(statSync(`${path}.v5`).mode & 0o077).toBe(0);
+  const copy = new DatabaseSync(`${path}.v5`, { readOnly: true });
+  expect(copy.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+  expect(copy.prepare("SELECT count(*) AS n FROM messages WHERE id LIKE 'm%'").get()).toEqual({ n: rows });
+  copy.close();
 });
 
 const redis = await startRedis();

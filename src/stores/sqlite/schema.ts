@@ -4,7 +4,8 @@
 // all that a user can ask for, so nothing can be found, joined or deleted across owners. Times are milliseconds
 // since 1970.
 
-import { chmodSync, existsSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
 
@@ -258,10 +259,28 @@ function isOurs(file: DatabaseSync, version: number): boolean {
   return ours.every(([, name]) => names.includes(name));
 }
 
-/** Copies a file of an older version to `<path>.v<version>`, once. */
+/**
+ * Copies a file of an older version to `<path>.v<version>`, once. The copy has its name only when all of it is on disk;
+ * what a killed process has left is copied again. No other process may copy the same file meanwhile.
+ */
 export function backUp(file: DatabaseSync, path: string, version: number): void {
   const copy = `${path}.v${version}`;
   if (path === ":memory:" || existsSync(copy)) return;
-  file.prepare("VACUUM INTO ?").run(copy);
-  chmodSync(copy, 0o600);
+  const part = `${copy}.part`;
+  rmSync(part, { force: true });
+  closeSync(openSync(part, "wx", 0o600)); // SQLite accepts an empty file and keeps its mode
+  file.prepare("VACUUM INTO ?").run(part);
+  flush(part, "r+");
+  renameSync(part, copy);
+  flush(dirname(path), "r");
+}
+
+/** Returns once a file, or the names in a folder, are on disk. */
+function flush(path: string, flags: "r" | "r+"): void {
+  const opened = openSync(path, flags);
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
 }

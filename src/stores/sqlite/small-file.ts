@@ -58,8 +58,6 @@ function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
   try {
     if (path !== ":memory:") chmodSync(path, 0o600); // also what the journals beside it are created with
     file.exec(pragmas);
-    const found = Number(file.prepare("PRAGMA user_version").get()?.user_version);
-    if (found > 0 && found < steps.length) backUp(file, path, found);
     atOnce(file, () => {
       const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
       if (version > steps.length)
@@ -67,6 +65,7 @@ function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
           "unavailable",
           `\`${path}\` was written by a newer version of Skein. Use that version.`,
         );
+      if (version > 0 && version < steps.length) copyFile(path, version);
       if (version < steps.length)
         file.exec(`${steps.slice(version).join("")} PRAGMA user_version = ${steps.length}`);
     });
@@ -74,6 +73,17 @@ function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
   } catch (error) {
     file.close();
     throw error;
+  }
+}
+
+/** On a connection of its own: none can copy within a transaction, and this one keeps other processes from copying. */
+function copyFile(path: string, version: number): void {
+  if (path === ":memory:") return;
+  const file = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  try {
+    backUp(file, path, version);
+  } finally {
+    file.close();
   }
 }
 
