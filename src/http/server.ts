@@ -64,7 +64,7 @@ export async function createServer(
   // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);
-  const streams = createStreams(services.limits, services.quotas);
+  const streams = createStreams(services.limits, services.quotas, auth.scheme !== "none");
   server.addHook("preClose", async () => streams.close());
   for (const routes of ROUTES) routes(app, { ...services, streams });
   ticketRoutes(app, tickets);

@@ -4,7 +4,8 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { AppError } from "../core/errors.ts";
+import type { AppError } from "../core/errors.ts";
+import { Shares, sharedPlaces } from "../core/shares.ts";
 import { randomId } from "../lib/random-id.ts";
 import { admit, type Hold, holdWhile } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
@@ -56,25 +57,25 @@ export interface Streams {
   /** Aborted when the server shuts down: streams then end. */
   readonly closing: AbortSignal;
   close(): void;
-  /** Throws `unavailable` if all places are taken. Quotas are not asked. */
+  /** Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Quotas are not asked. */
   take(reply: FastifyReply): StreamPlace;
   /** Takes a place, if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
   send(reply: FastifyReply, frames: Frames, heartbeat: Heartbeat): Promise<"ended" | "left">;
 }
 
-export function createStreams(limits: StreamLimits, quotas: Quotas): Streams {
+/** Tenants have fair shares of the places. */
+export function createStreams(limits: StreamLimits, quotas: Quotas, hasSeveralTenants: boolean): Streams {
   const closing = new AbortController();
-  let open = 0;
+  const shares = new Shares(sharedPlaces(limits.streams, hasSeveralTenants));
 
   const take = (reply: FastifyReply): StreamPlace => {
-    if (open >= limits.streams)
-      throw new AppError("unavailable", `All ${limits.streams} event streams of this server are taken.`);
-    open++;
-    const held = { owner: ownerOf(reply.request), thing: "streams", id: randomId() } as const;
+    const owner = ownerOf(reply.request);
+    const giveBack = shares.takeOrRefuse(owner.tenant, { what: "event streams", setting: "limits.streams" });
+    const held = { owner, thing: "streams", id: randomId() } as const;
     let hold: Hold | undefined;
     const disconnected = clientDisconnect(reply);
     const release = () => {
-      open--;
+      giveBack();
       // A place that was admitted but not kept, because its run failed to start, must not count until its time is over.
       if (hold) void hold.release();
       else void quotas.release(held.owner, held.thing, held.id).catch(() => {});

@@ -34,7 +34,7 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   limitRequests(server, quotas);
   await server.register(fastifySSE, { serializer: (data: string) => data });
   const app = withZod(server);
-  const streams = createStreams({ streams: 10, heartbeatMs: 10_000, stallMs: 10_000 }, quotas);
+  const streams = createStreams({ streams: 10, heartbeatMs: 10_000, stallMs: 10_000 }, quotas, false);
   usageRoutes(app, { quotas });
   app.get("/health", async () => "ok");
   app.get("/events", { sse: "manual" }, async (_, reply) => {
