@@ -41,7 +41,7 @@ export function verdict({ size, reserve }: Places, { own, used, others }: Holdin
   return own < free || (free > reserve && isWithinShare) ? "granted" : "over_share";
 }
 
-/** When a tenant at its share may try again, in ms: nobody knows when it gives a place back. */
+/** When a tenant at its share may try again, in ms: when it gives a place back is unknown. */
 const RETRY_MS = 5_000;
 
 /** Who holds how many of the places. */
@@ -107,7 +107,7 @@ export class Shares {
   }
 }
 
-/** The tenant that holds most, of several the first; undefined if nobody holds anything. It is the one that loses something. */
+/** The tenant that holds most, of several the first; undefined if all hold nothing. It is the one that loses something. */
 export function holderOfMost(held: Iterable<readonly [tenant: string, amount: number]>): string | undefined {
   let holder: string | undefined;
   let most = 0;

@@ -77,7 +77,7 @@ describe("places that tenants share", () => {
     );
   });
 
-  test("are given to nobody beyond half while others hold some", () => {
+  test("are at most half for each tenant while others hold some", () => {
     fc.assert(
       fc.property(sizes, steps, (size, each) => {
         play(size, each, (held) => {
