@@ -1,4 +1,4 @@
-// Two tenants on one server: one of them asks for all that there is, and the requests of the other succeed.
+// Two tenants on one server: one of them floods it, and the requests of the other succeed.
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ServerOptions, startServer } from "../support/server.ts";
