@@ -120,6 +120,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
           apiKeys: apiKeys?.keys,
           origins: config.cors.origins,
+          publicUrl: config.public_url,
         },
         limits: {
           bodyBytes: limits.body_bytes,

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type AuthConfig, AuthScheme, JwtAlgorithm, JwtConfig, TicketSecret } from "../http/auth/config.ts";
 import { check, sentence } from "../lib/check.ts";
-import { Network, Origin } from "../lib/hosts.ts";
+import { HostName, Network, Origin } from "../lib/hosts.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
 import {
@@ -28,6 +28,7 @@ const list = <T extends z.ZodType<unknown, string>>(item: T) =>
 const Settings = z.object({
   AUTH: AuthScheme.optional(),
   TRUSTED_PROXIES: list(Network).optional(),
+  AUTH_HOSTS: list(HostName).optional(),
   JWT_JWKS_URL: JwtConfig.shape.jwks_url.optional(),
   JWT_ISSUER: JwtConfig.shape.issuer.optional(),
   JWT_AUDIENCE: JwtConfig.shape.audience.optional(),
@@ -94,6 +95,7 @@ function overrideAuth(auth: AuthConfig, settings: Settings): AuthConfig {
   return {
     ...auth,
     ...omitUndefined({ scheme: AUTH, trusted_proxies: TRUSTED_PROXIES, ticket_secret: TICKET_SECRET }),
+    ...omitUndefined({ hosts: settings.AUTH_HOSTS }),
     jwt: {
       ...auth.jwt,
       ...omitUndefined({ jwks_url: JWT_JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE }),

@@ -1,10 +1,12 @@
-// Protects users in a browser: security headers and CORS on every answer, no cross-site writes (CSRF), no foreign Host header
-// (DNS rebinding).
+// Protects users in a browser: security headers and CORS on every answer, no cached answers, no cross-site writes (CSRF), no
+// foreign Host header (DNS rebinding).
 
 import fastifyCors from "@fastify/cors";
 import fastifyHelmet from "@fastify/helmet";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
+import { isLoopback, within } from "../lib/hosts.ts";
+import { accessOf } from "./auth/scopes.ts";
 
 /** The only inline script: it starts the API reference. */
 const START_SCRIPT = "'sha256-NCQbzLgoN9vkyXZ+rs8V6od5d6P4kEJ5UATVWEcMHGM='";
@@ -50,31 +52,88 @@ export async function browserHeaders(server: FastifyInstance, origins: readonly 
   });
 }
 
+/** No cache between server and user keeps an answer. A route whose answer is the same for everybody overwrites the header. */
+export async function forbidCaching(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  reply.header("cache-control", "no-store");
+}
+
+/** What a request may call this server. */
+export interface ServerNames {
+  /** Host names besides those of this machine. */
+  readonly hosts: readonly string[];
+  /** The URL by which others reach this server. */
+  readonly publicUrl?: string | undefined;
+}
+
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
-const OWN_PAGES: ReadonlySet<unknown> = new Set([undefined, "same-origin", "none"]);
+const OWN_PAGES: ReadonlySet<unknown> = new Set(["same-origin", "none"]);
+
+export interface PageOrigins extends Pick<ServerNames, "publicUrl"> {
+  /** Origins whose pages may write. */
+  readonly origins: readonly string[];
+  /** Addresses whose `X-Forwarded-Host` counts. */
+  readonly trustedProxies: readonly string[];
+}
 
 /**
  * Refuses writes from pages of other sites. A browser adds credentials such as a gateway's cookie to their requests, so they
- * would act with the user's rights. Pages of `origins` may write.
+ * would act with the user's rights. Browsers send `Sec-Fetch-Site` to secure origins only, and old ones never: without it,
+ * the page's `Origin` must be this server's. A request with neither header comes from no page.
  */
-export function refuseCrossSiteWrites(
-  origins: readonly string[],
-): (request: FastifyRequest) => Promise<void> {
-  return async ({ method, headers }) => {
-    if (SAFE_METHODS.has(method) || OWN_PAGES.has(headers["sec-fetch-site"])) return;
+export function refuseCrossSiteWrites({
+  origins,
+  publicUrl,
+  trustedProxies,
+}: PageOrigins): (request: FastifyRequest) => Promise<void> {
+  const isTrusted = within(trustedProxies);
+  const ownOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin;
+
+  const isOwnPage = ({ headers, raw }: FastifyRequest) => {
+    if (headers.origin === undefined || headers.origin === ownOrigin) return true;
+    const page = URL.parse(headers.origin);
+    if (!page) return false;
+    const { host = "", "x-forwarded-host": forwarded = "" } = headers;
+    const names = isTrusted(raw.socket.remoteAddress ?? "") ? [host, ...[forwarded].flat()] : [host];
+    return names
+      .flatMap((name) => name.split(","))
+      .some((name) => URL.parse(`${page.protocol}//${name.trim()}`)?.host === page.host);
+  };
+
+  return async (request) => {
+    const { method, headers } = request;
+    const site = headers["sec-fetch-site"];
+    if (SAFE_METHODS.has(method) || OWN_PAGES.has(site)) return;
     if (headers.origin !== undefined && origins.includes(headers.origin)) return;
-    throw new AppError("forbidden", "Requests from pages of other sites are refused.");
+    if (site === undefined && isOwnPage(request)) return;
+    throw new AppError(
+      "forbidden",
+      "Requests from pages of other sites are refused. The operator can allow a site with CORS_ORIGINS.",
+    );
   };
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
+const HOST = /^(\[[\da-f:.]+\]|[^\s:,@/[\]]+)(?::\d{1,5})?$/i;
 
-/** Without authentication, a page whose domain resolves to this machine (DNS rebinding) must not reach the server. */
-export async function refuseForeignHosts(request: FastifyRequest): Promise<void> {
-  const { host } = request.headers;
-  if (host === undefined || LOOPBACK.test(host)) return;
-  throw new AppError(
-    "forbidden",
-    "This server has no authentication and answers only to `localhost`. Use that host name.",
-  );
+/**
+ * Refuses a `Host` that is neither this machine's nor one of `names`: a page whose domain resolves to this machine (DNS
+ * rebinding) must not reach a server that answers without credentials of its own. Routes that are public answer anyway.
+ */
+export function refuseForeignHosts({ hosts, publicUrl }: ServerNames) {
+  const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname];
+  const names = new Set([...hosts, ...own].map((name) => name.toLowerCase()));
+
+  return async ({ method, routeOptions, headers: { host } }: FastifyRequest): Promise<void> => {
+    if (host === undefined || accessOf(method, routeOptions.url ?? "") === "public") return;
+    const name = HOST.exec(host)?.[1]
+      ?.toLowerCase()
+      .replace(/^\[(.*)\]$/, "$1");
+    if (name !== undefined && (isLoopback(name) || names.has(name))) return;
+    throw new AppError(
+      "forbidden",
+      `This server does not answer to the host \`${host.slice(0, MAX_NAME)}\`. Use \`localhost\`, or set AUTH_HOSTS or PUBLIC_URL.`,
+    );
+  };
 }
+
+/** Of a host name. */
+const MAX_NAME = 253;

@@ -8,10 +8,16 @@ import fastify, {
   LogController,
 } from "fastify";
 import { AppError } from "../core/errors.ts";
+import { checksHosts } from "./auth/config.ts";
 import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
 import { createTickets } from "./auth/tickets.ts";
-import { browserHeaders, refuseCrossSiteWrites, refuseForeignHosts } from "./browser-security.ts";
+import {
+  browserHeaders,
+  forbidCaching,
+  refuseCrossSiteWrites,
+  refuseForeignHosts,
+} from "./browser-security.ts";
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { agentRoutes } from "./routes/agents.ts";
@@ -53,11 +59,13 @@ export async function createServer(
 ) {
   const server = bare(services, logger);
   await extend(server);
-  const { auth, apiKeys, origins } = services.access;
+  const { auth, apiKeys, origins, publicUrl } = services.access;
   const tickets = createTickets(auth.ticket_secret);
+  server.addHook("onRequest", forbidCaching);
   await browserHeaders(server, origins);
-  if (auth.scheme === "none") server.addHook("onRequest", refuseForeignHosts);
-  server.addHook("onRequest", refuseCrossSiteWrites(origins));
+  if (checksHosts(auth)) server.addHook("onRequest", refuseForeignHosts({ hosts: auth.hosts, publicUrl }));
+  const { trusted_proxies: trustedProxies } = auth;
+  server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
   guard(server, createAuthenticate(auth, apiKeys), tickets);
   limitRequests(server, services.quotas);
   cutStalledAnswers(server, services.limits.stallMs);

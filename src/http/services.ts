@@ -28,6 +28,7 @@ export interface HttpServices {
     readonly apiKeys?: ApiKeyStore | undefined;
     /** Origins whose pages may use this server. */
     readonly origins: readonly string[];
+    readonly publicUrl?: string | undefined;
   };
   readonly limits: HttpLimits;
   /** The schema of a permission rule made by a user. */

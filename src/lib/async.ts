@@ -1,4 +1,4 @@
-// Waiting with a signal, taking turns, and long work in slices.
+// Waiting with a signal, taking turns, sharing one call, and long work in slices.
 
 import { setImmediate } from "node:timers/promises";
 
@@ -70,6 +70,18 @@ export function serially(): <T>(key: string, work: () => Promise<T>) => Promise<
       resolve();
       if (last.get(key) === promise) last.delete(key);
     }
+  };
+}
+
+/** Returns a function that shares one call of `work`, and its result or error for `freshMs` after its end. */
+export function sharedFor<T>(freshMs: number, work: () => Promise<T>): () => Promise<T> {
+  let shared: Promise<T> | undefined;
+  return () => {
+    if (shared) return shared;
+    const expire = () => setTimeout(() => (shared = undefined), freshMs).unref();
+    shared = work();
+    shared.then(expire, expire);
+    return shared;
   };
 }
 

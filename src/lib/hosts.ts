@@ -72,6 +72,14 @@ function parsed(entry: string): { host: string; port: number | undefined } {
 
 const portOf = ({ port, protocol }: URL) => Number(port) || (protocol === "https:" ? 443 : 80);
 
+/** The name or address of a host, without a port. */
+export const HostName = z
+  .string()
+  .refine(
+    (text) => /^[^\s:/?#@[\]\\,*]{1,253}$/.test(text) || isIP(text) === 6,
+    "must be a host name or an IP address without a port, such as skein.example.com",
+  );
+
 /** The origin of a web page, as browsers send it: no path, no default port, no wildcard. */
 export const Origin = z
   .string()

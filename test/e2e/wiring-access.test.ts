@@ -1,5 +1,6 @@
 // Who may reach the server, and whom the server reaches: what the operator's settings say of it holds in the real process.
 
+import { request } from "node:http";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test, vi } from "vitest";
@@ -83,6 +84,26 @@ test("CORS_ORIGINS names the sites whose pages may use the server", async () => 
   };
   expect(await preflight("https://app.example.com")).toBe("https://app.example.com");
   expect(await preflight("https://evil.example.com")).toBeNull();
+});
+
+test("a gateway on this machine is believed only under the names of the server", async () => {
+  const env = { ...GATEWAY, AUTH_HOSTS: "chat.internal", PUBLIC_URL: "https://skein.example.com" };
+  const { url } = await serveWith({}, { env });
+  const ask = async (host: string, path = "/threads") => {
+    const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+    const outgoing = request(url + path, { headers: { ...as("ada"), host } }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    outgoing.on("error", reject).end();
+    return promise;
+  };
+  for (const host of ["localhost:8000", "127.0.0.1", "[::1]:1", "Chat.Internal", "skein.example.com:443"])
+    expect(await ask(host), host).toBe(200);
+  for (const host of ["evil.example", "chat.internal.evil.example", "10.0.0.1", "chat.internal@evil.example"])
+    expect(await ask(host), host).toBe(403);
+  // A load balancer asks by address.
+  expect(await ask("10.0.0.1:8000", "/ready")).toBe(200);
 });
 
 test("TICKET_SECRET: a server takes the tickets of another one that has the same", async () => {

@@ -221,6 +221,10 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect((await post("cross-site")).status).toBe(403);
     expect((await post("same-site")).status).toBe(403);
     expect((await post("same-origin")).status).toBe(201);
+    const from = (path: string, origin: string) => fetch(url + path, { method: "POST", headers: { origin } });
+    expect((await from("/threads", "https://evil.example")).status).toBe(403);
+    expect((await from("/backend/restart", "null")).status).toBe(403);
+    expect((await from("/threads", url)).status).toBe(201);
     expect((await fetch(`${url}/threads`)).headers.get("access-control-allow-origin")).toBeNull();
   });
 

@@ -9,6 +9,8 @@ import { browserHeaders } from "../../src/http/browser-security.ts";
 import { sendProblem } from "../../src/http/errors.ts";
 import { docsRoutes } from "../../src/http/routes/operations.ts";
 import { withZod } from "../../src/http/validation.ts";
+import { startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
 
 const APP = "https://app.example.com";
 
@@ -94,6 +96,39 @@ describe("every answer", () => {
     // For what the page asks of the server.
     expect(policy.has("connect-src")).toBe(false);
     expect(policy.get("default-src")).toEqual(["'self'"]);
+  });
+});
+
+describe("caches between server and user", () => {
+  const cacheControl = async (url: string, init?: RequestInit) => {
+    const response = await fetch(url, init);
+    await response.body?.cancel();
+    return response.headers.get("cache-control");
+  };
+
+  test("keep no answer, file, event stream or refusal", async () => {
+    const { url } = await startServer();
+    const run = await post(`${url}/threads/t/runs`, { input: "go" });
+    await run.ended();
+    expect(run.headers.get("cache-control")).toBe("no-store");
+    const file = `${url}/backend/files/notes.txt`;
+    expect(await cacheControl(file, { method: "PUT", body: "mine" })).toBe("no-store");
+    const response = await fetch(file);
+    expect(await response.text()).toBe("mine");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("last-modified")).toMatch(/GMT$/);
+    for (const path of ["/threads", "/threads/t/messages", "/threads/nope", "/nowhere"])
+      expect(await cacheControl(url + path), path).toBe("no-store");
+    const body = JSON.stringify({ path: "/events" });
+    const ticket = { method: "POST", body, headers: { "content-type": "application/json" } };
+    expect(await cacheControl(`${url}/tickets`, ticket)).toBe("no-store");
+    const stranger = await cacheControl(`${url}/threads`, { headers: { "sec-fetch-site": "cross-site" } });
+    expect(stranger).toBe("no-store");
+  });
+
+  test("may keep the scripts of the documentation", async () => {
+    const { url } = await startServer();
+    expect(await cacheControl(`${url}/docs/swagger-ui.css`)).toBe("max-age=86400");
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { check, sentence } from "../../lib/check.ts";
-import { isLoopback, Network } from "../../lib/hosts.ts";
+import { HostName, isLoopback, Network, within } from "../../lib/hosts.ts";
 
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;
@@ -44,11 +44,26 @@ export const AuthConfig = z.strictObject({
   scheme: AuthScheme.default("none"),
   /** Who may send `X-Skein-Tenant` and the others. */
   trusted_proxies: z.array(Network).max(1000).default([]),
+  /** Host names by which requests may reach the server, besides this machine's own and that of `public_url`. */
+  hosts: z.array(HostName).max(100).default([]),
   jwt: JwtConfig.partial().prefault({}),
   /** What stream tickets are signed with; the same for all processes of a deployment. Without: made at the start. */
   ticket_secret: TicketSecret.optional(),
 });
 export type AuthConfig = z.output<typeof AuthConfig>;
+
+/**
+ * Whether `Host` must be a known name: where no credentials are sent, or a gateway on this machine is believed, a page whose
+ * domain resolves to this machine could act for everybody.
+ */
+export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boolean {
+  const isTrusted = within(trusted_proxies);
+  const trustsThisMachine =
+    isTrusted("127.0.0.1") ||
+    isTrusted("::1") ||
+    trusted_proxies.some((network) => isLoopback(network.split("/")[0] ?? ""));
+  return scheme === "none" || hosts.length > 0 || (scheme === "header" && trustsThisMachine);
+}
 
 /** Why a server that listens at `host` must not start, and what to do about it; empty when it may. */
 export function authProblems(host: string, auth: AuthConfig): string[] {

@@ -3,6 +3,7 @@
 import { createReadStream } from "node:fs";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
+import { sharedFor } from "../../lib/async.ts";
 import { packageRoot } from "../../lib/paths.ts";
 import { principalOf } from "../auth/guard.ts";
 import { STREAM_PATH } from "../auth/scopes.ts";
@@ -10,8 +11,12 @@ import type { Tickets } from "../auth/tickets.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
+/** How long an outcome of `/ready` counts, in ms: the route is public. */
+const READY_MS = 1_000;
+
 export function healthRoutes(app: App, { stores, runs, backends, version, agents }: HttpServices): void {
   const tags = ["operations"];
+  const areReachable = sharedFor(READY_MS, () => Promise.all([stores.ping(), backends.ping()]));
 
   app.get(
     "/health",
@@ -38,7 +43,7 @@ export function healthRoutes(app: App, { stores, runs, backends, version, agents
     },
     async () => {
       if (runs.executor.isClosing) throw new AppError("shutting_down", "The server is shutting down.");
-      await Promise.all([stores.ping(), backends.ping()]);
+      await areReachable();
       return { status: "ready" as const };
     },
   );
@@ -101,10 +106,6 @@ export function ticketRoutes(app: App, tickets: Tickets): void {
         response: { 201: Ticket },
       },
     },
-    async (request, reply) =>
-      reply
-        .code(201)
-        .header("cache-control", "no-store")
-        .send(tickets.issue(principalOf(request), request.body.path)),
+    async (request, reply) => reply.code(201).send(tickets.issue(principalOf(request), request.body.path)),
   );
 }

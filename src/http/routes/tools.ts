@@ -56,10 +56,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
         isRefused: isRefusedTool,
       });
       await httpTools.put(ownerOf(request).tenant, tool);
-      return reply
-        .code(201)
-        .header("cache-control", "no-store")
-        .send({ ...httpToolInfo(tool), secret: tool.secret });
+      return reply.code(201).send({ ...httpToolInfo(tool), secret: tool.secret });
     },
   );
 

@@ -162,10 +162,10 @@ describe("without authentication", () => {
     const server = fastify();
     onTestFinished(() => server.close());
     server.setErrorHandler<Error>(sendProblem);
-    server.addHook("onRequest", refuseForeignHosts);
-    server.get("/health", async () => "ok");
+    server.addHook("onRequest", refuseForeignHosts({ hosts: [] }));
+    server.get("/threads", async () => "ok");
     for (const host of hosts)
-      expect((await server.inject({ url: "/health", headers: { host } })).statusCode, host).toBe(status);
+      expect((await server.inject({ url: "/threads", headers: { host } })).statusCode, host).toBe(status);
   });
 });
 
@@ -175,7 +175,9 @@ describe("pages of other sites", () => {
     const bare = fastify();
     onTestFinished(() => bare.close());
     bare.setErrorHandler<Error>(sendProblem);
-    bare.addHook("onRequest", refuseCrossSiteWrites([APP]));
+    const trustedProxies = ["10.0.0.5"];
+    const publicUrl = "https://skein.example.com/agents";
+    bare.addHook("onRequest", refuseCrossSiteWrites({ origins: [APP], trustedProxies, publicUrl }));
     bare.route({ method: ["GET", "POST", "DELETE"], url: "/threads", handler: async () => "ok" });
     return bare;
   };
@@ -189,6 +191,22 @@ describe("pages of other sites", () => {
     ["a page of another port", { "sec-fetch-site": "same-site", origin: "http://localhost:1" }, 403],
     ["a page that hides where it is from", { "sec-fetch-site": "cross-site", origin: "null" }, 403],
     ["a page that does not say", { "sec-fetch-site": "cross-site" }, 403],
+    ["our own page, over plain HTTP", { origin: "http://intranet:8000", host: "intranet:8000" }, 200],
+    ["our own page, behind a gateway", { origin: "https://skein.local", host: "skein.local:443" }, 200],
+    ["a page of the public URL", { origin: "https://skein.example.com", host: "10.0.0.9:8000" }, 200],
+    ["a page of a site that may, in an old browser", { origin: APP }, 200],
+    ["a page of another site, in an old browser", { origin: "https://evil.example" }, 403],
+    [
+      "a page of another port, in an old browser",
+      { origin: "http://intranet:1", host: "intranet:8000" },
+      403,
+    ],
+    ["a page that hides where it is from, in an old browser", { origin: "null" }, 403],
+    [
+      "a page that claims a forwarded host without a gateway",
+      { origin: "https://evil.example", "x-forwarded-host": "evil.example" },
+      403,
+    ],
     [
       "a page of a site that is called alike",
       { "sec-fetch-site": "cross-site", origin: `${APP}.evil.example` },
@@ -198,5 +216,13 @@ describe("pages of other sites", () => {
     for (const method of ["POST", "DELETE"] as const)
       expect((await server().inject({ method, url: "/threads", headers })).statusCode).toBe(status);
     expect((await server().inject({ url: "/threads", headers })).statusCode).toBe(200);
+  });
+
+  test("a trusted proxy says by which host the page reached it", async () => {
+    const headers = { origin: "https://skein.local", host: "backend", "x-forwarded-host": "skein.local" };
+    const from = (remoteAddress: string) =>
+      server().inject({ method: "POST", url: "/threads", headers, remoteAddress });
+    expect((await from("10.0.0.5")).statusCode).toBe(200);
+    expect((await from("10.0.0.6")).statusCode).toBe(403);
   });
 });
