@@ -84,6 +84,13 @@ export interface ThreadQuery {
   readonly children?: true;
 }
 
+export interface MessagePage {
+  /** The messages as JSON, oldest first. */
+  readonly texts: readonly string[];
+  /** Whether the thread has no message after them. */
+  readonly isLast: boolean;
+}
+
 export interface ThreadStore {
   /** Atomic. Throws `already_exists`. */
   create(owner: Owner, thread: NewThread): Promise<Thread>;
@@ -98,8 +105,20 @@ export interface ThreadStore {
   ): Promise<Thread | undefined>;
   /** With its runs and events. False when there is none; throws `thread_busy` while a run is active or waits. */
   delete(owner: Owner, id: string): Promise<boolean>;
-  /** The messages, oldest first; a copy. `after` is a message id. */
+  /**
+   * The messages, oldest first; a copy. `after` is a message id. Reads page by page, and lets other work run between two
+   * pages. Throws `not_found` when there is no message `after`.
+   */
   messages(owner: Owner, id: string, window?: { after?: string; limit?: number }): Promise<Message[]>;
+  /**
+   * The next messages after `after`, up to `limit` of them and up to `bytes` of text, but at least one if there is one.
+   * Throws `not_found` when there is no message `after`.
+   */
+  messagePage(
+    owner: Owner,
+    id: string,
+    page: { after?: string | undefined; limit?: number | undefined; bytes: number },
+  ): Promise<MessagePage>;
   /** Forgets messages and state, keeps the thread. As `delete`, otherwise. */
   clear(owner: Owner, id: string): Promise<boolean>;
   state(owner: Owner, id: string): Promise<Record<string, unknown>>;

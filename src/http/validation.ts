@@ -18,22 +18,32 @@ export function withZod(server: FastifyInstance) {
     const checked = check(schema, data ?? undefined);
     return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
   });
-  server.setSerializerCompiler<z.ZodType>(({ schema, method, url }) => {
-    let isLogged = false;
-    // Replies contain documented fields only. Data that an earlier version stored may not fit and must stay readable, so it is
-    // corrected. Logged once per route.
-    return (data) => {
-      const { value, changed } = fitted(schema, data);
-      if (changed.length > 0 && !isLogged)
-        server.log.warn(
-          { method, route: url, paths: changed.slice(0, MAX_ISSUES) },
-          "a reply did not fit its schema and was corrected",
-        );
-      isLogged ||= changed.length > 0;
-      return JSON.stringify(value);
-    };
-  });
+  server.setSerializerCompiler<z.ZodType>(({ schema, method, url }) =>
+    fittingJson(server, schema, { method, url }),
+  );
   return server.withTypeProvider<ZodTypeProvider>();
+}
+
+/**
+ * Replies contain documented fields only. Data that an earlier version stored may not fit and must stay readable, so it is
+ * corrected. Logged once per route: call this once for each.
+ */
+export function fittingJson(
+  { log }: Pick<FastifyInstance, "log">,
+  schema: z.ZodType,
+  { method, url }: { method: string; url: string },
+): (data: unknown) => string {
+  let isLogged = false;
+  return (data) => {
+    const { value, changed } = fitted(schema, data);
+    if (changed.length > 0 && !isLogged)
+      log.warn(
+        { method, route: url, paths: changed.slice(0, MAX_ISSUES) },
+        "a reply did not fit its schema and was corrected",
+      );
+    isLogged ||= changed.length > 0;
+    return JSON.stringify(value);
+  };
 }
 
 /** Nested lists and maps in a body. Recursive code must not overflow the stack on them. */

@@ -45,7 +45,7 @@ export interface Kernel<Thread> {
     RunStore,
     "get" | "known" | "list" | "active" | "begun" | "subscribe" | "inbox" | "renew"
   >;
-  readonly threads: Pick<ThreadStore, "get" | "list" | "messages" | "state">;
+  readonly threads: Pick<ThreadStore, "get" | "list" | "messagePage" | "state">;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;
 }

@@ -29,3 +29,13 @@ export function decodePosition(cursor: string): Position {
 export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
+
+/** How many of `sizes` fit into `bytes`, in their order: at least one if there is one. */
+export function fitting(sizes: readonly { readonly bytes: number }[], bytes: number): number {
+  let left = bytes;
+  const over = sizes.findIndex((each) => {
+    left -= each.bytes;
+    return left < 0;
+  });
+  return over === -1 ? sizes.length : Math.max(1, over);
+}

@@ -30,6 +30,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => threads.delete(ADA, "t"),
     () => threads.clear(ADA, "t"),
     () => threads.messages(ADA, "t"),
+    () => threads.messagePage(ADA, "t", { bytes: 1 }),
     () => threads.state(ADA, "t"),
     () => runs.start(ADA, newRun("t"), "queue"),
     () => runs.enqueue(ADA, newRun("t"), "queue"),

@@ -217,6 +217,33 @@ export function threadsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "nobody")).toEqual([]);
       }));
 
+    test("return their messages in pages of bounded bytes, each with at least one message", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease } = await claimed(stores, "t");
+        const events = ["a", "b".repeat(5000), "c", "d", "e"].map(message);
+        await stores.events.append(lease, events);
+        const texts = events.map(({ data }) => JSON.stringify(data.message));
+        const ids = events.map(({ data }) => data.message.id);
+        const page = (window: { after?: string; limit?: number; bytes: number }) =>
+          stores.threads.messagePage(ADA, "t", window);
+        const bytes = Buffer.byteLength(texts[2] ?? "") * 2;
+        expect(await page({ bytes })).toEqual({ texts: texts.slice(0, 1), isLast: false });
+        expect(await page({ bytes, after: ids[0] ?? "" })).toEqual({ texts: [texts[1]], isLast: false });
+        expect(await page({ bytes, after: ids[1] ?? "" })).toEqual({
+          texts: texts.slice(2, 4),
+          isLast: false,
+        });
+        expect(await page({ bytes, after: ids[3] ?? "" })).toEqual({ texts: texts.slice(4), isLast: true });
+        expect(await page({ bytes, after: ids[4] ?? "" })).toEqual({ texts: [], isLast: true });
+        expect(await page({ bytes: 1 })).toEqual({ texts: texts.slice(0, 1), isLast: false });
+        expect(await page({ bytes: 1e6, limit: 2 })).toEqual({ texts: texts.slice(0, 2), isLast: false });
+        expect(await page({ bytes: 1e6 })).toEqual({ texts, isLast: true });
+        await expect(page({ bytes, after: "msg_unknown" })).rejects.toMatchObject({ code: "not_found" });
+        expect(await stores.threads.messagePage(ADA, "nobody", { bytes })).toEqual({
+          ...{ texts: [], isLast: true },
+        });
+      }));
+
     test("keep whatever a message or a value contains", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");

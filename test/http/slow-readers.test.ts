@@ -66,7 +66,6 @@ describe("a reader on a slow line", () => {
     const { url, messages } = await said();
     const { head, body } = await slowly(await asked(url, messages));
     expect(head).toMatch(/^HTTP\/1\.1 200 /);
-    expect(head.toLowerCase()).toContain(`\r\ncontent-length: ${Buffer.byteLength(body)}`);
     const { items } = JSON.parse(body) as { items: { content: string }[] };
     expect(items.at(-1)?.content === WORD).toBe(true);
   });

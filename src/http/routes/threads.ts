@@ -1,5 +1,7 @@
 // Threads: create, find, read, rename, clear, delete.
 
+import type { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
@@ -17,6 +19,7 @@ import {
 } from "../../runs/thread-actions.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
+import { messagesAnswer, stateAnswer } from "../message-answers.ts";
 import {
   CreateThreadBody,
   ForkThreadBody,
@@ -29,11 +32,12 @@ import {
   UpdateThreadBody,
 } from "../schemas.ts";
 import type { HttpServices } from "../services.ts";
-import type { App } from "../validation.ts";
+import { type App, fittingJson } from "../validation.ts";
 
 export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServices): void {
   const tags = ["threads"];
   const params = ThreadParams;
+  const toJson = fittingJson(app, Message, { method: "GET", url: "/threads/:thread_id/messages" });
 
   app.post(
     "/threads",
@@ -112,14 +116,17 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
         summary: "The messages of a thread, oldest first",
         tags,
         params,
+        description:
+          "A page ends after `limit` messages or 8 MiB; `next_cursor` is then the value of `after` for the next page.",
         querystring: MessagesQuery,
-        response: { 200: z.object({ items: z.array(Message) }) },
+        response: { 200: pageOf(Message) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = ownerOf(request);
-      found(await threads.get(owner, request.params.thread_id), request.params);
-      return { items: await threads.messages(owner, request.params.thread_id, omitUndefined(request.query)) };
+      const { thread_id: id } = request.params;
+      found(await threads.get(owner, id), request.params);
+      return jsonOf(reply, await messagesAnswer({ threads, toJson, owner, id }, request.query));
     },
   );
 
@@ -151,17 +158,22 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
         response: { 200: ThreadState },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = ownerOf(request);
       const { thread_id } = request.params;
       const thread = found(await threads.get(owner, thread_id), request.params);
-      const [messages, state] = await Promise.all([
-        threads.messages(owner, thread_id),
-        threads.state(owner, thread_id),
-      ]);
-      return { ...state, thread_id, messages, status: thread.status, version: thread.message_count };
+      const { messages: _, ...state } = await threads.state(owner, thread_id);
+      const rest = { ...state, thread_id, status: thread.status, version: thread.message_count };
+      return jsonOf(reply, await stateAnswer({ threads, toJson, owner, id: thread_id }, rest));
     },
   );
+}
+
+/** The answer of a route whose JSON is written already. */
+function jsonOf(reply: FastifyReply, json: string | Readable): never {
+  reply.type("application/json; charset=utf-8");
+  // The text is that of a value that the route's schema describes.
+  return json as never;
 }
 
 function found<T>(thing: T | undefined, { thread_id }: { thread_id: string }): T {

@@ -155,11 +155,18 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
         return pageOfThreads(memory.threadsOf(owner), query);
       },
 
-      async messages(owner, id, { after, limit } = {}) {
+      async messagePage(owner, id, { after, limit = Number.POSITIVE_INFINITY, bytes }) {
         const messages = memory.find(owner, id)?.messages ?? [];
         const from = after === undefined ? 0 : messages.findIndex((message) => message.id === after) + 1;
         if (after !== undefined && from === 0) throw noSuchMessage(after);
-        return messages.slice(from, limit === undefined ? undefined : from + limit).map(jsonCopy);
+        const texts: string[] = [];
+        for (let left = bytes; texts.length < limit && from + texts.length < messages.length; ) {
+          const text = JSON.stringify(messages[from + texts.length]);
+          left -= Buffer.byteLength(text);
+          if (texts.length > 0 && left < 0) break;
+          texts.push(text);
+        }
+        return { texts, isLast: from + texts.length === messages.length };
       },
 
       async state(owner, id) {

@@ -348,11 +348,14 @@ found[7], found[8], found[9] = redis.call('LLEN', messages), redis.call('HGET', 
 return found`,
 });
 
-/** Output: the messages after the message `after`, `limit` at most; nothing when there is no message `after`. */
-export const readMessages = script<[messages: string[], life: string] | null>()({
+/**
+ * Output: the next messages after the message `after`, up to `limit` and up to `bytes`, but at least one, and whether they
+ * are the last; nothing when there is no message `after`. What is read beyond `bytes` is at most what is returned.
+ */
+export const readMessages = script<[messages: string[], isLast: 0 | 1, life: string] | null>()({
   kind: "reads",
   keys: ["meta", "messages", "ids"],
-  args: ["after", "limit"],
+  args: ["after", "limit", "bytes"],
   lua: `${TTL}
 local from = 0
 if after ~= '' then
@@ -360,9 +363,19 @@ if after ~= '' then
   if not place then return false end
   from = place + 1
 end
-local to = limit == '' and -1 or from + limit - 1
-if limit == '0' then return { {}, ttl_and_outcome() } end
-return { redis.call('LRANGE', messages, from, to), ttl_and_outcome() }`,
+local count = redis.call('LLEN', messages)
+local stop = limit == '' and count or math.min(count, from + limit)
+local found, left, step = {}, tonumber(bytes), 1
+while from < stop do
+  local texts = redis.call('LRANGE', messages, from, math.min(from + step, stop) - 1)
+  for _, text in ipairs(texts) do
+    left = left - #text
+    if left < 0 and #found > 0 then return { found, 0, ttl_and_outcome() } end
+    found[#found + 1] = text
+  end
+  from, step = from + #texts, math.min(step * 2, 256)
+end
+return { found, from >= count and 1 or 0, ttl_and_outcome() }`,
 });
 
 /** Output: the slots as they were set, and what was merged into them since, each as field, value, field, value … */

@@ -1,7 +1,6 @@
 // What is read of threads.
 
 import type { Owner } from "../../core/ids.ts";
-import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
 import type { ThreadQuery } from "../../core/stores.ts";
 import { noSuchMessage } from "../errors.ts";
@@ -43,13 +42,12 @@ export function redisThreads(
       return { items: items.map(({ thread }) => thread), ...next };
     },
 
-    async messages(owner, id, { after = "", limit } = {}) {
-      const args = { after, limit: limit ?? "" };
-      const found = await redis.run(readMessages, keysOf(owner, id), args);
+    async messagePage(owner, id, { after = "", limit, bytes }) {
+      const found = await redis.run(readMessages, keysOf(owner, id), { after, limit: limit ?? "", bytes });
       if (!found) throw noSuchMessage(after);
-      lifetime.used(owner, id, found[1]);
-      // Only messages are put into this list.
-      return found[0].map((text) => JSON.parse(text) as Message);
+      const [texts, isLast, life] = found;
+      lifetime.used(owner, id, life);
+      return { texts, isLast: isLast === 1 };
     },
 
     async state(owner, id) {

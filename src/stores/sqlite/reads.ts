@@ -1,11 +1,10 @@
 // Threads, runs and deferred calls as the file has them.
 
 import type { CallState, DeferredCall } from "../../core/deferred-calls.ts";
-import type { Message } from "../../core/message.ts";
 import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
-import { badCursor, decodePosition, encodePosition, pageOf } from "../page.ts";
+import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
 import type { CallHead } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
@@ -62,8 +61,11 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   const positionOf = database.query<{ position: number }>(
     `SELECT position FROM messages WHERE ${THREAD} AND id = ?`,
   );
+  const selectSizes = database.query<{ position: number; bytes: number }>(
+    `SELECT position, octet_length(body) AS bytes FROM messages WHERE ${THREAD} AND position > ? ORDER BY position LIMIT ?`,
+  );
   const selectMessages = database.query<{ body: string }>(
-    `SELECT body FROM messages WHERE ${THREAD} AND position > ? ORDER BY position LIMIT ?`,
+    `SELECT body FROM messages WHERE ${THREAD} AND position > ? AND position <= ? ORDER BY position`,
   );
   const selectState = database.query<{ key: string; value: string }>(
     `SELECT key, value FROM state WHERE ${THREAD}`,
@@ -168,13 +170,18 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
         return { ...page, items: page.items.map(toThread) };
       },
 
-      async messages(owner, id, { after, limit = -1 } = {}) {
+      async messagePage(owner, id, { after, limit = MAX_ROWS, bytes }) {
         return visited([ownerText(owner), id], (thread) => {
           const start = after === undefined ? undefined : positionOf.get(...thread, after);
           if (after !== undefined && !start) throw noSuchMessage(after);
-          const rows = selectMessages.all(...thread, start?.position ?? 0, limit);
-          // Only messages are put into this column.
-          return rows.map(({ body }) => JSON.parse(body) as Message);
+          const from = start?.position ?? 0;
+          const most = Math.min(limit, MAX_ROWS);
+          // The sizes lie in the rows' headers, so no long text is read for them.
+          const sizes = selectSizes.all(...thread, from, most + 1);
+          const taken = fitting(sizes.slice(0, most), bytes);
+          const last = sizes[taken - 1];
+          const rows = last ? selectMessages.all(...thread, from, last.position) : [];
+          return { texts: rows.map(({ body }) => body), isLast: taken === sizes.length };
         });
       },
 
@@ -197,6 +204,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
     return database.read(() => read(thread));
   }
 }
+
+/** Of a page of messages. */
+const MAX_ROWS = 1000;
 
 const FIRST_PAGE = { number: Number.MAX_SAFE_INTEGER };
 /** Before every position there is: no date is later. */
