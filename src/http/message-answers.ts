@@ -1,5 +1,5 @@
 // Answers that hold the messages of a thread. They are read from the store page by page, each page once the client has
-// taken the one before, so that an answer that nobody reads costs one page, whatever the thread weighs.
+// taken the one before, so that a client that reads nothing of a fat thread costs one page.
 
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
