@@ -33,6 +33,7 @@ import { DEFAULTS } from "./stores/options.ts";
 import { createRedisStores, openRedisKeys } from "./stores/redis/on-demand.ts";
 import { createSqliteStores } from "./stores/sqlite/index.ts";
 import { openSqliteKeyFile } from "./stores/sqlite/key-file.ts";
+import { maskedCalls } from "./tools/http/deferral.ts";
 import { createHttpTools } from "./tools/http/index.ts";
 import { createHttpToolStore, type HttpToolStore, isForAgent } from "./tools/http/registration.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
@@ -94,7 +95,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const webhook = url && secret ? new InterruptWebhook({ url, secret }, logger) : undefined;
     closers.push(async () => webhook?.close());
     const runs = createEngine({
-      stores,
+      stores: { ...stores, deferredCalls: maskedCalls(stores.deferredCalls, httpTools) },
       agents,
       backends,
       quotas,

@@ -1,5 +1,6 @@
-// Maps errors of SDKs, the network and streams to `AppError`s. Shows the provider's own words, never its keys.
+// Maps errors of SDKs, the network and streams to `AppError`s. Shows the provider's own words, never its keys or addresses.
 
+import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 
@@ -31,17 +32,20 @@ export function failureOf(error: unknown, { model, secret }: Asked): AppError {
   if (!facts) return AppError.from(error);
   const code = codeOf(facts);
   const status = facts.status ? ` (${facts.status})` : "";
-  const words = redact(shorten(facts.message), secret);
+  const said = redact(shorten(facts.message), secret);
+  const words = withoutAddresses(said);
   return new AppError(code, `The provider of \`${model}\` ${SAYS[code]}${status}${words && `: ${words}`}`, {
     details: {
       ...(facts.status ? { status: facts.status } : {}),
       ...retryAfter(facts.headers),
       ...requestId(facts.headers),
     },
-    // What the provider wrote may hold a key; what the network says does not.
-    ...(facts.status ? {} : { cause: error }),
+    // For the log. The provider's own error may hold a key; those of the network do not.
+    ...causeOf(facts.status === undefined ? error : said !== words && new Error(said)),
   });
 }
+
+const causeOf = (cause: unknown) => (cause ? { cause } : {});
 
 const SAYS = {
   model_auth: "refused the key or the account",
@@ -107,12 +111,12 @@ interface Facts {
   /** The provider's code and type. */
   readonly types: readonly string[];
   readonly message: string;
-  /** Everything the provider wrote. */
+  /** Everything the provider wrote, or the network said. */
   readonly whole: string;
 }
 
-function codeOf({ status, types, whole, message }: Facts): keyof typeof SAYS {
-  if (status === undefined) return /timed? ?out/i.test(message) ? "model_timeout" : "model_unreachable";
+function codeOf({ status, types, whole }: Facts): keyof typeof SAYS {
+  if (status === undefined) return /timed? ?out/i.test(whole) ? "model_timeout" : "model_unreachable";
   // A quota that is used up looks like a rate limit, but no waiting helps.
   if (types.includes("insufficient_quota")) return "model_auth";
   if (status !== 429 && OVERFLOW.some((pattern) => pattern.test(whole))) return "context_overflow";
@@ -134,10 +138,16 @@ function factsOf(error: unknown): Facts | undefined {
     return error.body === undefined ? broken(message) : said(error.body, message);
   const thrown = Thrown.safeParse(error).data;
   if (thrown) return { ...said(thrown.error, message), ...thrown };
-  return error instanceof Error && !isBug(error) ? broken(innermost(error).message) : undefined;
+  return error instanceof Error && !isBug(error) ? disconnected(innermost(error)) : undefined;
 }
 
 const broken = (message: string): Facts => ({ status: undefined, types: [], message, whole: message });
+
+/** A failure of the network: its code alone, as its message may name the host. */
+function disconnected(error: Error): Facts {
+  const { code } = z.object({ code: z.string().regex(/^[A-Z\d_]+$/) }).safeParse(error).data ?? {};
+  return { ...broken(code ?? ""), whole: error.message };
+}
 
 function said(body: unknown, fallback: string): Facts & { status: number } {
   const { message = fallback, type, code } = wordsOf(body);
@@ -176,6 +186,20 @@ function redact(message: string, secret: string | undefined): string {
   return known
     .replace(/\bBearer\s+\S+/gi, "Bearer [key]")
     .replace(/\b(sk|pk|rk|gsk|csk|xai|tgp|hf|nvapi|key)[-_][\w*.-]{6,}/gi, "[key]");
+}
+
+const ADDRESSES: readonly RegExp[] = [
+  /(?:\b[a-z][a-z\d+.-]*:)?\/\/[^\s"'<>]+/gi, // URLs
+  /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, // IPv4
+  /\b[a-z\d-]+(?:\.[a-z\d-]+)+:\d{2,5}\b|\b[a-z][a-z\d-]*:\d{4,5}\b/gi, // a name with a port
+  // A name that only a private network resolves.
+  /\b(?:[a-z\d-]+\.)+(?:internal|local|localdomain|lan|corp|home|intranet|private|invalid|test|svc)\b/gi,
+];
+
+/** Removes what tells of the operator's network. */
+function withoutAddresses(message: string): string {
+  const left = ADDRESSES.reduce((text, pattern) => text.replace(pattern, "[address]"), message);
+  return left.replace(/[\da-f:]{2,}/gi, (text) => (isIPv6(text) ? "[address]" : text));
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -150,6 +150,23 @@ agents:
     expect(trace.spans.map(({ error }) => error?.code)).toEqual(Array(3).fill("model_overloaded"));
   });
 
+  test.each([
+    ["http://127.0.0.1:1/v1", "model_unreachable"],
+    ["http://llm-internal.corp.invalid/v1", "model_unreachable"],
+  ])("for the network's sake names the address %s to the log alone", async (base_url, code) => {
+    const agents = `
+agents:
+  assistant:
+    model: { provider: openai, model: gpt-5-mini, base_url: "${base_url}", api_key: ${SECRET} }
+    hooks: { retry: { attempts: 2, base_ms: 1 } }
+`;
+    const { events, trace, lines } = await logged({ agents, realModels: true });
+    const { host, hostname } = new URL(base_url);
+    expect(dataOf(events, "error")).toMatchObject([{ code }]);
+    expect(JSON.stringify([events, trace])).not.toContain(hostname);
+    expect(lines[0]?.err?.stack).toMatch(new RegExp(`${host}|${hostname}`));
+  });
+
   test("because it refuses the key does not show the key", async () => {
     const body = { error: { message: `Bad key ${SECRET}`, code: "authentication_error" } };
     const { lines } = await asked("", (provider) => provider.enqueue({ raw: [body] }));

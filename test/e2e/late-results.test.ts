@@ -18,14 +18,14 @@ const AGENTS = `agents: { assistant: { model: "scripted:test", tools: ["freight"
 const FREIGHT: Turn = { call: [{ tool: "freight", id: "call_1" }] };
 
 /** A server whose thread `t` waits for the result of `call`, which the tool has accepted. */
-async function waiting(script: Turn[], onCall: (call: Call) => void = accept) {
+async function waiting(script: Turn[], onCall: (call: Call) => void = accept, more: object = {}) {
   const tool = await callbackTool(onCall);
   const port = await freePort();
   const config = {
     ...{ listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow: tool.allow } },
   };
   const { url, app } = await startServer({ script: [FREIGHT, ...script], agents: AGENTS, config });
-  for (const name of ["freight", "slow"]) expect((await tool.register(url, name)).status).toBe(201);
+  for (const name of ["freight", "slow"]) expect((await tool.register(url, name, more)).status).toBe(201);
   await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();
   const [call] = tool.calls;
   if (!call) throw new Error("The tool was not called.");
@@ -44,6 +44,18 @@ test("a call that was accepted is pending when the user writes something else, a
   expect(textIn(await messages(), "user").at(-1)).toContain('{"price":42}');
   expect((await send(call.result_url, { result: 43 })).status).toBe(404);
   expect(textIn(await messages(), "user")).toHaveLength(3);
+});
+
+test("a secret of the tool that its late result repeats is masked", async () => {
+  const secret = "tok-123456";
+  const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }], accept, {
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  await send(call.result_url, { result: { sent: `Bearer ${secret}` } });
+  await expect.poll(async () => (await messages()).at(-1)?.content).toBe("Now I know.");
+  expect(textIn(await messages(), "user").at(-1)).toContain('{"sent":"***"}');
+  expect(JSON.stringify(await messages())).not.toContain(secret);
 });
 
 test("a call that failed in the end says so in its message", async () => {

@@ -113,7 +113,23 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   test("is unreachable when nothing listens there", async () => {
     const error = await failing(model(fake.current, { base_url: "http://127.0.0.1:1" }));
     expect(error.code).toBe("model_unreachable");
-    expect(error.message).toContain("ECONNREFUSED");
+    expect(error.message).toMatch(/could not be reached, or broke off: ECONNREFUSED$/);
+  });
+
+  test("shows the addresses that a provider names to the log alone", async () => {
+    const addresses = [
+      ...["http://llm.corp.example/v1", "llm.corp.example:8080", "llm.corp.internal", "ollama:11434"],
+      ...["10.0.0.5", "10.0.0.5:11434", "fd00::5", "http://10.0.0.5/internal?x=1", "//10.0.0.5/internal"],
+    ];
+    const said = `Model gpt-4.1 at 12:30:45: ${addresses.join(" ")} are down.`;
+    const url = await oddServer((_, response) => {
+      response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: said } }));
+    });
+    const error = await failing(model(fake.current, { base_url: url }));
+    const hidden = addresses.map(() => "[address]").join(" ");
+    expect(error.message).toContain(`: Model gpt-4.1 at 12:30:45: ${hidden} are down.`);
+    expect(error.cause).toMatchObject({ message: said });
   });
 
   test("follows no redirect", async () => {

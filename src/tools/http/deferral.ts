@@ -16,7 +16,8 @@ import { deliveredResult } from "../../core/delivered-result.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
-import type { HttpTool } from "./registration.ts";
+import { maskedValue } from "../../lib/mask.ts";
+import { type HttpTool, type HttpToolStore, maskOfTool } from "./registration.ts";
 import type { Delivery } from "./request.ts";
 
 /** How long a result may be on its way. */
@@ -80,6 +81,24 @@ export function deferredResult(
     const token = `tr_${mac}`;
     return { delivery: { result_url: urlOf(token), result_expires_at }, token_hash: tokenHash(token) };
   }
+}
+
+/** The same calls, with the results masked that endpoints delivered. A tool that was removed masks nothing. */
+export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore, "get">): DeferredCallStore {
+  async function masked(call: DeferredCall | undefined): Promise<DeferredCall | undefined> {
+    const tool = call?.reply && (await tools.get(call.owner.tenant, call.tool));
+    return call && tool ? { ...call, reply: maskedValue(call.reply, maskOfTool(tool)) } : call;
+  }
+  return {
+    open: (call) => calls.open(call),
+    get: async (key) => masked(await calls.get(key)),
+    accept: async (key) => masked(await calls.accept(key)),
+    leave: async (key) => masked(await calls.leave(key)),
+    close: async (key) => masked(await calls.close(key)),
+    deliver: async (tokenHash, reply) => masked(await calls.deliver(tokenHash, reply)),
+    forget: (key) => calls.forget(key),
+    due: (limit) => calls.due(limit),
+  };
 }
 
 const NEVER_CAME = "The tool's server promised to deliver a result, and did not within a day.";

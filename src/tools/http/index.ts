@@ -5,10 +5,12 @@
 
 import { LRUCache } from "lru-cache";
 import { hasCode } from "../../core/errors.ts";
+import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
-import type { Stream } from "../../core/stream.ts";
+import { mapEvents, type Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
+import { type Mask, maskedValue } from "../../lib/mask.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import {
   type CompileSchema,
@@ -19,7 +21,7 @@ import {
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
-import { annotationsOf, type HttpTool } from "./registration.ts";
+import { annotationsOf, type HttpTool, maskOfTool } from "./registration.ts";
 import { type CallRequest, callRequest } from "./request.ts";
 
 export interface HttpToolServices {
@@ -44,7 +46,7 @@ export async function createHttpTools(
       const faults = checkOf(tool.parameters)(args);
       return faults.length === 0 ? { args } : { faults };
     },
-    execute: (_args, call, run) => execute(tool, services, { call, run }),
+    execute: (_args, call, run) => masked(execute(tool, services, { call, run }), maskOfTool(tool)),
   }));
 }
 
@@ -70,6 +72,14 @@ function checkOf(schema: JsonSchema, compile: CompileSchema): SchemaCheck {
     const fault = `The tool cannot be called: its schema ${error.message}`;
     return () => [fault];
   }
+}
+
+/** Endpoints may repeat what they were sent: progress and result are masked. */
+async function* masked(stream: Stream<ToolResult>, mask: Mask): Stream<ToolResult> {
+  const result = yield* mapEvents(stream, (event): StreamEvent[] =>
+    event.event === "on_tool_progress" ? [maskedValue(event, mask)] : [event],
+  );
+  return maskedValue(result, mask);
 }
 
 interface Execution {

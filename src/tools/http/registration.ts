@@ -7,6 +7,7 @@ import { type Collection, change, type Document, type Documents, remove } from "
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaCompiler } from "../../lib/untrusted-schema/index.ts";
 
@@ -131,6 +132,15 @@ export function annotationsOf({ annotations, idempotent }: HttpTool): ToolAnnota
     destructive,
     requiresPermission: requires_permission,
   });
+}
+
+/** Masks what the tool's endpoint must not repeat: the secrets in its headers and its URL, and the one that signs its calls. */
+export function maskOfTool({
+  headers,
+  callback_url,
+  secret,
+}: Pick<HttpTool, "headers" | "callback_url" | "secret">): Mask {
+  return maskOf([...Object.entries(headers), ...new URL(callback_url).searchParams, ["secret", secret]]);
 }
 
 /** Whether an agent may be given it, as far as its registration goes. */

@@ -5,8 +5,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { Content, Part } from "../../core/message.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";
+import type { Mask } from "../../lib/mask.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
-import type { Mask } from "./reporting.ts";
 
 type Block = CallToolResult["content"][number];
 type Resource = Extract<Block, { type: "resource" }>["resource"];

@@ -2,6 +2,7 @@
 
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { type Mask, maskOf } from "../../lib/mask.ts";
 import { firstChars } from "../../lib/text.ts";
 import type { McpServerDefinition } from "./options.ts";
 
@@ -25,34 +26,13 @@ export class McpFailure extends Error {
 /** For a server that was removed from the configuration, or at shutdown. */
 export const dismissed = () => new McpFailure("ended", "is not configured any more");
 
-const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;
-/** Shorter values are no secrets and would match everywhere. */
-const MIN_LENGTH = 6;
-
-export type Mask = (text: string) => string;
-
-/** A copy for the log: message, stack and causes, masked. */
-export function maskedError(error: unknown, mask: Mask): Error {
-  if (!(error instanceof Error)) return new Error(mask(String(error)));
-  const cause = error.cause === undefined ? undefined : maskedError(error.cause, mask);
-  const masked = new Error(mask(error.message), { cause });
-  masked.name = error.name;
-  masked.stack = mask(error.stack ?? error.message);
-  return masked;
-}
-
-/** Masks the values of headers, variables and URL parameters whose names suggest a secret. */
-export function maskOf(definition: McpServerDefinition): Mask {
-  const named =
+/** Masks the secrets in the server's headers, variables and URL. */
+export function maskOfServer(definition: McpServerDefinition): Mask {
+  return maskOf(
     "url" in definition
       ? [...Object.entries(definition.headers), ...new URL(definition.url).searchParams]
-      : Object.entries(definition.env);
-  const secrets = named
-    .filter(([name]) => SECRET_NAME.test(name))
-    .flatMap(([, value]) => [value, ...value.split(/\s+/)])
-    .filter((value) => value.length >= MIN_LENGTH && !/^bearer$/i.test(value))
-    .sort((a, b) => b.length - a.length);
-  return (text) => secrets.reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
+      : Object.entries(definition.env),
+  );
 }
 
 const MAX_DETAIL = 500;

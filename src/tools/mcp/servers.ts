@@ -10,13 +10,14 @@ import type { Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { orAborted } from "../../lib/async.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { type Mask, maskedError } from "../../lib/mask.ts";
 import { firstChars } from "../../lib/text.ts";
 import { createTurns } from "./call-queue.ts";
 import type { Connection, Progress } from "./connection.ts";
 import { Link } from "./connection-lifecycle.ts";
 import { resultOf } from "./content.ts";
 import type { McpServerDefinition, McpServerDefinitions } from "./options.ts";
-import { dismissed, type Log, logOf, type Mask, McpFailure, maskedError, maskOf } from "./reporting.ts";
+import { dismissed, type Log, logOf, McpFailure, maskOfServer } from "./reporting.ts";
 import { type ListedTool, readListing } from "./tool-list.ts";
 
 export interface McpServers {
@@ -86,7 +87,7 @@ class McpServer {
   constructor(name: string, definition: McpServerDefinition, { logger, version }: McpServices) {
     this.#name = name;
     this.definition = definition;
-    this.#mask = maskOf(definition);
+    this.#mask = maskOfServer(definition);
     this.#log = logOf(name, logger, this.#mask);
     const onToolsChanged = () => {
       this.#isOutdated = true;

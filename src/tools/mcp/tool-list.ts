@@ -5,11 +5,11 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import type { Mask } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { firstChars } from "../../lib/text.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import type { McpServerDefinition } from "./options.ts";
-import type { Mask } from "./reporting.ts";
 
 /** What providers take in one request. */
 const MAX_TOOLS = 128;

@@ -144,6 +144,29 @@ test("a run never shows a tool's headers or address, even when a call fails", as
   }
 });
 
+test("a secret that an endpoint repeats is masked in its progress, results and errors", async () => {
+  const secrets = { authorization: "Bearer tok-123456", "x-api-key": 'qu"oted-key' };
+  const tool = { headers: secrets };
+  const echo = ({ headers, path }: Heard) => `${headers.authorization} ${headers["x-api-key"]} ${path}`;
+  const answers = [
+    (heard: Heard, reply: ServerResponse) => json({ result: echo(heard) })(heard, reply),
+    (heard: Heard, reply: ServerResponse) => json({ result: { sent: heard.headers } })(heard, reply),
+    (heard: Heard, reply: ServerResponse) => json({ error: echo(heard) })(heard, reply),
+    (heard: Heard, reply: ServerResponse) => json({ error: echo(heard) }, 500)(heard, reply),
+    (heard: Heard, reply: ServerResponse) =>
+      reply
+        .writeHead(200, { "content-type": "application/x-ndjson" })
+        .end(`${JSON.stringify({ progress: echo(heard) })}\n${JSON.stringify({ result: "done" })}`),
+  ];
+  for (const answer of answers) {
+    const server = await httpServer(answer);
+    const played = await call(`${server.url}/?token=que.ry.token`, { tool });
+    const shown = JSON.stringify(played);
+    expect(shown).toContain("***");
+    expect(shown).not.toMatch(/tok-123456|oted-key|que\.ry/);
+  }
+});
+
 test("a tool is what its registration says", async () => {
   const tools = await createHttpTools(
     [

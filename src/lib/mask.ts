@@ -1,0 +1,39 @@
+// Secrets that others were given (headers, variables, parameters of URLs) and may repeat: replaced in what they say.
+
+export type Mask = (text: string) => string;
+
+const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;
+/** Shorter values are no secrets and would match everywhere. */
+const MIN_LENGTH = 6;
+
+/** Masks the values whose names suggest a secret, whole and word by word, as they are and as JSON has them. */
+export function maskOf(named: Iterable<readonly [name: string, value: string]>): Mask {
+  const secrets = [...named]
+    .filter(([name]) => SECRET_NAME.test(name))
+    .flatMap(([, value]) => [value, ...value.split(/\s+/)])
+    .filter((value) => value.length >= MIN_LENGTH && !/^bearer$/i.test(value))
+    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)])
+    .sort((a, b) => b.length - a.length);
+  return (text) => secrets.reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
+}
+
+/** A copy with every text in it masked, names of members included. */
+export function maskedValue<T>(value: T, mask: Mask): T;
+export function maskedValue(value: unknown, mask: Mask): unknown {
+  if (typeof value === "string") return mask(value);
+  if (Array.isArray(value)) return value.map((each) => maskedValue(each, mask));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [mask(name), maskedValue(each, mask)]),
+  );
+}
+
+/** A copy for the log: message, stack and causes, masked. */
+export function maskedError(error: unknown, mask: Mask): Error {
+  if (!(error instanceof Error)) return new Error(mask(String(error)));
+  const cause = error.cause === undefined ? undefined : maskedError(error.cause, mask);
+  const masked = new Error(mask(error.message), { cause });
+  masked.name = error.name;
+  masked.stack = mask(error.stack ?? error.message);
+  return masked;
+}
