@@ -1,8 +1,8 @@
-// The bus of a process that has its stores for itself.
+// What a process that has its stores for itself tells its own subscribers: users' events, and notifications to the executor of runs.
 
 import type { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Announcement, EventBus, UserEvent } from "../core/stores.ts";
+import type { Announcement, ControlMessage, EventBus, UserEvent } from "../core/stores.ts";
 import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
 
@@ -98,5 +98,23 @@ class Subscription {
       else if (this.#end.reason) throw this.#end.reason;
       else return;
     }
+  }
+}
+
+/** Notifications to the executor of runs. */
+export class ControlChannel {
+  #listener: ((call: ControlMessage) => void) | undefined;
+
+  subscribe(listener: (call: ControlMessage) => void): void {
+    this.#listener = listener;
+  }
+
+  /** Delivers in a microtask; does nothing once closed. */
+  publish(call: ControlMessage): void {
+    queueMicrotask(() => this.#listener?.(call));
+  }
+
+  close(): void {
+    this.#listener = undefined;
   }
 }

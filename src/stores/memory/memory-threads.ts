@@ -6,9 +6,9 @@
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Lease } from "../../core/stores.ts";
-import { ControlChannel } from "../control-channel.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
+import { ControlChannel } from "../local-bus.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { compress, uncompress } from "./compression.ts";

@@ -3,7 +3,7 @@
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
-import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, TTL } from "./scripts.ts";
+import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, TTL } from "./lua-functions.ts";
 
 /** What every script that writes events is given. */
 const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel"] as const;

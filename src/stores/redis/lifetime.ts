@@ -10,7 +10,8 @@ import type { Position } from "../page.ts";
 import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
-import { AHEAD, describeThread, LIFETIME } from "./scripts.ts";
+import { LIFETIME } from "./lua-functions.ts";
+import { describeThread } from "./thread-scripts.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 1.1;
@@ -18,6 +19,8 @@ const RESERVE = 1.1;
 const LIST_RESERVE = 2;
 /** Creating a listed thread takes less time than this. */
 const YOUNG_MS = 60_000;
+/** Threads of the list that are checked with each addition. */
+const SAMPLE = 2;
 
 export interface Lifetime {
   /** How long a thread stays that is left at `outcome`, as scripts take it. */
@@ -58,13 +61,13 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
     },
 
     async list(owner, id) {
-      const [one, seen, other, otherSeen] = await enter(owner, id);
+      const [one, seen, other, otherSeen] = await enter(owner, id, SAMPLE);
       if (one && seen) ignoreErrors(lookAfter(owner, one, seen));
       if (other && otherSeen) ignoreErrors(lookAfter(owner, other, otherSeen));
     },
 
     async changed(owner, id) {
-      await enter(owner, id);
+      await enter(owner, id, 0);
     },
 
     unlist(owner, id, seen) {
@@ -74,8 +77,8 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
   };
   return lifetime;
 
-  function enter(owner: Owner, thread: string): Promise<string[]> {
-    return redis.run(listThread, { threads: threadsKey(owner) }, { thread, ttl: listTtl });
+  function enter(owner: Owner, thread: string, sample: number): Promise<string[]> {
+    return redis.run(listThread, { threads: threadsKey(owner) }, { thread, ttl: listTtl, sample });
   }
 
   async function lookAfter(owner: Owner, id: string, seen: string): Promise<void> {
@@ -105,22 +108,23 @@ const keepThread = script<number>()({
   kind: "always",
   keys: THREAD,
   args: ["ttl", "interrupted_ttl"],
-  lua: `${AHEAD}${LIFETIME}
-if ahead() then return 0 end
+  lua: `${LIFETIME}
+if redis.call('EXISTS', lease, queue) > 0 then return 0 end
 expire(redis.call('HGET', meta, 'outcome') == 'interrupted' and interrupted_ttl or ttl)
 return 1`,
 });
 
 // A thread stands in its owner's list, at the time of its newest change. The list outlasts the threads in it.
-/** Two of the list, at random, with their times: each addition checks some that may be deleted. */
+/** `sample` of the list, at random, with their times: some of them may be deleted. */
 const listThread = script<string[]>()({
   kind: "adds",
   keys: ["threads"],
-  args: ["thread", "ttl"],
+  args: ["thread", "ttl", "sample"],
   lua: `
 redis.call('ZADD', threads, 'GT', string.format('%.0f', time()), thread)
 if ttl ~= '' then redis.call('PEXPIRE', threads, ttl) end
-return redis.call('ZRANDMEMBER', threads, 2, 'WITHSCORES')`,
+if sample == '0' then return {} end
+return redis.call('ZRANDMEMBER', threads, sample, 'WITHSCORES')`,
 });
 
 // Removes a deleted thread from its owner's list, unless it was changed since it was seen there, or so lately that it

@@ -8,7 +8,14 @@ import type { RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/rec
 import { merge } from "../../core/run.ts";
 import type { RunOutcome } from "../outcomes.ts";
 import { runAhead, type StoredRun, type ThreadHead, type View } from "../thread-head.ts";
-import type { CallReply, DescribeReply, RunReply, StoredReply, ThreadReply } from "./scripts.ts";
+import type {
+  CallReply,
+  DescribeReply,
+  HeadReply,
+  RunReply,
+  StoredReply,
+  ThreadReply,
+} from "./thread-scripts.ts";
 
 /** A thread as it was loaded, with what `commit` needs to know whether it is still so. */
 export interface RedisView extends View {
@@ -24,17 +31,11 @@ export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "
 
 /** `graceMs`: how much longer than its time the lease lasts. */
 export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisView {
-  const [now, seen, owner, life = "", lease, queue = [], known, run, next, hasMessage, inbox, call, calls] =
-    reply;
-  if (owner === undefined) return { ...NO_THREAD, now };
-  const heldUntil = lease?.[5] ?? "";
+  const [now, head, known, run, next, hasMessage, inbox, call, calls] = reply;
+  if (!head) return { ...NO_THREAD, now };
   return {
+    ...headViewOf(id, head, graceMs),
     now,
-    seen,
-    heldUntil,
-    life,
-    head: { owner: ownerOf(owner), id, active: activeOf(lease), queue },
-    until: heldUntil === "" || heldUntil === "0" ? 0 : Number(heldUntil) + graceMs,
     known: known ? runOf(id, known) : undefined,
     run: storedRun(id, run),
     next: storedRun(id, next),
@@ -45,8 +46,20 @@ export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisVi
   };
 }
 
-function activeOf(lease: ThreadReply[4]): ThreadHead["active"] {
-  const [run, epoch, attempt, released, stop] = lease ?? [];
+/** Without the time. */
+export function headViewOf(id: string, [seen, owner, life, lease, queue]: HeadReply, graceMs = 0): RedisView {
+  const heldUntil = lease[5] ?? "";
+  return {
+    now: 0,
+    seen,
+    heldUntil,
+    life,
+    head: { owner: ownerOf(owner), id, active: activeOf(lease), queue },
+    until: heldUntil === "" || heldUntil === "0" ? 0 : Number(heldUntil) + graceMs,
+  };
+}
+
+function activeOf([run, attempt, epoch, released, stop]: HeadReply[3]): ThreadHead["active"] {
   if (!run) return undefined;
   return {
     run,
@@ -72,8 +85,9 @@ function callOf([state, about, reply]: CallReply): DeferredCall {
   return reply === null ? call : { ...call, reply: JSON.parse(reply) };
 }
 
-export function threadOf(id: string, reply: DescribeReply, { head }: RedisView): Thread {
-  const [agent, title, metadata, outcome, created, updated, messages, parent] = reply;
+export function threadOf(id: string, reply: DescribeReply, { head, life }: RedisView): Thread {
+  const [agent, title, metadata, created, updated, parent, messages] = reply;
+  const [, outcome = ""] = life.split(" ");
   const isBusy = head && runAhead(head) !== undefined;
   return {
     id,
@@ -81,7 +95,7 @@ export function threadOf(id: string, reply: DescribeReply, { head }: RedisView):
     ...(title === null ? {} : { title: JSON.parse(title) }),
     metadata: JSON.parse(metadata ?? "{}"),
     ...(parent === null ? {} : { parent: JSON.parse(parent) }),
-    status: isBusy ? "busy" : ((outcome ?? "idle") as ThreadStatus),
+    status: isBusy ? "busy" : ((outcome || "idle") as ThreadStatus),
     message_count: messages,
     created_at: dateOf(created),
     updated_at: dateOf(updated),

@@ -9,13 +9,13 @@ import { decodePosition, encodePosition, pageOf } from "../page.ts";
 import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import { type Listed, listed } from "./lifetime.ts";
-import { type RedisView, stateOf, threadOf, viewOf } from "./records.ts";
-import { describeThread, readMessages, readState } from "./scripts.ts";
+import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
+import { describeThread, readMessages, readState } from "./thread-scripts.ts";
 
 /** `onRead` gets every thread that `get` returns. */
 export function redisThreads(
   { redis, lifetime }: StoreContext,
-  onRead: (owner: Owner, view: RedisView) => void,
+  onRead: (owner: Owner, id: string, view: RedisView) => void,
 ): Kernel<unknown>["threads"] {
   const keysOf = (owner: Owner, id: string) => threadKeys(threadTag(owner, id));
 
@@ -24,7 +24,7 @@ export function redisThreads(
       const found = await find(owner, id);
       if (!found) return undefined;
       lifetime.used(owner, id, found.view.life);
-      onRead(owner, found.view);
+      onRead(owner, id, found.view);
       return found.thread;
     },
 
@@ -60,7 +60,7 @@ export function redisThreads(
   async function find(owner: Owner, id: string): Promise<{ thread: Thread; view: RedisView } | undefined> {
     const found = await redis.run(describeThread, keysOf(owner, id), {});
     if (!found) return undefined;
-    const view = viewOf(id, found[8], 0);
+    const view = headViewOf(id, found[7]);
     return { thread: threadOf(id, found, view), view };
   }
 

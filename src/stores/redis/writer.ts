@@ -15,7 +15,7 @@ import type { Place, Recorder } from "./commit-events.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import type { ScheduleEntry } from "./schedule.ts";
-import { inspectLease } from "./scripts.ts";
+import { inspectLease } from "./thread-scripts.ts";
 
 const WINDOW_MS = 15;
 /** As many do not wait for more. */

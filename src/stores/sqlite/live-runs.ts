@@ -2,9 +2,9 @@
 // turn it is. The file belongs to one process: when it dies, no run is held.
 
 import type { ControlMessage, Lease, RunKey, StopMode } from "../../core/stores.ts";
-import { ControlChannel } from "../control-channel.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
+import { ControlChannel } from "../local-bus.ts";
 import { Log } from "../log.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";

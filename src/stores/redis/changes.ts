@@ -1,0 +1,269 @@
+// How a decision about a thread reaches Redis: the thread is loaded with one script and changed with another, which carries
+// out the writes if the thread is still as it was loaded. What lies elsewhere than the thread (its schedule, its place in
+// the owner's list, a call's token) is written before the thread says so, or after it no longer does.
+
+import { LRUCache } from "lru-cache";
+import type { DeferredCall } from "../../core/deferred-calls.ts";
+import type { Owner } from "../../core/ids.ts";
+import { changeVersioned, type Kernel } from "../kernel.ts";
+import {
+  type Decision,
+  headAfter,
+  type Lookups,
+  needsRoom,
+  runAhead,
+  type View,
+  type Write,
+} from "../thread-head.ts";
+import { withTimeout } from "./client.ts";
+import { commitAdding, commitAlways } from "./commit-script.ts";
+import type { StoreContext } from "./context.ts";
+import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys, tokenKey } from "./keys.ts";
+import { ignoreErrors, timeText } from "./lifetime.ts";
+import { NO_THREAD, type RedisView, viewOf } from "./records.ts";
+import type { ScheduleEntry } from "./schedule.ts";
+import { dropToken, loadThread, putToken, type ThreadReply } from "./thread-scripts.ts";
+import { argsOfWrite } from "./writes.ts";
+
+/** Clocks differ, and a delivery may be repeated. */
+const TOKEN_RESERVE_MS = 60_000;
+/** Free threads that were read or changed lately: a run on one of them is decided without a load. */
+const LATELY_SEEN = 256;
+/** How long a change that met another one of its thread waits for it. */
+const TURN_MS = 1_000;
+
+export interface ThreadRef {
+  readonly tag: string;
+  /** Known unless the thread comes from a schedule or a token. */
+  readonly owner?: Owner | undefined;
+  /** Of a thread that was claimed from the schedule. */
+  readonly entry?: ScheduleEntry | undefined;
+}
+
+/** Where the call lies that a token is for. */
+export type CallPlace = [tenantTag: string, threadTag: string, callId: string];
+
+export interface Changes {
+  readonly change: Kernel<ThreadRef>["change"];
+  load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
+  /** A thread was read: a run that is started on it soon is decided on this view. */
+  keep(tag: string, view: RedisView): void;
+  /** How much longer than their time leases last: none could be renewed while Redis was away. Those that were over stay so. */
+  graceMs(): number;
+}
+
+export function createChanges(context: StoreContext): Changes {
+  const { redis, replicas, limits, lifetime, runSchedule, callSchedule, calls, delivery, writer } = context;
+  const { leaseMs } = limits;
+  const latelySeen = new LRUCache<string, RedisView>({ max: LATELY_SEEN });
+  const turns = new Map<string, Promise<void>>();
+  const fixed = {
+    lease_ms: leaseMs,
+    ttl: lifetime.ttlOf("idle"),
+    interrupted_ttl: lifetime.ttlOf("interrupted"),
+    retention: timeText(limits.eventRetentionMs),
+    publish: delivery.publish,
+    dedupe_ms: DEDUPE_TTL_MS,
+  };
+
+  return {
+    change,
+    load,
+    keep(tag, view) {
+      if (view.head && runAhead(view.head) === undefined) latelySeen.set(tag, view);
+    },
+    graceMs,
+  };
+
+  async function change<R>(
+    ref: ThreadRef,
+    lookups: Lookups,
+    decide: (view: View) => Decision<R>,
+  ): Promise<R> {
+    const { tag } = ref;
+    const { room, after, isLikelyNew } = lookups;
+    if (after) await writer.finish(after);
+    const hasRoom = room && (await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag));
+    const guess = isLikelyNew ? (latelySeen.get(tag) ?? NO_THREAD) : undefined;
+    latelySeen.delete(tag);
+    let tell: Decision<R>["tell"];
+    const decideWithRoom = (view: View) => {
+      const decision = decide({ ...view, hasRoom });
+      tell = decision.tell;
+      return decision;
+    };
+    let endTurn: (() => void) | undefined;
+    const store = {
+      load: () => load(ref, lookups),
+      async commit(view: RedisView, writes: readonly Write[], id: string) {
+        const reply = await commit(ref, lookups, { view, writes, id });
+        if ("at" in reply || endTurn) return reply;
+        endTurn = await takeTurn(tag);
+        return { newer: await load(ref, lookups) };
+      },
+    };
+    try {
+      const result = await changeVersioned(store, decideWithRoom, guess);
+      if (tell?.call === "stop") calls.publish(tell);
+      if (tell?.call === "waiting") await wakeNow(tenantOf(ref), tag);
+      return result;
+    } finally {
+      endTurn?.();
+      if (after) writer.forget(after);
+    }
+  }
+
+  /** Changes of one thread that have met each other here go one by one: no commit is lost if they do not. */
+  async function takeTurn(tag: string): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = turns.get(tag);
+    turns.set(tag, promise);
+    if (before) await withTimeout(TURN_MS, before).catch(() => {});
+    return () => {
+      resolve();
+      if (turns.get(tag) === promise) turns.delete(tag);
+    };
+  }
+
+  function load({ tag }: ThreadRef, lookups: Lookups): Promise<RedisView> {
+    return redis.run(loadThread, threadKeys(tag), argsOf(lookups)).then((reply) => asView(tag, reply));
+  }
+
+  async function commit(
+    ref: ThreadRef,
+    lookups: Lookups,
+    { view, writes, id }: { view: RedisView; writes: readonly Write[]; id: string },
+  ): Promise<{ at: number } | { newer: RedisView }> {
+    const { tag } = ref;
+    const owner = view.head?.owner ?? ref.owner;
+    if (!owner) throw new Error("Only a thread that is there can be changed without its owner.");
+    const change: Change = { owner, tag, id: threadIdOf(tag), writes, view };
+    const hold = find(writes, "hold_run");
+    const { noted } = await prepare(change, lookups);
+    const args = {
+      ...argsOf(lookups),
+      ...fixed,
+      id,
+      expected: view.seen,
+      held_until: hold && view.head?.active ? view.heldUntil : "",
+      new_run: find(writes, "add_run")?.run.id ?? "",
+      channel: delivery.channelOf(tag, find(writes, "cancel_run")?.run ?? ""),
+      stream: eventsKey(tag, ""),
+      deleted: deletedKey(tag, id),
+    };
+    const script = writes.some(needsRoom) ? commitAdding : commitAlways;
+    const reply = await redis.run(
+      script,
+      threadKeys(tag),
+      args,
+      writes.flatMap((write) => argsOfWrite(write, owner)),
+    );
+    if (reply[0] === 0) return { newer: asView(tag, reply[1]) };
+    const [, at, seq, seen] = reply;
+    await followUp(change, at);
+    const head = writes.reduce((before, write) => headAfter(before, write, owner), view.head);
+    if (head && runAhead(head) === undefined) latelySeen.set(tag, { ...NO_THREAD, head, seen });
+    if (hold) {
+      const lease = { owner, thread_id: change.id, run_id: hold.run, epoch: hold.epoch };
+      writer.begin(lease, Number(seq), ref.entry ?? (await noted.catch(() => undefined)));
+    }
+    return { at };
+  }
+
+  /** What must be written before the thread says so. */
+  async function prepare(
+    { owner, tag, id, writes, view }: Change,
+    { room }: Lookups,
+  ): Promise<{ noted: Promise<ScheduleEntry | undefined> }> {
+    const tenant = tenantTag(owner);
+    let noted: Promise<ScheduleEntry | undefined> = Promise.resolve(undefined);
+    if (find(writes, "add_run")) {
+      ignoreErrors(lifetime.list(owner, id));
+      if (!room) noted = runSchedule.add(tenant, tag, leaseMs);
+      // One Redis carries out commands in the order in which they are sent; the servers of a cluster know no order.
+      if (delivery.isCluster) await noted;
+      // A failed one is made up for by the next `ensure`.
+      else ignoreErrors(noted);
+    } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
+    const due = find(writes, "put_call")?.due_at;
+    if (due !== undefined) await callSchedule.add(tenant, tag, Math.max(due - view.now, leaseMs));
+    return { noted };
+  }
+
+  /** What follows from the writes elsewhere. */
+  async function followUp({ owner, tag, id, writes }: Change, at: number): Promise<void> {
+    const put = find(writes, "put_call");
+    if (find(writes, "add_run")) {
+      runSchedule.ensure(owner, tag);
+      await replicas.confirm();
+    }
+    if (find(writes, "describe_thread")) await lifetime.changed(owner, id);
+    // It is done, whether or not the owner's list can be updated.
+    if (find(writes, "clear_thread") ?? find(writes, "cancel_run"))
+      await lifetime.changed(owner, id).catch(() => {});
+    if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
+    for (const write of writes)
+      if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
+        ignoreErrors(redis.run(dropToken, { token: tokenKey(write.token_hash) }, {}));
+    if (put?.call.state === "sent") await keepToken(tag, put.call);
+    // Otherwise it is found a lease later.
+    if (put?.due_at !== undefined && put.due_at <= at)
+      await callSchedule.add(tenantTag(owner), tag, 0).catch(() => {});
+  }
+
+  async function keepToken(
+    tag: string,
+    { owner, call_id, expires_at, token_hash }: DeferredCall,
+  ): Promise<void> {
+    const place = JSON.stringify([tenantTag(owner), tag, call_id] satisfies CallPlace);
+    const args = { place, expires: Date.parse(expires_at), reserve: TOKEN_RESERVE_MS };
+    await redis.run(putToken, { token: tokenKey(token_hash) }, args);
+  }
+
+  /** Any process may take the thread's next run now. When that cannot be said, it is found later. */
+  async function wakeNow(tenant: string, tag: string): Promise<void> {
+    await runSchedule.add(tenant, tag, 0).then(calls.waiting, () => {});
+  }
+
+  function asView(tag: string, reply: ThreadReply): RedisView {
+    return viewOf(threadIdOf(tag), reply, graceMs());
+  }
+
+  function graceMs(): number {
+    const { ms, ago } = redis.lastOutage;
+    return ms > leaseMs / 2 && ago < leaseMs / 2 ? ms + ago : 0;
+  }
+}
+
+interface Change {
+  readonly owner: Owner;
+  readonly tag: string;
+  readonly id: string;
+  readonly writes: readonly Write[];
+  readonly view: RedisView;
+}
+
+/** Only commands on a thread that the caller names have to know its tenant before it is loaded. */
+function tenantOf({ owner }: ThreadRef): string {
+  if (!owner) throw new Error("The thread's owner must be known.");
+  return tenantTag(owner);
+}
+
+function argsOf({ key, run, next, message, inbox, call, calls }: Lookups) {
+  return {
+    key: key ?? "",
+    run: run ?? "",
+    wants_next: next ? 1 : "",
+    message: message ?? "",
+    wants_inbox: inbox ? 1 : "",
+    call: call ?? "",
+    wants_calls: calls ? 1 : "",
+  };
+}
+
+function find<Name extends Write["write"]>(
+  writes: readonly Write[],
+  name: Name,
+): Extract<Write, { write: Name }> | undefined {
+  return writes.find((write): write is Extract<Write, { write: Name }> => write.write === name);
+}

@@ -1,0 +1,74 @@
+// Lua functions that several scripts use.
+
+/**
+ * `held` and `about`: the thread's lease and what its `meta` says of it. `seen()`: a text that every commit on the thread
+ * changes, as does the end of its run; empty without a thread. Uses lease, meta.
+ */
+export const HEAD = `
+local held = redis.call('HMGET', lease, 'run', 'attempt', 'epoch', 'released', 'stop', 'until', 'seq')
+local about = redis.call('HMGET', meta, 'owner', 'outcome', 'version')
+local function seen()
+  return about[1] and (held[1] or '') .. ' ' .. (about[3] or 0) or ''
+end`;
+
+/** `run_view(run)`: a RunReply. Uses runs; held, which begins with the lease's run and attempt. */
+export const RUN_VIEW = `
+local function run_view(run)
+  local made = redis.call('HMGET', runs, run, 'end:' .. run)
+  return { run, made[1], made[2], held[1] == run and held[2] }
+end`;
+
+/**
+ * `expire(ms)`: all keys of a thread without work expire at one moment; never if `ms` is empty. `persist()` undoes it.
+ * Every key of the script must be the thread's.
+ */
+export const LIFETIME = `
+local function expire(ms)
+  if ms == '' then return end
+  local now = redis.call('TIME')
+  local at = now[1] * 1000 + math.floor(now[2] / 1000) + ms
+  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
+end
+local function persist()
+  if redis.call('PTTL', meta) == -1 then return end
+  for _, key in ipairs(KEYS) do redis.call('PERSIST', key) end
+end`;
+
+/** `ttl_and_outcome()`: the thread's PTTL and outcome, as `Lifetime.used` takes them. Uses meta. */
+export const TTL = `
+local function ttl_and_outcome()
+  return redis.call('PTTL', meta) .. ' ' .. (redis.call('HGET', meta, 'outcome') or '')
+end`;
+
+/**
+ * `append(epoch, seq, rows, from, to)`: adds rows (a number of entries, their text, …) to the run's stream and publishes
+ * them; returns the new last seq. Redis refuses an id of an older epoch. Uses events; publish, channel.
+ */
+export const APPEND = `
+local function append(epoch, seq, rows, from, to)
+  for at = from, to, 2 do
+    seq = seq + rows[at]
+    local id = string.format('%s-%.0f', epoch, seq)
+    redis.call('XADD', events, id, 'n', rows[at], 'd', rows[at + 1])
+    redis.call(publish, channel, id .. ' ' .. rows[at + 1])
+  end
+  return seq
+end`;
+
+/** `end_run(run, attempt, seq, epoch, batch, how)`: notes that and how a run has ended. Uses runs, requests. */
+export const END_RUN = `
+local function end_run(run, attempt, seq, epoch, batch, how)
+  redis.call('HDEL', requests, run, 'by:' .. run)
+  redis.call('HSET', runs, 'end:' .. run,
+    string.format('%s %.0f %.0f %s %s %s', attempt, time(), seq, epoch, batch, how))
+end`;
+
+/** `delete_patches(name)`: deletes what was merged into a slot. Uses patches. */
+export const DELETE_PATCHES = `
+local function delete_patches(name)
+  if redis.call('HDEL', patches, name .. '=') == 0 then return end
+  local prefix = name .. '/'
+  for _, field in ipairs(redis.call('HKEYS', patches)) do
+    if string.sub(field, 1, #prefix) == prefix then redis.call('HDEL', patches, field) end
+  end
+end`;
