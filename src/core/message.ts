@@ -228,27 +228,31 @@ export function isBlank(content: Content): boolean {
 /** Providers count an image by its pixels, some 1,600 tokens at most, however long its data is. */
 const IMAGE_CHARACTERS = 6400;
 
-/** Rough size in tokens: a quarter of the characters of content, arguments and reasoning. */
+/** Bytes of UTF-8: a token takes about four of them, in most languages. */
+export const textSize = (text: string) => Buffer.byteLength(text);
+export const BYTES_A_TOKEN = 4;
+
+/** Rough size in tokens of content, arguments and reasoning. */
 export function estimateTokens(messages: readonly Message[]): number {
-  let characters = 0;
-  for (const message of messages) characters += sizeOf(message);
-  return Math.ceil(characters / 4);
+  let bytes = 0;
+  for (const message of messages) bytes += sizeOf(message);
+  return Math.ceil(bytes / BYTES_A_TOKEN);
 }
 
 function sizeOf(message: Message): number {
   let size = 0;
-  if (typeof message.content === "string") size = message.content.length;
+  if (typeof message.content === "string") size = textSize(message.content);
   else for (const part of message.content) size += sizeOfPart(part);
-  if (message.role === "tool") size += message.error?.length ?? 0;
+  if (message.role === "tool") size += textSize(message.error ?? "");
   if (message.role !== "assistant") return size;
   for (const call of message.tool_calls ?? [])
-    size += call.name.length + (call.malformed ?? JSON.stringify(call.args)).length;
-  for (const block of message.reasoning ?? []) size += block.text.length;
+    size += textSize(call.name) + textSize(call.malformed ?? JSON.stringify(call.args));
+  for (const block of message.reasoning ?? []) size += textSize(block.text);
   return size;
 }
 
 function sizeOfPart(part: Part): number {
-  if (part.type === "text") return part.text.length;
+  if (part.type === "text") return textSize(part.text);
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 

@@ -2,11 +2,13 @@
 
 import { z } from "zod";
 import {
+  BYTES_A_TOKEN,
   estimateTokens,
   type Message,
   type SystemMessage,
   systemMessages,
   textOf,
+  textSize,
   toolMessages,
   unanswered,
   userMessage,
@@ -93,10 +95,11 @@ function counted(message: Message): number {
   return usage && usage.input_tokens > 0 ? usage.input_tokens + usage.output_tokens : 0;
 }
 
-/** A quarter of the characters of messages, system prompt and tool schemas. */
+/** Rough size in tokens of messages, system prompt and tool schemas. */
 export function estimateRequest({ messages, system, tools }: ModelRequest): number {
-  const fixed = system.map((block) => block.text).join("").length + JSON.stringify(tools).length;
-  return estimateTokens(messages) + Math.ceil(fixed / 4);
+  let fixed = textSize(JSON.stringify(tools));
+  for (const block of system) fixed += textSize(block.text);
+  return estimateTokens(messages) + Math.ceil(fixed / BYTES_A_TOKEN);
 }
 
 const MIN_KEPT = 2;
