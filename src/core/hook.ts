@@ -57,23 +57,41 @@ export interface Hook {
   afterAgent?(outcome: Outcome, run: Run): void | Promise<void>;
 }
 
-/** The usage of a model call, or an upper bound of it. */
+/** A model call before it is made. */
+export interface PlannedCall {
+  readonly model: string;
+  /** Its input, and the most tokens of its answer, thinking included. Called only where there are budgets. */
+  size(): { readonly input: number; readonly output: number };
+  /** Whether to take less than the answer's most while other calls have reserved the rest. */
+  readonly takesLess: boolean;
+}
+
+/** What a model call has used. */
 export interface MeteredCall {
+  readonly agent: string;
   readonly model: string;
   readonly usage: Usage;
 }
 
 export type Reservation =
-  /** `soft` warns that most of a budget is used up. */
-  | { readonly isGranted: true; readonly id: string; readonly soft?: string }
-  /** `isSpent`: nothing is left until the period ends. Otherwise other calls have reserved what is left. */
+  /**
+   * `outputLimit`: the most tokens of the answer that are reserved; undefined without budgets. `soft` warns that most of a
+   * budget is used up.
+   */
+  | {
+      readonly isGranted: true;
+      readonly id: string;
+      readonly outputLimit?: number;
+      readonly soft?: string;
+    }
+  /** `isSpent`: too little is left until the period ends. Otherwise other calls have reserved what is left. */
   | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
 
 /** The budgets of a run's owner. Both methods throw `unavailable` when the store cannot be reached. */
 export interface ModelCallQuotas {
-  reserve(owner: Owner, call: MeteredCall): Promise<Reservation>;
+  reserve(owner: Owner, call: PlannedCall): Promise<Reservation>;
   /** Ends a reservation and counts what the call used; without `call`, it used nothing. */
-  settle(owner: Owner, id: string, call?: MeteredCall & { readonly agent: string }): Promise<void>;
+  settle(owner: Owner, id: string, call?: MeteredCall): Promise<void>;
 }
 
 /** Services for building hooks. */

@@ -52,7 +52,14 @@ export interface ModelRequest {
   /** Whether a tool was called since the user's last message: a `tool_choice` that forces a call is then fulfilled. */
   readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
+  /** The most tokens of the answer, thinking included. Sent to every provider; lowers `max_tokens` and `thinking`. */
+  readonly outputLimit?: number;
+  /** Called once, when an answer that has begun ends early: what the provider has counted of it so far. */
+  readonly onPartialUsage?: (usage: Usage) => void;
 }
+
+/** The `max_tokens` of an answer, besides its thinking, where a limit is needed and none is configured. */
+export const DEFAULT_MAX_TOKENS = 8192;
 
 export interface ModelReply {
   readonly content: string;
@@ -73,6 +80,11 @@ export interface Model {
   readonly name: string;
   /** Asked when this one stays unavailable. */
   readonly fallback?: Model | undefined;
+  /**
+   * The most tokens that the provider may answer `request` with, thinking included, without an `outputLimit`.
+   * Undefined: as many as the provider likes.
+   */
+  outputLimit?(request: ModelRequest): number | undefined;
   /**
    * Yields nothing but `on_chat_model_stream` events; returns the finished reply.
    * Throws `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts.

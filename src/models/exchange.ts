@@ -40,7 +40,7 @@ export function converse(request: ModelRequest, exchange: Exchange): Stream<Mode
 }
 
 async function* run(
-  { model, signal }: ModelRequest,
+  { model, signal, onPartialUsage }: ModelRequest,
   { reader, secret, open }: Exchange,
   controller: AbortController,
 ): Stream<ModelReply> {
@@ -59,7 +59,10 @@ async function* run(
   } finally {
     signal.removeEventListener("abort", cut);
     if (body && reader.ended) release(body);
-    else body?.destroy();
+    else if (body) {
+      body.destroy();
+      onPartialUsage?.(reader.usage);
+    }
   }
 }
 

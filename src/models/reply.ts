@@ -1,7 +1,7 @@
 // Shared by the readers of both providers: the interface, and the handling of tool calls.
 
 import type { StreamEvent } from "../core/event.ts";
-import type { ToolCall } from "../core/message.ts";
+import type { ToolCall, Usage } from "../core/message.ts";
 import type { ModelReply, StopReason } from "../core/model.ts";
 import { isNestedDeeper } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
@@ -12,6 +12,8 @@ export interface ReplyReader {
   take(data: string, out: StreamEvent[]): void;
   /** Whether the reply is complete. A stream that ends earlier was cut. */
   readonly ended: boolean;
+  /** What the provider has counted so far. */
+  readonly usage: Usage;
   /** The reply; to be asked once, when it has ended. */
   finish(): ModelReply;
 }

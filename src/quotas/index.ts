@@ -4,11 +4,12 @@
 import { AppError } from "../core/errors.ts";
 import type { ModelCallQuotas } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Usage } from "../core/message.ts";
+import { NO_USAGE, type Usage } from "../core/message.ts";
 import { randomId } from "../lib/random-id.ts";
 import { type LimitName, modelMatcher, type Price, type Quota, type QuotaConfig } from "./config.ts";
 import {
   type Accounts,
+  type Amounts,
   BUDGETS,
   endOf,
   type PerScope,
@@ -59,6 +60,10 @@ const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
 /** How long active resources count after a refresh, in ms. */
 export const KEPT_MS = 60_000;
+/** A shorter answer is of no use: a call that is left less is refused. */
+const LEAST_ANSWER = 256;
+/** How often a reservation is tried again at once, because other calls changed what is left. */
+const MAX_ATTEMPTS = 4;
 /** Longer than nearly every model call. The settlement of a longer one still counts. */
 const RESERVED_MS = 15 * 60_000;
 
@@ -70,7 +75,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
   const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
   const isLimited = (limit: LimitName) => SCOPES.some((level) => config[level][limit] !== undefined);
   const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
-  const costOf = pricing(config.prices);
+  const priceFor = pricing(config.prices);
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
   const lives = { runs: HOUR, streams: KEPT_MS, threads: threadLife };
 
@@ -105,21 +110,35 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       if (error) throw error;
     },
 
-    async reserve(owner, { model, usage }) {
+    async reserve(owner, { model, size, takesLess }) {
       const id = randomId();
       if (!hasBudgets) return { isGranted: true, id };
-      const amounts = { tokens: tokensOf(usage), cost: costOf(model, usage) };
-      const reservation = { id, amounts, ms: RESERVED_MS };
-      const { isGranted, accounts } = await store.reserve(owner, reservation, config);
-      if (isGranted) return { isGranted, id, ...softOf(config, accounts) };
-      const spent = spentOf(config, accounts);
-      return { isGranted, isSpent: spent !== undefined, error: spent ?? taken() };
+      const price = priceFor(model);
+      const { input, output: most } = size();
+      const least = Math.min(most, LEAST_ANSWER);
+      for (let output = most, attempt = 1; ; attempt++) {
+        const reservation = { id, amounts: amountsOf({ input, output }, price), ms: RESERVED_MS };
+        const { isGranted, accounts } = await store.reserve(owner, reservation, config);
+        if (isGranted) return { isGranted, id, outputLimit: output, ...softOf(config, accounts) };
+        const answer = (among: "spent" | "reserved") => answerLeft(config, accounts, { input, price, among });
+        const left = Math.min(answer("spent"), most);
+        if (left < least)
+          return {
+            isGranted,
+            isSpent: true,
+            error: spentOf(config, accounts) ?? tooLarge(config, accounts, input),
+          };
+        output = Math.min(answer("reserved"), most);
+        // Others may take the room between two attempts.
+        if (output < (takesLess ? least : left) || attempt === MAX_ATTEMPTS)
+          return { isGranted, isSpent: false, error: taken() };
+      }
     },
 
     async settle(owner, id, call) {
       if (!call) return hasBudgets ? store.settle(owner, id, undefined) : undefined;
       const usage = plausible(call.usage);
-      await store.settle(owner, id, { ...call, usage, cost: costOf(call.model, usage) });
+      await store.settle(owner, id, { ...call, usage, cost: priceOf(priceFor(call.model), usage) });
     },
 
     async report(owner, days) {
@@ -152,12 +171,58 @@ function state(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, used: 
   return most === undefined ? [] : [{ limit, of, most, used, left: Math.max(0, most - used) }];
 }
 
-/** The error of the first used-up budget. */
+interface Planned {
+  readonly input: number;
+  readonly price: Price;
+}
+
+/** The cost of input is that of what costs more: fresh, or written into the cache. */
+function amountsOf({ input, output }: { input: number; output: number }, price: Price): Amounts {
+  const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output };
+  return { tokens: tokensOf(usage), cost: priceOf({ ...price, input: dearest(price) }, usage) };
+}
+
+const dearest = ({ input, cache_write = input }: Price) => Math.max(input, cache_write);
+
+/** The longest answer that every budget has room for, after what is spent, or also after what is reserved. */
+function answerLeft(
+  config: QuotaConfig,
+  accounts: Accounts,
+  { input, price, among }: Planned & { readonly among: "spent" | "reserved" },
+): number {
+  const lefts = SCOPES.flatMap((of) => {
+    const { reserved, ...spent } = accounts[of];
+    return BUDGETS.map(({ limit, period, unit }) => {
+      const most = config[of][limit];
+      if (most === undefined) return Number.POSITIVE_INFINITY;
+      const left = most - spent[period][unit] - (among === "reserved" ? reserved[unit] : 0);
+      if (left <= 0) return 0;
+      if (unit === "tokens") return left - input;
+      const money = left * MILLION - input * dearest(price);
+      if (price.output === 0) return money < 0 ? 0 : Number.POSITIVE_INFINITY;
+      return Math.floor(money / price.output);
+    });
+  });
+  return Math.max(0, ...[Math.min(...lefts)]);
+}
+
+/** The error of the first budget that has too little left for any model call. */
 function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
-  const spent = budgetStates(config, accounts).find(({ left }) => left === 0);
-  if (!spent) return undefined;
-  const ends = Date.parse(spent.resets_at ?? "");
-  return exceeded(config, spent.limit, spent.of, Math.max(0, ends - accounts.now));
+  const least = (limit: LimitName) => (limit.startsWith("tokens") ? LEAST_ANSWER : 1);
+  const spent = budgetStates(config, accounts).find(({ limit, left }) => left < least(limit));
+  return spent && tooLittle(spent, accounts, "for a model call");
+}
+
+/** The error of a call that is too large for what is left. Names the budget of which the least part is left. */
+function tooLarge(config: QuotaConfig, accounts: Accounts, input: number): AppError {
+  const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
+  const what = `for a model call with about ${input} tokens of input`;
+  return tightest ? tooLittle(tightest, accounts, what) : taken();
+}
+
+function tooLittle({ limit, of, most, left, resets_at = "" }: LimitState, { now }: Accounts, what: string) {
+  const state = left === 0 ? "is reached" : `has ${left} left, too little ${what}`;
+  return refusal({ limit, of, most }, state, Date.parse(resets_at) - now);
 }
 
 function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
@@ -173,9 +238,18 @@ function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
 const WHOSE = { tenant: "Your tenant's", user: "Your" } as const;
 
 function exceeded(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, wait: number): AppError {
-  const most = config[of][limit];
+  return refusal({ limit, of, most: config[of][limit] }, "is reached", wait);
+}
+
+interface Refused {
+  readonly limit: LimitName;
+  readonly of: QuotaScope;
+  readonly most: number | undefined;
+}
+
+function refusal({ limit, of, most }: Refused, state: string, wait: number): AppError {
   const again = wait > 0 ? ` Try again in ${Math.ceil(wait / 1000)} s.` : "";
-  return new AppError("limit_exceeded", `${WHOSE[of]} limit \`${limit}\`, ${most}, is reached.${again}`, {
+  return new AppError("limit_exceeded", `${WHOSE[of]} limit \`${limit}\`, ${most}, ${state}.${again}`, {
     details: { limit, of, most, retry_after_ms: Math.max(1, Math.ceil(wait)) },
   });
 }
@@ -199,8 +273,9 @@ function plausible(usage: Usage): Usage {
 const MAX_NAMES = 256;
 const MILLION = 1_000_000;
 
-/** In whole millionths, rounded up. */
-function pricing(prices: Readonly<Record<string, Price>>): (model: string, usage: Usage) => number {
+const FREE: Price = { input: 0, output: 0 };
+
+function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Price {
   const patterns = Object.entries(prices).map(([pattern, price]) => ({
     matches: modelMatcher(pattern),
     price,
@@ -208,15 +283,16 @@ function pricing(prices: Readonly<Record<string, Price>>): (model: string, usage
   const exact = new Map(Object.entries(prices));
   const known = new Map<string, Price | undefined>();
   const find = (model: string) => exact.get(model) ?? patterns.find(({ matches }) => matches(model))?.price;
-  return (model, usage) => {
-    if (patterns.length === 0) return 0;
+  return (model) => {
+    if (patterns.length === 0) return FREE;
     const price = known.has(model) ? known.get(model) : find(model);
     if (known.size >= MAX_NAMES) known.clear();
     known.set(model, price);
-    return price ? priceOf(price, usage) : 0;
+    return price ?? FREE;
   };
 }
 
+/** In whole millionths, rounded up. */
 function priceOf({ input, output, cache_read = input, cache_write = input }: Price, usage: Usage): number {
   const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
   const fresh = Math.max(0, input_tokens - cache_read_tokens - cache_write_tokens);

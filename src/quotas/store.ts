@@ -90,8 +90,8 @@ export interface QuotaStore {
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
-   * Reserves amounts for one call if every budget, less its reservations, has something left: calls exceed a budget by
-   * one call at most. The reservation expires after `ms`. `id` is new.
+   * Reserves amounts for one call if every budget, less what is spent and reserved, has room for them and something
+   * left. The reservation expires after `ms`. `id` is new.
    */
   reserve(
     owner: Owner,
@@ -105,11 +105,12 @@ export interface QuotaStore {
   usage(owner: Owner, days: number): Promise<UsageRow[]>;
 }
 
-/** Whether something is left of every budget. */
-export function hasRoom({ reserved, ...spent }: Account, budget: Budget): boolean {
+/** Whether every budget has something left, and room for `amounts`. */
+export function hasRoom({ reserved, ...spent }: Account, budget: Budget, amounts: Amounts): boolean {
   return BUDGETS.every(({ limit, period, unit }) => {
-    const most = budget[limit];
-    return most === undefined || spent[period][unit] + reserved[unit] < most;
+    const most = budget[limit] ?? Number.POSITIVE_INFINITY;
+    const taken = spent[period][unit] + reserved[unit];
+    return taken < most && taken + amounts[unit] <= most;
   });
 }
 

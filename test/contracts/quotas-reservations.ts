@@ -35,28 +35,31 @@ export function reservationsContract(open: OpenQuotas): void {
       return { id, ...reply };
     };
 
-    test("is granted while something is left, and counts until it is settled", () =>
+    test("is granted while there is room for it, and counts until it is settled", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const limit = { tokens_per_day: 1000 };
         const first = await reserve(quotas, 600, limit);
-        const second = await reserve(elsewhere, 600, limit);
-        const third = await reserve(quotas, 1, limit);
-        expect([first.isGranted, second.isGranted, third.isGranted]).toEqual([true, true, false]);
-        expect(third.accounts).toMatchObject({
-          tenant: { day: amounts(0), reserved: amounts(1200) },
-          user: { month: amounts(0), reserved: amounts(1200) },
+        const second = await reserve(elsewhere, 401, limit);
+        const third = await reserve(elsewhere, 400, limit);
+        const fourth = await reserve(quotas, 0, limit);
+        expect([first, second, third, fourth].map(({ isGranted }) => isGranted)).toEqual([
+          ...[true, false, true, false],
+        ]);
+        expect(fourth.accounts).toMatchObject({
+          tenant: { day: amounts(0), reserved: amounts(1000) },
+          user: { month: amounts(0), reserved: amounts(1000) },
         });
         await quotas.settle(ADA, first.id, spending());
-        await elsewhere.settle(ADA, second.id, undefined);
+        await elsewhere.settle(ADA, third.id, undefined);
         expect(await quotas.accounts(ADA)).toEqual({
           now: START,
           tenant: { day: amounts(100, 7), month: amounts(100, 7), reserved: amounts(0) },
           user: { day: amounts(100, 7), month: amounts(100, 7), reserved: amounts(0) },
         });
-        expect((await reserve(quotas, 1, limit)).isGranted).toBe(true);
+        expect((await reserve(quotas, 900, limit)).isGranted).toBe(true);
       }));
 
-    test("of a hundred at once goes past the budget by one call at most", () =>
+    test("of a hundred at once never goes past the budget", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const limit = { tokens_per_day: 1050 };
         const answers = await Promise.all(
@@ -65,16 +68,17 @@ export function reservationsContract(open: OpenQuotas): void {
           ),
         );
         const granted = answers.filter(({ isGranted }) => isGranted);
-        expect(granted).toHaveLength(11);
+        expect(granted).toHaveLength(10);
         await Promise.all(
           answers.map(({ id, isGranted }, n) =>
             isGranted ? quotas.settle(n % 3 ? ADA : BOB, id, spending()) : undefined,
           ),
         );
         const { tenant } = await elsewhere.accounts(BOB);
-        expect(tenant.day.tokens).toBe(1100);
+        expect(tenant.day.tokens).toBe(1000);
         expect(tenant.reserved).toEqual(amounts(0));
-        expect((await reserve(quotas, 100, limit)).isGranted).toBe(false);
+        expect((await reserve(quotas, 51, limit)).isGranted).toBe(false);
+        expect((await reserve(quotas, 50, limit)).isGranted).toBe(true);
       }));
 
     test.each([

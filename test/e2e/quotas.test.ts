@@ -21,7 +21,7 @@ const work = defineTool({
   ...{ name: "work", description: "", parameters: z.object({}) },
   execute: () => "worked",
 });
-const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 60, output_tokens: 40 } };
+const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 6000, output_tokens: 4000 } };
 const AGENTS = "agents: { helper: { model: scripted:test, tools: ['*'] } }";
 
 async function serve(quotas: object, store: object, more: ServerOptions = {}) {
@@ -59,20 +59,22 @@ interface Ask {
 
 describeStores((store) => {
   test("a budget that is used up ends the run, keeps its work, and refuses the next one", async () => {
-    const { ask, run } = await serve({ user: { tokens_per_day: 250 } }, store(), { script: () => working });
+    const { ask, run } = await serve({ user: { tokens_per_day: 25_000 } }, store(), {
+      script: () => working,
+    });
     const first = await run("t1");
     expect(first.json).toMatchObject({ status: "error", stop_reason: "quota" });
     expect(first.json.messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(3);
     const second = await run("t1");
     expect(second.status).toBe(429);
     expect(Number(second.retry)).toBeGreaterThan(0);
-    expect(second.json.details).toMatchObject({ limit: "tokens_per_day", of: "user", most: 250 });
+    expect(second.json.details).toMatchObject({ limit: "tokens_per_day", of: "user", most: 25_000 });
     expect((await run("t2", {}, "bob")).status).toBe(200);
     const usage = await ask("/usage");
     expect(usage.json).toMatchObject({
-      items: [{ agent: "helper", calls: 3, input_tokens: 180, output_tokens: 120 }],
+      items: [{ agent: "helper", calls: 3, input_tokens: 18_000, output_tokens: 12_000 }],
       totals: { calls: 3 },
-      limits: [{ limit: "tokens_per_day", of: "user", most: 250, used: 300, left: 0 }],
+      limits: [{ limit: "tokens_per_day", of: "user", most: 25_000, used: 30_000, left: 0 }],
     });
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../src/core/errors.ts";
-import { NO_USAGE, toolMessages, unanswered, userMessage } from "../../src/core/message.ts";
+import { toolMessages, unanswered, userMessage } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { metering } from "../../src/hooks/quota-enforcement.ts";
 import { retry } from "../../src/hooks/retry.ts";
@@ -32,8 +32,8 @@ const work = defineTool({
   ...{ name: "work", description: "", parameters: z.object({}) },
   execute: () => "worked",
 });
-/** A model that works on and on, and reads and writes 100 tokens each time. */
-const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 60, output_tokens: 40 } };
+/** A model that works on and on, and reads and writes 1000 tokens each time. */
+const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 600, output_tokens: 400 } };
 const onAndOn = { script: () => working, tools: [work] };
 
 test("without quotas it does nothing", async () => {
@@ -53,9 +53,9 @@ describe("what a run uses", () => {
       tools: [work],
     });
     const { usage } = await quotas.report(ADA, 1);
-    expect(usage).toMatchObject([{ agent: "test", calls: 2, input_tokens: 1060, output_tokens: 50 }]);
-    // 60 × 3 + 40 × 15, and 100 × 3 + 900 × 0.3 + 10 × 15
-    expect(usage[0]?.cost).toBe(780 + 720);
+    expect(usage).toMatchObject([{ agent: "test", calls: 2, input_tokens: 1600, output_tokens: 410 }]);
+    // 600 × 3 + 400 × 15, and 100 × 3 + 900 × 0.3 + 10 × 15
+    expect(usage[0]?.cost).toBe(7800 + 720);
   });
 
   test("is that of its summaries, too", async () => {
@@ -112,48 +112,50 @@ describe("what a run uses", () => {
 
 describe("a budget", () => {
   test("that is used up ends the run, and what was done is kept", async () => {
-    const { quotas, play } = world({ user: { tokens_per_day: 250 } });
+    const { quotas, play } = world({ user: { tokens_per_day: 2500 } });
     const { outcome, messages, events } = await play(onAndOn);
     expect(outcome).toEqual(OVER);
     expect(toolMessages(messages).map(({ content }) => content)).toEqual(["worked", "worked", "worked"]);
     expect(unanswered(messages)).toEqual([]);
     expect(dataOf(events, "warning").at(-1)).toMatchObject({
       code: "quota",
-      message: expect.stringMatching(/^Your limit `tokens_per_day`, 250, is reached\. Try again in \d+ s\.$/),
+      message: expect.stringMatching(
+        /^Your limit `tokens_per_day`, 2500, is reached\. Try again in \d+ s\.$/,
+      ),
     });
     await expect(quotas.assertFunds(ADA)).rejects.toMatchObject({ code: "limit_exceeded" });
   });
 
   test("of money ends it as well", async () => {
     const { play, quotas } = world({
-      tenant: { cost_per_month: 0.0025 },
+      tenant: { cost_per_month: 0.025 },
       prices: { "*": { input: 10, output: 10 } },
     });
     const { outcome, messages } = await play(onAndOn);
     expect(outcome).toEqual(OVER);
     expect(toolMessages(messages)).toHaveLength(3);
     expect((await quotas.report(ADA, 1)).limits).toMatchObject([
-      { limit: "cost_per_month", of: "tenant", most: 2500, used: 3000, left: 0 },
+      { limit: "cost_per_month", of: "tenant", most: 25_000, used: 30_000, left: 0 },
     ]);
   });
 
   test("that is nearly used up is reported once per run", async () => {
-    const { play } = world({ user: { tokens_per_day: 500, tokens_per_month: 500 }, soft: 0.5 });
+    const { play } = world({ user: { tokens_per_day: 5000, tokens_per_month: 5000 }, soft: 0.5 });
     const { events } = await play(onAndOn);
     const warnings = dataOf(events, "warning").map(({ message }) => message);
     expect(warnings).toHaveLength(2);
-    expect(warnings[0]).toMatch(/^Your limit `tokens_per_day` is nearly used up: 300 of 500, until /);
+    expect(warnings[0]).toMatch(/^Your limit `tokens_per_day` is nearly used up: 3000 of 5000, until /);
   });
 
   test("is passed by one call at most, however many runs use it at once", async () => {
-    const { play, quotas, store } = world({ tenant: { tokens_per_day: 10_000 } });
+    const { play, quotas, store } = world({ tenant: { tokens_per_day: 100_000 } });
     const runs = await Promise.all(
       Array.from({ length: 100 }, (_, n) =>
         play({ ...onAndOn, maxIterations: 3, input: { owner: { tenant: "acme", user: `user-${n % 10}` } } }),
       ),
     );
     const { tenant } = await store.accounts(ADA);
-    expect(tenant.day.tokens).toBe(10_000);
+    expect(tenant.day.tokens).toBe(100_000);
     expect(tenant.reserved.tokens).toBe(0);
     const steps = runs.flatMap(({ messages }) => toolMessages(messages));
     expect(steps).toHaveLength(100);
@@ -163,8 +165,8 @@ describe("a budget", () => {
 
   test("that is all reserved is waited for, and a cancelled run does not wait", async () => {
     const { play, quotas } = world({ user: { tokens_per_day: 10_000 } });
-    const usage = { ...NO_USAGE, output_tokens: 10_000 };
-    const other = await quotas.reserve(ADA, { model: "m", usage });
+    const size = () => ({ input: 0, output: 10_000 });
+    const other = await quotas.reserve(ADA, { model: "m", size, takesLess: false });
     if (!other.isGranted) throw new Error("There was room.");
     const cancel = new AbortController();
     const cancelled = play({ input: { signal: cancel.signal } });
@@ -184,7 +186,7 @@ describe("a budget", () => {
   });
 
   test("does not count for another tenant", async () => {
-    const { play } = world({ user: { tokens_per_day: 100 } });
+    const { play } = world({ user: { tokens_per_day: 1000 } });
     expect((await play(onAndOn)).outcome).toEqual(OVER);
     const model = scriptedModel([{ say: "ok" }]);
     const owner = { tenant: "acme", user: "bob" };

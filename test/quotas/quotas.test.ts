@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { NO_USAGE } from "../../src/core/message.ts";
@@ -94,8 +95,8 @@ describe("a price", () => {
 describe("a refusal", () => {
   test("names the limit, whose it is and when to come back", async () => {
     const { quotas, advance } = world({
-      user: { requests_per_minute: 1, concurrent_runs: 1, tokens_per_month: 10 },
-      tenant: { tokens_per_day: 10 },
+      user: { requests_per_minute: 1, concurrent_runs: 1, tokens_per_month: 1000 },
+      tenant: { tokens_per_day: 1000 },
     });
     await quotas.request(ADA);
     await expect(quotas.request(ADA)).rejects.toMatchObject({
@@ -107,12 +108,12 @@ describe("a refusal", () => {
     await expect(quotas.acquire(ADA, "runs", "2")).rejects.toMatchObject({
       details: { limit: "concurrent_runs", of: "user", most: 1 },
     });
-    await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 10 } });
+    await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 1000 } });
     await expect(quotas.assertFunds(BOB)).rejects.toMatchObject({
-      details: { limit: "tokens_per_day", of: "tenant", most: 10, retry_after_ms: 12 * 3_600_000 },
+      details: { limit: "tokens_per_day", of: "tenant", most: 1000, retry_after_ms: 12 * 3_600_000 },
     });
     advance(12 * 3_600_000);
-    await quotas.assertFunds(ADA);
+    await quotas.assertFunds(BOB);
   });
 
   test("refuses nothing when nothing is limited", async () => {
@@ -122,6 +123,83 @@ describe("a refusal", () => {
       await quotas.acquire(ADA, "streams", `${n}`);
     }
     expect((await quotas.report(ADA, 1)).limits).toEqual([]);
+  });
+});
+
+describe("a model call", () => {
+  const call = (input: number, output: number, takesLess = false) => ({
+    ...{ model: "m", size: () => ({ input, output }), takesLess },
+  });
+  const used = (input_tokens: number, output_tokens: number) => ({
+    ...{ agent: "a", model: "m", usage: { ...NO_USAGE, input_tokens, output_tokens } },
+  });
+  const limited = (user: z.input<typeof QuotaConfig>["user"], output = 10) =>
+    world({ user, prices: { "*": { input: 1, output, cache_write: 2 } } });
+
+  test("gets the limit that is reserved for it", async () => {
+    const { quotas, store } = limited({ tokens_per_day: 10_000 });
+    expect(await quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ isGranted: true, outputLimit: 4000 });
+    // Its input may all go into the cache, which costs more.
+    expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 5000, cost: 42_000 });
+  });
+
+  test("gets what is left, of tokens or of money", async () => {
+    const tokens = limited({ tokens_per_day: 3000 });
+    expect(await tokens.quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ outputLimit: 2000 });
+    const money = limited({ cost_per_day: 0.03, tokens_per_day: 4000 });
+    expect(await money.quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ outputLimit: 2800 });
+    const free = limited({ cost_per_day: 0.03 }, 0);
+    expect(await free.quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ outputLimit: 4000 });
+  });
+
+  test("is refused when too little is left for it, and the error says how much", async () => {
+    const { quotas } = limited({ tokens_per_day: 3000 });
+    const refused = await quotas.reserve(ADA, call(2800, 4000));
+    if (refused.isGranted) throw new Error("There was no room.");
+    expect(refused.isSpent).toBe(true);
+    expect(refused.error.message).toMatch(
+      /^Your limit `tokens_per_day`, 3000, has 3000 left, too little for a model call with about 2800 tokens of input\. Try again in \d+ s\.$/,
+    );
+    expect(await quotas.reserve(ADA, call(2800, 100))).toMatchObject({ isGranted: true });
+  });
+
+  test("waits for what other calls have reserved, or takes the rest when it cannot wait", async () => {
+    const { quotas } = limited({ tokens_per_day: 10_000 });
+    const first = await quotas.reserve(ADA, call(0, 6000));
+    expect(await quotas.reserve(ADA, call(0, 6000))).toMatchObject({ isGranted: false, isSpent: false });
+    expect(await quotas.reserve(ADA, call(0, 6000, true))).toMatchObject({ outputLimit: 4000 });
+    expect(await quotas.reserve(ADA, call(0, 6000, true))).toMatchObject({
+      isGranted: false,
+      isSpent: false,
+    });
+    await quotas.settle(ADA, first.isGranted ? first.id : "", used(0, 1000));
+    expect(await quotas.reserve(ADA, call(0, 5000))).toMatchObject({ outputLimit: 5000 });
+  });
+
+  test("never passes a budget, whatever calls are made at once", async () => {
+    const size = fc.record({
+      input: fc.nat(2000),
+      output: fc.integer({ min: 1, max: 9000 }),
+      part: fc.nat(100),
+    });
+    const calls = fc.array(size, { minLength: 1, maxLength: 40 });
+    const budget = fc.integer({ min: 256, max: 50_000 });
+    await fc.assert(
+      fc.asyncProperty(calls, budget, fc.boolean(), async (all, most, ofMoney) => {
+        const { quotas, store } = limited(ofMoney ? { cost_per_day: most / 1e6 } : { tokens_per_day: most });
+        const make = async ({ input, output, part }: (typeof all)[number]) => {
+          const reserved = await quotas.reserve(ADA, call(input, output, part > 50));
+          if (!reserved.isGranted) return;
+          expect(reserved.outputLimit).toBeLessThanOrEqual(output);
+          const answered = Math.floor((Number(reserved.outputLimit) * part) / 100);
+          await quotas.settle(ADA, reserved.id, used(input, answered));
+        };
+        await Promise.all(all.map(make));
+        const { day, reserved } = (await store.accounts(ADA)).user;
+        expect(ofMoney ? day.cost : day.tokens).toBeLessThanOrEqual(most);
+        expect(reserved).toEqual({ tokens: 0, cost: 0 });
+      }),
+    );
   });
 });
 

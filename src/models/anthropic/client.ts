@@ -5,6 +5,7 @@ import type { Model } from "../../core/model.ts";
 import { httpFetch } from "../../lib/http-fetch.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
+import { maxTokens } from "./generation.ts";
 import { anthropicReply } from "./reply.ts";
 import { toWire } from "./wire.ts";
 
@@ -14,6 +15,7 @@ export function anthropicModel(options: ModelOptions): Model {
   return {
     name,
     ...(fallback ? { fallback } : {}),
+    outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
     stream: (request) =>
       converse(request, {
         reader: anthropicReply(),

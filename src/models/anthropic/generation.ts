@@ -1,7 +1,7 @@
 // What a Claude model takes. Each generation has taken something away, and refuses what it no longer knows:
 // https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting
 
-import type { ModelSettings } from "../../core/model.ts";
+import { DEFAULT_MAX_TOKENS, type ModelSettings } from "../../core/model.ts";
 
 export interface Generation {
   /** `budget`: thinks on request, within a budget. `adaptive`: on request, as much as it likes. `always`: adaptive, unasked. */
@@ -26,10 +26,21 @@ export function generationOf(model: string): Generation {
   return GENERATIONS.find(({ since }) => version >= since) ?? { thinking: "budget", temperature: true };
 }
 
-const DEFAULT_MAX_TOKENS = 8192;
-
 /** Thinking counts towards the limit. One that leaves no room for an answer is taken to mean the answer alone. */
 export function maxTokens({ max_tokens, thinking = 0 }: ModelSettings): number {
   const limit = max_tokens ?? DEFAULT_MAX_TOKENS + thinking;
   return limit > thinking ? limit : limit + thinking;
+}
+
+/** What the provider takes as a budget for thinking, and what an answer is left beside it. */
+const LEAST_THINKING = 1024;
+const LEAST_ANSWER = 1024;
+
+/** The settings for at most `limit` tokens, thinking included. Thinking that is left too little room is switched off. */
+export function limited(settings: ModelSettings, limit: number | undefined): ModelSettings {
+  if (limit === undefined || maxTokens(settings) <= limit) return settings;
+  const { thinking, ...others } = settings;
+  const room = limit - LEAST_ANSWER;
+  if (thinking === undefined || room < LEAST_THINKING) return { ...others, max_tokens: limit };
+  return { ...others, max_tokens: limit, thinking: Math.min(thinking, room) };
 }

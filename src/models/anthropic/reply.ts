@@ -128,6 +128,9 @@ export function anthropicReply(): ReplyReader {
     get ended() {
       return ended;
     },
+    get usage() {
+      return usage;
+    },
     finish() {
       const reasoning = thoughts.map(toReasoning);
       return { content: text, reasoning, usage, ...settle(STOP_REASONS.get(stop) ?? "end_turn", calls) };

@@ -8,7 +8,7 @@ import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { type AnsweredCall, CALL_ID, repair, type Step } from "../repair.ts";
 import { forces, toolChoiceOf } from "../tool-choice.ts";
-import { generationOf, maxTokens } from "./generation.ts";
+import { generationOf, limited, maxTokens } from "./generation.ts";
 
 type Block = Anthropic.ContentBlockParam;
 type Reply = Extract<Step, { role: "assistant" }>;
@@ -25,7 +25,8 @@ export interface Wire {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function toWire(request: ModelRequest, model: string, settings: ModelSettings): Wire {
+export function toWire(request: ModelRequest, model: string, configured: ModelSettings): Wire {
+  const settings = limited(configured, request.outputLimit);
   const steps = repair(request.messages, { model: request.model.name, callId: CALL_ID });
   const wanted = toolChoiceOf(request, settings);
   const thinks = generationOf(model).thinking === "always";

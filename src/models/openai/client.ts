@@ -1,7 +1,7 @@
 // OpenAI and servers compatible with its Chat Completions. The official SDK sends requests; replies are read here.
 
 import type { OpenAI } from "openai";
-import type { Model } from "../../core/model.ts";
+import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
 import { httpFetch } from "../../lib/http-fetch.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
@@ -20,6 +20,7 @@ export function openaiModel(options: OpenAIOptions): Model {
   return {
     name,
     ...(fallback ? { fallback } : {}),
+    outputLimit: (request) => limitOf({ ...settings, ...request.settings }),
     stream: (request) =>
       converse(request, {
         reader: openaiReply(),
@@ -32,6 +33,10 @@ export function openaiModel(options: OpenAIOptions): Model {
         },
       }),
   };
+}
+
+function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
+  return max_tokens ?? (thinking === undefined ? undefined : DEFAULT_MAX_TOKENS + thinking);
 }
 
 /** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */

@@ -151,6 +151,9 @@ export function openaiReply(): ReplyReader {
     get ended() {
       return ended;
     },
+    get usage() {
+      return usage;
+    },
     finish() {
       if (finish === undefined) throw new ProviderError("the stream ended before the reply did");
       const stop = refused ? "refusal" : (STOP_REASONS.get(finish) ?? "end_turn");

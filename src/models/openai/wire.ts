@@ -29,7 +29,8 @@ export interface Target {
 
 export function toWire(request: ModelRequest, { model, settings, dialect }: Target): Params {
   const steps = repair(request.messages, { model: request.model.name, callId: dialect.callId });
-  const { max_tokens, temperature, thinking } = settings;
+  const { temperature, thinking } = settings;
+  const max_tokens = lower(settings.max_tokens, request.outputLimit);
   const choice = toolChoiceOf(request, settings);
   return {
     model,
@@ -43,6 +44,9 @@ export function toWire(request: ModelRequest, { model, settings, dialect }: Targ
     messages: [...system(request.system), ...steps.flatMap((step) => messages(step, dialect))],
   };
 }
+
+const lower = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 
 function reasoningEffort({ tools }: ModelRequest, { model, settings: { thinking }, dialect }: Target) {
   if (tools.length > 0 && dialect.toolsOrReasoning(model)) return { reasoning_effort: "none" } as const;

@@ -142,8 +142,8 @@ return { redis.call('ZCOUNT', held, after, '+inf'), redis.call('ZCOUNT', own_hel
 });
 
 /**
- * A call's amounts are reserved while of every budget something is left: what was used and what is reserved together
- * stay below each, or pass it by this one call. A reservation is in the sums until it ends or is void, never longer.
+ * A call's amounts are reserved if every budget has room for them and something left: what was used and what is reserved
+ * never pass it together. A reservation is in the sums until it ends or is void, never longer.
  * Again: the same answer, and nothing more.
  *
  * Returns: Whether it was granted, and what there is with that. The unnamed arguments are budgets, as `accounts()` has amounts.
@@ -160,7 +160,8 @@ for level = 0, 1 do
   for at = 0, 3 do
     local most = ARGV[REST + 4 * level + at]
     local used = before[2 + 6 * level + at] + before[6 + 6 * level + at % 2]
-    if most ~= '' and used >= tonumber(most) then return { 0, before } end
+    local amount = at % 2 == 0 and tokens or cost
+    if most ~= '' and (used >= tonumber(most) or used + amount > tonumber(most)) then return { 0, before } end
   end
 end
 redis.call('HSET', reserved, 'id:' .. id, user .. ' ' .. tokens .. ' ' .. cost)

@@ -124,7 +124,7 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
       const { tenant, user } = namesOf(owner);
       return change(() => {
         const before = accountsOf(owner);
-        const isGranted = SCOPES.every((level) => hasRoom(before[level], budgets[level]));
+        const isGranted = SCOPES.every((level) => hasRoom(before[level], budgets[level], amounts));
         if (isGranted) sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
         return { isGranted, accounts: isGranted ? accountsOf(owner) : before };
       });
