@@ -176,7 +176,7 @@ describe("a model call", () => {
     expect(await quotas.reserve(ADA, call(0, 5000))).toMatchObject({ outputLimit: 5000 });
   });
 
-  test("never passes a budget, whatever calls are made at once", async () => {
+  test("never passes a budget, for random calls at once", async () => {
     const size = fc.record({
       input: fc.nat(2000),
       output: fc.integer({ min: 1, max: 9000 }),
