@@ -101,6 +101,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       quotas,
       logger,
       maxActive: config.limits.runs,
+      hasSeveralTenants: config.auth.scheme !== "none",
       tenantTools: tenantTools(config, httpTools, stores),
       ...(recorder ? { recorder } : {}),
       ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),

@@ -153,9 +153,9 @@ export interface RunStore {
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free: at most `limit`,
-   * tenants in turn, longest waiting first.
+   * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn.
    */
-  claimAbandoned(limit: number): Promise<Claim[]>;
+  claimAbandoned(limit: number, except?: readonly string[]): Promise<Claim[]>;
   /**
    * Gives a run back: the next process that looks takes it over, one epoch later. Does not count as a crash. Throws
    * `lease_lost`.

@@ -4,10 +4,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
+import { sharedPlaces } from "../core/shares.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import { drive } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";
 import type { RunServices } from "./services.ts";
+import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
 
 /** Runs that are adopted at a time, so that new runs find a slot in between. */
 const BATCH_SIZE = 32;
@@ -22,6 +24,8 @@ export interface Runs extends RunServices {
 export interface ExecutorOptions extends RunServices {
   /** Runs that this process executes at a time. Others wait until a process has a slot. */
   readonly maxActive: number;
+  /** Tenants then have fair shares of the slots. Default: false. */
+  readonly hasSeveralTenants?: boolean;
 }
 
 interface ActiveRun {
@@ -52,10 +56,13 @@ export class Executor {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    const onFree = () => {
-      if (this.#mayWait) void this.poll();
-    };
-    this.#slots = new Slots(options.maxActive, (claim) => this.#work(claim), onFree);
+    const { maxActive, hasSeveralTenants = false } = options;
+    this.#slots = new Slots(sharedPlaces(maxActive, hasSeveralTenants), {
+      work: (claim) => this.#work(claim),
+      onFree: () => {
+        if (this.#mayWait) void this.poll();
+      },
+    });
   }
 
   /** Adopts the runs that earlier processes left, and starts to renew leases. */
@@ -80,9 +87,9 @@ export class Executor {
     return this.#isClosing;
   }
 
-  /** Undefined if all slots are taken. */
-  takeSlot(): Slot | undefined {
-    return this.#slots.take();
+  /** Undefined if all slots are taken, or the tenant has its share. */
+  takeSlot(tenant: string): Slot | undefined {
+    return this.#slots.take(tenant);
   }
 
   /** For a run that a run with a slot waits for. It needs no slot of its own, or the two could wait for each other. */
@@ -133,10 +140,16 @@ export class Executor {
     await Promise.all(stuck.map((active) => this.#handOver(active)));
   }
 
-  /** A freed slot takes the longest-waiting run first, so new requests cannot overtake queued ones. */
-  async #work(first: Claim): Promise<void> {
-    for (let claim: Claim | undefined = first; claim; claim = await this.#next(claim.lease))
+  /** A slot is kept for runs that wait, so that new requests cannot overtake them. */
+  async #work(first: Claim): Promise<"free" | "claim"> {
+    for (let claim: Claim | undefined = first; claim; claim = await this.#next(claim.lease)) {
       await this.#execute(claim);
+      await nextTurn();
+      if (this.#isClosing) return "free";
+      this.#mayWait ||= this.#slots.areAllTaken;
+      if (this.#mayWait) return "claim";
+    }
+    return "free";
   }
 
   async #execute(claim: Claim): Promise<void> {
@@ -166,13 +179,10 @@ export class Executor {
     if (handOver.signal.aborted) await this.#release(lease);
   }
 
+  /** With free slots, only the thread's own next run can be waiting. */
   async #next({ owner, thread_id }: Lease): Promise<Claim | undefined> {
-    await nextTurn();
-    if (this.#isClosing) return undefined;
     try {
-      // With free slots, only the thread's own next run can be waiting.
-      if (!this.#slots.areAllTaken) return await this.#options.stores.runs.claimNext(owner, thread_id);
-      return (await this.#claim(1))[0];
+      return await this.#options.stores.runs.claimNext(owner, thread_id);
     } catch (err) {
       this.#options.logger.error({ err, thread_id }, "could not take the next run");
       return undefined;
@@ -183,38 +193,35 @@ export class Executor {
     while (this.#pollsAgain && !this.#isClosing) {
       this.#pollsAgain = false;
       try {
-        while ((await this.#claimBatch()) === BATCH_SIZE);
+        while (await this.#claimBatch());
       } catch (err) {
         this.#options.logger.error({ err }, "could not look for abandoned runs");
       }
     }
+    this.#slots.release();
     // In the same tick as the last check of `#pollsAgain`, so that no request is missed.
     this.#polling = undefined;
   }
 
-  /** Returns the number of runs that it claimed. */
-  async #claimBatch(): Promise<number> {
-    const slots = Array.from({ length: BATCH_SIZE }, () => this.takeSlot()).filter(
-      (slot) => slot !== undefined,
-    );
+  /** False when there is nothing more to claim, or no slot for it. */
+  async #claimBatch(): Promise<boolean> {
+    const slots = this.#slots.claim(BATCH_SIZE);
     this.#mayWait = true;
-    let found = 0;
+    let claims: Claim[] = [];
     try {
-      const claims = slots.length > 0 ? await this.#claim(slots.length) : [];
-      found = claims.length;
-      for (const [index, claim] of claims.entries()) slots[index]?.execute(claim);
-      return found;
+      if (slots.count > 0) claims = await this.#claim(slots);
+      this.#mayWait = claims.length === slots.count || slots.except.length > 0;
+      return claims.length > 0 && claims.length === slots.count;
     } finally {
-      this.#mayWait = found === slots.length;
-      for (const slot of slots) slot.free();
+      slots.execute(claims);
     }
   }
 
-  async #claim(limit: number): Promise<Claim[]> {
+  async #claim({ count, except }: ClaimSlots): Promise<Claim[]> {
     const { stores, logger } = this.#options;
     // After the machine slept, this process's own runs look abandoned: renew their leases first.
     if (Date.now() - this.#renewedAt > stores.runs.leaseMs / 2) await this.#renew();
-    const claims = await stores.runs.claimAbandoned(limit);
+    const claims = await stores.runs.claimAbandoned(count, except);
     for (const { run } of claims) {
       const { id: run_id, thread_id, attempt } = run;
       if (attempt > 1) logger.info({ run_id, thread_id, attempt }, "taking a run over");
@@ -287,60 +294,4 @@ export class Executor {
 
 function storeUnreachable(leaseMs: number): AppError {
   return new AppError("unavailable", `The store was unreachable for more than ${leaseMs / 1000} s.`);
-}
-
-/** Room for one run. */
-export interface Slot {
-  /** The run keeps the slot until it ends. */
-  execute(claim: Claim): void;
-  /** Always call it; it does nothing once a run has the slot. */
-  free(): void;
-}
-
-/** The runs that a process may execute at a time. */
-class Slots {
-  readonly #size: number;
-  readonly #execute: (claim: Claim) => Promise<void>;
-  readonly #onFree: () => void;
-  #taken = 0;
-  #idle = Promise.withResolvers<void>();
-
-  /** `execute` resolves when the slot is no longer needed and must not throw. `onFree` is called for each freed slot. */
-  constructor(size: number, execute: (claim: Claim) => Promise<void>, onFree: () => void) {
-    this.#size = size;
-    this.#execute = execute;
-    this.#onFree = onFree;
-    this.#idle.resolve();
-  }
-
-  get areAllTaken(): boolean {
-    return this.#taken >= this.#size;
-  }
-
-  /** Resolves when no slot is taken. */
-  get idle(): Promise<void> {
-    return this.#idle.promise;
-  }
-
-  /** Undefined if all are taken. */
-  take(): Slot | undefined {
-    if (this.areAllTaken) return undefined;
-    if (this.#taken++ === 0) this.#idle = Promise.withResolvers();
-    let isMine = true;
-    return {
-      execute: (claim) => {
-        isMine = false;
-        void this.#execute(claim).finally(() => this.#free());
-      },
-      free: () => {
-        if (isMine) this.#free();
-        isMine = false;
-      },
-    };
-  }
-
-  #free(): void {
-    if (--this.#taken === 0) this.#idle.resolve();
-    this.#onFree();
-  }
 }

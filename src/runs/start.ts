@@ -162,7 +162,7 @@ async function accept(
   whenBusy: WhenBusy,
 ): Promise<StartResult> {
   const isChild = isAwaited(run.request.lineage);
-  const slot = isChild ? undefined : executor.takeSlot();
+  const slot = isChild ? undefined : executor.takeSlot(owner.tenant);
   if (!isChild && !slot) return stores.runs.enqueue(owner, run, whenBusy);
   try {
     const result = await stores.runs.start(owner, run, whenBusy);

@@ -56,16 +56,21 @@ export class FairQueue<Thread> {
     remove(this.#waiting, tenant, thread);
   }
 
-  /** Takes the thread whose turn it is. The caller must then hold it, put it back or drop it. */
-  take(): Thread | undefined {
+  /**
+   * Takes the thread whose turn it is, of other tenants than `except`, which keep their turn. The caller must then hold it,
+   * put it back or drop it.
+   */
+  take(except: ReadonlySet<string>): Thread | undefined {
     this.#expireLeases();
-    for (const [tenant, threads] of this.#waiting)
+    for (const [tenant, threads] of this.#waiting) {
+      if (except.has(tenant)) continue;
       for (const thread of threads) {
         threads.delete(thread);
         this.#waiting.delete(tenant);
         if (threads.size > 0) this.#waiting.set(tenant, threads);
         return thread;
       }
+    }
     return undefined;
   }
 

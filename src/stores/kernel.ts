@@ -9,6 +9,11 @@ import { randomId } from "../lib/random-id.ts";
 import type { Limits } from "./options.ts";
 import type { Decision, Lookups, View, Write } from "./thread-head.ts";
 
+export interface Due {
+  readonly limit: number;
+  readonly except: readonly string[];
+}
+
 /** `Thread` is how the store names a thread; only the kernel looks into it. */
 export interface Kernel<Thread> {
   readonly limits: Limits;
@@ -28,9 +33,10 @@ export interface Kernel<Thread> {
 
   /**
    * Calls `look` for threads with runs that no process holds, one of each tenant in turn, those first that wait longest,
-   * until `limit` of them were found or none is left. A thread that was not found is looked at again at `until`.
+   * until `limit` of them were found or none is left. A thread that was not found is looked at again at `until`. The
+   * tenants in `except` are left out, and keep their turn.
    */
-  eachDue<T>(limit: number, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
+  eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
 
   /** What a run has logged, as far as it is needed for its last events: see `failedAfterCrashes`. */
   logOf(lease: Lease): Promise<readonly LogEntry[]>;

@@ -47,7 +47,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       return looked.found;
     },
 
-    claimAbandoned: (limit) => kernel.eachDue(limit, take),
+    claimAbandoned: (limit, except = []) => kernel.eachDue({ limit, except }, take),
 
     async release(lease) {
       const thread = kernel.ref(lease.owner, lease.thread_id);

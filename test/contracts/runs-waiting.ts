@@ -228,6 +228,23 @@ export function waitingRunsContract(open: Open): void {
         expect(await look(100)).toEqual([]);
       }));
 
+    test("keep waiting while a process has no room for their tenant, and keep their turn", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        for (const owner of [ADA, OTHER, THIRD])
+          for (const n of upTo(3)) {
+            await stores.runs.enqueue(owner, newRun(`t${n}`), "reject");
+            advance(1);
+          }
+        const taken = async (limit: number, except: readonly string[]) =>
+          (await stores.runs.claimAbandoned(limit, except)).map(({ lease }) => lease.owner.tenant);
+        expect(await taken(2, ["acme", "other"])).toEqual(["third", "third"]);
+        expect(await taken(3, ["third", "acme"])).toEqual(["other", "other", "other"]);
+        advance(1);
+        expect(await taken(10, ["acme", "absent"])).toEqual(["third"]);
+        expect(await taken(10, ["acme"])).toEqual([]);
+        expect(await taken(10, [])).toEqual(["acme", "acme", "acme"]);
+      }));
+
     test("are taken in place of those that died too often", () =>
       inWorld(
         open,

@@ -1,14 +1,21 @@
 // Two tenants on one server: one of them floods it, and the requests of the other succeed.
 
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Script } from "../../src/models/scripted.ts";
+import { needing } from "../support/needing.ts";
+import { startRedis } from "../support/redis.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
+
+const redis = await startRedis();
+afterAll(() => redis?.close());
 
 const HEADER = { scheme: "header", trusted_proxies: ["127.0.0.0/8"] };
 
 /** A server behind a gateway, which serves several tenants. */
 const serveTenants = ({ config, ...options }: ServerOptions) =>
-  startServer({ ...options, config: { auth: HEADER, ...config } });
+  startServer({ agents: AGENTS, ...options, config: { auth: HEADER, ...config } });
+const AGENTS = "agents: { assistant: { model: 'scripted:test' } }";
 
 const as = (tenant: string, user = "ada") => ({
   "x-skein-tenant": tenant,
@@ -66,5 +73,65 @@ describe("a tenant that opens all the event streams that it gets", () => {
     const { url } = await startServer({ config: { limits: { streams: 3 } } });
     for (let n = 0; n < 3; n++) expect(leaving(await view(`${url}/events`)).status).toBe(200);
     expect((await fetch(`${url}/events`)).status).toBe(503);
+  });
+});
+
+/** Hangs when the user says so. */
+const answering: Script = ({ messages }) =>
+  JSON.stringify(messages.at(-1)).includes("hang") ? { say: "a b", delay_ms: 600_000 } : { say: "ok" };
+
+const statusesOf = async (url: string, tenant: string) => {
+  const response = await fetch(`${url}/threads?limit=100`, { headers: as(tenant) });
+  const { items } = (await response.json()) as { items: { status: string }[] };
+  return items.map(({ status }) => status);
+};
+
+/** Starts runs that hang, each on a thread of its own. */
+async function hang(url: string, tenant: string, threads: readonly string[]): Promise<void> {
+  for (const thread of threads) {
+    const response = await fetch(`${url}/threads/${thread}/runs`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...as(tenant) },
+      body: JSON.stringify({ input: "hang", background: true }),
+    });
+    expect(response.status).toBe(202);
+  }
+}
+
+const many = (name: string) => Array.from({ length: 12 }, (_, n) => `${name}${n}`);
+
+const outcome = async (url: string, tenant: string, thread = "t") =>
+  (await (await post(`${url}/threads/${thread}/runs`, { input: "go" }, as(tenant))).ended()).at(-1);
+
+describe("a tenant whose runs hang in all the slots that it gets", () => {
+  test("does not make another tenant's first run wait", async () => {
+    const { url } = await serveTenants({ script: answering, config: { limits: { runs: 4 } } });
+    await hang(url, "flood", many("t"));
+    expect(await outcome(url, "other")).toMatchObject({ event: "done", data: { status: "success" } });
+    expect((await statusesOf(url, "flood")).filter((status) => status === "busy")).toHaveLength(12);
+  });
+
+  test("gets slots again as soon as others leave them", async () => {
+    const { url } = await serveTenants({ script: answering, config: { limits: { runs: 2 } } });
+    await hang(url, "flood", ["h"]);
+    const first = await fetch(`${url}/threads/h/runs?limit=1`, { headers: as("flood") });
+    const [run] = ((await first.json()) as { items: { id: string }[] }).items;
+    const waiting = post(`${url}/threads/u/runs`, { input: "go" }, as("flood"));
+    expect(await outcome(url, "other")).toMatchObject({ event: "done" });
+    await fetch(`${url}/threads/h/runs/${run?.id}/cancel`, { method: "POST", headers: as("flood") });
+    expect((await (await waiting).ended()).at(-1)).toMatchObject({
+      event: "done",
+      data: { status: "success" },
+    });
+  });
+
+  needing(redis, "redis-server").test("does not make it wait on any of several replicas", async () => {
+    const config = { store: "redis", redis: { url: `${redis?.url}/0` }, limits: { runs: 4 } };
+    const one = await serveTenants({ script: answering, config });
+    const two = await serveTenants({ script: answering, config });
+    await hang(one.url, "flood", many("one"));
+    await hang(two.url, "flood", many("two"));
+    for (const { url } of [one, two])
+      expect(await outcome(url, "other")).toMatchObject({ event: "done", data: { status: "success" } });
   });
 });

@@ -298,9 +298,9 @@ describe("runs that wait for room", () => {
     const stores = createMemoryStores();
     let looks = 0;
     const counted = bent(stores, {
-      claimAbandoned: (limit) => {
+      claimAbandoned: (...which) => {
         looks++;
-        return stores.runs.claimAbandoned(limit);
+        return stores.runs.claimAbandoned(...which);
       },
     });
     const logger = { info() {}, warn() {}, error() {} };

@@ -61,11 +61,12 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       return result(view.now);
     },
 
-    async eachDue(limit, look) {
+    async eachDue({ limit, except }, look) {
       memory.assertOpen();
       const all = [];
+      const left = new Set(except);
       while (all.length < limit) {
-        const thread = turns.take();
+        const thread = turns.take(left);
         if (!thread) break;
         const { found } = await look(thread);
         if (found !== undefined) all.push(found);

@@ -5,14 +5,14 @@ import type { Owner } from "../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { Cursor, Lease, LogEntry } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
-import type { Kernel, Looked } from "../kernel.ts";
+import type { Due, Kernel, Looked } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";
 import { canContinue } from "../rules.ts";
 import { type Lookups, runAhead } from "../thread-head.ts";
 import { type CallPlace, createChanges, type ThreadRef } from "./changes.ts";
 import type { StoreContext } from "./context.ts";
 import { redisEvents } from "./events.ts";
-import { threadKeys, threadTag, tokenKey } from "./keys.ts";
+import { tenantTag, threadKeys, threadTag, tokenKey } from "./keys.ts";
 import { inboxOf, type RedisView, runOf } from "./records.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import { findBegunRun, inspectLease, listRuns, readToken, renewLease } from "./thread-scripts.ts";
@@ -30,11 +30,12 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     ref: (owner, id) => ({ tag: threadTag(owner, id), owner }),
     change,
 
-    async eachDue<T>(limit: number, look: (thread: ThreadRef) => Promise<Looked<T>>) {
+    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadRef) => Promise<Looked<T>>) {
       const found: T[] = [];
       // Holders renew their leases first.
       if (graceMs() > 0) return found;
-      await eachEntry(runSchedule, limit, async (entry) => {
+      const left = except.map((tenant) => tenantTag({ tenant, user: "" }));
+      await eachEntry(runSchedule, { limit, except: left }, async (entry) => {
         const looked = await look({ tag: entry.thread, entry });
         if ("until" in looked) await runSchedule.reschedule(entry, looked.until);
         else found.push(looked.found);
@@ -65,7 +66,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
 
     async dueCalls(limit) {
       const due: DueCalls[] = [];
-      await eachEntry(callSchedule, limit, async (entry) => {
+      await eachEntry(callSchedule, { limit, except: [] }, async (entry) => {
         const { head, calls = [], now } = await load({ tag: entry.thread }, { calls: true });
         // A thread that is busy, or can continue, is claimed again after a lease.
         if (head && runAhead(head) !== undefined) return false;
@@ -159,15 +160,19 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     return run;
   }
 
-  /** Checks entries that are due, in batches, until `limit` checks have returned true. */
+  /** Checks entries that are due, in batches, until `limit` checks have returned true. `except`: tags of tenants. */
   async function eachEntry(
     schedule: Schedule,
-    limit: number,
+    { limit, except }: Due,
     check: (entry: ScheduleEntry) => Promise<boolean>,
   ): Promise<void> {
     const until = performance.now() + leaseMs / 3;
     for (let found = 0; found < limit && performance.now() < until; ) {
-      const entries = await claim(schedule, Math.min(BATCH_SIZE, limit - found), found > 0);
+      const entries = await claim(
+        schedule,
+        { limit: Math.min(BATCH_SIZE, limit - found), except },
+        found > 0,
+      );
       if (entries.length === 0) return;
       // What cannot be checked now is claimed again later; what was found already must be returned.
       const results = await Promise.allSettled(entries.map(check));
@@ -177,9 +182,9 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
 }
 
 /** Throws `unavailable`, unless something was found already. */
-async function claim(schedule: Schedule, limit: number, isAnyFound: boolean): Promise<ScheduleEntry[]> {
+async function claim(schedule: Schedule, which: Due, isAnyFound: boolean): Promise<ScheduleEntry[]> {
   try {
-    return await schedule.claim(limit);
+    return await schedule.claim(which);
   } catch (error) {
     if (isAnyFound) return [];
     throw error;

@@ -4,6 +4,7 @@
 
 import type { Owner } from "../../core/ids.ts";
 import { randomId } from "../../lib/random-id.ts";
+import type { Due } from "../kernel.ts";
 import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { type SchedulePlace, tenantTag } from "./keys.ts";
@@ -24,8 +25,11 @@ export interface Schedule {
   addWithin(limit: number, tenant: string, thread: string): Promise<boolean>;
   /** Adds an entry for in `holdMs` if there is none. Waits for nothing. */
   ensure(owner: Owner, thread: string): void;
-  /** Up to `limit` threads to check now, for this caller alone; again for others unless rescheduled within `holdMs`. */
-  claim(limit: number): Promise<ScheduleEntry[]>;
+  /**
+   * Up to `limit` threads to check now, for this caller alone; again for others unless rescheduled within `holdMs`. None of
+   * the tenants whose tags are in `except`.
+   */
+  claim(which: Due): Promise<ScheduleEntry[]>;
   /** When the thread must be checked again, undefined: never. An entry that was added meanwhile stays. */
   reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
 }
@@ -53,9 +57,13 @@ export function createSchedule(
       ignoreErrors(redis.run(ensureEntry, keysOf(tenant), { tenant, thread, wait: holdMs }));
     },
 
-    async claim(limit) {
+    async claim({ limit, except }) {
       const keys = { tenants, threads, taken: taken(randomId()) };
-      const found = await redis.run(claimEntries, keys, { limit, hold: holdMs });
+      const found = await redis.run(claimEntries, keys, {
+        limit,
+        hold: holdMs,
+        except: JSON.stringify(except),
+      });
       const claimed: ScheduleEntry[] = [];
       for (let at = 0; at < found.length; at += 3) {
         const [tenant = "", thread = "", time = ""] = found.slice(at, at + 3);
@@ -104,13 +112,13 @@ return 1`,
 
 /**
  * Output: up to `limit` entries that are due, as tenant, thread, time …, one of each tenant in turn, the tenant that was
- * served longest ago first. They are put off by `hold`, so that no other process claims them before; `taken` keeps what this
+ * served longest ago first, and none of the tenants in the list `except`. They are put off by `hold`, so that no other process claims them before; `taken` keeps what this
  * call has claimed, so that it may be repeated. A tenant's set is found by its name: all are in one slot.
  */
 const claimEntries = script<string[]>()({
   kind: "always",
   keys: ["tenants", "threads", "taken"],
-  args: ["limit", "hold"],
+  args: ["limit", "hold", "except"],
   lua: `
 local now, claimed = time(), redis.call('LRANGE', taken, 0, -1)
 if #claimed > 0 then return claimed end
@@ -126,10 +134,18 @@ local function claim(tenant)
   if next then redis.call('ZADD', tenants, math.max(tonumber(next), now), tenant)
   else redis.call('ZREM', tenants, tenant) end
 end
+local is_left_out, left_out = {}, cjson.decode(except)
+for _, tenant in ipairs(left_out) do is_left_out[tenant] = true end
 repeat
-  local waiting = redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, limit - #claimed / 3)
-  for _, tenant in ipairs(waiting) do claim(tenant) end
-until #waiting == 0 or #claimed == 3 * limit
+  local asked, room = 0, limit - #claimed / 3
+  local waiting = redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, room + #left_out)
+  for _, tenant in ipairs(waiting) do
+    if asked < room and not is_left_out[tenant] then
+      claim(tenant)
+      asked = asked + 1
+    end
+  end
+until asked == 0 or #claimed == 3 * limit
 redis.call('PEXPIRE', taken, hold)
 return claimed`,
 });

@@ -6,7 +6,7 @@ import { SPAN_EVENTS } from "../../core/grammar.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { RunRequest } from "../../core/records.ts";
 import type { NewRun, NewThread } from "../../core/stores.ts";
-import type { Kernel, Looked } from "../kernel.ts";
+import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
 import {
   type ActiveRun,
@@ -143,12 +143,13 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       return result(view.now);
     },
 
-    async eachDue<T>(limit: number, look: (thread: ThreadKey) => Promise<Looked<T>>) {
+    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
       writer.flush();
       database.assertOpen();
       const all: T[] = [];
+      const left = new Set(except);
       while (all.length < limit) {
-        const thread = queue.take();
+        const thread = queue.take(left);
         if (!thread) break;
         try {
           const { found } = await look(thread);

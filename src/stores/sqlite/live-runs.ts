@@ -105,8 +105,8 @@ export interface Queue {
   hold(thread: ThreadKey): void;
   /** No run is active on the thread or waits for it. */
   drop(thread: ThreadKey): void;
-  /** The thread whose turn it is. Follow it with `hold`, `putBack` or `drop`. */
-  take(): ThreadKey | undefined;
+  /** The thread whose turn it is, of other tenants than `except`. Follow it with `hold`, `putBack` or `drop`. */
+  take(except: ReadonlySet<string>): ThreadKey | undefined;
   /** No process executes the thread's run. */
   putBack(thread: ThreadKey): void;
   call(call: ControlMessage): void;
@@ -129,8 +129,8 @@ export function createQueue(database: Database, limits: Limits): Queue {
     heldUntil: (thread) => turns.heldUntil(threadText(thread)),
     hold: (thread) => turns.hold(tenantOf(thread[0]), threadText(thread)),
     drop: (thread) => turns.drop(tenantOf(thread[0]), threadText(thread)),
-    take() {
-      const text = turns.take();
+    take(except) {
+      const text = turns.take(except);
       return text === undefined ? undefined : threadOf(text);
     },
     putBack: (thread) => turns.wait(tenantOf(thread[0]), threadText(thread)),
