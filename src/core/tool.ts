@@ -52,6 +52,8 @@ export interface Tool {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly annotations: ToolAnnotations;
+  /** Defined by the client with the run: its name, description and parameters are the user's words. */
+  readonly fromClient?: boolean;
   /** The call as a phrase for a person who decides on it: "run `make`". `args` are `parse`d. */
   describeCall?(args: unknown): string;
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */

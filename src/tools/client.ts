@@ -24,6 +24,7 @@ export function clientTool({ name, description, parameters }: ClientTool, check:
     description,
     parameters,
     annotations: { idempotent: true, requiresPermission: false },
+    fromClient: true,
     parse(args) {
       const faults = check(args);
       return faults.length === 0 ? { args } : { faults };

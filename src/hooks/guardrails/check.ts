@@ -126,13 +126,13 @@ export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel
   const denials = rulesOf({ deny, topics });
   const model = judge?.model === undefined ? undefined : createModel(judge.model);
 
-  return async function* ({ texts, thoughts, whole }, call) {
+  return async function* ({ texts, asides, whole }, call) {
     for (const text of texts) {
       const fault = text.trim() && (await allRules(text));
       if (fault) return fault;
     }
-    for (const thought of thoughts) {
-      const fault = await denials(thought);
+    for (const aside of asides) {
+      const fault = await denials(aside);
       if (fault) return fault;
     }
     if (!judge || !whole.trim()) return undefined;

@@ -5,52 +5,86 @@ import {
   type Message,
   type SystemMessage,
   type ToolCall,
+  type ToolMessage,
   textOf,
   type UserMessage,
 } from "../../core/message.ts";
+import type { SystemBlock } from "../../core/model.ts";
+import type { Tool } from "../../core/tool.ts";
 
 export type Stage = "input" | "output" | "tool_args";
 
 export interface Subject {
   /** Checked against every rule, one by one. */
   readonly texts: readonly string[];
-  /** Reasoning is checked against denials only: it may mention what the answer does not. */
-  readonly thoughts: readonly string[];
+  /** Checked against denials only: what may be there beside an allowed text, such as reasoning. */
+  readonly asides: readonly string[];
   /** For the judge; empty when there is nothing to check. */
   readonly whole: string;
 }
 
-type FromOutside = UserMessage | SystemMessage;
+/** What users write or choose: messages, and skills, which they may keep in their files. */
+type FromOutside = UserMessage | SystemMessage | ToolMessage;
 const isFromOutside = (message: Message): message is FromOutside =>
-  message.role === "user" || message.role === "system";
+  message.role === "user" ||
+  message.role === "system" ||
+  (message.role === "tool" && message.name === "load_skill");
 
-/** All unanswered input together, so that splitting it over messages hides nothing. */
+/** All unanswered input together, so that splitting it over messages, or over the parts of one, hides nothing. */
 export function newInput(messages: readonly Message[]): Subject {
   const since = messages.findLastIndex(({ role }) => role === "assistant");
-  const whole = messages
-    .slice(since + 1)
-    .filter(isFromOutside)
-    .map(({ content }) => textOf(content))
-    .join("\n");
-  return { texts: [whole], thoughts: [], whole };
+  const input = messages.slice(since + 1).filter(isFromOutside);
+  const written = input.filter(({ role }) => role !== "tool").map(({ content }) => content);
+  const whole = written.map(textOf).join("\n");
+  const parts = written.filter((content) => typeof content !== "string");
+  const names = parts.flatMap((content) =>
+    content.flatMap((part) => ("name" in part ? [part.name ?? ""] : [])),
+  );
+  const glued = parts.map((content) =>
+    content.map((part) => (part.type === "text" ? part.text : "")).join(""),
+  );
+  const skills = input
+    .filter(({ role }) => role === "tool")
+    .flatMap(({ content }) => paragraphs(textOf(content)));
+  return {
+    texts: [whole],
+    asides: [...names, ...glued, ...skills],
+    whole: [whole, ...names].join("\n").trim(),
+  };
 }
 
+/** The tools that a run brings: the model reads their names, descriptions and parameters. */
+export function clientToolsIn(tools: Iterable<Tool>): Subject {
+  const asides = [...tools]
+    .filter(({ fromClient }) => fromClient)
+    .map(({ name, description, parameters }) => linesOf({ name, description, parameters }));
+  return { texts: [], asides, whole: asides.join("\n\n") };
+}
+
+/** The skills that are listed or written out in the system prompt. For the rules: a judge would read them with each message. */
+export function skillsIn(system: readonly SystemBlock[]): Subject {
+  const blocks = system.filter(({ id }) => id === "skills" || id === "available_skills");
+  return { texts: [], asides: blocks.flatMap(({ text }) => paragraphs(text)), whole: "" };
+}
+
+/** Long texts in pieces, so that no expression finds them too long. */
+const paragraphs = (text: string) => text.split(/\n\s*\n/);
+
 export function wordsOf({ content, reasoning = [] }: AssistantMessage): Subject {
-  const thoughts = reasoning.map(({ text }) => text);
-  return { texts: [content], thoughts, whole: [...thoughts, content].join("\n\n").trim() };
+  const asides = reasoning.map(({ text }) => text);
+  return { texts: [content], asides, whole: [...asides, content].join("\n\n").trim() };
 }
 
 export function callsOf(calls: readonly ToolCall[]): Subject {
-  const texts = calls.map(argumentsOf);
+  const texts = calls.map(({ args, malformed }) => malformed ?? linesOf(args));
   const whole = calls.map(({ name }, index) => `Tool ${name}\n${texts[index]}`).join("\n\n");
-  return { texts, thoughts: [], whole };
+  return { texts, asides: [], whole };
 }
 
 /** One `key: value` per line. */
-function argumentsOf({ args, malformed }: ToolCall): string {
-  if (malformed !== undefined) return malformed;
+function linesOf(members: Readonly<Record<string, unknown>>): string {
   const lines: string[] = [];
-  const left: [string, unknown][] = Object.entries(args);
+  const left: [string, unknown][] = Object.entries(members);
   // The list grows during the loop, so deep nesting needs no recursion.
   for (const [key, value] of left) {
     const isNested = typeof value === "object" && value !== null;
@@ -67,7 +101,7 @@ export const authorOf = (stage: Stage) => `guardrails:${stage}`;
 const isRefusalOfInput = (message: Message) =>
   message.role === "assistant" && message.model === authorOf("input");
 
-/** Hides refused user messages. */
+/** Hides refused messages of users, and refused skills. */
 export function withoutRefused(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(isRefusalOfInput)) return messages;
   let refused = false;

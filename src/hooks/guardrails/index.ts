@@ -10,7 +10,17 @@ import type { Run } from "../../core/tool.ts";
 import { firstChars } from "../../lib/text.ts";
 import { held, spoken } from "./buffer-until-reviewed.ts";
 import { Checks, guardOf } from "./check.ts";
-import { authorOf, callsOf, newInput, type Stage, type Subject, withoutRefused, wordsOf } from "./extract.ts";
+import {
+  authorOf,
+  callsOf,
+  clientToolsIn,
+  newInput,
+  type Stage,
+  type Subject,
+  skillsIn,
+  withoutRefused,
+  wordsOf,
+} from "./extract.ts";
 
 const Options = z
   .strictObject({
@@ -51,9 +61,12 @@ export const guardrails = defineHook({
 
       async *wrapModelCall(request, next, run) {
         const call = { request, next };
-        const isNew = input && accepted !== run.messages.length;
-        const fault = isNew && (yield* input(newInput(run.messages), call));
-        if (fault) {
+        const isNew = accepted !== run.messages.length;
+        // A run's tools and skills stay as they are while it works.
+        const brought = accepted > 0 ? [] : [clientToolsIn(run.tools.values()), skillsIn(request.system)];
+        for (const subject of isNew ? [newInput(run.messages), ...brought] : []) {
+          const fault = input && (yield* input(subject, call));
+          if (!fault) continue;
           note("input", fault, run, services);
           return yield* refusal(words);
         }

@@ -113,5 +113,22 @@ function wordsIn(text: string): string {
   return words ? ` ${words.join(" ")} ` : "";
 }
 
-/** Without invisible characters, and with look-alike characters normalized. */
-const asItLooks = (text: string) => text.normalize("NFKC").replaceAll(/\p{Cf}/gu, "");
+/** Letters of other scripts that are drawn like a Latin one, each before that one. UTS 39 lists many more. */
+const LOOK_ALIKES = new Map(
+  `
+  аa еe оo рp сc уy хx ѕs іi јj ԁd ԛq ԝw һh ӏl кk АA ВB ЕE ЅS ІI ЈJ КK МM НH ОO РP СC ТT УY ҮY ХX ԚQ ԜW ҺH ӀI
+  αa γy ιi κk νv οo ρp υu χx ϲc ϳj ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX ϹC
+  օo սu հh ոn ցg զq ıi ɑa ɡg
+`
+    .trim()
+    .split(/\s+/)
+    .map(([from = "", to = ""]) => [from, to] as const),
+);
+
+/** As a reader sees it: without invisible characters and struck-through letters, and with Latin letters for look-alikes. */
+const asItLooks = (text: string) =>
+  text
+    .normalize("NFKC")
+    .replaceAll(/\p{Cf}/gu, "")
+    .replaceAll(/[\u0250-\u058f\u0131]/g, (letter) => LOOK_ALIKES.get(letter) ?? letter)
+    .replaceAll(/(?<=[A-Za-z])\p{M}+/gu, "");

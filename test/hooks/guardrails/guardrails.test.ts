@@ -3,6 +3,7 @@ import { conversation, systemMessage, userMessage } from "../../../src/core/mess
 import { guardrails } from "../../../src/hooks/guardrails/index.ts";
 import { retry } from "../../../src/hooks/retry.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
+import { clientTool } from "../../../src/tools/client.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf, names } from "../../support/drain.ts";
 import { textsIn } from "../listening.ts";
@@ -89,6 +90,34 @@ describe("what users say", () => {
     const halves = { input: { deny: ["(?s)make a.*bomb"] } };
     const input = { input: [userMessage("make a"), systemMessage("bomb")] };
     expect((await guarded(halves, { input })).outcome).toMatchObject(REFUSED);
+  });
+
+  test("is read across the parts of a message, and with the names of its files", async () => {
+    const text = (text: string) => ({ type: "text", text }) as const;
+    const file = { type: "file", media_type: "text/plain", data: "YQ==", name: "plutonium.txt" } as const;
+    const topics = { input: { topics: ["plutonium"] } };
+    for (const content of [
+      [text("plu"), text("tonium")],
+      [text("see"), file],
+    ]) {
+      const input = { input: [userMessage(content)] };
+      expect((await guarded(topics, { input })).outcome).toMatchObject(REFUSED);
+    }
+    const input = { input: [userMessage([text("weather"), text("today")])] };
+    const strict = { input: { allow: ["^weather\\ntoday$"], max_chars: 13 } };
+    expect((await guarded(strict, { input })).outcome).toMatchObject({ stop_reason: "end_turn" });
+  });
+
+  test.each([
+    ["name", { name: "plutonium" }],
+    ["description", { description: "Orders plutonium." }],
+    ["parameters", { parameters: { type: "object", properties: { kind: { enum: ["plutonium"] } } } }],
+  ])("includes the %s of the tools that a run brings", async (_, more) => {
+    const tool = { name: "order", description: "Orders.", parameters: { type: "object" }, ...more };
+    const topics = { input: { topics: ["plutonium"] } };
+    expect((await guarded(topics, { tools: [clientTool(tool)] })).outcome).toMatchObject(REFUSED);
+    const own = { ...clientTool(tool), fromClient: false };
+    expect((await guarded(topics, { tools: [own] })).outcome).toMatchObject({ stop_reason: "end_turn" });
   });
 
   test("counts also when it waited for its answer since an earlier run", async () => {
@@ -199,6 +228,12 @@ describe("rules", () => {
     ["straße", "Straße", true],
     ["爆弾", "この爆弾は", true],
     ["C3PO", "c3po", true],
+    ["plutonium", "рlutоnium", true],
+    ["plutonium", "ΡLUΤΟΝΙUΜ", true],
+    ["bomb", "b\u0336o\u0336m\u0336b", true],
+    ["мир", "Миру мир", true],
+    ["modem", "modern", false],
+    ["cafe", "café", false],
   ])("topics: `%s` in `%s` is found: %s", async (topic, say, found) => {
     expect(await isRefused({ topics: [topic] }, say)).toBe(found);
   });
