@@ -119,6 +119,13 @@ export interface ThreadStore {
     id: string,
     page: { after?: string | undefined; limit?: number | undefined; bytes: number },
   ): Promise<MessagePage>;
+  message(owner: Owner, id: string, messageId: string): Promise<Message | undefined>;
+  /**
+   * Creates a thread that begins with the messages of thread `from`, up to and with `until`. Copies in slices, and lets
+   * other work run between them; nobody sees the thread before it is whole. Throws `not_found` without `from` or `until`,
+   * `thread_busy` when `from` loses messages meanwhile, and what `create` throws.
+   */
+  fork(owner: Owner, from: string, thread: Omit<NewThread, "messages">, until?: string): Promise<Thread>;
   /** Forgets messages and state, keeps the thread. As `delete`, otherwise. */
   clear(owner: Owner, id: string): Promise<boolean>;
   state(owner: Owner, id: string): Promise<Record<string, unknown>>;

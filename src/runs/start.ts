@@ -124,7 +124,8 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const agent = agents.find(name ?? (await stores.threads.get(owner, thread_id))?.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
   await checkTools(agents, request.tools ?? []);
-  if (rewind_to !== undefined) checkReplaced(await stores.threads.messages(owner, thread_id), rewind_to);
+  if (rewind_to !== undefined)
+    checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
 
   const run = { ...rest, id: newRunId(), agent: agent.name };
   const isThreadKnown = async () => (await stores.threads.get(owner, thread_id)) !== undefined;
@@ -188,8 +189,7 @@ async function cancelActive(runs: Runs, owner: Owner, { thread_id, id }: RunReco
 const isAwaited = (lineage: Lineage | undefined) => lineage?.parent.background === false;
 
 /** A run may replace user messages only. Throws `invalid_request`. */
-function checkReplaced(messages: readonly Message[], id: string): void {
-  const message = messages.find((each) => each.id === id);
+function checkReplaced(message: Message | undefined, id: string): void {
   if (message?.role === "user") return;
   const what = message
     ? `message \`${id}\` is of role \`${message.role}\``

@@ -31,7 +31,10 @@ export interface Fork {
   readonly title?: string;
 }
 
-/** Throws `not_found`, `invalid_request` for an unknown message, `already_exists`, `limit_exceeded`. */
+/**
+ * Throws `not_found`, `invalid_request` for an unknown message, `already_exists`, `limit_exceeded`, `thread_busy` when the
+ * thread loses messages meanwhile.
+ */
 export async function forkThread(
   { threads, quotas }: { threads: ThreadStore; quotas: Quotas },
   { owner, threadId }: { owner: Owner; threadId: string },
@@ -39,28 +42,22 @@ export async function forkThread(
 ): Promise<Thread> {
   const thread = await threads.get(owner, threadId);
   if (!thread) throw notFound("thread", threadId);
+  if (message_id !== undefined && !(await threads.message(owner, threadId, message_id)))
+    throw new AppError(
+      "invalid_request",
+      `message_id: there is no message \`${message_id}\` in this thread.`,
+    );
   return withHold(quotas, { owner, thing: "threads", id }, async () => {
-    const [all, state] = await Promise.all([
-      threads.messages(owner, threadId),
-      threads.state(owner, threadId),
-    ]);
+    const state = await threads.state(owner, threadId);
     const { agent, metadata } = thread;
-    return threads.create(owner, {
+    const copy = {
       id,
       metadata,
-      messages: upTo(all, message_id),
       state: Object.fromEntries(Object.entries(state).filter(([key]) => FORKED.includes(key))),
       ...omitUndefined({ agent, title: title ?? thread.title }),
-    });
+    };
+    return threads.fork(owner, threadId, copy, message_id);
   });
-}
-
-function upTo(messages: readonly Message[], last: string | undefined): readonly Message[] {
-  if (last === undefined) return messages;
-  const at = messages.findIndex(({ id }) => id === last);
-  if (at === -1)
-    throw new AppError("invalid_request", `message_id: there is no message \`${last}\` in this thread.`);
-  return messages.slice(0, at + 1);
 }
 
 /** How much of the thread's beginning the model reads. */

@@ -62,6 +62,13 @@ export function noSuchMessage(id: string): AppError {
   return new AppError("not_found", `There is no message \`${id}\` in this thread.`);
 }
 
+export function changedMeanwhile(threadId: string): AppError {
+  return new AppError(
+    "thread_busy",
+    `Messages of thread \`${threadId}\` were deleted while it was copied. Try again.`,
+  );
+}
+
 /** Of a run that is to begin again from there. */
 export function cannotRewind(id: string): AppError {
   return new AppError("invalid_request", `There is no message \`${id}\` in this thread to go back to.`);

@@ -32,6 +32,14 @@ export interface Kernel<Thread> {
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 
   /**
+   * Keeps messages for a thread that a `create_thread` with the same token will create, behind those of earlier calls.
+   * Until then no read shows them. Throws `already_exists` when another thread of this id was created or is being copied.
+   */
+  stage(thread: Thread, token: string, messages: readonly StagedMessage[]): Promise<void>;
+  /** Drops what was staged. A store drops what its process left behind as well. */
+  unstage(thread: Thread, token: string): Promise<void>;
+
+  /**
    * Calls `look` for threads with runs that no process holds, one of each tenant in turn, those first that wait longest,
    * until `limit` of them were found or none is left. A thread that was not found is looked at again at `until`. The
    * tenants in `except` are left out, and keep their turn.
@@ -51,9 +59,15 @@ export interface Kernel<Thread> {
     RunStore,
     "get" | "known" | "list" | "active" | "begun" | "subscribe" | "inbox" | "renew"
   >;
-  readonly threads: Pick<ThreadStore, "get" | "list" | "messagePage" | "state">;
+  readonly threads: Pick<ThreadStore, "get" | "list" | "message" | "messagePage" | "state">;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;
+}
+
+export interface StagedMessage {
+  readonly id: string;
+  /** The message as JSON. */
+  readonly text: string;
 }
 
 export type Looked<T> =

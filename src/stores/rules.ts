@@ -31,6 +31,7 @@ import { cancelledBeforeStart, endingIn, pendingEvent, stamp } from "./outcomes.
 import {
   type Decision,
   runAhead,
+  type Staged,
   type StoredRun,
   type ThreadHead,
   type View,
@@ -210,11 +211,11 @@ export function steer(
   return { writes: [{ write: "leave_message", message }], result: () => true };
 }
 
-export function createThread({ head }: View, thread: NewThread): Decision<Thread> {
+export function createThread({ head }: View, thread: NewThread, staged?: Staged): Decision<Thread> {
   if (head) throw threadExists(thread.id);
   const { id, agent, title, metadata, parent, messages = [] } = thread;
   return {
-    writes: [{ write: "create_thread", thread }],
+    writes: [{ write: "create_thread", thread, staged }],
     result: (now) => ({
       id,
       ...(agent === undefined ? {} : { agent }),
@@ -222,7 +223,7 @@ export function createThread({ head }: View, thread: NewThread): Decision<Thread
       metadata: { ...metadata },
       ...(parent === undefined ? {} : { parent: { ...parent } }),
       status: "idle",
-      message_count: new Set(messages.map((message) => message.id)).size,
+      message_count: staged?.count ?? new Set(messages.map((message) => message.id)).size,
       created_at: new Date(now).toISOString(),
       updated_at: new Date(now).toISOString(),
     }),

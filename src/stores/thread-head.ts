@@ -76,10 +76,21 @@ export interface View {
   readonly hasRoom?: boolean | undefined;
 }
 
+/** Messages that were staged for a new thread: see `Kernel.stage`. */
+export interface Staged {
+  readonly token: string;
+  readonly count: number;
+  /** Of their texts. */
+  readonly bytes: number;
+}
+
 /** One effect. The effects of a decision are carried out in order and all at once. */
 export type Write =
-  /** Only when there is no such thread. Messages with the same id count once. */
-  | { readonly write: "create_thread"; readonly thread: NewThread }
+  /**
+   * Only when there is no such thread. Messages with the same id count once. `staged`: it begins with what was staged, not
+   * with messages of its own.
+   */
+  | { readonly write: "create_thread"; readonly thread: NewThread; readonly staged?: Staged | undefined }
   /** A new run, `pending`, newest of its thread; the thread's agent is the run's from then on. */
   | { readonly write: "add_run"; readonly run: NewRun }
   | { readonly write: "queue_run"; readonly run: string; readonly front: boolean }

@@ -4,12 +4,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
-import type { ThreadStore } from "../core/stores.ts";
+import type { MessagePage, ThreadStore } from "../core/stores.ts";
 import { jsonCopy } from "../lib/json.ts";
+import { randomId } from "../lib/random-id.ts";
+import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
 import type { Kernel } from "./kernel.ts";
 import * as rules from "./rules.ts";
+import type { Staged } from "./thread-head.ts";
 
-/** Of messages that are parsed in one turn of the event loop. */
+/** Of messages that are parsed or copied in one turn of the event loop. */
 const PAGE_BYTES = 256 * 1024;
 
 export function createThreads<Thread>(kernel: Kernel<Thread>): ThreadStore {
@@ -27,6 +30,23 @@ export function createThreads<Thread>(kernel: Kernel<Thread>): ThreadStore {
           const last = all.at(-1)?.id;
           if (last === undefined || !hasCode(error, "not_found")) throw error;
         }
+      }
+    },
+
+    async fork(owner, from, thread, until) {
+      const ref = kernel.ref(owner, thread.id);
+      if (await kernel.threads.get(owner, thread.id)) throw threadExists(thread.id);
+      if (until !== undefined && !(await kernel.threads.message(owner, from, until)))
+        throw noSuchMessage(until);
+      const token = randomId();
+      try {
+        const staged = await stageCopy(kernel, { owner, from, ref, token, until });
+        return await kernel.change(ref, { isLikelyNew: true }, (view) =>
+          rules.createThread(view, jsonCopy(thread), staged),
+        );
+      } catch (error) {
+        await kernel.unstage(ref, token).catch(() => {});
+        throw error;
       }
     },
 
@@ -74,5 +94,47 @@ async function* pages<Thread>(
     if (isLast) return;
     from = messages.at(-1)?.id;
     left = left === undefined ? undefined : left - messages.length;
+  }
+}
+
+interface Copy<Thread> {
+  readonly owner: Owner;
+  readonly from: string;
+  readonly ref: Thread;
+  readonly token: string;
+  readonly until: string | undefined;
+}
+
+/** Stages the messages of thread `from` for thread `ref`, slice by slice. */
+async function stageCopy<Thread>(
+  kernel: Kernel<Thread>,
+  { owner, from, ref, token, until }: Copy<Thread>,
+): Promise<Staged> {
+  let [count, bytes] = [0, 0];
+  let after: string | undefined;
+  for (; ; await nextTurn()) {
+    const { texts, isLast } = await nextSlice(kernel, owner, { from, after });
+    // Every text was written from a message.
+    const all = texts.map((text) => ({ id: (JSON.parse(text) as Message).id, text }));
+    const end = all.findIndex(({ id }) => id === until) + 1;
+    const slice = end > 0 ? all.slice(0, end) : all;
+    if (slice.length > 0) await kernel.stage(ref, token, slice);
+    count += slice.length;
+    for (const { text } of slice) bytes += Buffer.byteLength(text);
+    after = slice.at(-1)?.id;
+    if (isLast || end > 0) return { token, count, bytes };
+  }
+}
+
+async function nextSlice<Thread>(
+  kernel: Kernel<Thread>,
+  owner: Owner,
+  { from, after }: { readonly from: string; readonly after: string | undefined },
+): Promise<MessagePage> {
+  try {
+    return await kernel.threads.messagePage(owner, from, { after, bytes: PAGE_BYTES });
+  } catch (error) {
+    if (!hasCode(error, "not_found")) throw error;
+    throw changedMeanwhile(from);
   }
 }

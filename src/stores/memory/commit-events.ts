@@ -58,6 +58,13 @@ export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, sta
   for (const [key, value] of Object.entries(state ?? {})) setSlot(memory, thread, { key, value });
 }
 
+/** Gives a new thread its messages, which have so many bytes. */
+export function adopt(memory: MemoryThreads, thread: ThreadEntry, messages: Message[], bytes: number): void {
+  thread.messages = messages;
+  thread.messageCount = messages.length;
+  weighContent(memory, thread, bytes);
+}
+
 /** Forgets the message and all after it. No run may be active. */
 export function rewind(memory: MemoryThreads, thread: ThreadEntry, messageId: string): void {
   const gone = thread.messages.splice(thread.messages.findIndex(({ id }) => id === messageId));

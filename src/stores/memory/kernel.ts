@@ -3,7 +3,7 @@
 
 import type { DueCalls } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
-import { NO_USAGE } from "../../core/message.ts";
+import { type Message, NO_USAGE } from "../../core/message.ts";
 import type { NewRun } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json.ts";
 import { noSuchMessage } from "../errors.ts";
@@ -20,7 +20,7 @@ import {
   type View,
   type Write,
 } from "../thread-head.ts";
-import { commit, empty, fill, idsOf, rewind, setInbox, setSlot, sizeOf } from "./commit-events.ts";
+import { adopt, commit, empty, fill, idsOf, rewind, setInbox, setSlot, sizeOf } from "./commit-events.ts";
 import { memoryEvents } from "./events.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import {
@@ -45,6 +45,7 @@ interface Ref {
 export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
   const { limits, turns, calls } = memory;
   const { now, leaseMs } = limits;
+  const staged = new Map<string, Message[]>();
 
   return {
     limits,
@@ -59,6 +60,17 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       for (const write of writes) written = carryOut(written, ref.owner, write, view.now);
       if (tell) calls.publish(tell);
       return result(view.now);
+    },
+
+    async stage(_, token, messages) {
+      const list = staged.get(token) ?? [];
+      staged.set(token, list);
+      // Every text was written from a message.
+      for (const { text } of messages) list.push(JSON.parse(text) as Message);
+    },
+
+    async unstage(_, token) {
+      staged.delete(token);
     },
 
     async eachDue({ limit, except }, look) {
@@ -156,6 +168,10 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
         return pageOfThreads(memory.threadsOf(owner), query);
       },
 
+      async message(owner, id, messageId) {
+        return jsonCopy(memory.find(owner, id)?.messages.find((message) => message.id === messageId));
+      },
+
       async messagePage(owner, id, { after, limit = Number.POSITIVE_INFINITY, bytes }) {
         const messages = memory.find(owner, id)?.messages ?? [];
         const from = after === undefined ? 0 : messages.findIndex((message) => message.id === after) + 1;
@@ -211,6 +227,10 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       const thread = newThread(memory, owner, write.thread, at);
       describe(memory, thread, write.thread);
       fill(memory, thread, write.thread);
+      if (write.staged) {
+        adopt(memory, thread, staged.get(write.staged.token) ?? [], write.staged.bytes);
+        staged.delete(write.staged.token);
+      }
       return thread;
     }
     if (!found) throw new Error(`There is no thread for ${write.write}.`);

@@ -156,7 +156,7 @@ export function createChanges(context: StoreContext): Changes {
       script,
       threadKeys(tag),
       args,
-      writes.flatMap((write) => argsOfWrite(write, owner)),
+      writes.flatMap((write) => argsOfWrite(write, owner, tag)),
     );
     if (reply[0] === 0) return { newer: asView(tag, reply[1]) };
     const [, at, seq, seen] = reply;

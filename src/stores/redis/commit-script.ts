@@ -74,6 +74,12 @@ function write.create_thread(owner, agent, title, metadata, parent)
   if parent ~= '' then redis.call('HSET', meta, 'parent', parent) end
   may_expire = true
 end
+function write.adopt_staged(staged, staged_ids)
+  redis.call('RENAME', staged, messages)
+  redis.call('RENAME', staged_ids, ids)
+  redis.call('PERSIST', messages)
+  redis.call('PERSIST', ids)
+end
 function write.add_messages(...) redis.call('RPUSH', messages, ...) end
 function write.add_ids(...) redis.call('HSET', ids, ...) end
 function write.set_slots(...) redis.call('HSET', state, ...) end

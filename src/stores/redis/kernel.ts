@@ -16,6 +16,7 @@ import { tenantTag, threadKeys, threadTag, tokenKey } from "./keys.ts";
 import { inboxOf, type RedisView, runOf } from "./records.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import { findBegunRun, inspectLease, listRuns, readToken, renewLease } from "./thread-scripts.ts";
+import { redisStaging } from "./staging.ts";
 import { redisThreads } from "./threads.ts";
 
 /** Threads that are checked at once. */
@@ -29,6 +30,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     limits,
     ref: (owner, id) => ({ tag: threadTag(owner, id), owner }),
     change,
+    ...redisStaging(context),
 
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadRef) => Promise<Looked<T>>) {
       const found: T[] = [];

@@ -73,6 +73,12 @@ export function threadKeys(thread: string): ThreadKeys {
 /** That a call has deleted the thread, for as long as it may ask again. */
 export const deletedKey = (thread: string, call: string) => `sk:{${thread}}:deleted:${call}`;
 
+/** List and hash, as `messages` and `ids`: those of a thread that is being copied. */
+export function stagedKeys(thread: string, token: string) {
+  const staged = `sk:{${thread}}:staged:${token}`;
+  return { staged, staged_ids: `${staged}:ids` };
+}
+
 /** Stream: what a run said. */
 export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:events:${runId}`;
 

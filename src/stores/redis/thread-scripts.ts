@@ -148,6 +148,16 @@ end
 return { found, from >= count and 1 or 0, ttl_and_outcome() }`,
 });
 
+/** Output: the message, if there is one. */
+export const readMessage = script<[message: Text, life: string]>()({
+  kind: "reads",
+  keys: ["meta", "messages", "ids"],
+  args: ["message"],
+  lua: `${TTL}
+local place = redis.call('HGET', ids, message)
+return { place and redis.call('LINDEX', messages, place), ttl_and_outcome() }`,
+});
+
 /** Output: the slots as they were set, and what was merged into them since, each as field, value, field, value … */
 export const readState = script<[set: string[], patches: string[], life: string]>()({
   kind: "reads",

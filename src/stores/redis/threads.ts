@@ -1,6 +1,7 @@
 // What is read of threads.
 
 import type { Owner } from "../../core/ids.ts";
+import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
 import type { ThreadQuery } from "../../core/stores.ts";
 import { noSuchMessage } from "../errors.ts";
@@ -10,7 +11,7 @@ import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import { type Listed, listed } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
-import { describeThread, readMessages, readState } from "./thread-scripts.ts";
+import { describeThread, readMessage, readMessages, readState } from "./thread-scripts.ts";
 
 /** `onRead` gets every thread that `get` returns. */
 export function redisThreads(
@@ -40,6 +41,13 @@ export function redisThreads(
       }
       const { items, ...next } = pageOf(found, limit, ({ place }) => encodePosition(place));
       return { items: items.map(({ thread }) => thread), ...next };
+    },
+
+    async message(owner, id, messageId) {
+      const [text, life] = await redis.run(readMessage, keysOf(owner, id), { message: messageId });
+      lifetime.used(owner, id, life);
+      // Only messages are put into this list.
+      return text === null ? undefined : (JSON.parse(text) as Message);
     },
 
     async messagePage(owner, id, { after = "", limit, bytes }) {

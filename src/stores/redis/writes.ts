@@ -3,7 +3,8 @@
 import type { Owner } from "../../core/ids.ts";
 import type { NewThread } from "../../core/stores.ts";
 import { type Change, changeOf, type PendingEvent } from "../outcomes.ts";
-import type { Write } from "../thread-head.ts";
+import type { Staged, Write } from "../thread-head.ts";
+import { stagedKeys } from "./keys.ts";
 import { type Made, ownerText, patchName } from "./records.ts";
 import { rowsOf } from "./row-format.ts";
 
@@ -11,10 +12,10 @@ import { rowsOf } from "./row-format.ts";
 const CHUNK = 1000;
 
 /** A name, the number of its arguments, and these. One write may become several. */
-export function argsOfWrite(write: Write, owner: Owner): string[] {
+export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
   switch (write.write) {
     case "create_thread":
-      return argsOfThread(write.thread, owner);
+      return [...argsOfStaged(write.staged, tag), ...argsOfThread(write.thread, owner)];
     case "add_run": {
       const { id, agent, metadata, resumes, request } = write.run;
       const made: Made = { agent, metadata, ...(resumes === undefined ? {} : { resumes }) };
@@ -50,6 +51,13 @@ export function argsOfWrite(write: Write, owner: Owner): string[] {
     case "delete_thread":
       return call(write.write);
   }
+}
+
+/** It fails without what was staged, so it comes first. */
+function argsOfStaged(staged: Staged | undefined, tag: string): string[] {
+  if (!staged?.count) return [];
+  const keys = stagedKeys(tag, staged.token);
+  return call("adopt_staged", keys.staged, keys.staged_ids);
 }
 
 function argsOfThread(thread: NewThread, owner: Owner): string[] {

@@ -4,6 +4,7 @@ import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
+import type { StagedMessage } from "../kernel.ts";
 import type { Limits } from "../options.ts";
 import {
   type Change,
@@ -35,6 +36,8 @@ export interface Changes {
   apply(key: RowKey, change: Change, seq: number): void;
   /** Gives a thread what it begins with. Inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
+  /** Adds messages whose texts are written already. Inside a transaction. */
+  addTexts(thread: ThreadKey, messages: readonly StagedMessage[]): void;
   /** Forgets a message and all after it. Inside a transaction. */
   rewind(thread: ThreadKey, messageId: string): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
@@ -93,6 +96,9 @@ export function createChanges(database: Database, { now }: Limits): Changes {
       for (const message of messages) addMessage(thread, message);
       for (const [key, value] of Object.entries(state)) setSlot(thread, { key, value });
     },
+    addTexts(thread, messages) {
+      for (const message of messages) addText(thread, message);
+    },
     rewind(thread, messageId) {
       count.run(-forgetFrom.run(...thread, messageId), ...thread);
     },
@@ -116,8 +122,11 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   }
 
   function addMessage(thread: ThreadKey, message: Message): void {
-    const added = insertMessage.run(...thread, message.id, JSON.stringify(message));
-    count.run(added, ...thread);
+    addText(thread, { id: message.id, text: JSON.stringify(message) });
+  }
+
+  function addText(thread: ThreadKey, { id, text }: StagedMessage): void {
+    count.run(insertMessage.run(...thread, id, text), ...thread);
   }
 
   function setSlot(thread: ThreadKey, change: Extract<Change, { event: "on_state" }>["data"]): void {

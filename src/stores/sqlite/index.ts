@@ -44,7 +44,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
   const kernel = sqliteKernel(context);
   const bus = new LocalBus();
   const look = database.query("SELECT 1 FROM threads LIMIT 1");
-  const findThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ?");
+  const findThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged IS NULL");
   const documents = sqliteDocuments(database, limits.now, {
     visit: lifetime.visit,
     exists: (thread) => findThread.get(...thread) !== undefined,

@@ -5,7 +5,8 @@ import { CallState, type DeferredCall, hasResult, isAwaited } from "../../core/d
 import { SPAN_EVENTS } from "../../core/grammar.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { RunRequest } from "../../core/records.ts";
-import type { NewRun, NewThread } from "../../core/stores.ts";
+import type { NewRun } from "../../core/stores.ts";
+import { threadExists } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
 import {
@@ -36,7 +37,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   const { now, leaseMs, tenantQueueLength } = limits;
   const reads = sqliteReads(context);
 
-  const selectThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ?");
+  const selectThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged IS NULL");
   const selectActive = database.query<Pick<RunRow, "id" | "attempt" | "released" | "stop">>(
     `SELECT id, attempt, released, stop FROM runs WHERE ${THREAD} AND status = 'running'`,
   );
@@ -54,6 +55,17 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   const insertThread = database.query(`
     INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, status, outcome, message_count, created_at, updated_at, used_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'idle', 'idle', 0, ?9, ?9, ?9)`);
+  // Staged messages lie under a thread that no query shows, and that never expires.
+  const insertStaged = database.query(`
+    INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at, staged)
+    VALUES (?1, ?2, '{}', 'busy', 'idle', 0, 0, 0, 0, ?3) ON CONFLICT DO NOTHING`);
+  const selectStaged = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged = ?");
+  const dropStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged IS NOT NULL");
+  const dropOwnStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged = ?");
+  const revealStaged = database.query(`
+    UPDATE threads SET agent = ?3, title = ?4, title_folded = ?5, metadata = ?6, parent = ?7, parent_thread = ?8,
+      status = 'idle', created_at = ?9, updated_at = ?9, used_at = ?9, staged = NULL
+    WHERE owner = ?1 AND id = ?2 AND staged IS NOT NULL`);
   const describe = database.query(`
     UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
       metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
@@ -141,6 +153,19 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
         });
       if (tell) queue.call(tell);
       return result(view.now);
+    },
+
+    async stage(thread, token, messages) {
+      database.assertOpen();
+      database.write("durable", () => {
+        insertStaged.run(...thread, token);
+        if (!selectStaged.get(...thread, token)) throw threadExists(thread[1]);
+        changes.addTexts(thread, messages);
+      });
+    },
+
+    async unstage(thread, token) {
+      database.write("fast", () => dropOwnStaged.run(...thread, token));
     },
 
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
@@ -253,7 +278,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     const active = head?.active;
     switch (write.write) {
       case "create_thread":
-        createThread(thread, write.thread, at);
+        createThread(thread, write, at);
         return;
       case "add_run":
         addRun(thread, write.run, at);
@@ -318,12 +343,15 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
   function createThread(
     thread: ThreadKey,
-    { agent, title, metadata, parent, ...begin }: NewThread,
+    { thread: { agent, title, metadata, parent, ...begin }, staged }: CreateThread,
     at: number,
   ): void {
     const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
     const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
-    insertThread.run(...thread, ...texts, ...above, at);
+    const isStaged = staged && staged.count > 0;
+    if (isStaged && !selectStaged.get(...thread, staged.token)) throw threadExists(thread[1]);
+    if (!isStaged) dropStaged.run(...thread);
+    (isStaged ? revealStaged : insertThread).run(...thread, ...texts, ...above, at);
     changes.fill(thread, begin);
   }
 
@@ -334,6 +362,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     makeBusy.run(agent, at, ...thread);
   }
 }
+
+type CreateThread = Extract<Write, { write: "create_thread" }>;
 
 /** A lease that is over may still be renewed as long as no process takes the run. */
 const PAST = -1;

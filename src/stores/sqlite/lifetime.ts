@@ -15,7 +15,7 @@ export interface Lifetime {
   visit(owner: string, threadId: string): void;
   /** Threads last used at the first time or before have ended; interrupted ones at the second. */
   ended(): [number, number];
-  /** Looks for what is due, now and every `sweepMs`, until `stop`. */
+  /** Drops copies that were not finished, and looks for what is due, now and every `sweepMs`, until `stop`. */
   start(): void;
   stop(): void;
 }
@@ -26,6 +26,7 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
   const dropThreads = database.query(`
     DELETE FROM threads WHERE (owner, id) IN (
       SELECT owner, id FROM threads WHERE ${hasEnded(1, 2)} ORDER BY used_at LIMIT ${CHUNK})`);
+  const dropStaged = database.query("DELETE FROM threads WHERE staged IS NOT NULL");
   const use = database.query("UPDATE threads SET used_at = ? WHERE owner = ? AND id = ?");
   const ended = database.query<{ owner: string; thread_id: string; id: string }>(`
     SELECT owner, thread_id, id FROM runs WHERE has_events = 1 AND ended_at <= ? ORDER BY ended_at LIMIT ${CHUNK}`);
@@ -47,6 +48,7 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
     },
     ended: () => [now() - threadTtlMs, now() - Math.max(threadTtlMs, interruptedTtlMs)],
     start() {
+      database.write("fast", () => dropStaged.run());
       timer = setInterval(sweep, sweepMs).unref();
       sweep();
     },

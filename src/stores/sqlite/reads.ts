@@ -1,6 +1,7 @@
 // Threads, runs and deferred calls as the file has them.
 
 import type { CallState, DeferredCall } from "../../core/deferred-calls.ts";
+import type { Message } from "../../core/message.ts";
 import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
@@ -47,12 +48,12 @@ export interface Reads extends Pick<Kernel<ThreadKey>, "runs" | "threads" | "def
 
 export function sqliteReads({ database, changes, live, queue, lifetime }: StoreContext): Reads {
   const selectThread = database.query<ThreadRow>(
-    `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = ? AND id = ?`,
+    `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = ? AND id = ? AND staged IS NULL`,
   );
   const pageOfThreads = (below: string) =>
     database.query<ThreadRow>(`
       SELECT ${THREAD_COLUMNS} FROM threads
-      WHERE owner = ?1 AND (updated_at, id) < (?2, ?3)
+      WHERE owner = ?1 AND staged IS NULL AND (updated_at, id) < (?2, ?3)
         AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
         AND NOT ${hasEnded(8, 9)} ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
   // Two, because each is served by an index of its own.
@@ -66,6 +67,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   );
   const selectMessages = database.query<{ body: string }>(
     `SELECT body FROM messages WHERE ${THREAD} AND position > ? AND position <= ? ORDER BY position`,
+  );
+  const selectMessage = database.query<{ body: string }>(
+    `SELECT body FROM messages WHERE ${THREAD} AND id = ?`,
   );
   const selectState = database.query<{ key: string; value: string }>(
     `SELECT key, value FROM state WHERE ${THREAD}`,
@@ -168,6 +172,12 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
         );
         const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
         return { ...page, items: page.items.map(toThread) };
+      },
+
+      async message(owner, id, messageId) {
+        const row = visited([ownerText(owner), id], (thread) => selectMessage.get(...thread, messageId));
+        // Only messages are put into this column.
+        return row && (JSON.parse(row.body) as Message);
       },
 
       async messagePage(owner, id, { after, limit = MAX_ROWS, bytes }) {

@@ -226,8 +226,14 @@ DROP TABLE thread_items;
 DROP TABLE agent_items;
 `;
 
+// A thread whose messages are being copied has a token in `staged` until it is whole.
+const VERSION_7 = `
+ALTER TABLE threads ADD COLUMN staged TEXT;
+CREATE INDEX threads_staged ON threads (staged) WHERE staged IS NOT NULL;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
-const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
+const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7];
 const VERSION = STEPS.length;
 
 /**

@@ -1,0 +1,47 @@
+// Messages of a thread that is being copied lie under keys of their own, in the place of the thread, until `commit` renames
+// them. Nothing else reads them; they expire when the copy is abandoned.
+
+import type { Kernel } from "../kernel.ts";
+import { script } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { stagedKeys } from "./keys.ts";
+
+/** How long a copy may take for its next slice, and for its end. */
+const STAGED_MS = 600_000;
+
+/** Adds messages to what is staged. The unnamed arguments are each an id and a text. Again: nothing more. */
+const stageMessages = script<number>()({
+  kind: "adds",
+  keys: ["staged", "staged_ids"],
+  args: ["ttl"],
+  lua: `
+for at = REST, #ARGV, 2 do
+  if redis.call('HSETNX', staged_ids, ARGV[at], redis.call('LLEN', staged)) == 1 then
+    redis.call('RPUSH', staged, ARGV[at + 1])
+  end
+end
+redis.call('PEXPIRE', staged, ttl)
+return redis.call('PEXPIRE', staged_ids, ttl)`,
+});
+
+const dropStaged = script<number>()({
+  kind: "always",
+  keys: ["staged", "staged_ids"],
+  args: [],
+  lua: "return redis.call('UNLINK', staged, staged_ids)",
+});
+
+export function redisStaging({
+  redis,
+}: Pick<StoreContext, "redis">): Pick<Kernel<{ readonly tag: string }>, "stage" | "unstage"> {
+  return {
+    async stage({ tag }, token, messages) {
+      const rest = messages.flatMap(({ id, text }) => [id, text]);
+      await redis.run(stageMessages, stagedKeys(tag, token), { ttl: STAGED_MS }, rest);
+    },
+
+    async unstage({ tag }, token) {
+      await redis.run(dropStaged, stagedKeys(tag, token), {});
+    },
+  };
+}
