@@ -15,8 +15,8 @@ import { redisEvents } from "./events.ts";
 import { tenantTag, threadKeys, threadTag, tokenKey } from "./keys.ts";
 import { inboxOf, type RedisView, runOf } from "./records.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
-import { findBegunRun, inspectLease, listRuns, readToken, renewLease } from "./thread-scripts.ts";
 import { redisStaging } from "./staging.ts";
+import { findBegunRun, inspectLease, listRuns, readToken, renewLease } from "./thread-scripts.ts";
 import { redisThreads } from "./threads.ts";
 
 /** Threads that are checked at once. */
