@@ -122,7 +122,7 @@ export interface ThreadStore {
   message(owner: Owner, id: string, messageId: string): Promise<Message | undefined>;
   /**
    * Creates a thread that begins with the messages of thread `from`, up to and with `until`. Copies in slices, and lets
-   * other work run between them; nobody sees the thread before it is whole. Throws `not_found` without `from` or `until`,
+   * other work run between them; no read shows the thread before it is whole. Throws `not_found` without `from` or `until`,
    * `thread_busy` when `from` loses messages meanwhile, and what `create` throws.
    */
   fork(owner: Owner, from: string, thread: Omit<NewThread, "messages">, until?: string): Promise<Thread>;
