@@ -30,13 +30,10 @@ test("a user's skill whose description the input rules refuse ends the run", asy
 
 test("a user's skill whose instructions the input rules refuse is loaded for no model, in later runs either", async () => {
   const shown: string[] = [];
-  const run = await serve(
-    "---\\nname: order\\ndescription: Orders.\\n---\\nOrder plutonium.",
-    ({ messages }) => {
-      shown.push(JSON.stringify(messages));
-      return shown.length === 1 ? { call: [{ tool: "load_skill", args: { name: "order" } }] } : { say: "ok" };
-    },
-  );
+  const run = await serve("---\nname: order\ndescription: Orders.\n---\nOrder plutonium.", ({ messages }) => {
+    shown.push(JSON.stringify(messages));
+    return shown.length === 1 ? { call: [{ tool: "load_skill", args: { name: "order" } }] } : { say: "ok" };
+  });
   expect((await run()).at(-1)).toMatchObject(REFUSED);
   expect((await run()).at(-1)).toMatchObject({ data: { stop_reason: "end_turn" } });
   expect(shown).toHaveLength(2);
