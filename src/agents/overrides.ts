@@ -7,7 +7,7 @@ import { AppError, messageOf } from "../core/errors.ts";
 import type { HookDefinition, UserMay } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/stores.ts";
-import { check, type Fault } from "../lib/check.ts";
+import { boundedMap, check, type Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { globMatcher } from "../lib/glob.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -35,11 +35,12 @@ const Skills = z.strictObject({
 const Model = z.string().min(1).max(256);
 const HookName = z.string().max(64);
 const Options = z.record(z.string().max(64), z.unknown());
+/** More than there are hooks. */
+const MAX_HOOKS = 200;
 
 export const Overrides = z
   .strictObject({
-    hooks: z
-      .record(HookName, z.union([z.boolean(), Options]))
+    hooks: boundedMap(z.record(HookName, z.union([z.boolean(), Options])), MAX_HOOKS)
       .optional()
       .describe("By name: on, off, or options in place of single ones of the configuration."),
     skills: Skills.optional().describe("Replaces the configuration, field by field."),
@@ -50,7 +51,7 @@ export type Overrides = z.infer<typeof Overrides>;
 
 export const OverridesPatch = z
   .strictObject({
-    hooks: z.record(HookName, z.union([z.boolean(), Options, z.null()])).nullish(),
+    hooks: boundedMap(z.record(HookName, z.union([z.boolean(), Options, z.null()])), MAX_HOOKS).nullish(),
     skills: z
       .strictObject({
         paths: Skills.shape.paths.nullable(),

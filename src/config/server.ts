@@ -57,6 +57,7 @@ const Backends = z.strictObject({ allow_local: z.boolean().default(false), docke
 
 const Limits = z.strictObject({
   body_bytes: count.default(MIB),
+  body_entries: count.default(20_000),
   upload_bytes: count.default(1024 * MIB),
   runs: count.default(256),
   queued_runs: z.int().min(0).default(16),

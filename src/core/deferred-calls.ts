@@ -102,6 +102,8 @@ export interface DeferredCallStore {
    * came first; else forgets it.
    */
   close(key: CallKey): Promise<DeferredCall | undefined>;
+  /** Whether a call is kept for this token. It may have its result, or have expired. */
+  isKept(tokenHash: string): Promise<boolean>;
   /**
    * Keeps the result, once. Returns the call, `delivered` or `late`. Undefined for an unknown, expired or used token:
    * callers cannot tell them apart.

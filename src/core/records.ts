@@ -1,6 +1,7 @@
 // The records of threads and runs.
 
 import { z } from "zod";
+import { boundedMap } from "../lib/check.ts";
 import { DoneStatus, ErrorShape } from "./event.ts";
 import { Id } from "./ids.ts";
 import { Answer } from "./interrupt.ts";
@@ -8,9 +9,10 @@ import { Message, Usage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 
 /** A client's own data on a thread or run: small, flat, returned unchanged. */
-export const Metadata = z
-  .record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()]))
-  .refine((value) => Object.keys(value).length <= 32, "must have at most 32 keys");
+export const Metadata = boundedMap(
+  z.record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()])),
+  32,
+);
 
 /** The call of another thread's run that a thread works for. */
 export const Parent = z

@@ -20,6 +20,7 @@ import {
 } from "./browser-security.ts";
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
+import { readJsonBodies } from "./json-body.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
@@ -93,6 +94,7 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   });
   // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
+  readJsonBodies(server, limits.bodyEntries);
   closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>

@@ -43,6 +43,8 @@ export interface RouteServices extends HttpServices {
 export interface HttpLimits extends StreamLimits {
   /** Bytes of a JSON body. */
   readonly bodyBytes: number;
+  /** Keys and values of a JSON body. */
+  readonly bodyEntries: number;
   /** Bytes of an uploaded file. */
   readonly uploadBytes: number;
 }

@@ -6,14 +6,12 @@ import type { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { check, type Fault, sentence } from "../lib/check.ts";
 import { fitted } from "../lib/fitted.ts";
-import { isNestedDeeper } from "../lib/json.ts";
 
 /** The server as the routes see it. */
 export type App = ReturnType<typeof withZod>;
 
 export function withZod(server: FastifyInstance) {
   server.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
-    if (httpPart === "body" && isNestedDeeper(data, MAX_DEPTH)) return { error: tooDeep() };
     // Fastify passes null for a missing body.
     const checked = check(schema, data ?? undefined);
     return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
@@ -45,12 +43,6 @@ export function fittingJson(
     return JSON.stringify(value);
   };
 }
-
-/** Nested lists and maps in a body. Recursive code must not overflow the stack on them. */
-const MAX_DEPTH = 64;
-
-const tooDeep = () =>
-  new AppError("invalid_request", `Invalid body: it must not be nested more than ${MAX_DEPTH} deep.`);
 
 const MAX_ISSUES = 20;
 

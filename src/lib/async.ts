@@ -85,6 +85,17 @@ export function sharedFor<T>(freshMs: number, work: () => Promise<T>): () => Pro
   };
 }
 
+let lastTurn: Promise<void> = Promise.resolve();
+
+/**
+ * Resolves in a turn of the event loop that no other caller of this function gets, in the order of the calls. For work
+ * of several milliseconds, of which many pieces may be asked for at once.
+ */
+export function ownTurn(): Promise<void> {
+  lastTurn = lastTurn.then(() => setImmediate());
+  return lastTurn;
+}
+
 /** How long work may keep the event loop. */
 const SLICE_MS = 10;
 

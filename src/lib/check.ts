@@ -24,10 +24,21 @@ export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z
   return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, [])) };
 }
 
+/** A map that is refused for more than `most` keys before any of them is checked: each fault of a key takes time. */
+export function boundedMap<S extends z.ZodType>(map: S, most: number) {
+  return z.preprocess((value, context) => {
+    if (typeof value !== "object" || value === null) return value;
+    const keys = Object.keys(value).length;
+    if (keys > most)
+      context.addIssue({ code: "custom", message: `must have at most ${most} keys; it has ${keys}` });
+    return keys > most ? z.NEVER : value;
+  }, map);
+}
+
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** One line for each unknown key; one line for any other issue. */
+/** One line for each of the first unknown keys; one line for any other issue. */
 function wording(issue: RawIssue): string | undefined {
   const message = WORDINGS[issue.code]?.(issue);
   if (message === undefined || issue.code === "unrecognized_keys") return message;
@@ -42,6 +53,7 @@ const WORDINGS: Readonly<Record<string, (issue: RawIssue) => string | undefined>
   invalid_value: (issue) => oneOf(listOf(issue.values), issue.input),
   unrecognized_keys: (issue) =>
     listOf(issue.keys)
+      .slice(0, MAX_UNKNOWN_KEYS)
       .map((key) => unknownKey(String(key), issue.inst))
       .join("\n"),
   invalid_union: (issue) => unionWording(issue),
@@ -71,6 +83,8 @@ function oneOf(values: readonly unknown[], input: unknown): string {
 }
 
 const MAX_KEYS_SHOWN = 20;
+/** Of one map; each is compared with all known keys. */
+const MAX_UNKNOWN_KEYS = 20;
 
 function unknownKey(key: string, schema: unknown): string {
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];

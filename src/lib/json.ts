@@ -1,4 +1,4 @@
-// JSON values: copy, merge, measure depth.
+// JSON values: copy, merge, measure.
 
 /** A deep copy. Keeps every key as plain data, `__proto__` too; drops keys without a value. */
 export function jsonCopy<T>(value: T): T {
@@ -49,6 +49,41 @@ export function isNestedDeeper(value: unknown, most: number): boolean {
     level = level.flatMap((nest) => Object.values(nest).filter(isNest));
   }
   return false;
+}
+
+export interface JsonSize {
+  /** Keys and values of all lists and maps. */
+  readonly entries: number;
+  /** How deep lists and maps are nested. */
+  readonly depth: number;
+}
+
+/** What parsing a JSON text would make, counted without parsing it. Of a text that is not JSON any figure may come. */
+export function jsonSize(text: Uint8Array): JsonSize {
+  let [entries, depth, deepest] = [0, 0, 0];
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at];
+    if (byte === QUOTE) at = endOfString(text, at);
+    else if (byte === COMMA || byte === COLON) entries++;
+    else if (byte === OPEN_LIST || byte === OPEN_MAP) {
+      entries++;
+      deepest = Math.max(deepest, ++depth);
+    } else if (byte === CLOSE_LIST || byte === CLOSE_MAP) depth--;
+  }
+  return { entries, depth: deepest };
+}
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
+const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** The index of the closing quote, or the text's length without one. */
+function endOfString(text: Uint8Array, start: number): number {
+  for (let end = text.indexOf(QUOTE, start + 1); end !== -1; end = text.indexOf(QUOTE, end + 1)) {
+    let escapes = 0;
+    while (text[end - 1 - escapes] === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+  return text.length;
 }
 
 const isNest = (value: unknown): value is object => typeof value === "object" && value !== null;

@@ -18,6 +18,8 @@ export function createDeferredCalls<Thread>(kernel: Kernel<Thread>): DeferredCal
     leave: (key) => change(key, "leave"),
     close: (key) => change(key, "close"),
 
+    isKept: async (tokenHash) => (await kernel.findCall(tokenHash)) !== undefined,
+
     async deliver(tokenHash, reply) {
       const found = await kernel.findCall(tokenHash);
       if (!found) return undefined;

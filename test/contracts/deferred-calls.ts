@@ -13,7 +13,9 @@ export function deferredCallsContract(open: Open): void {
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         expect(await calls.get(keyOf(call))).toBeUndefined();
+        expect(await calls.isKept(call.token_hash)).toBe(false);
         await calls.open(call);
+        expect(await calls.isKept(call.token_hash)).toBe(true);
         expect(await calls.get(keyOf(call))).toEqual({ ...call, state: "sent" });
         for (const _ of upTo(2))
           expect(await calls.accept(keyOf(call))).toEqual({ ...call, state: "accepted" });
@@ -23,6 +25,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.get(keyOf(call))).toEqual(delivered);
         for (const _ of upTo(2)) await calls.forget(keyOf(call));
         expect(await calls.get(keyOf(call))).toBeUndefined();
+        expect(await calls.isKept(call.token_hash)).toBe(false);
         expect(await calls.accept(keyOf(call))).toBeUndefined();
         expect(await calls.deliver(call.token_hash, reply("late"))).toBeUndefined();
       }));

@@ -23,6 +23,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
   ];
   const about = { run_id: "r", tool: "w", token_hash: "", expires_at: new Date(0).toISOString() };
   return [
+    () => deferredCalls.isKept("t"),
     () => threads.create(ADA, { id: "u", metadata: {} }),
     () => threads.get(ADA, "t"),
     () => threads.list(ADA, { limit: 1 }),

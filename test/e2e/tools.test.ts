@@ -133,7 +133,7 @@ describe("a tool that a tenant registers", () => {
   test("takes a result at its own address only, and once", async () => {
     const { url } = await startServer();
     const unknown = await send(`${url}/tool-results/tr_0`, { result: 1 });
-    expect([unknown.status, (await send(`${url}/tool-results/tr_0`, {})).status]).toEqual([404, 400]);
+    expect([unknown.status, (await send(`${url}/tool-results/tr_0`, {})).status]).toEqual([404, 404]);
   });
 });
 

@@ -181,7 +181,14 @@ async function bareServer() {
     ...{ seenWith: find, changeable: () => ({}) },
   };
   const runs = createEngine({ stores, agents, backends, logger, maxActive: 1 });
-  const limits = { bodyBytes: 1000, uploadBytes: 1000, streams: 1, heartbeatMs: 10_000, stallMs: 10_000 };
+  const limits = {
+    bodyBytes: 1000,
+    bodyEntries: 1000,
+    uploadBytes: 1000,
+    streams: 1,
+    heartbeatMs: 10_000,
+    stallMs: 10_000,
+  };
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const quotas = createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse({}), { threadMs: 1000 });
   const server = await createServer(

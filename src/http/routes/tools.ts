@@ -74,6 +74,11 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
   app.post(
     "/tool-results/:token",
     {
+      // Before the body is read: anybody may send one here.
+      onRequest: async ({ params }) => {
+        const { token } = params as z.infer<typeof TokenParams>;
+        if (!(await runs.stores.deferredCalls.isKept(tokenHash(token)))) throw notAwaited();
+      },
       schema: {
         summary: "Deliver a deferred tool result",
         description:
@@ -87,12 +92,14 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
     async (request, reply) => {
       if (!replyResult(request.body))
         throw new AppError("invalid_request", "Invalid body: give `result`, or `error`.");
-      if (!(await deliverResult(runs, tokenHash(request.params.token), request.body)))
-        throw new AppError(
-          "not_found",
-          "No call takes a result at this address: it was used, has expired, or the call has its answer.",
-        );
+      if (!(await deliverResult(runs, tokenHash(request.params.token), request.body))) throw notAwaited();
       return reply.code(204).send(null);
     },
   );
 }
+
+const notAwaited = () =>
+  new AppError(
+    "not_found",
+    "No call takes a result at this address: it was used, has expired, or the call has its answer.",
+  );

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
+import { boundedMap } from "../../lib/check.ts";
 import { globMatcher } from "../../lib/glob.ts";
 import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -72,9 +73,7 @@ export const HttpToolRegistration = z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
     callback_url: CallbackUrl.describe("Where each call is POSTed to."),
-    headers: z
-      .record(HeaderName, HeaderValue)
-      .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `must be at most ${MAX_HEADERS}`)
+    headers: boundedMap(z.record(HeaderName, HeaderValue), MAX_HEADERS)
       .default({})
       .describe("Sent with each call; never shown again."),
     timeout_ms: z.int().min(1).max(600_000).default(30_000).describe("For one call, including retries."),

@@ -43,6 +43,9 @@ export function deferredStore(): Omit<DeferredCallStore, "due"> & {
     async close(key) {
       return changed(key, "close");
     },
+    async isKept(tokenHash) {
+      return [...calls.values()].some(({ token_hash }) => token_hash === tokenHash);
+    },
     async deliver(tokenHash, reply) {
       const [id, call] = [...calls].find(([, { token_hash }]) => token_hash === tokenHash) ?? [];
       const state = call && stateAfter("deliver", call.state);

@@ -1,0 +1,41 @@
+// Reads JSON bodies. The work is bounded before it begins: a text is counted before it is parsed, and a large one is parsed
+// and handled in a turn of the event loop of its own.
+
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { AppError } from "../core/errors.ts";
+import { ownTurn } from "../lib/async.ts";
+import { jsonSize } from "../lib/json.ts";
+
+/** Nested lists and maps. Recursive code must not overflow the stack on them. */
+const MAX_DEPTH = 64;
+
+/** Bytes from which on a body gets a turn of its own: a millisecond's work. */
+const LARGE = 32 * 1024;
+
+/** Replaces Fastify's parser. `maxEntries`: keys and values of a body. */
+export function readJsonBodies(server: FastifyInstance, maxEntries: number): void {
+  const parse = server.getDefaultJsonParser("error", "error");
+  server.removeContentTypeParser("application/json");
+  server.addContentTypeParser(
+    "application/json",
+    { parseAs: "buffer" },
+    async (request: FastifyRequest, body: Buffer) => {
+      if (body.length > LARGE) await ownTurn();
+      const { entries, depth } = jsonSize(body);
+      if (depth > MAX_DEPTH)
+        throw new AppError(
+          "invalid_request",
+          `Invalid body: it must not be nested more than ${MAX_DEPTH} deep; it is ${depth} deep.`,
+        );
+      if (entries > maxEntries)
+        throw new AppError(
+          "payload_too_large",
+          `The body has ${entries} keys and values; at most ${maxEntries} are allowed (limits.body_entries).`,
+          { details: { limit: maxEntries, entries } },
+        );
+      return new Promise((resolve, reject) => {
+        void parse(request, body.toString(), (error, value) => (error ? reject(error) : resolve(value)));
+      });
+    },
+  );
+}

@@ -1,0 +1,96 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type JsonSize, jsonSize } from "../../src/lib/json.ts";
+import { startServer } from "../support/server.ts";
+
+const record = (keys: number, value: unknown) =>
+  Object.fromEntries(Array.from({ length: keys }, (_, index) => [`k${index}`, value]));
+
+const send = async (url: string, body: unknown, method = "POST") => {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, { method, headers, body: JSON.stringify(body) });
+  return { status: response.status, problem: (await response.json()) as { detail: string; details: object } };
+};
+
+test("a body of more keys and values than allowed is refused with the limit and their number", async () => {
+  const { url } = await startServer({ config: { limits: { body_entries: 1000 } } });
+  const body = { input: "hi", metadata: record(500, 1) };
+  expect(await send(`${url}/threads/t/runs`, body)).toMatchObject({
+    status: 413,
+    problem: {
+      code: "payload_too_large",
+      detail: "The body has 1004 keys and values; at most 1000 are allowed (limits.body_entries).",
+      details: { limit: 1000, entries: 1004 },
+    },
+  });
+});
+
+test("a body of 60,000 keys is refused by default on every route that takes JSON", async () => {
+  const { url } = await startServer();
+  const body = record(60_000, 1);
+  for (const path of ["/threads", "/threads/t/runs", "/tools", "/threads/t/fork"])
+    expect(await send(url + path, body)).toMatchObject({ status: 413 });
+  expect(await send(`${url}/agents/assistant/overrides`, body, "PATCH")).toMatchObject({ status: 413 });
+});
+
+test.each([
+  [
+    "metadata",
+    "/threads",
+    "POST",
+    { metadata: record(5000, null) },
+    /metadata: must have at most 32 keys; it has 5000/,
+  ],
+  ["headers", "/tools", "POST", { headers: record(5000, 1) }, /must have at most 20 keys; it has 5000/],
+  [
+    "overrides of hooks",
+    "/agents/assistant/overrides",
+    "PATCH",
+    { hooks: record(5000, 1) },
+    /hooks: must have at most 200 keys; it has 5000/,
+  ],
+])("%s of thousands of faulty keys have one fault", async (_, path, method, body, message) => {
+  const { url } = await startServer();
+  const { status, problem } = await send(url + path, body, method);
+  expect(status).toBe(400);
+  expect(JSON.stringify(problem)).toMatch(message);
+  expect(JSON.stringify(problem).length).toBeLessThan(2000);
+});
+
+test("a body of thousands of unknown keys is answered with the first of them", async () => {
+  const { url } = await startServer();
+  const { status, problem } = await send(`${url}/threads/t/runs`, record(5000, 1));
+  expect(status).toBe(400);
+  expect(problem.detail).toContain("unknown key `k0`");
+  expect(JSON.stringify(problem)).not.toContain("`k20`");
+});
+
+test("a result for no call is refused before its body is read", async () => {
+  const { url } = await startServer();
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.write(
+    "POST /tool-results/tr_0 HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n{",
+  );
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  expect(answer.toString()).toMatch(/^HTTP\/1.1 404 /);
+  socket.destroy();
+});
+
+test("the size of a JSON text is that of its value", () => {
+  const sizeOf = (value: unknown): JsonSize => {
+    if (typeof value !== "object" || value === null) return { entries: 0, depth: 0 };
+    const members = Array.isArray(value) ? value : Object.entries(value).flat();
+    const inner = members.map(sizeOf);
+    return {
+      entries: Math.max(1, members.length) + inner.reduce((sum, { entries }) => sum + entries, 0),
+      depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
+    };
+  };
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6, stringUnit: fc.constantFrom(...'\\"{}[],:a\n') }), (value) => {
+      expect(jsonSize(Buffer.from(JSON.stringify(value, null, 1)))).toEqual(sizeOf(value));
+    }),
+  );
+});
