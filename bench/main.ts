@@ -12,6 +12,7 @@ import { createRig, type Scenario } from "./rig.ts";
 import { burst } from "./scenarios/burst.ts";
 import { first } from "./scenarios/first.ts";
 import { long } from "./scenarios/long.ts";
+import { neighbours } from "./scenarios/neighbours.ts";
 import { crowd, paced } from "./scenarios/paced.ts";
 import { start } from "./scenarios/start.ts";
 import { streams } from "./scenarios/streams.ts";
@@ -23,7 +24,7 @@ import { heading, lineOf, section } from "./table.ts";
 import { bareRelay, skein } from "./targets.ts";
 
 const USUAL: readonly Scenario[] = [burst, paced, first, tool, turns, streams, threads, start, wire];
-const ALL: readonly Scenario[] = [...USUAL, crowd, long];
+const ALL: readonly Scenario[] = [...USUAL, crowd, long, neighbours];
 
 async function bench(options: Options, children: Children, dir: string): Promise<void> {
   const { store, provider, rounds, profile, beside } = options;

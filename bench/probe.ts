@@ -1,6 +1,7 @@
 // Loaded into a server before its own program: answers the parent process what the server itself has no way to
 // tell. `memory`: what it holds after a full collection. `profile`: nothing, but from here on its CPU time is
-// recorded; `profiled` ends that, with the record.
+// recorded; `profiled` ends that, with the record. `turns`: nothing, but from here on the longest turn of the event loop
+// is looked for; `turned` ends that, and tells its CPU time.
 
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
@@ -19,7 +20,39 @@ const FINALIZERS_MS = 100;
 const SAMPLE_MICROSECONDS = 200;
 const session = new Session();
 
-const ANSWERS: Record<string, () => Promise<Memory | Profile | object>> = {
+/** CPU time of the main thread, which a busy machine does not lengthen. */
+export interface Turn {
+  readonly cpuMs: number;
+}
+
+const TURN_CHECK_MS = 1;
+let turns: NodeJS.Timeout | undefined;
+let longest = 0;
+
+function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+function watchTurns(): void {
+  let last = cpuMs();
+  longest = 0;
+  turns = setInterval(() => {
+    const now = cpuMs();
+    longest = Math.max(longest, now - last);
+    last = now;
+  }, TURN_CHECK_MS).unref();
+}
+
+const ANSWERS: Record<string, () => Promise<Memory | Profile | Turn | object>> = {
+  async turns() {
+    watchTurns();
+    return {};
+  },
+  async turned() {
+    clearInterval(turns);
+    return { cpuMs: longest } satisfies Turn;
+  },
   async memory() {
     globalThis.gc?.();
     await sleep(FINALIZERS_MS);

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import type { Server } from "./children.ts";
-import type { Memory, Profile } from "./probe.ts";
+import type { Memory, Profile, Turn } from "./probe.ts";
 
 export const PROBED = ["--expose-gc", "--import", join(import.meta.dirname, "probe.ts")];
 
@@ -15,6 +15,10 @@ export const memoryOf = (server: Server) => ask<Memory>(server, "memory");
 /** From here on the server's CPU time is recorded. */
 export const startProfile = (server: Server) => ask<object>(server, "profile");
 export const stopProfile = (server: Server) => ask<Profile>(server, "profiled");
+
+/** From here on the longest turn of its event loop is looked for. */
+export const startTurns = (server: Server) => ask<object>(server, "turns");
+export const longestTurn = (server: Server) => ask<Turn>(server, "turned");
 
 /** The probe answers each question with one message of the type that belongs to it. */
 async function ask<T>({ process }: Server, question: string): Promise<T> {

@@ -12,8 +12,15 @@ export type Store = (typeof STORES)[number];
 export type Provider = (typeof PROVIDERS)[number];
 
 export interface Target {
-  /** A new process with nothing in it. `nodeArgs` go to Node itself. */
-  start(nodeArgs?: readonly string[]): Promise<Server>;
+  /** A new process with nothing in it. `nodeArgs` go to Node itself. The relay takes no settings. */
+  start(nodeArgs?: readonly string[], settings?: Settings): Promise<Server>;
+}
+
+/** Over what every scenario has. */
+export interface Settings {
+  readonly env?: Readonly<Record<string, string>>;
+  /** More agents, by name. */
+  readonly agents?: Readonly<Record<string, object>>;
 }
 
 export interface Surroundings {
@@ -51,12 +58,18 @@ export async function skein(
   if (built.status !== 0) throw new Error(`The server does not build.\n${built.stdout}${built.stderr}`);
   const redis = store === "redis" ? { REDIS_URL: await startRedis(children, dir) } : {};
   return {
-    start: (nodeArgs = []) => {
+    start: (nodeArgs = [], { env, agents } = {}) => {
       const home = mkdtempSync(join(dir, "skein-"));
       return children.serve({
         program: [process.execPath, ...nodeArgs, join(root, "dist/main.js"), "serve"],
         place: "measured",
-        env: { ...configure(home, providerPort, provider), STORE: store, LOG_LEVEL: "warn", ...redis },
+        env: {
+          ...configure(home, providerPort, provider, agents),
+          STORE: store,
+          LOG_LEVEL: "warn",
+          ...redis,
+          ...env,
+        },
         logFile: join(home, "log"),
       });
     },
@@ -76,7 +89,12 @@ async function startRedis(children: Children, dir: string): Promise<string> {
   }
 }
 
-function configure(home: string, providerPort: number, provider: Provider): Record<string, string> {
+function configure(
+  home: string,
+  providerPort: number,
+  provider: Provider,
+  agents: Settings["agents"],
+): Record<string, string> {
   const files = { AGENTS_FILE: join(home, "agents.yaml"), CONFIG_FILE: join(home, "server.yaml") };
   const base_url = `http://127.0.0.1:${providerPort}${provider === "openai" ? "/v1" : ""}`;
   const bench = {
@@ -84,7 +102,7 @@ function configure(home: string, providerPort: number, provider: Provider): Reco
     system_prompt: "You are a helpful assistant.",
   };
   // JSON is YAML.
-  writeFileSync(files.AGENTS_FILE, JSON.stringify({ version: 1, agents: { bench } }));
+  writeFileSync(files.AGENTS_FILE, JSON.stringify({ version: 1, agents: { bench, ...agents } }));
   writeFileSync(files.CONFIG_FILE, JSON.stringify({ limits: { runs: 2000 } }));
   const data = join(home, "data");
   mkdirSync(data);

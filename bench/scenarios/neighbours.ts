@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { ATTACKS, type Attack, type Attacker, attackerOn } from "../attacks.ts";
+import type { Server } from "../children.ts";
+import type { NeighbourData } from "../neighbour.ts";
+import { longestTurn, PROBED, startTurns } from "../probing.ts";
+import type { Row, Scenario } from "../rig.ts";
+import { quantile } from "../stats.ts";
+
+const ALONE_MS = 2000;
+
+const headersOf = (tenant: string) => ({
+  "x-skein-tenant": tenant,
+  "x-skein-user": "somebody",
+  "x-skein-scopes": "read,run,tools",
+});
+
+export const neighbours: Scenario = {
+  name: "neighbours",
+  about: "how long tenant B waits for its threads: alone (first column), and while tenant A attacks",
+  async run({ targets, children }) {
+    const dir = mkdtempSync(join(tmpdir(), "skein-neighbours-"));
+    const server = await targets.skein.start(PROBED, {
+      env: { AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" },
+      agents: { delegating: delegating(dir) },
+    });
+    const attacker = attackerOn(server.port, headersOf("attacker"));
+    await attacker.send("POST", "/threads/warm/runs", JSON.stringify({ input: "bench 1 0 1 0 0." }));
+    const alone = await whileWaiting(server, () => sleep(ALONE_MS));
+    const rows: Row[] = [];
+    for (const attack of ATTACKS) rows.push(...(await attacked(server, { attack, attacker, alone })));
+    await children.stop(server);
+    rmSync(dir, { recursive: true });
+    return rows;
+  },
+};
+
+/** An agent whose first answer gives 128 tasks to the agent `bench`. Its script is a file in `dir`. */
+function delegating(dir: string): object {
+  const script = join(dir, "delegating.yaml");
+  const task = { agent: "bench", task: "bench 5 0 1 0 0.", context: "" };
+  const call = { tool: "delegate", args: { tasks: Array(16).fill(task) } };
+  // JSON is YAML.
+  writeFileSync(script, JSON.stringify([{ call: Array(8).fill(call) }, { say: "Done." }]));
+  return { model: `scripted:${script}`, subagents: ["bench"] };
+}
+
+async function attacked(
+  server: Server,
+  { attack, attacker, alone }: { attack: Attack; attacker: Attacker; alone: readonly number[] },
+): Promise<Row[]> {
+  await attack.prepare?.(attacker);
+  await startTurns(server);
+  const answers = await whileWaiting(server, () => attack.perform(attacker));
+  const { cpuMs } = await longestTurn(server);
+  const [before, during] = [quantile(alone, 0.99), quantile(answers, 0.99)];
+  const p99: Row = {
+    figure: `${attack.name}: p99, ms`,
+    bare: [before],
+    skein: [during],
+    ratio: [during / before],
+    budget: { of: "skein", most: 50 },
+  };
+  return [
+    p99,
+    { figure: "  worst, ms", bare: [Math.max(...alone)], skein: [Math.max(...answers)] },
+    { figure: "  longest turn of the event loop, CPU ms", skein: [cpuMs] },
+  ];
+}
+
+/** How long each answer to tenant B took meanwhile. */
+async function whileWaiting(server: Server, work: () => Promise<void>): Promise<readonly number[]> {
+  const workerData: NeighbourData = { port: server.port, headers: headersOf("neighbour") };
+  const worker = new Worker(join(import.meta.dirname, "../neighbour.ts"), { workerData });
+  const answered = once(worker, "message");
+  await once(worker, "online");
+  await work();
+  worker.postMessage("stop");
+  // The worker answers with one message.
+  const [answers] = (await answered) as [number[]];
+  return answers;
+}
