@@ -74,7 +74,7 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
   app.post(
     "/tool-results/:token",
     {
-      // Before the body is read: anybody may send one here.
+      // Before the body is read, because this route takes no credentials.
       onRequest: async ({ params }) => {
         const { token } = params as z.infer<typeof TokenParams>;
         if (!(await runs.stores.deferredCalls.isKept(tokenHash(token)))) throw notAwaited();
