@@ -15,7 +15,7 @@ export interface Attacker {
 
 export interface Attack {
   readonly name: string;
-  /** What must be there before; nobody is measured meanwhile. */
+  /** Sends what the attack needs, before the measurement. */
   prepare?(attacker: Attacker): Promise<void>;
   perform(attacker: Attacker): Promise<void>;
 }
@@ -140,9 +140,9 @@ export const ATTACKS: readonly Attack[] = [
     },
   },
   {
-    name: "results of 60,000 keys for no call",
+    name: "results of 60,000 keys for an unknown token",
     async perform({ send }) {
-      await Promise.all(times(20, () => send("POST", "/tool-results/tr_nobody", manyKeys)));
+      await Promise.all(times(20, () => send("POST", "/tool-results/tr_unknown", manyKeys)));
     },
   },
   {
@@ -209,7 +209,7 @@ export const ATTACKS: readonly Attack[] = [
     },
   },
   {
-    name: "60 answers that nobody reads",
+    name: "60 unread answers",
     async perform({ askAndIgnore }) {
       const closes = times(60, () => askAndIgnore("/threads/fat/messages"));
       await sleep(3000);

@@ -1,4 +1,4 @@
-// A tenant that asks for its threads, again and again, while another one attacks: a worker thread, so that building the
+// A tenant that reads its list of threads repeatedly while another one attacks: a worker thread, so that building the
 // attacks does not delay it. Its parent says when to stop and then gets how long each answer took, in ms.
 
 import { Agent, get } from "node:http";

@@ -15,7 +15,7 @@ const ALONE_MS = 2000;
 
 const headersOf = (tenant: string) => ({
   "x-skein-tenant": tenant,
-  "x-skein-user": "somebody",
+  "x-skein-user": "user",
   "x-skein-scopes": "read,run,tools",
 });
 
