@@ -74,7 +74,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
     let mcp: McpServers | undefined;
     const catalogue = catalogueOf(env, options, () => mcp?.tools() ?? []);
-    const agents = await createRegistry({ file: config.agents_file, catalogue, env });
+    const allowModels = config.models.allow ?? (config.auth.scheme === "none" ? undefined : []);
+    const agents = await createRegistry({ file: config.agents_file, catalogue, env, allowModels });
     for (const warning of agents.warnings()) logger.warn(warning);
     // The catalogue's schema has made it.
     const servers = agents.mcpServers() as McpServerDefinitions;
@@ -118,6 +119,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         httpTools,
         permissionRule: OwnRuleSpec,
         isRefusedTool: refusedTools(config),
+        refusesSystemMessages: config.system_messages === "refuse",
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
           apiKeys: apiKeys?.keys,

@@ -22,6 +22,8 @@ export interface AgentsSource {
   readonly file: string;
   readonly catalogue: Catalogue;
   readonly env: Variables;
+  /** Patterns of the models that runs may ask for, besides those that the file names. Default: any model. */
+  readonly allowModels?: readonly string[] | undefined;
   /** Called with all files that belong to the configuration, even unreadable ones, before anything is refused. */
   onFiles?(files: readonly string[]): void;
 }

@@ -2,8 +2,9 @@
 
 import { ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
+import { type Model, modelMatcher } from "../core/model.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
-import type { Catalogue } from "./catalogue.ts";
+import type { Catalogue, ModelChoice } from "./catalogue.ts";
 
 /** The default: a model that the environment has a key or an address for, else the built-in demo. */
 export function automaticModel(env: Variables): ModelSpec {
@@ -14,10 +15,14 @@ export function automaticModel(env: Variables): ModelSpec {
 
 /**
  * The model that a run asks for. With the agent's own provider, it keeps the agent's address, key and settings. Throws
- * `invalid_request` for an unknown model.
+ * `invalid_request` for a model that is unknown or not allowed.
  */
 export function requestedModel(name: string, own: ModelSpec, catalogue: Catalogue): ModelSpec {
-  const [provider = "", model = ""] = fullName(name, catalogue).split(/:(.*)/s);
+  const full = fullName(name, catalogue);
+  const { modelChoice, createModel } = catalogue;
+  if (modelChoice && !modelChoice.allows(full) && !namesOf(createModel(own)).includes(full))
+    throw new AppError("invalid_request", notAllowed(full, modelChoice.list()));
+  const [provider = "", model = ""] = full.split(/:(.*)/s);
   if (typeof own === "string" || own.provider !== provider) return `${provider}:${model}`;
   return { ...own, model };
 }
@@ -33,4 +38,26 @@ function fullName(name: string, { createModel }: Catalogue): string {
   } catch (error) {
     throw new AppError("invalid_request", messageOf(error), { cause: error });
   }
+}
+
+/** Allows the models that match a pattern, and those that `named` returns. */
+export function modelChoice(patterns: readonly string[], named: () => readonly string[]): ModelChoice {
+  const matchers = patterns.map(modelMatcher);
+  return {
+    allows: (name) => named().includes(name) || matchers.some((matches) => matches(name)),
+    list: () => [...new Set([...named(), ...patterns])],
+  };
+}
+
+/** The names of a model and of its fallbacks. */
+export const namesOf = ({ name, fallback }: Model): string[] =>
+  fallback ? [name, ...namesOf(fallback)] : [name];
+
+/** How many allowed models a refusal lists. */
+const LISTED = 20;
+
+function notAllowed(name: string, allowed: readonly string[]): string {
+  const list = allowed.slice(0, LISTED).map((each) => `\`${each}\``);
+  const more = allowed.length > LISTED ? ` and ${allowed.length - LISTED} more` : "";
+  return `Runs may not ask for the model \`${name}\` on this server. Allowed: ${list.join(", ")}${more}.`;
 }

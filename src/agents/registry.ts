@@ -11,7 +11,7 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
-import { requestedModel } from "./model-choice.ts";
+import { modelChoice, namesOf, requestedModel } from "./model-choice.ts";
 import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
 import { reservedNames } from "./tool-choice.ts";
 
@@ -69,7 +69,12 @@ export interface AgentRegistry {
 
 /** Throws `config_invalid`. */
 export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
-  const catalogue = { ...source.catalogue, createModel: memoizeModels(source.catalogue.createModel) };
+  const { allowModels } = source;
+  const catalogue: Catalogue = {
+    ...source.catalogue,
+    createModel: memoizeModels(source.catalogue.createModel),
+    ...(allowModels ? { modelChoice: modelChoice(allowModels, () => current.models) } : {}),
+  };
   let files: readonly string[] = [];
   const onFiles = (read: readonly string[]) => {
     files = [...new Set(read)];
@@ -110,6 +115,8 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;
+  /** All models that the file names, fallbacks included. */
+  readonly models: readonly string[];
   list(): readonly AgentInfo[];
   readonly mcpServers: unknown;
   readonly warnings: readonly string[];
@@ -120,7 +127,8 @@ function snapshot({ definitions, ...rest }: LoadedAgents, catalogue: Catalogue):
   const agents = new Map(definitions.map((definition) => [definition.name, definition]));
   const standard = agents.get("default") ?? first;
   const list = () => definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
-  return { agents, default: standard, list, ...rest };
+  const models = [...new Set(definitions.flatMap(({ model }) => namesOf(catalogue.createModel(model))))];
+  return { agents, default: standard, models, list, ...rest };
 }
 
 function isSame(one: Snapshot, other: Snapshot): boolean {

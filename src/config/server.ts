@@ -2,6 +2,7 @@
 // Durations are written like "10s" and held in milliseconds.
 
 import { z } from "zod";
+import { ModelPattern } from "../core/model.ts";
 import { AuthConfig } from "../http/auth/config.ts";
 import { hostList, Origin } from "../lib/hosts.ts";
 import { Duration } from "../lib/units.ts";
@@ -120,6 +121,8 @@ export const ServerConfig = z.strictObject({
   cors: z.strictObject({ origins: z.array(Origin).max(100).default([]) }).prefault({}),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
+  models: z.strictObject({ allow: z.array(ModelPattern).max(1000).optional() }).prefault({}),
+  system_messages: z.enum(["accept", "refuse"]).default("accept"),
   quotas: QuotaConfig.prefault({}),
   interrupts: Interrupts.prefault({}),
   streams: Streams.prefault({}),

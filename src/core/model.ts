@@ -1,6 +1,7 @@
 // The port to a language model: one method, always streaming.
 
 import { z } from "zod";
+import { globMatcher } from "../lib/glob.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
 import type { Stream } from "./stream.ts";
@@ -91,4 +92,24 @@ export interface Model {
    * Accepts any history: repairs what a provider would refuse.
    */
   stream(request: ModelRequest): Stream<ModelReply>;
+}
+
+/** A glob over names of models, `provider:model`. `*` also matches the `/` in names. */
+export const ModelPattern = z
+  .string()
+  .min(1)
+  .superRefine((pattern, context) => {
+    try {
+      modelMatcher(pattern);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      context.addIssue({ code: "custom", message: `is not a pattern of model names: it ${error.message}` });
+    }
+  });
+
+/** Throws a `SyntaxError`. */
+export function modelMatcher(pattern: string): (model: string) => boolean {
+  const whole = (text: string) => text.replaceAll("/", "\u2215");
+  const matches = globMatcher(whole(pattern));
+  return (model) => matches(whole(model));
 }

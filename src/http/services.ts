@@ -31,6 +31,8 @@ export interface HttpServices {
     readonly publicUrl?: string | undefined;
   };
   readonly limits: HttpLimits;
+  /** Whether messages of the role `system` are refused. */
+  readonly refusesSystemMessages?: boolean;
   /** The schema of a permission rule made by a user. */
   readonly permissionRule: z.ZodType<{ readonly id: string }>;
   readonly version: string;

@@ -1,5 +1,6 @@
 // The providers of models, by name.
 
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { ModelConfig, ModelSpec } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
@@ -110,10 +111,15 @@ function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model 
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 
-/** A word names a built-in script; any other text is a path. */
+/** A word names a built-in script; any other text is a path. Throws `config_invalid` for a word that names none. */
 function scriptPath(script: string): string {
   if (!/^[\w-]+$/.test(script)) return script;
-  return fileURLToPath(new URL(`config/scripts/${script}.yaml`, packageRoot));
+  const path = fileURLToPath(new URL(`config/scripts/${script}.yaml`, packageRoot));
+  if (existsSync(path)) return path;
+  throw new AppError(
+    "config_invalid",
+    `There is no built-in script \`${script}\`. Use \`scripted:demo\`, or in agents.yaml the path of a file.`,
+  );
 }
 
 function addressOf(

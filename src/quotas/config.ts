@@ -2,7 +2,7 @@
 // units of any one currency and held as integer millionths of it.
 
 import { z } from "zod";
-import { globMatcher } from "../lib/glob.ts";
+import { ModelPattern } from "../core/model.ts";
 
 const count = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 const MILLION = 1_000_000;
@@ -34,18 +34,6 @@ export const Price = z.strictObject({
 });
 export type Price = z.output<typeof Price>;
 
-const ModelPattern = z
-  .string()
-  .min(1)
-  .superRefine((pattern, context) => {
-    try {
-      modelMatcher(pattern);
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      context.addIssue({ code: "custom", message: `is not a pattern of model names: it ${error.message}` });
-    }
-  });
-
 export const QuotaConfig = z
   .strictObject({
     tenant: Quota.prefault({}),
@@ -70,11 +58,4 @@ export type QuotaConfig = z.output<typeof QuotaConfig>;
 
 function limitsCost({ tenant, user }: { tenant: Quota; user: Quota }): boolean {
   return [tenant, user].some((quota) => quota.cost_per_day ?? quota.cost_per_month);
-}
-
-/** `*` also matches the `/` in names of models. Throws a `SyntaxError`. */
-export function modelMatcher(pattern: string): (model: string) => boolean {
-  const whole = (text: string) => text.replaceAll("/", "\u2215");
-  const matches = globMatcher(whole(pattern));
-  return (model) => matches(whole(model));
 }

@@ -5,8 +5,9 @@ import { AppError } from "../core/errors.ts";
 import type { ModelCallQuotas } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
+import { modelMatcher } from "../core/model.ts";
 import { randomId } from "../lib/random-id.ts";
-import { type LimitName, modelMatcher, type Price, type Quota, type QuotaConfig } from "./config.ts";
+import type { LimitName, Price, Quota, QuotaConfig } from "./config.ts";
 import {
   type Accounts,
   type Amounts,

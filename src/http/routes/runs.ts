@@ -2,7 +2,7 @@
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { hasCode } from "../../core/errors.ts";
+import { AppError, hasCode } from "../../core/errors.ts";
 import { type Message, systemMessage, userMessage } from "../../core/message.ts";
 import { isSettled, RunRecord } from "../../core/records.ts";
 import type { RunKey } from "../../core/stores.ts";
@@ -67,6 +67,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const { thread_id } = request.params;
       const owner = ownerOf(request);
+      if (services.refusesSystemMessages) refuseSystemMessages(request.body);
       const cursor = lastEventId(request);
       return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>
         cursor
@@ -212,6 +213,14 @@ function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBo
     on_busy,
     ...omitUndefined({ agent, rewind_to: body.replaces, idempotency_key: idempotencyKey(request) }),
   };
+}
+
+/** Throws `invalid_request`. */
+function refuseSystemMessages({ messages = [] }: StartRunBody): void {
+  const at = messages.findIndex(({ role }) => role === "system");
+  if (at === -1) return;
+  const message = `messages[${at}].role: this server accepts no \`system\` messages from users. Use \`user\`.`;
+  throw new AppError("invalid_request", message);
 }
 
 function inputOf({ input, messages = [] }: StartRunBody): Message[] {
