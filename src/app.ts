@@ -103,6 +103,11 @@ export async function createApp(options: AppOptions): Promise<App> {
       logger,
       maxActive: config.limits.runs,
       hasSeveralTenants: config.auth.scheme !== "none",
+      subagentLimits: {
+        atOnce: config.limits.subagents,
+        perRun: config.limits.subagents_per_run,
+        inAll: config.limits.subagents_in_all,
+      },
       tenantTools: tenantTools(config, httpTools, stores),
       ...(recorder ? { recorder } : {}),
       ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),

@@ -157,7 +157,10 @@ export interface AgentSummary {
 export interface Subagents {
   /** The existing agents among these names. */
   describe(names: readonly string[]): AgentSummary[];
-  /** Creates the child's thread and starts its first run; if the thread exists, returns its newest run. */
+  /**
+   * Creates the child's thread and starts its first run, which waits while too many work; if the thread exists, returns its
+   * newest run. Throws `limit_exceeded` when the tree of runs has started too many.
+   */
   begin(owner: Owner, child: NewChild): Promise<RunRecord>;
   /**
    * Resumes a child that waits for answers, with a new run or the one started with the same `key`. Without answers it
@@ -175,6 +178,11 @@ export interface Subagents {
    * another process does. Throws `events_expired` when its first events are no longer stored, `not_found`.
    */
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
+  /**
+   * The run waits for children from now on, so that they may work in its place. Call what it returns afterwards: it resolves
+   * when the run may go on, or `signal` aborts.
+   */
+  pause(runId: string, signal: AbortSignal): () => Promise<void>;
   /** The child's messages, oldest first, and its state. */
   thread(owner: Owner, threadId: string): Promise<{ messages: Message[]; state: Record<string, unknown> }>;
   /** Ends a run. Does nothing if it has ended. */

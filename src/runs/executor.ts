@@ -10,6 +10,7 @@ import { drive } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";
 import type { RunServices } from "./services.ts";
 import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
+import { SUBAGENT_LIMITS, type SubagentLimits, SubagentPlaces, type TreeKey } from "./subagent-places.ts";
 
 /** Runs that are adopted at a time, so that new runs find a slot in between. */
 const BATCH_SIZE = 32;
@@ -26,6 +27,8 @@ export interface ExecutorOptions extends RunServices {
   readonly maxActive: number;
   /** Tenants then have fair shares of the slots. Default: false. */
   readonly hasSeveralTenants?: boolean;
+  /** Default: `SUBAGENT_LIMITS`. */
+  readonly subagentLimits?: SubagentLimits;
 }
 
 interface ActiveRun {
@@ -43,6 +46,7 @@ export class Executor {
   readonly #active = new Map<string, ActiveRun>();
   readonly #slots: Slots;
   readonly #outsideSlots = new Set<Promise<void>>();
+  readonly #subagentPlaces: SubagentPlaces;
   #timers: NodeJS.Timeout[] = [];
   #polling: Promise<void> | undefined;
   #pollsAgain = false;
@@ -56,7 +60,8 @@ export class Executor {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    const { maxActive, hasSeveralTenants = false } = options;
+    const { maxActive, hasSeveralTenants = false, subagentLimits = SUBAGENT_LIMITS } = options;
+    this.#subagentPlaces = new SubagentPlaces(subagentLimits, hasSeveralTenants);
     this.#slots = new Slots(sharedPlaces(maxActive, hasSeveralTenants), {
       work: (claim) => this.#work(claim),
       onFree: () => {
@@ -92,9 +97,13 @@ export class Executor {
     return this.#slots.take(tenant);
   }
 
-  /** For a run that a run with a slot waits for. It needs no slot of its own, or the two could wait for each other. */
+  /**
+   * For a run that another run waits for. It needs no slot of its own, or the two could wait for each other, but a place
+   * among the subagents at work.
+   */
   executeOutsideSlots(claim: Claim): void {
-    const work = this.#execute(claim).finally(() => this.#outsideSlots.delete(work));
+    const enter = (signal: AbortSignal) => this.#subagentPlaces.enter(treeOf(claim), claim.run.id, signal);
+    const work = this.#execute(claim, enter).finally(() => this.#outsideSlots.delete(work));
     this.#outsideSlots.add(work);
   }
 
@@ -107,6 +116,19 @@ export class Executor {
     } catch (err) {
       this.#options.logger.error({ err, thread_id: threadId }, "could not take a subagent's run");
     }
+  }
+
+  /** Counts a subagent that is about to start. Throws `limit_exceeded` when the runs of its tree have started too many. */
+  countSubagent({ tenant, user }: Owner, root: string): void {
+    this.#subagentPlaces.start({ tenant, user, root });
+  }
+
+  /**
+   * The run waits for subagents, until the returned function is called. That resolves when the run may work again, or
+   * `signal` aborts.
+   */
+  pause(runId: string, signal: AbortSignal): () => Promise<void> {
+    return this.#subagentPlaces.pause(runId, signal);
   }
 
   /** Stops a run of this process: now, or after its current step. */
@@ -152,7 +174,11 @@ export class Executor {
     return "free";
   }
 
-  async #execute(claim: Claim): Promise<void> {
+  /** `enter` resolves when the run may work, with what to call when it has ended. */
+  async #execute(
+    claim: Claim,
+    enter: (signal: AbortSignal) => Promise<() => void> = async () => () => {},
+  ): Promise<void> {
     const { lease, run } = claim;
     // A process that slept past its lease may be given its own run again: the first attempt then ends.
     this.#active.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
@@ -168,11 +194,16 @@ export class Executor {
       handedOver: handOver.signal,
       interruptRequested: () => active.interrupt,
     };
+    const leaveTree = this.#subagentPlaces.join(treeOf(claim));
+    const leave = await enter(abort.signal);
     try {
       await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {
       abort.abort(err);
       if (!handOver.signal.aborted) logFailedRun(this.#options.logger, claim, err);
+    } finally {
+      leave();
+      leaveTree();
     }
     if (this.#active.get(run.id) !== active) return;
     this.#active.delete(run.id);
@@ -291,6 +322,10 @@ export class Executor {
     while (this.#outsideSlots.size > 0) await Promise.all(this.#outsideSlots);
   }
 }
+
+const treeOf = ({ lease: { owner, thread_id }, request: { lineage } }: Claim): TreeKey => ({
+  ...{ tenant: owner.tenant, user: owner.user, root: lineage?.root ?? thread_id },
+});
 
 function storeUnreachable(leaseMs: number): AppError {
   return new AppError("unavailable", `The store was unreachable for more than ${leaseMs / 1000} s.`);

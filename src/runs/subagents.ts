@@ -32,6 +32,7 @@ export function createSubagents(engine: () => Runs): Subagents {
       const runs = engine();
       const existing = await newest(owner, child.thread_id);
       if (existing) return existing;
+      runs.executor.countSubagent(owner, child.lineage.root);
       const isNew = await createThread(runs, owner, child);
       const { thread_id, agent, messages, lineage } = child;
       try {
@@ -75,6 +76,8 @@ export function createSubagents(engine: () => Runs): Subagents {
         clearInterval(timer);
       }
     },
+
+    pause: (runId, signal) => engine().executor.pause(runId, signal),
 
     async thread(owner, threadId) {
       const { threads } = engine().stores;

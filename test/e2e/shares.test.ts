@@ -2,10 +2,12 @@
 
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Script } from "../../src/models/scripted.ts";
+import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
+import { cast, delegating, TEAM } from "../support/team.ts";
 
 const redis = await startRedis();
 afterAll(() => redis?.close());
@@ -134,4 +136,21 @@ describe("a tenant whose runs hang in all the slots that it gets", () => {
     for (const { url } of [one, two])
       expect(await outcome(url, "other")).toMatchObject({ event: "done", data: { status: "success" } });
   });
+});
+
+test("a tenant whose subagents hang in all the places that they get does not keep another tenant's from working", async () => {
+  const task = (text: string) => ({ agent: "coder", task: text });
+  const script = cast({
+    lead: ({ messages }, turn) =>
+      turn > 0
+        ? { say: "Lead is done." }
+        : delegating(...Array(8).fill(task(JSON.stringify(messages.at(-1))))),
+    coder: (request) => answering(request, 0),
+  });
+  const config = { limits: { subagents: 4 } };
+  const { url } = await serveTenants({ agents: TEAM, script, config });
+  await hang(url, "flood", ["one", "two"]);
+  const run = await (await post(`${url}/threads/t/runs`, { input: "go" }, as("other"))).ended();
+  expect(run.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+  expect(dataOf(run, "on_subagent_end").map(({ status }) => status)).toEqual(Array(8).fill("completed"));
 });

@@ -144,10 +144,20 @@ async function* delegateTasks(
   const works = registered.map((each, index) =>
     delegateOne(config, { call, each, id: pathId(call, index, tasks.length) }, run),
   );
-  const results = yield* interleave(works, config.concurrency);
+  const results = yield* whilePaused(config, run, interleave(works, config.concurrency));
   if (results.some(({ status }) => status === "waiting")) return interrupted();
   const text = results.map(({ text }) => text).join("\n\n");
   return results.every(({ status }) => status === "refused") ? failed(text) : done(text);
+}
+
+/** While a run waits for its children they may work in its place. */
+async function* whilePaused<T>({ subagents }: SubagentConfig, run: Run, waiting: Stream<T>): Stream<T> {
+  const resume = subagents.pause(run.id, run.signal);
+  try {
+    return yield* waiting;
+  } finally {
+    await resume();
+  }
 }
 
 async function* delegateOne(
@@ -256,7 +266,7 @@ async function* waitFor(config: SubagentConfig, { call, ids, mode }: Wait, run: 
     if (outcome.status === "ended" && mode === "any") enough.abort();
     return outcome;
   };
-  const all = yield* interleave(children.map(wait), children.length);
+  const all = yield* whilePaused(config, run, interleave(children.map(wait), children.length));
   const ended = all.filter((each) => each.status === "ended");
   const isEnough = mode === "any" && ended.length > 0;
   if (!isEnough && all.some(({ status }) => status === "waiting")) return interrupted();
