@@ -180,7 +180,7 @@ export interface Subagents {
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
   /**
    * The run waits for children from now on, so that they may work in its place. Call what it returns afterwards: it resolves
-   * when the run may go on, or `signal` aborts.
+   * when the run may continue, or `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void>;
   /** The child's messages, oldest first, and its state. */

@@ -99,7 +99,7 @@ export class SubagentPlaces {
 
   /**
    * The run waits for subagents from now on. Call what it returns when it has waited: it resolves when the run may work
-   * again, or `signal` aborts. Runs that are no subagents need no place and go on at once.
+   * again, or `signal` aborts. Runs that are no subagents need no place and continue at once.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void> {
     const place = this.#places.get(runId);

@@ -80,7 +80,7 @@ describe("the subagents of one run", () => {
     expect(counts.most).toBe(1);
   });
 
-  test("are refused past the total, which the model is told, and counted anew for the next run", async () => {
+  test("are refused past the total with an error that the model reads, and the next run starts again at zero", async () => {
     const lead = cast({
       lead: (request) => {
         const last = request.messages.at(-1);
