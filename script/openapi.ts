@@ -16,7 +16,7 @@ const FILE = new URL("../openapi.yaml", import.meta.url);
 
 /** The contract as YAML. Routes are registered, never called: they get no services. */
 export async function generate(): Promise<string> {
-  const access = { auth: AuthConfig.parse({}), apiKeys: {}, origins: [] };
+  const access = { auth: AuthConfig.parse({}), origins: [] };
   const services = {
     access,
     permissionRule: OwnRuleSpec,

@@ -16,8 +16,10 @@ import type { Model } from "./core/model.ts";
 import type { Tool } from "./core/tool.ts";
 import { hooks } from "./hooks/index.ts";
 import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
+import { cachedKeys } from "./http/auth/api-key.ts";
 import { createApiKeys } from "./http/auth/api-keys.ts";
 import { authProblems } from "./http/auth/config.ts";
+import { createCredentials } from "./http/auth/credential-end.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { hostList } from "./lib/hosts.ts";
 import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
@@ -84,6 +86,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => mcp?.close());
     const apiKeys = config.auth.scheme === "api_key" ? await openApiKeys(config) : undefined;
     closers.push(async () => apiKeys?.close());
+    const findKey = apiKeys && cachedKeys(apiKeys.keys);
+    const credentials = createCredentials(findKey, logger);
     const stores = await openStores(config);
     closers.push(() => stores.close());
     const httpTools = createHttpToolStore(stores.documents);
@@ -127,7 +131,8 @@ export async function createApp(options: AppOptions): Promise<App> {
         refusesSystemMessages: config.system_messages === "refuse",
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
-          apiKeys: apiKeys?.keys,
+          findKey,
+          credentials,
           origins: config.cors.origins,
           publicUrl: config.public_url,
         },

@@ -18,9 +18,15 @@ const LONGEST_LIMIT_MS = 60_000;
 /** The longest delay of `setTimeout`, 24 days. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+type ClientHeaders = Readonly<Record<string, string>>;
+
 export interface ClientOptions {
   readonly baseUrl: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * A function is called before each request, so that a new token can replace one that has expired. What it throws ends the
+   * call, except `ConnectionLost`, after which it is called again.
+   */
+  readonly headers?: ClientHeaders | (() => ClientHeaders | Promise<ClientHeaders>);
   readonly fetch?: typeof fetch;
   /**
    * After this silence, in ms, a connection counts as lost; default 25,000. Must exceed the server's heartbeat interval,
@@ -48,8 +54,10 @@ export function createClient(options: ClientOptions) {
   const base = options.baseUrl.replace(/\/+$/, "");
   assertUsable(base, options);
 
-  const request = (path: string, init: RequestInit, signal?: AbortSignal) => {
-    const headers = { ...options.headers, ...(init.headers as Record<string, string> | undefined) };
+  const isRenewed = typeof options.headers === "function";
+  const request = async (path: string, init: RequestInit, signal?: AbortSignal) => {
+    const own = typeof options.headers === "function" ? await options.headers() : options.headers;
+    const headers = { ...own, ...(init.headers as Record<string, string> | undefined) };
     return connect({ fetch: send, silenceMs }, base + path, { ...init, headers }, signal);
   };
 
@@ -71,7 +79,8 @@ export function createClient(options: ClientOptions) {
         if (connection.status === 204) return;
         events = connection.headers.get("location") ?? events;
         assertEvents(connection);
-        for await (const { id, data } of frames(connection.chunks())) {
+        for await (const { id, event: name, data } of frames(connection.chunks())) {
+          if (name === "credentials_ended") throw new ProblemError(401, problemIn(data));
           if (id === undefined) continue;
           const event = JSON.parse(data) as StreamEvent;
           cursor = id;
@@ -80,7 +89,7 @@ export function createClient(options: ClientOptions) {
           if (event.event === "done" || event.event === "error") return;
         }
       } catch (error) {
-        if (!isTransient(error)) throw error;
+        if (!isTransient(error) && !(isRenewed && hasExpired(error))) throw error;
         reason = error;
       }
       const delayMs = delayAfter(reason, attempt, longestPauseMs);
@@ -93,7 +102,8 @@ export function createClient(options: ClientOptions) {
     /**
      * Starts a run and yields all of its events. After a lost connection it resumes at the next event: none is missed or
      * repeated, and no second run starts. It retries until `signal` aborts, which stops following but not the run. Throws
-     * `ProblemError` when the server refuses the request.
+     * `ProblemError` when the server refuses the request, also when the credentials end while the run is followed: with
+     * `headers` as a function, expired ones are asked for anew instead.
      */
     run(threadId: string, run: RunOptions, signal?: AbortSignal): AsyncGenerator<StreamEvent, void, void> {
       return follow(pathOf(threadId), run, signal);
@@ -141,13 +151,13 @@ const posted = (body: unknown, headers: Readonly<Record<string, string>> = {}): 
 });
 
 /** Rejects options that would otherwise look like an unreachable server. */
-function assertUsable(base: string, { headers = {}, silenceMs, longestPauseMs }: ClientOptions): void {
+function assertUsable(base: string, { headers, silenceMs, longestPauseMs }: ClientOptions): void {
   for (const [name, ms] of Object.entries({ silenceMs, longestPauseMs })) {
     if (ms === undefined || (ms > 0 && ms <= LONGEST_TIMER_MS)) continue;
     throw new RangeError(`\`${name}\` is ${ms}; it must be between 1 and ${LONGEST_TIMER_MS} milliseconds.`);
   }
   try {
-    new Request(`${base}/health`, { headers });
+    new Request(`${base}/health`, { headers: typeof headers === "object" ? headers : {} });
   } catch (cause) {
     throw new TypeError(`The \`baseUrl\` \`${base}\` or the headers are invalid.`, {
       cause,
@@ -163,6 +173,15 @@ function assertEvents(connection: Connection): void {
     `The response is \`${type}\`, not an event stream. Check that \`baseUrl\` is a Skein server.`,
   );
 }
+
+/** The code and message of the frame with which a stream says that its credentials have ended. */
+function problemIn(data: string): { code?: string; detail?: string } {
+  const { code, message: detail } = (JSON.parse(data) as { data: { code: string; message: string } }).data;
+  return { code, detail };
+}
+
+const hasExpired = (error: unknown): error is ProblemError =>
+  error instanceof ProblemError && error.code === "credentials_expired";
 
 const UNAVAILABLE: readonly number[] = [502, 503, 504];
 

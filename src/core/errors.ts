@@ -6,6 +6,8 @@ export type ErrorCode =
   // what the caller sent
   | "invalid_request"
   | "unauthorized"
+  | "credentials_expired"
+  | "credentials_revoked"
   | "forbidden"
   | "not_found"
   | "payload_too_large"

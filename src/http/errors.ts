@@ -10,6 +10,8 @@ import type { Problem } from "./schemas.ts";
 const STATUS: Record<ErrorCode, number> = {
   invalid_request: 400,
   unauthorized: 401,
+  credentials_expired: 401,
+  credentials_revoked: 401,
   forbidden: 403,
   not_found: 404,
   payload_too_large: 413,

@@ -11,9 +11,10 @@ import type { Cursor, LogEntry, RunKey, Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { getRun, keyOf, stopRun } from "../runs/control.ts";
 import { followThread, type ThreadCursor } from "../runs/follow.ts";
+import { isRevoked } from "./auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
 import type { RouteServices } from "./services.ts";
-import { type Frame, type Frames, resetFrame } from "./sse.ts";
+import { credentialsEnd, type Frame, type Frames, resetFrame } from "./sse.ts";
 
 export interface RunReplyOptions {
   readonly owner: Owner;
@@ -27,7 +28,7 @@ export interface RunReplyOptions {
  * stream's place, which is taken before: no run is started for a client that is refused.
  */
 export async function replyWithRun(
-  { runs, streams, stores: { events } }: RouteServices,
+  { runs, streams, access, stores: { events } }: RouteServices,
   { owner, background, on_disconnect }: RunReplyOptions,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },
   start: (stream: string | undefined) => Promise<RunRecord>,
@@ -45,7 +46,10 @@ export async function replyWithRun(
       if (!hasCode(error, "run_not_active")) throw error;
     });
   };
-  if (!place) return finishedRun(runs.stores, key, { reply, closing: streams.closing }, onLeft);
+  if (!place) {
+    const over = credentialsEnd(access.credentials, reply);
+    return finishedRun(runs.stores, key, { reply, closing: streams.closing, over }, onLeft);
+  }
   const after = await resumeAt(events, owner, run, lastEventId(request));
   if (after === undefined) return reply.code(204).send(null);
   if ((await place.send(runFrames(runs.stores, key, after), "comment")) === "left") await onLeft();
@@ -57,20 +61,21 @@ const wantsJson = ({ headers }: FastifyRequest) =>
 
 /**
  * Resolves with the ended run and the messages that it added to the thread. If the client disconnects first, calls `onLeft`
- * and returns the run as it is.
+ * and returns the run as it is. Throws `shutting_down`, `credentials_expired`, `credentials_revoked`.
  */
 async function finishedRun(
   stores: Stores,
   key: RunKey,
-  { reply, closing }: { reply: FastifyReply; closing: AbortSignal },
+  { reply, closing, over }: { reply: FastifyReply; closing: AbortSignal; over: AbortSignal },
   onLeft: () => Promise<void>,
 ): Promise<RunRecord & { messages: Message[] }> {
   const left = clientDisconnect(reply);
   const messages: Message[] = [];
-  for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing])))
+  for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing, over])))
     for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
-  if (left.aborted) await onLeft();
-  else if (closing.aborted)
+  if (left.aborted || isRevoked(over)) await onLeft();
+  if (over.aborted) throw over.reason;
+  if (!left.aborted && closing.aborted)
     throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
   return { ...(await getRun({ stores }, key)), messages };
 }

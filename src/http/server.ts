@@ -60,20 +60,24 @@ export async function createServer(
 ) {
   const server = bare(services, logger);
   await extend(server);
-  const { auth, apiKeys, origins, publicUrl } = services.access;
+  const { auth, findKey, credentials, origins, publicUrl } = services.access;
   const tickets = createTickets(auth.ticket_secret);
   server.addHook("onRequest", forbidCaching);
   await browserHeaders(server, origins);
   if (checksHosts(auth)) server.addHook("onRequest", refuseForeignHosts({ hosts: auth.hosts, publicUrl }));
   const { trusted_proxies: trustedProxies } = auth;
   server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
-  guard(server, createAuthenticate(auth, apiKeys), tickets);
+  guard(server, { authenticate: createAuthenticate(auth, findKey), tickets, credentials });
   limitRequests(server, services.quotas);
   cutStalledAnswers(server, services.limits.stallMs);
   // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);
-  const streams = createStreams(services.limits, services.quotas, auth.scheme !== "none");
+  const streams = createStreams(
+    services.limits,
+    { quotas: services.quotas, credentials },
+    auth.scheme !== "none",
+  );
   server.addHook("preClose", async () => streams.close());
   for (const routes of ROUTES) routes(app, { ...services, streams });
   ticketRoutes(app, tickets);

@@ -9,6 +9,7 @@ import type { Runs } from "../runs/executor.ts";
 import type { HttpToolStore } from "../tools/http/registration.ts";
 import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
+import type { Credentials } from "./auth/credential-end.ts";
 import type { StreamLimits, Streams } from "./sse.ts";
 
 export interface HttpServices {
@@ -25,7 +26,9 @@ export interface HttpServices {
   readonly isRefusedTool: (url: URL) => Promise<boolean>;
   readonly access: {
     readonly auth: AuthConfig;
-    readonly apiKeys?: ApiKeyStore | undefined;
+    /** Needed for API keys; asked for every request. */
+    readonly findKey?: ApiKeyStore["find"] | undefined;
+    readonly credentials: Credentials;
     /** Origins whose pages may use this server. */
     readonly origins: readonly string[];
     readonly publicUrl?: string | undefined;

@@ -9,7 +9,8 @@ import { Shares, sharedPlaces } from "../core/shares.ts";
 import { randomId } from "../lib/random-id.ts";
 import { admit, type Hold, holdWhile } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
-import { ownerOf } from "./auth/guard.ts";
+import { type Credentials, isRevoked } from "./auth/credential-end.ts";
+import { ownerOf, principalOf } from "./auth/guard.ts";
 import { clientDisconnect, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
 
 /** One event of a stream. `data` is JSON, on one line. */
@@ -26,6 +27,12 @@ const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
 export const resetFrame = (error: AppError): Frame => ({
   event: "stream_reset",
   data: JSON.stringify({ event: "stream_reset", data: error.toInfo() }),
+});
+
+/** The last frame of a stream whose credentials have ended. */
+const credentialsFrame = (error: AppError): Frame => ({
+  event: "credentials_ended",
+  data: JSON.stringify({ event: "credentials_ended", data: error.toInfo() }),
 });
 
 /** The frames to send, in batches, until `signal` aborts. */
@@ -49,7 +56,10 @@ export interface StreamPlace {
   readonly id: string;
   /** Keeps a place that quotas have admitted until the connection is done. */
   keep(): void;
-  /** Sends frames until they end or the client disconnects, and returns which. Validate everything before. */
+  /**
+   * Sends frames until they end or the client disconnects, and returns which. Validate everything before. A client whose key
+   * is revoked counts as disconnected; one whose credentials expire comes back with new ones.
+   */
   send(frames: Frames, heartbeat: Heartbeat): Promise<"ended" | "left">;
 }
 
@@ -64,7 +74,11 @@ export interface Streams {
 }
 
 /** Tenants have fair shares of the places. */
-export function createStreams(limits: StreamLimits, quotas: Quotas, hasSeveralTenants: boolean): Streams {
+export function createStreams(
+  limits: StreamLimits,
+  { quotas, credentials }: { quotas: Quotas; credentials: Credentials },
+  hasSeveralTenants: boolean,
+): Streams {
   const closing = new AbortController();
   const shares = new Shares(sharedPlaces(limits.streams, hasSeveralTenants));
 
@@ -74,6 +88,7 @@ export function createStreams(limits: StreamLimits, quotas: Quotas, hasSeveralTe
     const held = { owner, thing: "streams", id: randomId() } as const;
     let hold: Hold | undefined;
     const disconnected = clientDisconnect(reply);
+    const over = credentialsEnd(credentials, reply);
     const release = () => {
       giveBack();
       // A place that was admitted but not kept, because its run failed to start, must not count until its time is over.
@@ -89,7 +104,7 @@ export function createStreams(limits: StreamLimits, quotas: Quotas, hasSeveralTe
         if (disconnected.aborted) void hold.release();
       },
       send: (frames, heartbeat) =>
-        sendFrames(reply, frames, { ...limits, heartbeat, closing: closing.signal }),
+        sendFrames(reply, frames, { ...limits, heartbeat, closing: closing.signal, over }),
     };
   };
 
@@ -106,9 +121,20 @@ export function createStreams(limits: StreamLimits, quotas: Quotas, hasSeveralTe
   };
 }
 
+/** Aborts with the reason when the credentials of a request end before its answer does. */
+export function credentialsEnd(credentials: Credentials, { request, raw }: FastifyReply): AbortSignal {
+  const over = new AbortController();
+  const stop = credentials.watch(principalOf(request), (reason) => over.abort(reason));
+  raw.once("close", stop);
+  if (raw.destroyed || raw.closed) stop();
+  return over.signal;
+}
+
 interface StreamOptions extends StreamLimits {
   readonly heartbeat: Heartbeat;
   readonly closing: AbortSignal;
+  /** Aborts with the reason when the credentials of the request end. */
+  readonly over: AbortSignal;
 }
 
 async function sendFrames(
@@ -117,8 +143,11 @@ async function sendFrames(
   options: StreamOptions,
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
+  const { closing, over } = options;
   const left = clientDisconnect(reply);
-  const stop = AbortSignal.any([left, options.closing]);
+  const stop = AbortSignal.any([left, closing, over]);
+  // Whoever reads is gone, or may read no more.
+  const denied = AbortSignal.any([left, over]);
 
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
@@ -128,7 +157,8 @@ async function sendFrames(
   const heartbeat = setInterval(() => {
     if (isBetweenEvents && !raw.writableNeedDrain) beat(reply, options.heartbeat);
   }, options.heartbeatMs);
-  const stopLooking = cutWhenStalled(raw, options.stallMs);
+  // Until the connection closes: the last frames may wait for the client too.
+  cutWhenStalled(raw, options.stallMs);
 
   try {
     for await (const frames of read(stop)) {
@@ -136,20 +166,27 @@ async function sendFrames(
       heartbeat.refresh();
       for (const frame of frames) {
         isBetweenEvents = false;
-        if (isLong(frame.data)) await writeInPieces(raw, frame, left);
-        else send(reply, frame);
+        if (!isLong(frame.data)) send(reply, frame);
+        // Nothing can follow a part of an event.
+        else if (!(await writeInPieces(raw, frame, denied))) raw.destroy();
         isBetweenEvents = true;
-        if (raw.writableNeedDrain) await drained(raw, left);
-        if (left.aborted) return "left";
+        if (raw.writableNeedDrain) await drained(raw, denied);
+        if (denied.aborted) return endOfDenied();
       }
     }
-    if (options.closing.aborted && !left.aborted) send(reply, SHUTDOWN);
-    return left.aborted ? "left" : "ended";
+    if (denied.aborted) return endOfDenied();
+    if (closing.aborted) send(reply, SHUTDOWN);
+    return "ended";
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);
-    stopLooking();
     reply.sse.close();
+  }
+
+  function endOfDenied(): "ended" | "left" {
+    if (left.aborted) return "left";
+    send(reply, credentialsFrame(over.reason));
+    return isRevoked(over) ? "left" : "ended";
   }
 }
 
@@ -167,31 +204,37 @@ function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
   else reply.raw.write(": heartbeat\n\n");
 }
 
-/** Writes a long event piece by piece, so that each piece counts as progress. The plugin writes it at once. */
+/**
+ * Writes a long event piece by piece, so that each piece counts as progress. The plugin writes it at once. False if `denied`
+ * aborted before the last piece.
+ */
 async function writeInPieces(
   raw: ServerResponse,
   { id, event, data }: Frame,
-  left: AbortSignal,
-): Promise<void> {
+  denied: AbortSignal,
+): Promise<boolean> {
   const text = `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${data}\n\n`;
   let proceed = () => {};
-  const onLeft = () => proceed();
-  left.addEventListener("abort", onLeft);
+  const onDenied = () => proceed();
+  denied.addEventListener("abort", onDenied);
+  let isWhole = true;
   for (const piece of piecesOf(text)) {
-    if (left.aborted) break;
+    isWhole = !denied.aborted;
+    if (!isWhole) break;
     await new Promise<void>((resolve) => {
       proceed = resolve;
       raw.write(piece, () => resolve());
     });
   }
-  left.removeEventListener("abort", onLeft);
+  denied.removeEventListener("abort", onDenied);
+  return isWhole;
 }
 
-/** Resolves when the socket takes more, or the client disconnects. */
-async function drained(raw: ServerResponse, left: AbortSignal): Promise<void> {
+/** Resolves when the socket takes more, or `denied` aborts. */
+async function drained(raw: ServerResponse, denied: AbortSignal): Promise<void> {
   try {
-    await once(raw, "drain", { signal: left });
+    await once(raw, "drain", { signal: denied });
   } catch (error) {
-    if (!left.aborted) throw error;
+    if (!denied.aborted) throw error;
   }
 }

@@ -14,6 +14,7 @@ import { createEngine } from "../../src/runs/index.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { createHttpToolStore } from "../../src/tools/http/registration.ts";
+import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 
@@ -189,7 +190,7 @@ async function bareServer() {
     heartbeatMs: 10_000,
     stallMs: 10_000,
   };
-  const access = { auth: AuthConfig.parse({}), origins: [] };
+  const access = { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] };
   const quotas = createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse({}), { threadMs: 1000 });
   const server = await createServer(
     {

@@ -9,6 +9,7 @@ import { browserHeaders } from "../../src/http/browser-security.ts";
 import { sendProblem } from "../../src/http/errors.ts";
 import { docsRoutes } from "../../src/http/routes/operations.ts";
 import { withZod } from "../../src/http/validation.ts";
+import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 
@@ -19,14 +20,14 @@ async function served(origins: readonly string[] = [], isOpen = true) {
   onTestFinished(() => server.close());
   server.setErrorHandler<Error>(sendProblem);
   await browserHeaders(server, origins);
-  guard(
-    server,
-    async () => {
+  guard(server, {
+    authenticate: async () => {
       if (isOpen) return { tenant: "t", user: "u", scopes: ["read", "run"] };
       throw unauthorized("Refused.");
     },
-    createTickets(undefined),
-  );
+    tickets: createTickets(undefined),
+    credentials: ENDLESS_CREDENTIALS,
+  });
   await server.register(fastifySSE, { heartbeatInterval: 0 });
   server.get("/events", { sse: "manual" }, async (_request, reply) => {
     await reply.sse.send({ event: "x", data: { a: 1 } });

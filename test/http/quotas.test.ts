@@ -14,6 +14,7 @@ import { withZod } from "../../src/http/validation.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
+import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
 
 async function* endless(signal: AbortSignal) {
   yield [{ event: "open", data: "{}" }];
@@ -30,11 +31,16 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   const authenticate = async ({ headers }: { headers: Record<string, unknown> }) => ({
     ...{ tenant: "acme", user: String(headers["x-user"] ?? "ada"), scopes },
   });
-  guard(server, authenticate, createTickets(undefined));
+  const credentials = ENDLESS_CREDENTIALS;
+  guard(server, { authenticate, tickets: createTickets(undefined), credentials });
   limitRequests(server, quotas);
   await server.register(fastifySSE, { serializer: (data: string) => data });
   const app = withZod(server);
-  const streams = createStreams({ streams: 10, heartbeatMs: 10_000, stallMs: 10_000 }, quotas, false);
+  const streams = createStreams(
+    { streams: 10, heartbeatMs: 10_000, stallMs: 10_000 },
+    { quotas, credentials },
+    false,
+  );
   usageRoutes(app, { quotas });
   app.get("/health", async () => "ok");
   app.get("/events", { sse: "manual" }, async (_, reply) => {

@@ -12,6 +12,7 @@ import type { QuotaStore } from "../../src/quotas/store.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createHttpToolStore } from "../../src/tools/http/registration.ts";
 import { bent, managed } from "../runs/managed.ts";
+import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
 import { newPool } from "../support/pool.ts";
 import { post } from "../support/sse.ts";
 
@@ -27,7 +28,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
       agents: { ...agents, list: () => [], seenWith: () => expect.fail(), changeable: () => ({}) },
       backends: newPool({ dataDir: "/nonexistent" }),
       quotas,
-      access: { auth: AuthConfig.parse({}), origins: [] },
+      access: { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] },
       limits: {
         bodyBytes: 1000,
         bodyEntries: 1000,

@@ -1,6 +1,7 @@
 // Authentication by API key.
 
 import { LRUCache } from "lru-cache";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { timingSafeEqualText } from "../../lib/text.ts";
 import { type ApiKey, type ApiKeyStore, type KeptApiKey, readApiKey } from "./api-keys.ts";
 import { type Authenticate, bearerToken, onlyHeader, unauthorized } from "./credentials.ts";
@@ -12,10 +13,8 @@ const REFUSED = "The API key is unknown, expired, revoked or incomplete.";
 /** Matches no key. */
 const NO_HASH = "0".repeat(64);
 
-/** Every process refuses a revoked key within a few seconds. */
-export function authenticateApiKey(store: ApiKeyStore, now: () => number = Date.now): Authenticate {
-  const find = cachedKeys(store, now);
-
+/** `find` may be cached, as by `cachedKeys`: then every process refuses a revoked key within a few seconds. */
+export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number = Date.now): Authenticate {
   return async (request) => {
     const [token, header] = [bearerToken(request), onlyHeader(request, "x-api-key")];
     if (token !== undefined && header !== undefined) throw unauthorized("Send one API key, not two.");
@@ -27,12 +26,14 @@ export function authenticateApiKey(store: ApiKeyStore, now: () => number = Date.
     // An unknown id takes the same time as a wrong secret.
     const fits = timingSafeEqualText(given.hash, key?.hash ?? NO_HASH);
     if (!key || !fits || isOver(key, now())) throw unauthorized(REFUSED);
-    const { tenant, user, scopes } = key;
-    return { tenant, user, scopes };
+    const { tenant, user, scopes, expires_at } = key;
+    const end = expires_at === undefined ? undefined : Date.parse(expires_at);
+    return { tenant, user, scopes, api_key: key.id, ...omitUndefined({ expires_at: end }) };
   };
 }
 
-function isOver({ revoked_at, expires_at }: ApiKey, time: number): boolean {
+/** Whether a key was revoked or has expired. */
+export function isOver({ revoked_at, expires_at }: ApiKey, time: number): boolean {
   // An unreadable time counts as expired.
   return revoked_at !== undefined || (expires_at !== undefined && !(time < Date.parse(expires_at)));
 }
@@ -49,7 +50,10 @@ interface Answer {
 }
 
 /** Finds a record by id. Concurrent lookups of the same id share one query. Throws what the store throws. */
-export function cachedKeys(store: ApiKeyStore, now: () => number): ApiKeyStore["find"] {
+export function cachedKeys(
+  store: Pick<ApiKeyStore, "find">,
+  now: () => number = Date.now,
+): ApiKeyStore["find"] {
   // Apart from each other, so that invented ids cannot evict ids in use.
   const found = new LRUCache<string, Answer>({ max: MAX_FOUND });
   const missing = new LRUCache<string, Answer>({ max: MAX_MISSING });

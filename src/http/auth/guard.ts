@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Quotas } from "../../quotas/index.ts";
+import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 import { accessOf, requireScope } from "./scopes.ts";
@@ -11,8 +12,15 @@ import type { Tickets } from "./tickets.ts";
 
 const PRINCIPAL = "principal";
 
+export interface Guarding {
+  readonly authenticate: Authenticate;
+  readonly tickets: Tickets;
+  /** Tells whether a ticket's own credentials have ended. */
+  readonly credentials: Pick<Credentials, "endOf">;
+}
+
 /** Call it before any route is added: a route that `scopes.ts` does not list keeps the server from starting. */
-export function guard(server: FastifyInstance, authenticate: Authenticate, tickets: Tickets): void {
+export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: Guarding): void {
   server.decorateRequest(PRINCIPAL, null);
   server.addHook("onRoute", ({ method, url }) => {
     for (const each of [method].flat())
@@ -24,11 +32,18 @@ export function guard(server: FastifyInstance, authenticate: Authenticate, ticke
     if (access === "public") return;
     const ticket = access === "stream" ? ticketOf(request) : undefined;
     const principal =
-      ticket === undefined ? await authenticate(request) : tickets.verify(ticket, pathOf(request));
+      ticket === undefined ? await authenticate(request) : await ownerOfTicket(ticket, request);
     // An unknown route answers 404 to any authenticated user.
     if (access) requireScope(principal, access === "stream" ? "read" : access);
     request.setDecorator(PRINCIPAL, principal);
   });
+
+  async function ownerOfTicket(ticket: string, request: FastifyRequest): Promise<Principal> {
+    const principal = tickets.verify(ticket, pathOf(request));
+    const end = await credentials.endOf(principal);
+    if (end) throw end;
+    return principal;
+  }
 }
 
 /** The authenticated principal. For routes that are not public. */

@@ -11,19 +11,21 @@ import { type Authenticate, onlyHeader, unauthorized } from "./credentials.ts";
 import { authenticateJwt } from "./jwt.ts";
 import { type Principal, Scope } from "./principal.ts";
 
+type FindKey = ApiKeyStore["find"];
+
 const schemes = {
   none: () => authenticateAsDefault(),
-  api_key(_, keys) {
-    if (!keys) throw new AppError("internal", "The scheme `api_key` needs a store of API keys.");
-    return authenticateApiKey(keys);
+  api_key(_, findKey) {
+    if (!findKey) throw new AppError("internal", "The scheme `api_key` needs a store of API keys.");
+    return authenticateApiKey(findKey);
   },
   jwt: ({ jwt }) => authenticateJwt(JwtConfig.parse(jwt)),
   header: ({ trusted_proxies }) => authenticateHeaders(trusted_proxies),
-} satisfies Record<AuthScheme, (config: AuthConfig, keys: ApiKeyStore | undefined) => Authenticate>;
+} satisfies Record<AuthScheme, (config: AuthConfig, findKey: FindKey | undefined) => Authenticate>;
 
-/** For a configuration in which `authProblems` finds none. `keys` are needed for API keys only. */
-export function createAuthenticate(config: AuthConfig, keys: ApiKeyStore | undefined): Authenticate {
-  return schemes[config.scheme](config, keys);
+/** For a configuration in which `authProblems` finds none. `findKey` is needed for API keys only. */
+export function createAuthenticate(config: AuthConfig, findKey: FindKey | undefined): Authenticate {
+  return schemes[config.scheme](config, findKey);
 }
 
 /** Printable ASCII without the comma, because a gateway may join two headers with one. */

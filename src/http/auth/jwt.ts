@@ -60,6 +60,8 @@ function principalOf(payload: JWTPayload, { tenant_claim, user_claim, scopes_cla
     tenant: nameIn(payload, tenant_claim),
     user: nameIn(payload, user_claim),
     scopes: Scope.options.filter((scope) => listOf(payload[scopes_claim]).includes(scope)),
+    // Required, and a number, as `jwtVerify` has checked.
+    expires_at: Number(payload.exp) * 1000,
   };
 }
 

@@ -13,6 +13,10 @@ export type Scope = z.infer<typeof Scope>;
 /** A principal finds only what its own owner has. */
 export interface Principal extends Owner {
   readonly scopes: readonly Scope[];
+  /** When the credentials expire, in ms since 1970. */
+  readonly expires_at?: number | undefined;
+  /** The id of the API key. */
+  readonly api_key?: string | undefined;
 }
 
 /** A tenant or a user as credentials name them: no two that look alike by what cannot be seen. */

@@ -1,9 +1,11 @@
 // Stream tickets. A browser's EventSource cannot send headers, so its page gets a ticket and adds it to the URL as `?ticket=…`.
 // A ticket reads one path, for one principal, for a minute, because URLs end up in histories and logs. It may be used again
-// within that minute, as EventSource reconnects, and by any process with the same secret.
+// within that minute, as EventSource reconnects, and by any process with the same secret. Its stream ends with the credentials
+// that it was made for.
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { timingSafeEqualText } from "../../lib/text.ts";
 import { unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
@@ -14,12 +16,19 @@ const MAX_LENGTH = 8_192;
 
 export interface Tickets {
   issue(principal: Principal, path: string): { ticket: string; expires_at: string };
-  /** The ticket's principal. Throws `unauthorized` if it is forged, expired or for another path. */
+  /** The ticket's principal, whose own credentials may have ended since. Throws `unauthorized` if it is forged, expired or for another path. */
   verify(ticket: string, path: string): Principal;
 }
 
-/** tenant, user, path, and the expiry in ms since 1970 */
-const Content = z.tuple([z.string(), z.string(), z.string(), z.number()]);
+/** tenant, user, path, the expiry in ms since 1970, and the API key and the expiry of the credentials that it was made for */
+const Content = z.tuple([
+  z.string(),
+  z.string(),
+  z.string(),
+  z.number(),
+  z.string().nullable(),
+  z.number().nullable(),
+]);
 
 /** Without a secret, a random one is used: then only this process accepts its tickets. */
 export function createTickets(secret: string | undefined, now: () => number = Date.now): Tickets {
@@ -27,9 +36,10 @@ export function createTickets(secret: string | undefined, now: () => number = Da
   const sign = (content: string) => createHmac("sha256", key).update(content).digest("base64url");
 
   return {
-    issue({ tenant, user }, path) {
-      const end = now() + LIFETIME_MS;
-      const content = Buffer.from(JSON.stringify([tenant, user, path, end])).toString("base64url");
+    issue({ tenant, user, api_key = null, expires_at = null }, path) {
+      const end = Math.min(now() + LIFETIME_MS, expires_at ?? Number.POSITIVE_INFINITY);
+      const parts: z.input<typeof Content> = [tenant, user, path, end, api_key, expires_at];
+      const content = Buffer.from(JSON.stringify(parts)).toString("base64url");
       return { ticket: `${content}.${sign(content)}`, expires_at: new Date(end).toISOString() };
     },
 
@@ -37,11 +47,15 @@ export function createTickets(secret: string | undefined, now: () => number = Da
       const [content = ""] = ticket.split(".", 1);
       if (ticket.length > MAX_LENGTH || !timingSafeEqualText(ticket, `${content}.${sign(content)}`))
         throw refused();
-      const [tenant, user, own, end] = Content.parse(
-        JSON.parse(Buffer.from(content, "base64url").toString()),
-      );
+      const parts = Content.safeParse(JSON.parse(Buffer.from(content, "base64url").toString()));
+      // A process of another version has signed it.
+      if (!parts.success) throw refused();
+      const [tenant, user, own, end, api_key, expires_at] = parts.data;
       if (own !== path || !(now() < end)) throw refused();
-      return { tenant, user, scopes: ["read"] };
+      return {
+        ...{ tenant, user, scopes: ["read"] },
+        ...omitUndefined({ api_key: api_key ?? undefined, expires_at: expires_at ?? undefined }),
+      };
     },
   };
 }

@@ -14,7 +14,11 @@ import { type Frame, type Frames, resetFrame } from "../sse.ts";
 import type { App } from "../validation.ts";
 
 const NAMES = UserEvent.options.map(({ shape }) => `\`${shape.event.value}\``).join(", ");
-const Stream = z.string().describe(`Server-Sent Events without an id: ${NAMES}; as \`data\` a UserEvent.`);
+const Stream = z
+  .string()
+  .describe(
+    `Server-Sent Events without an id: ${NAMES}; as \`data\` a UserEvent. \`credentials_ended\` comes last when the credentials end.`,
+  );
 
 export function eventRoutes(app: App, { stores, streams }: RouteServices): void {
   app.get(

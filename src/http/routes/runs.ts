@@ -38,7 +38,11 @@ import {
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-const Stream = z.string().describe("Server-Sent Events: `id`, `event`, and as `data` a StreamEvent.");
+const Stream = z
+  .string()
+  .describe(
+    "Server-Sent Events: `id`, `event`, and as `data` a StreamEvent. `credentials_ended` comes last when the credentials end before the stream.",
+  );
 
 export function runRoutes(app: App, services: RouteServices): void {
   const { runs, streams, stores, quotas } = services;

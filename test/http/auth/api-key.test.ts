@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../src/core/errors.ts";
-import { authenticateApiKey } from "../../../src/http/auth/api-key.ts";
+import { authenticateApiKey, cachedKeys } from "../../../src/http/auth/api-key.ts";
 import { type ApiKeyStore, issueApiKey, type NewApiKey } from "../../../src/http/auth/api-keys.ts";
 import { memoryApiKeys } from "../../support/api-keys.ts";
 import { answerTo, guarded } from "./guarded.ts";
@@ -15,7 +15,7 @@ async function world(wrap: (store: ApiKeyStore) => ApiKeyStore = (store) => stor
   let time = START;
   const now = () => time;
   const store = memoryApiKeys(now);
-  const { url, port } = await guarded(authenticateApiKey(wrap(store), now));
+  const { url, port } = await guarded(authenticateApiKey(cachedKeys(wrap(store), now), now));
   const make = async (more: Partial<NewApiKey> = {}) =>
     issueApiKey(store, { tenant: "acme", user: "ada", scopes: ["read"], name: "", ...more });
   const ask = (key?: string) =>
@@ -175,7 +175,10 @@ describe("the store of keys", () => {
   test("is not asked again for keys in use, however many are made up meanwhile", async () => {
     const { asked, wrap } = counted();
     const store = wrap(memoryApiKeys(() => START));
-    const authenticate = authenticateApiKey(store, () => START);
+    const authenticate = authenticateApiKey(
+      cachedKeys(store, () => START),
+      () => START,
+    );
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };
     const { key, record } = await issueApiKey(store, about);
     const send = (text: string) =>

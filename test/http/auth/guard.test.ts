@@ -14,6 +14,7 @@ import { createTickets } from "../../../src/http/auth/tickets.ts";
 import { refuseCrossSiteWrites, refuseForeignHosts } from "../../../src/http/browser-security.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
 import { memoryApiKeys } from "../../support/api-keys.ts";
+import { ENDLESS_CREDENTIALS } from "../../support/credentials.ts";
 import { answerTo, guarded } from "./guarded.ts";
 
 const refuse = async (): Promise<Principal> => {
@@ -25,7 +26,8 @@ function bare(authenticate = reader) {
   const server = fastify();
   onTestFinished(() => server.close());
   server.setErrorHandler<Error>(sendProblem);
-  guard(server, authenticate, createTickets(undefined));
+  const tickets = createTickets(undefined);
+  guard(server, { authenticate, tickets, credentials: ENDLESS_CREDENTIALS });
   return server;
 }
 
@@ -141,7 +143,7 @@ describe("scopes", () => {
 });
 
 describe("without authentication", () => {
-  const authenticate = createAuthenticate(AuthConfig.parse({}), memoryApiKeys());
+  const authenticate = createAuthenticate(AuthConfig.parse({}), memoryApiKeys().find);
 
   test("everyone is the same user with all scopes", async () => {
     const { url } = await guarded(authenticate);

@@ -4,6 +4,7 @@ import fastify from "fastify";
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import { AppError } from "../../../src/core/errors.ts";
+import type { Credentials } from "../../../src/http/auth/credential-end.ts";
 import type { Authenticate } from "../../../src/http/auth/credentials.ts";
 import { guard, principalOf } from "../../../src/http/auth/guard.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
@@ -11,11 +12,13 @@ import { sendProblem } from "../../../src/http/errors.ts";
 import { ticketRoutes } from "../../../src/http/routes/operations.ts";
 import { withoutQueries } from "../../../src/http/server.ts";
 import { withZod } from "../../../src/http/validation.ts";
+import { ENDLESS_CREDENTIALS } from "../../support/credentials.ts";
 
 export interface GuardedOptions {
   readonly host?: string;
   readonly secret?: string;
   readonly now?: () => number;
+  readonly credentials?: Pick<Credentials, "endOf">;
   /** Takes each line that is logged, at every level. */
   readonly log?: (line: string) => void;
 }
@@ -27,14 +30,14 @@ export interface Guarded {
 
 /** Closed when the test has finished. */
 export async function guarded(authenticate: Authenticate, options: GuardedOptions = {}): Promise<Guarded> {
-  const { host = "127.0.0.1", secret, now, log = () => {} } = options;
+  const { host = "127.0.0.1", secret, now, credentials = ENDLESS_CREDENTIALS, log = () => {} } = options;
   const server = fastify({ loggerInstance: withoutQueries(pino({ level: "trace" }, { write: log })) });
   onTestFinished(() => server.close());
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>
     sendProblem(new AppError("not_found", "There is no such route."), request, reply),
   );
-  guard(server, authenticate, createTickets(secret, now));
+  guard(server, { authenticate, tickets: createTickets(secret, now), credentials });
   server.get("/health", async () => ({ status: "ok" }));
   for (const url of ["/threads/:thread_id", "/events", "/threads/:thread_id/events"])
     server.get(url, async (request) => principalOf(request));

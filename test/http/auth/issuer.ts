@@ -22,7 +22,7 @@ export const published = async (key: CryptoKey, kid: string, alg?: string) => ({
 const KEYS = [await published(rsa.publicKey, "rsa"), await published(ec.publicKey, "ec", "ES256")];
 
 /** An issuer on this machine; what it answers can be changed. */
-async function issuer() {
+export async function issuer() {
   const state = {
     asked: 0,
     answer: ((_, response) => response.end(JSON.stringify({ keys: KEYS }))) as RequestListener,

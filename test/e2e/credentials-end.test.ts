@@ -1,0 +1,159 @@
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { openApiKeys } from "../../src/app.ts";
+import { createClient, ProblemError } from "../../src/client/client.ts";
+import { ServerConfig } from "../../src/config/server.ts";
+import { issueApiKey } from "../../src/http/auth/api-keys.ts";
+import { AUDIENCE, ISSUER, issuer, token } from "../http/auth/issuer.ts";
+import { names } from "../support/drain.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
+import { startRedis } from "../support/redis.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
+import { post, type Viewer, view } from "../support/sse.ts";
+
+const redis = await startRedis("--databases", "10");
+afterAll(() => redis?.close());
+
+const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
+const json = { accept: "application/json", "content-type": "application/json" };
+
+/** Servers on one store whose agent waits at a gate, and keys of one user of them. */
+async function withKeys(store: object, count = 1) {
+  const dir = await temporaryFolder();
+  const { tool, open, entered } = gate();
+  const config = { ...store, data_dir: `${dir}/data`, auth: { scheme: "api_key" } };
+  const start = () => startServer({ dir, config, script: gated, tools: [tool], agents: WITH_GATE });
+  const urls = [];
+  for (let n = 0; n < count; n++) urls.push((await start()).url);
+  const { keys, close } = await openApiKeys(ServerConfig.parse(config));
+  onTestFinished(() => close());
+  const about = { tenant: "acme", user: "ada", scopes: ["read" as const, "run" as const], name: "" };
+  const issue = (expires_at?: string) => issueApiKey(keys, { ...about, ...(expires_at && { expires_at }) });
+  return { urls: urls as [string, ...string[]], keys, issue, open, entered };
+}
+
+/** The code with which a stream said that its credentials ended. */
+async function endOf(viewer: Viewer): Promise<unknown> {
+  await viewer.ended();
+  const [, name, data = ""] = /^event: (\w+)\ndata: (.*)$/.exec(viewer.others.at(-1) ?? "") ?? [];
+  return name === "credentials_ended" && JSON.parse(data).data.code;
+}
+
+async function ticketed(url: string, path: string, headers: Record<string, string>) {
+  const body = JSON.stringify({ path });
+  const made = await fetch(`${url}/tickets`, { method: "POST", body, headers: { ...json, ...headers } });
+  return `${url}${path}?ticket=${((await made.json()) as { ticket: string }).ticket}`;
+}
+
+async function revoke(store: object, count?: number) {
+  const { urls, keys, issue, open, entered } = await withKeys(store, count);
+  const [revoked, kept] = [await issue(), await issue()];
+  const [first, last] = [urls[0], urls.at(-1) ?? urls[0]];
+  const headers = bearer(revoked.key);
+  const run = await post(`${first}/threads/t1/runs`, { input: "go" }, headers);
+  await entered;
+  const events = run.headers.get("location") ?? "";
+  const path = "/threads/t1/events";
+  const ticket = await ticketed(last, path, headers);
+  const streams = [
+    run,
+    await view(last + events, { headers }),
+    await view(last + path, { headers }),
+    await view(`${first}/events`, { headers }),
+    await view(ticket),
+  ];
+  const others = await view(last + events, { headers: bearer(kept.key) });
+  const waiting = fetch(`${first}/threads/t1/runs`, {
+    method: "POST",
+    headers: { ...json, ...headers },
+    body: JSON.stringify({ input: "and", on_busy: "enqueue" }),
+  });
+  await expect.poll(() => streams.slice(0, 4).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  await keys.revoke(revoked.record.id);
+  expect(await Promise.all(streams.map(endOf))).toEqual(streams.map(() => "credentials_revoked"));
+  const answer = await waiting;
+  expect([answer.status, await answer.json()]).toMatchObject([401, { code: "credentials_revoked" }]);
+  expect((await fetch(ticket)).status).toBe(401);
+  open();
+  const seen = names(await others.ended());
+  expect(seen.at(-1)).toBe("done");
+}
+
+describe("a revoked key ends its streams and long answers, and no others", () => {
+  test.each(["sqlite", "memory"])("with STORE=%s", (store) => revoke({ store }));
+
+  needing(redis, "redis-server").test("on every replica", () =>
+    revoke({ store: "redis", redis: { url: `${redis?.url}/0` } }, 2),
+  );
+});
+
+test("a key that expires ends its streams", async () => {
+  const { urls, issue } = await withKeys({ store: "memory" });
+  const { key } = await issue(new Date(Date.now() + 3_000).toISOString());
+  const ticket = await ticketed(urls[0], "/events", bearer(key));
+  const streams = [await view(`${urls[0]}/events`, { headers: bearer(key) }), await view(ticket)];
+  expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+  expect(await Promise.all(streams.map(endOf))).toEqual(["credentials_expired", "credentials_expired"]);
+});
+
+describe("a token that expires", () => {
+  /** A server that believes an issuer of tokens, and runs that wait at a gate. */
+  async function withTokens() {
+    const { tool, open, entered } = gate();
+    const { url: jwks_url } = await issuer();
+    const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE };
+    const config = { auth: { scheme: "jwt", jwt } };
+    const { url } = await startServer({ config, script: gated, tools: [tool], agents: WITH_GATE });
+    const short = () => token({ exp: Math.floor(Date.now() / 1000) + 2 });
+    return { url, short, open, entered };
+  }
+
+  test("ends its streams, and the run goes on", async () => {
+    const { url, short, open, entered } = await withTokens();
+    const run = await post(
+      `${url}/threads/t1/runs`,
+      { input: "go", on_disconnect: "cancel" },
+      bearer(await short()),
+    );
+    await entered;
+    expect(await endOf(run)).toBe("credentials_expired");
+    open();
+    const headers = { ...bearer(await token()), "last-event-id": run.seen.at(-1)?.id ?? "" };
+    const rest = await view(url + run.headers.get("location"), { headers });
+    expect(names(await rest.ended()).at(-1)).toBe("done");
+  });
+
+  test("is replaced by the client with a new one, and no event is missed or repeated", async () => {
+    const { url, short, open } = await withTokens();
+    let asked = 0;
+    const headers = async () => bearer(asked++ === 0 ? await short() : await token());
+    const retried: Error[] = [];
+    const client = createClient({ baseUrl: url, headers, onRetry: (reason) => void retried.push(reason) });
+    const seen = [];
+    for await (const event of client.run("t1", { input: "go" })) {
+      seen.push(event);
+      if (event.event === "on_tool_start")
+        void expect
+          .poll(() => asked)
+          .toBe(2)
+          .then(open);
+    }
+    expect(retried).toMatchObject([{ code: "credentials_expired" }]);
+    const long = { headers: bearer(await token()) };
+    const runs = (await (await fetch(`${url}/threads/t1/runs`, long)).json()) as { items: { id: string }[] };
+    expect(runs.items).toHaveLength(1);
+    const whole = await view(`${url}/threads/t1/runs/${runs.items[0]?.id}/events`, long);
+    expect(seen).toEqual(await whole.ended());
+  });
+
+  test("ends a client whose headers stay the same", async () => {
+    const { url, short } = await withTokens();
+    const client = createClient({ baseUrl: url, headers: bearer(await short()) });
+    const run = async () => {
+      for await (const _ of client.run("t1", { input: "go" }));
+    };
+    const ended = run();
+    await expect(ended).rejects.toThrow(ProblemError);
+    await expect(ended).rejects.toMatchObject({ status: 401, code: "credentials_expired" });
+  });
+});
