@@ -103,7 +103,7 @@ export function createClient(options: ClientOptions) {
      * Starts a run and yields all of its events. After a lost connection it resumes at the next event: none is missed or
      * repeated, and no second run starts. It retries until `signal` aborts, which stops following but not the run. Throws
      * `ProblemError` when the server refuses the request, also when the credentials end while the run is followed: with
-     * `headers` as a function, expired ones are asked for anew instead.
+     * `headers` as a function, the function is asked for new ones instead of that.
      */
     run(threadId: string, run: RunOptions, signal?: AbortSignal): AsyncGenerator<StreamEvent, void, void> {
       return follow(pathOf(threadId), run, signal);

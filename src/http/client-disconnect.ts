@@ -37,12 +37,12 @@ export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**
  * Destroys the connection once data has waited for `stallMs`, or up to a quarter longer, and the client has read none of it.
- * Stops when the connection closes, or when the returned function is called.
+ * Stops when the connection closes or the response has been sent.
  */
-export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void {
+export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
   const { socket } = raw;
   // A response whose connection is closed emits no further `close`.
-  if (!socket || raw.destroyed) return () => {};
+  if (!socket || raw.destroyed) return;
   let stalled = 0;
   let [written, waiting] = [0, 0];
   const timer = setInterval(() => {
@@ -52,9 +52,7 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): () => void
     stalled = isStalled ? stalled + 1 : 0;
     if (stalled === CHECKS) socket.destroy();
   }, stallMs / CHECKS);
-  const stop = () => clearInterval(timer);
-  raw.once("close", stop);
-  return stop;
+  raw.once("close", () => clearInterval(timer));
 }
 
 /** Does the same for every long answer that is not an event stream. */

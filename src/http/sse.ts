@@ -146,7 +146,7 @@ async function sendFrames(
   const { closing, over } = options;
   const left = clientDisconnect(reply);
   const stop = AbortSignal.any([left, closing, over]);
-  // Whoever reads is gone, or may read no more.
+  // The client has left, or may not read on.
   const denied = AbortSignal.any([left, over]);
 
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");

@@ -108,7 +108,7 @@ describe("a token that expires", () => {
     return { url, short, open, entered };
   }
 
-  test("ends its streams, and the run goes on", async () => {
+  test("ends its streams, and the run continues", async () => {
     const { url, short, open, entered } = await withTokens();
     const run = await post(
       `${url}/threads/t1/runs`,
