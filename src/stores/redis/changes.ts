@@ -22,7 +22,7 @@ import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys
 import { ignoreErrors, timeText } from "./lifetime.ts";
 import { NO_THREAD, type RedisView, viewOf } from "./records.ts";
 import type { ScheduleEntry } from "./schedule.ts";
-import { dropToken, loadThread, putToken, type ThreadReply } from "./thread-scripts.ts";
+import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
 
 /** Clocks differ, and a delivery may be repeated. */
@@ -204,8 +204,8 @@ export function createChanges(context: StoreContext): Changes {
     if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
     for (const write of writes)
       if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
-        ignoreErrors(redis.run(dropToken, { token: tokenKey(write.token_hash) }, {}));
-    if (put?.call.state === "sent") await keepToken(tag, put.call);
+        ignoreErrors(redis.ask((client) => client.unlink(tokenKey(write.token_hash))));
+    if (put?.call.state === "sent") await keepToken(tag, put.call, at);
     // Otherwise it is found a lease later.
     if (put?.due_at !== undefined && put.due_at <= at)
       await callSchedule.add(tenantTag(owner), tag, 0).catch(() => {});
@@ -214,10 +214,11 @@ export function createChanges(context: StoreContext): Changes {
   async function keepToken(
     tag: string,
     { owner, call_id, expires_at, token_hash }: DeferredCall,
+    now: number,
   ): Promise<void> {
     const place = JSON.stringify([tenantTag(owner), tag, call_id] satisfies CallPlace);
-    const args = { place, expires: Date.parse(expires_at), reserve: TOKEN_RESERVE_MS };
-    await redis.run(putToken, { token: tokenKey(token_hash) }, args);
+    const ms = Math.max(Date.parse(expires_at) - now, 0) + TOKEN_RESERVE_MS;
+    await redis.ask((client) => client.set(tokenKey(token_hash), place, "PX", ms));
   }
 
   /** Any process may take the thread's next run now. When that cannot be said, it is found later. */

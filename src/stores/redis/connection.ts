@@ -54,7 +54,7 @@ export class Connection {
     this.#now = now;
     this.#deadlineMs = deadlineMs;
     this.#patienceMs = Math.max(patienceMs, deadlineMs);
-    this.run = this.#asking(() => (this.isInRun ? this.#patienceMs : deadlineMs));
+    this.run = this.#asking(() => this.#deadline());
     this.runUntilLeaseEnds = this.#asking(() => this.#patienceMs);
     this.#up.resolve();
     commands.on("ready", () => this.#rise());
@@ -79,6 +79,11 @@ export class Connection {
 
   assertOpen(): void {
     if (this.#isClosed) throw storeClosed();
+  }
+
+  /** A single command, where a script has nothing to add. It must allow to be repeated. Throws `unavailable`. */
+  ask<T>(command: (client: Redis | Cluster) => Promise<T>): Promise<T> {
+    return this.#repeatedly(this.#deadline(), command);
   }
 
   /** Says something on a channel, at most once. Waits for nothing, and fails silently. */
@@ -129,13 +134,17 @@ export class Connection {
       const names = script.keys.map((name) => keys[name]);
       const named = script.args.map((name) => String(args[name]));
       const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
-      const reply = await this.#repeatedly(deadline(), (client) => evaluate(client, script, values));
+      const reply = await this.#repeatedly(deadline(), evaluation(script, values));
       // The script's own file says what it returns.
       return reply as Reply;
     };
   }
 
-  async #repeatedly(ms: number, ask: (client: Client) => Promise<unknown>): Promise<unknown> {
+  #deadline(): number {
+    return this.isInRun ? this.#patienceMs : this.#deadlineMs;
+  }
+
+  async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>): Promise<T> {
     const until = performance.now() + ms;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
@@ -154,18 +163,19 @@ export class Connection {
   }
 }
 
-async function evaluate(
-  client: Client,
-  { sha, text, keys }: Script<string, string, unknown>,
-  values: string[],
-): Promise<unknown> {
+/** Sends the text of a script that Redis does not know, and again with every repetition: an answer may be lost on the way. */
+function evaluation({ sha, text, keys }: Script<string, string, unknown>, values: string[]) {
+  let isKnown = true;
   // The values are one argument: there may be more of them than a call of a function can have.
-  try {
-    return await client.evalsha(sha, keys.length, values);
-  } catch (error) {
-    if (!isUnknownScript(error)) throw error;
+  return async (client: Client): Promise<unknown> => {
+    try {
+      if (isKnown) return await client.evalsha(sha, keys.length, values);
+    } catch (error) {
+      if (!isUnknownScript(error)) throw error;
+      isKnown = false;
+    }
     return client.eval(text, keys.length, values);
-  }
+  };
 }
 
 // Lua scripts whose keys and arguments have names: the text names them once, and a call cannot mix them up.

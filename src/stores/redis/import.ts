@@ -32,22 +32,18 @@ end
 return found`,
 });
 
-const readOld = script<string[]>()({
-  kind: "reads",
-  keys: ["hash"],
-  args: [],
-  lua: "return redis.call('HGETALL', hash)",
-});
-
 /** Repeated with every start: a process of the older version may have made or revoked keys meanwhile. */
-export async function importKeys(redis: Pick<Connection, "run">, documents: Documents): Promise<void> {
+export async function importKeys(
+  redis: Pick<Connection, "run" | "ask">,
+  documents: Documents,
+): Promise<void> {
   const keys = { old: OLD_KEY_LIST, items: collectionKeys({ kind: "keys" }).items };
   for (;;) {
     const ids = await redis.run(changedKeys, keys, { limit: BATCH, prefix: OLD_KEYS });
     if (ids.length === 0) return;
     const { found } = await documents.read({ kind: "keys" }, ids);
     const writes = ids.map(async (id, at) => {
-      const { about = "{}", hash, created, revoked } = await fieldsOf(redis, OLD_KEYS + id);
+      const { about = "{}", hash, created, revoked } = await redis.ask(fieldsOf(OLD_KEYS + id));
       const times = { created_at: timeOf(created), revoked_at: revoked ? timeOf(revoked) : undefined };
       const body = JSON.stringify({ ...JSON.parse(about), hash, ...times });
       return { key: id, seen: found[at]?.version, body };
@@ -61,7 +57,7 @@ const timeOf = (ms = "0") => new Date(Number(ms)).toISOString();
 /** Once: the list of sandboxes that run says that it was done. */
 export async function importSandboxes(
   commands: Redis | Cluster,
-  redis: Pick<Connection, "run">,
+  redis: Pick<Connection, "run" | "ask">,
   documents: Documents,
 ): Promise<void> {
   const ledger = { kind: "sandboxes" };
@@ -71,7 +67,7 @@ export async function importSandboxes(
   const writes = [];
   for (const hash of await keysLike(commands, `${OLD_SANDBOXES}*`)) {
     const id = hash.slice(OLD_SANDBOXES.length);
-    const box = await fieldsOf(redis, hash);
+    const box = await redis.ask(fieldsOf(hash));
     const { owner, name } = JSON.parse(box.about ?? "{}") as {
       owner: { tenant: string; user: string };
       name: string;
@@ -105,11 +101,5 @@ async function keysLike(commands: Redis | Cluster, pattern: string): Promise<Set
   return found;
 }
 
-async function fieldsOf(
-  redis: Pick<Connection, "run">,
-  hash: string,
-): Promise<Partial<Record<string, string>>> {
-  const fields = await redis.run(readOld, { hash }, {});
-  const entries = fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ""]] : []));
-  return Object.fromEntries(entries);
-}
+const fieldsOf = (hash: string) => (client: Redis | Cluster) =>
+  client.hgetall(hash) as Promise<Partial<Record<string, string>>>;

@@ -141,7 +141,8 @@ function assemble(
     inRun: (work) => redis.inRun(work),
     async ping() {
       await redis.ping();
-      await redis.run(tryWrite, { probe: PROBE }, { ttl: PROBE_MS });
+      // A Redis that is full, or cannot write to its disk, refuses this as it does new things.
+      await redis.ask((client) => client.set(PROBE, "", "PX", PROBE_MS));
     },
     close() {
       closed ??= end();
@@ -169,12 +170,4 @@ const nameOnce = script<string>()({
   lua: `
 redis.call('SET', key, name, 'NX')
 return redis.call('GET', key)`,
-});
-
-// Whether new things would be taken now: a Redis that is full, or cannot write to its disk, refuses this as it does them.
-const tryWrite = script<number>()({
-  kind: "adds",
-  keys: ["probe"],
-  args: ["ttl"],
-  lua: "return redis.call('SET', probe, '', 'PX', ttl) and 1",
 });

@@ -16,7 +16,7 @@ import { tenantTag, threadKeys, threadTag, tokenKey } from "./keys.ts";
 import { inboxOf, type RedisView, runOf } from "./records.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import { redisStaging } from "./staging.ts";
-import { findBegunRun, inspectLease, listRuns, readToken, renewLease } from "./thread-scripts.ts";
+import { findBegunRun, inspectLease, listRuns, renewLease } from "./thread-scripts.ts";
 import { redisThreads } from "./threads.ts";
 
 /** Threads that are checked at once. */
@@ -59,7 +59,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     },
 
     async findCall(tokenHash) {
-      const place = await redis.run(readToken, { token: tokenKey(tokenHash) }, {});
+      const place = await redis.ask((client) => client.get(tokenKey(tokenHash)));
       if (place === null) return undefined;
       // Written by `afterwards`.
       const [, tag, call_id] = JSON.parse(place) as CallPlace;

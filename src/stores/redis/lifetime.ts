@@ -11,7 +11,6 @@ import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
 import { LIFETIME } from "./lua-functions.ts";
-import { describeThread } from "./thread-scripts.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 1.1;
@@ -57,7 +56,7 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
       if (ttl === "") return;
       const args = { ttl, interrupted_ttl: interruptedTtl };
       ignoreErrors(redis.run(keepThread, threadKeys(threadTag(owner, id)), args));
-      if (listTtl !== "") ignoreErrors(redis.run(keepList, { threads: threadsKey(owner) }, { ttl: listTtl }));
+      if (listTtl !== "") ignoreErrors(redis.ask((client) => client.pexpire(threadsKey(owner), listTtl)));
     },
 
     async list(owner, id) {
@@ -82,8 +81,8 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
   }
 
   async function lookAfter(owner: Owner, id: string, seen: string): Promise<void> {
-    const found = await redis.run(describeThread, threadKeys(threadTag(owner, id)), {});
-    if (!found) lifetime.unlist(owner, id, seen);
+    const { meta } = threadKeys(threadTag(owner, id));
+    if ((await redis.ask((client) => client.exists(meta))) === 0) lifetime.unlist(owner, id, seen);
   }
 }
 
@@ -94,14 +93,6 @@ export const timeText = (ms: number) => (Number.isFinite(ms) ? String(Math.ceil(
 export function ignoreErrors(work: Promise<unknown>): void {
   void work.catch(() => {});
 }
-
-// An owner's list stays as long as any thread in it.
-const keepList = script<number>()({
-  kind: "always",
-  keys: ["threads"],
-  args: ["ttl"],
-  lua: "return redis.call('PEXPIRE', threads, ttl)",
-});
 
 // Restarts the time to live of an idle thread. A busy thread does not expire.
 const keepThread = script<number>()({
@@ -138,15 +129,6 @@ if redis.call('ZSCORE', threads, thread) ~= seen or time() - seen < tonumber(you
 return redis.call('ZREM', threads, thread)`,
 });
 
-// A part of an owner's list, newest change first: what was changed at `newest` or before, without the first `skip`.
-/** Thread, time, thread, time … */
-const pageThreads = script<string[]>()({
-  kind: "reads",
-  keys: ["threads"],
-  args: ["newest", "skip", "limit"],
-  lua: "return redis.call('ZREVRANGEBYSCORE', threads, newest, '-inf', 'WITHSCORES', 'LIMIT', skip, limit)",
-});
-
 // An owner's threads as they stand in the owner's list.
 const CHUNK = 100;
 
@@ -161,11 +143,14 @@ export async function* listed(
   owner: Owner,
   start: Position | undefined,
 ): AsyncGenerator<Listed[], void, void> {
-  const keys = { threads: threadsKey(owner) };
   let before = start;
   for (let skip = 0; ; ) {
-    const args = { newest: before?.updatedAt ?? "+inf", skip, limit: CHUNK };
-    const found = positions(await redis.run(pageThreads, keys, args));
+    const place = { key: threadsKey(owner), newest: before?.updatedAt ?? "+inf", skip };
+    const found = positions(
+      await redis.ask((client) =>
+        client.zrevrangebyscore(place.key, place.newest, "-inf", "WITHSCORES", "LIMIT", place.skip, CHUNK),
+      ),
+    );
     yield found.filter((each) => !before || standsAfter(before, each));
     if (found.length < CHUNK) return;
     // Only those that were changed at the same moment as the one before are passed over by number.

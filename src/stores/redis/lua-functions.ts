@@ -1,12 +1,12 @@
 // Lua functions that several scripts use.
 
 /**
- * `held` and `about`: the thread's lease and what its `meta` says of it. `seen()`: a text that every commit on the thread
- * changes, as does the end of its run; empty without a thread. Uses lease, meta.
+ * `held` and `about`: the thread's lease, and of its `meta` owner, outcome, version and `more`. `seen()`: a text that every
+ * commit on the thread changes, as does the end of its run; empty without a thread. Uses lease, meta.
  */
-export const HEAD = `
+export const headOf = (...more: readonly string[]) => `
 local held = redis.call('HMGET', lease, 'run', 'attempt', 'epoch', 'released', 'stop', 'until', 'seq')
-local about = redis.call('HMGET', meta, 'owner', 'outcome', 'version')
+local about = redis.call('HMGET', meta, ${["owner", "outcome", "version", ...more].map((name) => `'${name}'`).join(", ")})
 local function seen()
   return about[1] and (held[1] or '') .. ' ' .. (about[3] or 0) or ''
 end`;

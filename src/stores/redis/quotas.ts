@@ -24,7 +24,6 @@ import {
   hold,
   readAccounts,
   readUsage,
-  releaseHeld,
   reserve,
   settleCall,
   takeRequest,
@@ -32,7 +31,7 @@ import {
 
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
-export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): QuotaStore {
+export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds" | "ask">): QuotaStore {
   return {
     async take(owner, { tenant, user }) {
       const args = { most: tenant ?? "", own_most: user ?? "" };
@@ -46,7 +45,10 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
     },
 
     async release(owner, thing, id) {
-      await redis.run(releaseHeld, heldKeys(owner, thing), { id, user: ownerTag(owner) });
+      const { held, own_held } = heldKeys(owner, thing);
+      await redis.ask((client) =>
+        Promise.all([client.zrem(held, `${ownerTag(owner)}:${id}`), client.zrem(own_held, id)]),
+      );
     },
 
     async held(owner) {

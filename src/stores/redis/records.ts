@@ -86,7 +86,7 @@ function callOf([state, about, reply]: CallReply): DeferredCall {
 }
 
 export function threadOf(id: string, reply: DescribeReply, { head, life }: RedisView): Thread {
-  const [agent, title, metadata, created, updated, parent, messages] = reply;
+  const [messages, , agent, title, metadata, created, updated, parent] = reply;
   const [, outcome = ""] = life.split(" ");
   const isBusy = head && runAhead(head) !== undefined;
   return {

@@ -3,7 +3,7 @@
 
 import type { StopMode } from "../../core/stores.ts";
 import { script } from "./connection.ts";
-import { HEAD, RUN_VIEW, TTL } from "./lua-functions.ts";
+import { headOf, RUN_VIEW, TTL } from "./lua-functions.ts";
 
 /** A run: what it was created with, how it ended, and its attempt while it is active. */
 export type RunReply = [run: string, made: string, end: string | null, attempt: string | null];
@@ -45,8 +45,8 @@ export type ThreadReply = [
 /** What a thread is loaded with. An empty argument is not looked up. */
 export const LOOKUPS = ["key", "run", "wants_next", "message", "wants_inbox", "call", "wants_calls"] as const;
 
-/** `head()`: a HeadReply. Uses lease, meta, queue. */
-const HEAD_VIEW = `${HEAD}
+/** `head()`: a HeadReply. Uses queue and what `headOf` makes. */
+const HEAD_VIEW = `
 local function head()
   local life = redis.call('PTTL', meta) .. ' ' .. (about[2] or '')
   return { seen(), about[1], life, held, redis.call('LRANGE', queue, 0, -1) }
@@ -59,7 +59,7 @@ const LOADED = [
 ] as const;
 
 /** `load_thread()`: a ThreadReply. Uses LOADED and LOOKUPS. */
-export const LOAD = `${HEAD_VIEW}${RUN_VIEW}
+export const LOAD = `${headOf()}${HEAD_VIEW}${RUN_VIEW}
 local function stored_run(run)
   if not run or redis.call('HEXISTS', runs, run) == 0 then return false end
   return { run_view(run), redis.call('HGET', requests, run) }
@@ -96,14 +96,14 @@ return load_thread()`,
 
 /** Nothing when there is no thread. */
 export type DescribeReply = [
+  messages: number,
+  head: HeadReply,
   agent: Text,
   title: Text,
   metadata: Text,
   created: Text,
   updated: Text,
   parent: Text,
-  messages: number,
-  head: HeadReply,
 ];
 
 /** Output: what the API shows of a thread. Atomicity: all of it is of one moment. */
@@ -111,11 +111,9 @@ export const describeThread = script<DescribeReply | null>()({
   kind: "reads",
   keys: ["meta", "lease", "queue", "messages"],
   args: [],
-  lua: `${HEAD_VIEW}
+  lua: `${headOf("agent", "title", "metadata", "created", "updated", "parent")}${HEAD_VIEW}
 if not about[1] then return false end
-local found = redis.call('HMGET', meta, 'agent', 'title', 'metadata', 'created', 'updated', 'parent')
-found[7], found[8] = redis.call('LLEN', messages), head()
-return found`,
+return { redis.call('LLEN', messages), head(), unpack(about, 4, 9) }`,
 });
 
 /**
@@ -229,28 +227,4 @@ export const inspectLease = script<[seq: string, batch: string, inbox: string[]]
 local held = redis.call('HMGET', lease, 'run', 'epoch', 'seq', 'batch')
 if held[1] ~= run or held[2] ~= epoch then return false end
 return { held[3], held[4], redis.call('HVALS', inbox) }`,
-});
-
-/** Notes the place of the call that a token is for, until `reserve` ms after the call has expired. */
-export const putToken = script<number>()({
-  kind: "adds",
-  keys: ["token"],
-  args: ["place", "expires", "reserve"],
-  lua: `
-local left = math.max(expires - time(), 0) + reserve
-return redis.call('SET', token, place, 'PX', string.format('%.0f', left)) and 1`,
-});
-
-export const readToken = script<Text>()({
-  kind: "reads",
-  keys: ["token"],
-  args: [],
-  lua: "return redis.call('GET', token)",
-});
-
-export const dropToken = script<number>()({
-  kind: "always",
-  keys: ["token"],
-  args: [],
-  lua: "return redis.call('UNLINK', token)",
 });

@@ -68,7 +68,7 @@ export function redisThreads(
   async function find(owner: Owner, id: string): Promise<{ thread: Thread; view: RedisView } | undefined> {
     const found = await redis.run(describeThread, keysOf(owner, id), {});
     if (!found) return undefined;
-    const view = headViewOf(id, found[7]);
+    const view = headViewOf(id, found[1]);
     return { thread: threadOf(id, found, view), view };
   }
 
