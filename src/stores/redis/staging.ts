@@ -24,13 +24,6 @@ redis.call('PEXPIRE', staged, ttl)
 return redis.call('PEXPIRE', staged_ids, ttl)`,
 });
 
-const dropStaged = script<number>()({
-  kind: "always",
-  keys: ["staged", "staged_ids"],
-  args: [],
-  lua: "return redis.call('UNLINK', staged, staged_ids)",
-});
-
 export function redisStaging({
   redis,
 }: Pick<StoreContext, "redis">): Pick<Kernel<{ readonly tag: string }>, "stage" | "unstage"> {
@@ -41,7 +34,8 @@ export function redisStaging({
     },
 
     async unstage({ tag }, token) {
-      await redis.run(dropStaged, stagedKeys(tag, token), {});
+      const { staged, staged_ids } = stagedKeys(tag, token);
+      await redis.ask((client) => client.unlink(staged, staged_ids));
     },
   };
 }
