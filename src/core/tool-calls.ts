@@ -49,7 +49,9 @@ export async function* dispatch(
     const within = trackNestedSpans();
     let result: ToolResult;
     try {
-      result = yield* within.through(callTool({ call, tool: run.tools.get(call.name), signal }));
+      const tool = run.tools.get(call.name);
+      await tool?.prepare?.();
+      result = yield* within.through(callTool({ call, tool, signal }));
     } catch (error) {
       if (endsTheRun(error)) {
         fatal.push(error);

@@ -56,6 +56,8 @@ export interface Tool {
   readonly fromClient?: boolean;
   /** The call as a phrase for a person who decides on it: "run `make`". `args` are `parse`d. */
   describeCall?(args: unknown): string;
+  /** Awaited before a call is parsed. What takes long in the first `parse` belongs here. Must not throw. */
+  prepare?(): Promise<void>;
   /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
   /** May throw: the message becomes the call's error result. Must honour `run.signal`. */

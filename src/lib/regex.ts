@@ -12,6 +12,8 @@ const MAX_WORK = 2_000_000;
 export interface SafeRegex {
   /** Only so many characters of a text are searched. */
   readonly reach: number;
+  /** In instructions. */
+  readonly size: number;
   test(text: string): boolean;
   find(text: string): { start: number; end: number } | undefined;
   /** Whether it matches the whole text. */
@@ -23,11 +25,13 @@ export function safeRegex(expression: string, flags = 0): SafeRegex {
   if (expression.length > MAX_LENGTH)
     throw new SyntaxError(`has ${expression.length} characters; at most ${MAX_LENGTH} are allowed`);
   const regex = compile(expression, flags);
-  if (regex.programSize() > MAX_SIZE) throw new SyntaxError("repeats too much; use smaller counts");
-  const reach = Math.floor(MAX_WORK / regex.programSize());
+  const size = regex.programSize();
+  if (size > MAX_SIZE) throw new SyntaxError("repeats too much; use smaller counts");
+  const reach = Math.floor(MAX_WORK / size);
   const within = (text: string) => (text.length > reach ? text.slice(0, reach) : text);
   return {
     reach,
+    size,
     test: (text) => regex.test(within(text)),
     find(text) {
       const matcher = regex.matcher(within(text));

@@ -6,10 +6,10 @@ import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
 import { type Message, unanswered } from "../core/message.ts";
 import { openInterrupts } from "../core/open-interrupts.ts";
 import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
-import type { NewRun, RunKey, StartResult, StopMode, ThreadStore, WhenBusy } from "../core/stores.ts";
+import type { NewRun, RunKey, StartResult, StopMode, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { admit } from "../quotas/holds.ts";
-import { createClientTools } from "../tools/client.ts";
+import { checkClientTools } from "../tools/client.ts";
 import { getRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
@@ -123,7 +123,8 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   if (!isAwaited(request.lineage)) assertOpen(runs);
   const agent = agents.find(name ?? (await stores.threads.get(owner, thread_id))?.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
-  await checkTools(agents, request.tools ?? []);
+  checkNames(agents, request.tools ?? []);
+  if (request.tools && on_busy === "reject") await assertFree(stores, owner, thread_id);
   if (rewind_to !== undefined)
     checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
 
@@ -131,7 +132,12 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const isThreadKnown = async () => (await stores.threads.get(owner, thread_id)) !== undefined;
   const wanted = { run: run.id, thread: thread_id, isThreadKnown, stream };
   const hold = quotas && (await admit(quotas, owner, wanted));
-  const result = await accept(runs, owner, run, WHEN_BUSY[on_busy]).catch(async (error: unknown) => {
+  const start = async () => {
+    // Last, as it takes long: a run that is refused anyway costs nothing.
+    await checkClientTools(request.tools ?? []);
+    return accept(runs, owner, run, WHEN_BUSY[on_busy]);
+  };
+  const result = await start().catch(async (error: unknown) => {
     await hold?.release();
     throw error;
   });
@@ -147,8 +153,16 @@ function assertOpen({ executor }: Runs): void {
     throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
 }
 
-async function checkTools(agents: Agents, tools: readonly ClientTool[]): Promise<void> {
-  await createClientTools(tools);
+/** Throws `thread_busy`. The store decides when two runs start at once. */
+async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Promise<void> {
+  const active = await runs.active(owner, threadId);
+  if (!active) return;
+  throw new AppError("thread_busy", `Thread \`${threadId}\` is busy with run \`${active.id}\`.`, {
+    details: { run_id: active.id },
+  });
+}
+
+function checkNames(agents: Agents, tools: readonly ClientTool[]): void {
   const taken = tools.find(({ name }) => agents.isReserved(name));
   if (!taken) return;
   const message = `tools: \`${taken.name}\` is a tool of the server itself. Choose another name.`;

@@ -6,27 +6,60 @@ import { askFor } from "../core/open-interrupts.ts";
 import type { ClientTool } from "../core/records.ts";
 import type { Stream } from "../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
-import { loadSchemaCompiler } from "../lib/untrusted-schema/index.ts";
+import { ownTurn } from "../lib/async.ts";
+import { loadSchemaEngine, type SchemaChecker, type SchemaEngine } from "../lib/untrusted-schema/index.ts";
 
-/** Throws `invalid_request` for parameters that are no JSON Schema of an object. */
-export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
-  if (definitions.length === 0) return [];
-  const compile = await loadSchemaCompiler();
-  return definitions.map((definition) => clientTool(definition, checkOf(definition, compile)));
+/** Parts of the schemas of a run's tools: some ten milliseconds of checking. */
+const MAX_PARTS = 500;
+
+/** Throws `invalid_request` for parameters that are no JSON Schema of an object, and for too many of them. */
+export async function checkClientTools(definitions: readonly ClientTool[]): Promise<void> {
+  if (definitions.length === 0) return;
+  const engine = await loadSchemaEngine();
+  let parts = 0;
+  for (const { name, parameters } of definitions) {
+    await ownTurn();
+    parts += partsOf(name, parameters, engine);
+    if (parts > MAX_PARTS)
+      throw new AppError(
+        "invalid_request",
+        `tools: the schemas up to \`${name}\` have ${parts} parts; those of a run may have at most ${MAX_PARTS} in all.`,
+      );
+  }
 }
 
-type Check = (args: Record<string, unknown>) => string[];
+function partsOf(name: string, parameters: ClientTool["parameters"], engine: SchemaEngine): number {
+  if (parameters.type !== "object")
+    throw new AppError("invalid_request", `tools: \`${name}\` needs parameters with "type": "object".`);
+  try {
+    return engine.validate(parameters);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new AppError(
+      "invalid_request",
+      `tools: the parameters of \`${name}\`: the schema ${error.message}`,
+    );
+  }
+}
+
+/** For definitions that `checkClientTools` accepted. A schema is compiled at the first call of its tool. */
+export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
+  if (definitions.length === 0) return [];
+  const { checker } = await loadSchemaEngine();
+  return definitions.map((definition) => clientTool(definition, checker(definition.parameters)));
+}
 
 /** Its result comes with `resume`: a text, or a refusal with a reason. */
-export function clientTool({ name, description, parameters }: ClientTool, check: Check = () => []): Tool {
+export function clientTool({ name, description, parameters }: ClientTool, checker?: SchemaChecker): Tool {
   return {
     name,
     description,
     parameters,
     annotations: { idempotent: true, requiresPermission: false },
     fromClient: true,
+    prepare: async () => checker?.prepare(),
     parse(args) {
-      const faults = check(args);
+      const faults = checker?.check(args) ?? [];
       return faults.length === 0 ? { args } : { faults };
     },
     execute: (_args, call, run) => execute(call, run),
@@ -38,21 +71,4 @@ async function* execute(call: ToolCall, run: Run): Stream<ToolResult> {
   if (!answer) return interrupted();
   if (answer.decision === "respond") return done(answer.message ?? "");
   return failed(answer.message ?? "The front end did not carry it out.");
-}
-
-function checkOf(
-  { name, parameters }: ClientTool,
-  compile: Awaited<ReturnType<typeof loadSchemaCompiler>>,
-): Check {
-  if (parameters.type !== "object")
-    throw new AppError("invalid_request", `tools: \`${name}\` needs parameters with "type": "object".`);
-  try {
-    return compile(parameters);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new AppError(
-      "invalid_request",
-      `tools: the parameters of \`${name}\`: the schema ${error.message}`,
-    );
-  }
 }

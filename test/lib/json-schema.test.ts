@@ -1,10 +1,21 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type CompileSchema, loadSchemaCompiler } from "../../src/lib/untrusted-schema/index.ts";
+import {
+  type JsonSchema,
+  loadSchemaEngine,
+  type SchemaCheck,
+  type SchemaEngine,
+} from "../../src/lib/untrusted-schema/index.ts";
 
-let compile: CompileSchema;
+let engine: SchemaEngine;
 beforeAll(async () => {
-  compile = await loadSchemaCompiler();
+  engine = await loadSchemaEngine();
 });
+
+function compile(schema: unknown): SchemaCheck {
+  engine.validate(schema);
+  // `validate` refuses what is no schema.
+  return engine.checker(schema as JsonSchema).check;
+}
 
 const WEATHER = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -117,7 +128,7 @@ describe("a schema is refused", () => {
     ["with a broken key expression", { patternProperties: { "(": {} } }, /expression/],
     ["that is large", { description: "x".repeat(70_000) }, /70\d+ bytes; at most 65536/],
     ["of many values", { enum: Array.from({ length: 6000 }, (_, n) => n) }, /more than 5000 values/],
-    ["of many parts", { anyOf: Array.from({ length: 600 }, () => ({})) }, /601 parts; at most 500/],
+    ["of many parts", { anyOf: Array.from({ length: 600 }, () => ({})) }, /601 parts; at most 200/],
     ["that is deep", nested(40), /nested more than 32 deep/],
     ["that is very deep", JSON.parse(`${'{"not":'.repeat(9000)}{}${"}".repeat(9000)}`), /deep/],
     ["that reaches for prototypes", JSON.parse('{"properties": {"__proto__": {}}}'), /__proto__/],
@@ -159,7 +170,7 @@ describe("nothing takes long", () => {
   });
 
   test("hundreds of alternatives for each of a hundred thousand members", () => {
-    const items = { anyOf: Array.from({ length: 400 }, (_, n) => ({ maxLength: n })) };
+    const items = { anyOf: Array.from({ length: 150 }, (_, n) => ({ maxLength: n })) };
     const check = compile({ type: "array", items });
     const long = Array.from({ length: 100_000 }, () => "x".repeat(20));
     expect(check(long)).toEqual(TOO_MUCH);
@@ -167,7 +178,7 @@ describe("nothing takes long", () => {
 
   test("faults by the ten thousand", () => {
     const check = compile({ type: "array", items: { type: "string" } });
-    expect(check(Array.from({ length: 50_000 }, (_, n) => n))).toEqual(["`[0]` must be string."]);
+    expect(check(Array.from({ length: 20_000 }, (_, n) => n))).toEqual(["`[0]` must be string."]);
   });
 
   test("a value that is deeper than the stack", () => {
@@ -178,9 +189,9 @@ describe("nothing takes long", () => {
   });
 
   test("a long part that is referred to hundreds of times", () => {
-    const large = { properties: Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`p${n}`, {}])) };
+    const large = { properties: Object.fromEntries(Array.from({ length: 90 }, (_, n) => [`p${n}`, {}])) };
     const properties = Object.fromEntries(
-      Array.from({ length: 200 }, (_, n) => [`r${n}`, { $ref: "#/$defs/large" }]),
+      Array.from({ length: 90 }, (_, n) => [`r${n}`, { $ref: "#/$defs/large" }]),
     );
     expect(compile({ properties, $defs: { large } })({ r1: {} })).toEqual([]);
   });

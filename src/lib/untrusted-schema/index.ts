@@ -4,10 +4,13 @@
 // `format` and other annotations are ignored, as the standard has it. Values are never changed: no defaults, no
 // conversions.
 
+import { createHash } from "node:crypto";
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
+import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
+import { ownTurn } from "../async.ts";
 import { type SafeRegex, safeRegex } from "../regex.ts";
-import { COST, type Cost, isObject, shapeOf, sizeOf } from "./shape.ts";
+import { COST, type Cost, isObject, type Shape, shapeOf, sizeOf } from "./shape.ts";
 
 /** A schema as it is written. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -15,41 +18,133 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** One sentence for each fault of the value, a few at most; none when it fits. */
 export type SchemaCheck = (value: unknown) => string[];
 
-/** Throws a `SyntaxError` whose message completes "The schema …". Takes milliseconds. */
-export type CompileSchema = (schema: unknown) => SchemaCheck;
+/** Checks values against one schema. */
+export interface SchemaChecker {
+  /** Compiles the schema, in turns of the event loop of their own. */
+  prepare(): Promise<void>;
+  /** Compiles the schema when nothing has prepared it. A schema that cannot be used is a fault of every value. */
+  readonly check: SchemaCheck;
+}
 
-/** Steps of one check: a few tenths of a second in the worst case. */
-const MAX_STEPS = 200_000;
+/** Steps of one check: some ten milliseconds in the worst case. */
+const MAX_STEPS = 100_000;
 /** The same while all faults are collected: each costs extra. */
 const MAX_GATHERING_STEPS = 20_000;
 const MAX_FAULTS = 10;
 
 const TOO_MUCH = "It is too large or too deeply nested to be checked against its schema.";
 
-let loading: Promise<CompileSchema> | undefined;
+export interface SchemaEngine {
+  /**
+   * Checks that a schema can be used as far as that is known without compiling it. Returns the number of its parts. Throws
+   * a `SyntaxError` whose message completes "The schema …".
+   */
+  validate(schema: unknown): number;
+  /** Compiles a schema, in turns of the event loop of their own. Throws as `validate` does. */
+  compile(schema: JsonSchema): Promise<void>;
+  /** Compiles nothing yet. Equal schemas share what is compiled of them. */
+  checker(schema: JsonSchema): SchemaChecker;
+}
+
+let loading: Promise<SchemaEngine> | undefined;
 
 /** Loads the engine on first use, because that takes a tenth of a second. */
-export function loadSchemaCompiler(): Promise<CompileSchema> {
+export function loadSchemaEngine(): Promise<SchemaEngine> {
   loading ??= load();
   return loading;
 }
 
-async function load(): Promise<CompileSchema> {
+/** Compiled schemas, used last. A part takes up to ten KiB. */
+const MAX_KEPT = { schemas: 1000, parts: 5000 };
+
+async function load(): Promise<SchemaEngine> {
   const { Ajv2020 } = await import("ajv/dist/2020.js");
   const standard = new Ajv2020({ strict: false, logger: false, validateFormats: false });
-  return (schema) => {
+  const kept = new LRUCache<string, Compiled>({ max: MAX_KEPT.schemas, maxSize: MAX_KEPT.parts });
+
+  const usable = (schema: unknown): Shape => {
     const shape = shapeOf(schema);
-    if (standard.validateSchema(shape) !== true) throw new SyntaxError(notAllowed(standard.errors));
-    const check = compiled(shape, Ajv2020, { allErrors: false, limit: MAX_STEPS });
-    let gather: SchemaCheck | undefined;
-    return (value) => {
-      const [first] = check(value);
-      if (first === undefined) return [];
-      gather ??= compiled(shape, Ajv2020, { allErrors: true, limit: MAX_GATHERING_STEPS });
-      const all = first === TOO_MUCH ? [first] : gather(value);
-      return all.includes(TOO_MUCH) ? [first] : [...new Set(all)].slice(0, MAX_FAULTS);
-    };
+    if (standard.validateSchema(shape.schema) !== true) throw new SyntaxError(notAllowed(standard.errors));
+    for (const pattern of shape.expressions) expression(pattern);
+    return shape;
   };
+  const compiledOnce = (schema: JsonSchema): Compiled => {
+    const key = createHash("sha256").update(canonical(schema)).digest("base64");
+    const made = kept.get(key) ?? compiledOf(usable(schema), Ajv2020);
+    kept.set(key, made, { size: made.parts });
+    return made;
+  };
+
+  return {
+    validate: (schema) => usable(schema).parts,
+    async compile(schema) {
+      await ownTurn();
+      const compiled = compiledOnce(schema);
+      await ownTurn();
+      compiled.first();
+    },
+    checker(schema) {
+      let found: Compiled | undefined;
+      const compiled = () => {
+        found ??= compiledOnce(schema);
+        return found;
+      };
+      return {
+        async prepare() {
+          try {
+            await ownTurn();
+            const { first, all } = compiled();
+            for (const compile of [first, all]) {
+              await ownTurn();
+              compile();
+            }
+          } catch (error) {
+            if (!(error instanceof SyntaxError)) throw error;
+          }
+        },
+        check(value) {
+          try {
+            return faultsOf(compiled(), value);
+          } catch (error) {
+            if (!(error instanceof SyntaxError)) throw error;
+            return [`The tool cannot be called: its schema ${error.message}`];
+          }
+        },
+      };
+    },
+  };
+}
+
+interface Compiled {
+  readonly parts: number;
+  /** Ends at the first fault. Compiled at the first call. */
+  first(): SchemaCheck;
+  /** Finds every fault. */
+  all(): SchemaCheck;
+}
+
+function compiledOf({ schema, parts }: Shape, Engine: typeof Ajv2020): Compiled {
+  let [first, all]: SchemaCheck[] = [];
+  return {
+    parts,
+    first: () => (first ??= compiled(schema, Engine, { allErrors: false, limit: MAX_STEPS })),
+    all: () => (all ??= compiled(schema, Engine, { allErrors: true, limit: MAX_GATHERING_STEPS })),
+  };
+}
+
+function faultsOf(compiled: Compiled, value: unknown): string[] {
+  const [fault] = compiled.first()(value);
+  if (fault === undefined) return [];
+  const all = fault === TOO_MUCH ? [fault] : compiled.all()(value);
+  return all.includes(TOO_MUCH) ? [fault] : [...new Set(all)].slice(0, MAX_FAULTS);
+}
+
+/** The same text for equal schemas, whatever the order of their keys. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (!isObject(value)) return JSON.stringify(value) ?? "null";
+  const members = Object.keys(value).sort();
+  return `{${members.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join(",")}}`;
 }
 
 const COMPARISONS_PER_STEP = 16;
@@ -139,9 +234,18 @@ function expressions(spend: (cost: number) => void) {
   return Object.assign(make, { code: "new RegExp" });
 }
 
+/** Instructions of the expressions that are kept. */
+const MAX_INSTRUCTIONS = 100_000;
+const kept = new LRUCache<string, SafeRegex>({
+  maxSize: MAX_INSTRUCTIONS,
+  sizeCalculation: ({ size }) => size,
+});
+
 function expression(pattern: string): SafeRegex {
   try {
-    return safeRegex(RE2JS.translateRegExp(pattern));
+    const regex = kept.get(pattern) ?? safeRegex(RE2JS.translateRegExp(pattern));
+    kept.set(pattern, regex);
+    return regex;
   } catch (error) {
     throw new SyntaxError(`has the expression \`${pattern.slice(0, 100)}\`, which ${messageOf(error)}`);
   }

@@ -3,7 +3,6 @@
 //
 // What the model gets to read never names an address or a header; the log never contains what was sent or answered.
 
-import { LRUCache } from "lru-cache";
 import { hasCode } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -12,12 +11,7 @@ import { mapEvents, type Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { type Mask, maskedValue } from "../../lib/mask.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
-import {
-  type CompileSchema,
-  type JsonSchema,
-  loadSchemaCompiler,
-  type SchemaCheck,
-} from "../../lib/untrusted-schema/index.ts";
+import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
@@ -36,42 +30,22 @@ export async function createHttpTools(
   services: HttpToolServices,
 ): Promise<Tool[]> {
   if (tools.length === 0) return [];
-  const checkOf = keptChecks(await loadSchemaCompiler());
-  return tools.map((tool) => ({
-    name: tool.name,
-    description: tool.description,
-    parameters: tool.parameters,
-    annotations: annotationsOf(tool),
-    parse(args) {
-      const faults = checkOf(tool.parameters)(args);
-      return faults.length === 0 ? { args } : { faults };
-    },
-    execute: (_args, call, run) => masked(execute(tool, services, { call, run }), maskOfTool(tool)),
-  }));
-}
-
-const MAX_KEPT = 64;
-const checks = new LRUCache<string, SchemaCheck>({ max: MAX_KEPT });
-
-/** Compiles each schema once and keeps the 64 most recently used. */
-function keptChecks(compile: CompileSchema): (schema: JsonSchema) => SchemaCheck {
-  return (schema) => {
-    const key = JSON.stringify(schema);
-    const check = checks.get(key) ?? checkOf(schema, compile);
-    checks.set(key, check);
-    return check;
-  };
-}
-
-/** What was registered could be used then; should it no longer, then no arguments fit. */
-function checkOf(schema: JsonSchema, compile: CompileSchema): SchemaCheck {
-  try {
-    return compile(schema);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    const fault = `The tool cannot be called: its schema ${error.message}`;
-    return () => [fault];
-  }
+  const { checker } = await loadSchemaEngine();
+  return tools.map((tool) => {
+    const { prepare, check } = checker(tool.parameters);
+    return {
+      name: tool.name,
+      description: tool.description,
+      parameters: tool.parameters,
+      annotations: annotationsOf(tool),
+      prepare,
+      parse(args) {
+        const faults = check(args);
+        return faults.length === 0 ? { args } : { faults };
+      },
+      execute: (_args, call, run) => masked(execute(tool, services, { call, run }), maskOfTool(tool)),
+    };
+  });
 }
 
 /** Endpoints may repeat what they were sent: progress and result are masked. */

@@ -10,7 +10,7 @@ import { boundedMap } from "../../lib/check.ts";
 import { globMatcher } from "../../lib/glob.ts";
 import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { loadSchemaCompiler } from "../../lib/untrusted-schema/index.ts";
+import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
 
 /** Of one tenant. */
 export const MAX_HTTP_TOOLS = 100;
@@ -229,9 +229,9 @@ operator allow this one: HTTP_TOOLS_ALLOW, or http_tools.allow in the server's c
 }
 
 async function checkSchema(parameters: Record<string, unknown>): Promise<void> {
-  const compile = await loadSchemaCompiler();
+  const { compile } = await loadSchemaEngine();
   try {
-    compile(parameters);
+    await compile(parameters);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new AppError("invalid_request", `parameters: the schema ${error.message}`);

@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { startServer } from "../support/server.ts";
+
+const tool = (name: string, properties: object) => ({
+  name,
+  description: "d",
+  parameters: { type: "object", properties },
+});
+const places = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, { maxLength: index }]));
+
+const start = async (url: string, thread: string, tools: readonly object[]) => {
+  const response = await fetch(`${url}/threads/${thread}/runs`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ input: "go", background: true, tools }),
+  });
+  return { status: response.status, problem: (await response.json()) as { detail: string } };
+};
+
+test("a run whose tools have too many parts in all is refused with the limit and the count", async () => {
+  const { url } = await startServer();
+  const tools = ["a", "b", "c", "d"].map((name) => tool(name, places(150)));
+  expect((await start(url, "t", tools.slice(0, 3))).status).toBe(202);
+  expect(await start(url, "u", tools)).toMatchObject({
+    status: 400,
+    problem: {
+      code: "invalid_request",
+      detail: "tools: the schemas up to `d` have 604 parts; those of a run may have at most 500 in all.",
+    },
+  });
+});
+
+test("a tool with too many parts or expressions is refused with the limit and the count", async () => {
+  const { url } = await startServer();
+  const { status, problem } = await start(url, "t", [tool("a", places(300))]);
+  expect([status, problem.detail]).toEqual([
+    400,
+    "tools: the parameters of `a`: the schema has 301 parts; at most 200 are allowed",
+  ]);
+  const classes = { p: { pattern: "[\\pL\\pN]".repeat(120) } };
+  expect((await start(url, "t", [tool("a", classes)])).problem.detail).toMatch(
+    /has \d+ parts; at most 200 are allowed; each expression counts as one or more$/,
+  );
+});
+
+test("an expression that is not RE2 is refused when the run starts", async () => {
+  const { url } = await startServer();
+  const { status, problem } = await start(url, "t", [tool("a", { p: { pattern: "^(?!x)" } })]);
+  expect([status, problem.detail]).toEqual([
+    400,
+    expect.stringMatching(/expression `\^\(\?!x\)`, which is not/),
+  ]);
+});
+
+test("a run that is refused anyway is refused before the schemas of its tools are checked", async () => {
+  const { url } = await startServer({ script: [{ say: "one two", delay_ms: 600_000 }] });
+  const faulty = [tool("a", { p: { pattern: "(" } })];
+  expect((await start(url, "t", [])).status).toBe(400);
+  expect((await start(url, "t", [tool("a", {})])).status).toBe(202);
+  expect(await start(url, "t", faulty)).toMatchObject({ status: 409, problem: { code: "thread_busy" } });
+  expect((await start(url, "u", faulty)).status).toBe(400);
+});
