@@ -139,7 +139,7 @@ function faultsOf(compiled: Compiled, value: unknown): string[] {
   return all.includes(TOO_MUCH) ? [fault] : [...new Set(all)].slice(0, MAX_FAULTS);
 }
 
-/** The same text for equal schemas, whatever the order of their keys. */
+/** The same text for equal schemas in any order of their keys. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value) ?? "null";
