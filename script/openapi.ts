@@ -11,6 +11,7 @@ import { AuthConfig } from "../src/http/auth/config.ts";
 import { accessOf } from "../src/http/auth/scopes.ts";
 import { createServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";
+import { WireName } from "../src/http/wires/names.ts";
 
 const FILE = new URL("../openapi.yaml", import.meta.url);
 
@@ -23,6 +24,7 @@ export async function generate(): Promise<string> {
     limits: {},
     stores: {},
     agents: {},
+    wires: WireName.options,
   } as unknown as HttpServices;
   const server = await createServer(services, pino({ level: "silent" }), async (bare) => {
     await bare.register(swagger, {

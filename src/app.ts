@@ -144,6 +144,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           heartbeatMs: streams.heartbeat,
           stallMs: streams.stall,
         },
+        wires: config.wires,
       },
       logger,
     );

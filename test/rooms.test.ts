@@ -13,7 +13,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     ["hooks", "tools", "models", "backends", "agents", "quotas"].map((room) => [room, ["core", "lib"]]),
   ),
   // The settings of a room are described there.
-  config: ["http/auth/config.ts", "quotas/config.ts", "core", "lib"],
+  config: ["http/auth/config.ts", "http/wires/names.ts", "quotas/config.ts", "core", "lib"],
   // The port to the counters, which no compare-and-set would do for.
   stores: [...["quotas/store.ts", "core", "lib"]],
   runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { ModelPattern } from "../core/model.ts";
 import { AuthConfig } from "../http/auth/config.ts";
+import { WireName } from "../http/wires/names.ts";
 import { hostList, Origin } from "../lib/hosts.ts";
 import { Duration } from "../lib/units.ts";
 import { WEBHOOK_SECRET } from "../lib/webhook-signature.ts";
@@ -122,6 +123,7 @@ export const ServerConfig = z.strictObject({
   public_url: PublicUrl.optional(),
   http_tools: HttpTools.prefault({}),
   cors: z.strictObject({ origins: z.array(Origin).max(100).default([]) }).prefault({}),
+  wires: z.array(WireName).default([...WireName.options]),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
   models: z.strictObject({ allow: z.array(ModelPattern).max(1000).optional() }).prefault({}),

@@ -1,12 +1,13 @@
 // Protects users in a browser: security headers and CORS on every answer, no cached answers, no cross-site writes (CSRF), no
 // foreign Host header (DNS rebinding).
 
-import fastifyCors from "@fastify/cors";
+import fastifyCors, { type FastifyCorsOptions } from "@fastify/cors";
 import fastifyHelmet from "@fastify/helmet";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { isLoopback, within } from "../lib/hosts.ts";
 import { accessOf } from "./auth/scopes.ts";
+import { isWirePath } from "./wires/names.ts";
 
 /** The only inline script: it starts the API reference. */
 const START_SCRIPT = "'sha256-NCQbzLgoN9vkyXZ+rs8V6od5d6P4kEJ5UATVWEcMHGM='";
@@ -27,6 +28,31 @@ const CONTENT_POLICY = {
 /** How long browsers may cache a preflight answer, in s. */
 const PREFLIGHT_AGE_S = 600;
 
+const ALLOWED_HEADERS = [
+  "Authorization",
+  "Content-Type",
+  "Idempotency-Key",
+  "Last-Event-ID",
+  "Range",
+  "X-API-Key",
+];
+const EXPOSED_HEADERS = ["Content-Range", "Location", "Retry-After", "WWW-Authenticate"];
+
+/** What stock clients send and read beside these. A `*` would not cover `Authorization`, so each is named. */
+const WIRE_ALLOWED_HEADERS = [
+  ...["Accept", "Cache-Control", "Prefer", "User-Agent", "X-Auth-Scheme"],
+  ...["OpenAI-Beta", "OpenAI-Organization", "OpenAI-Project"],
+  ...["arch", "lang", "os", "package-version", "runtime", "runtime-version", "retry-count", "timeout"].map(
+    (name) => `X-Stainless-${name}`,
+  ),
+  ...["X-Stainless-Helper-Method", "A2A-Version", "A2A-Extensions", "X-CopilotCloud-Public-Api-Key"],
+  ...["Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"],
+];
+const WIRE_EXPOSED_HEADERS = [
+  ...["Content-Location", "X-Pagination-Total", "X-Pagination-Next", "X-Request-Id"],
+  ...["X-Vercel-AI-UI-Message-Stream", "Mcp-Session-Id"],
+];
+
 /** Call it before any hook that may refuse a request, so that pages can read the refusal. */
 export async function browserHeaders(server: FastifyInstance, origins: readonly string[]): Promise<void> {
   await server.register(fastifyHelmet, {
@@ -36,21 +62,30 @@ export async function browserHeaders(server: FastifyInstance, origins: readonly 
     strictTransportSecurity: false,
   });
   if (origins.length === 0) return;
-  await server.register(fastifyCors, {
-    origin: [...origins],
-    methods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    allowedHeaders: [
-      "Authorization",
-      "Content-Type",
-      "Idempotency-Key",
-      "Last-Event-ID",
-      "Range",
-      "X-API-Key",
-    ],
-    exposedHeaders: ["Content-Range", "Location", "Retry-After", "WWW-Authenticate"],
-    maxAge: PREFLIGHT_AGE_S,
+  const native = corsFor(origins, ALLOWED_HEADERS, EXPOSED_HEADERS);
+  const wires = corsFor(
+    origins,
+    [...ALLOWED_HEADERS, ...WIRE_ALLOWED_HEADERS],
+    [...EXPOSED_HEADERS, ...WIRE_EXPOSED_HEADERS],
+  );
+  await server.register(fastifyCors, () => (request: FastifyRequest, answer: CorsAnswer) => {
+    answer(null, isWirePath(request.url) ? wires : native);
   });
 }
+
+type CorsAnswer = (error: Error | null, options: FastifyCorsOptions) => void;
+
+const corsFor = (
+  origins: readonly string[],
+  allowedHeaders: string[],
+  exposedHeaders: string[],
+): FastifyCorsOptions => ({
+  origin: [...origins],
+  methods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+  allowedHeaders,
+  exposedHeaders,
+  maxAge: PREFLIGHT_AGE_S,
+});
 
 /** No cache between server and user keeps an answer. A route whose answer is the same for everybody overwrites the header. */
 export async function forbidCaching(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -64,7 +99,6 @@ export interface ServerNames {
   /** The URL by which others reach this server. */
   readonly publicUrl?: string | undefined;
 }
-
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 const OWN_PAGES: ReadonlySet<unknown> = new Set(["same-origin", "none"]);
 

@@ -76,6 +76,16 @@ export function problem(error: AppError, instance: string): z.infer<typeof Probl
 
 /** Answers with any error thrown before the reply has started. */
 export function sendProblem(thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply) {
+  const body = refuse(thrown, request, reply);
+  return reply.type("application/problem+json").send(JSON.stringify(body));
+}
+
+/** Logs a failure, sets the status and the headers of the refusal, and returns what it says. */
+export function refuse(
+  thrown: FastifyError | Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): z.infer<typeof Problem> {
   const error = fromFastify(thrown);
   const status = STATUS[error.code];
   if (status >= 500) request.log.error({ err: thrown }, "request failed");
@@ -85,10 +95,8 @@ export function sendProblem(thrown: FastifyError | Error, request: FastifyReques
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
   // Without the query, which may hold a ticket.
   const [path = "/"] = request.url.split("?");
-  return reply
-    .code(status)
-    .type("application/problem+json")
-    .send(JSON.stringify(problem(error, path)));
+  reply.code(status);
+  return problem(error, path);
 }
 
 const UNREADABLE: Readonly<Record<string, [status: number, title: string, detail: string]>> = {

@@ -41,10 +41,7 @@ export async function replyWithRun(
   if (background) return reply.code(202).send(run);
 
   const onLeft = async () => {
-    if (on_disconnect === "continue") return;
-    await stopRun(runs, key, "cancel").catch((error: unknown) => {
-      if (!hasCode(error, "run_not_active")) throw error;
-    });
+    if (on_disconnect === "cancel") await cancelIfActive(runs, key);
   };
   if (!place) {
     const over = credentialsEnd(access.credentials, reply);
@@ -54,6 +51,13 @@ export async function replyWithRun(
   if (after === undefined) return reply.code(204).send(null);
   if ((await place.send(runFrames(runs.stores, key, after), "comment")) === "left") await onLeft();
   return undefined;
+}
+
+/** Cancels a run, unless it has ended. */
+export async function cancelIfActive(runs: RouteServices["runs"], key: RunKey): Promise<void> {
+  await stopRun(runs, key, "cancel").catch((error: unknown) => {
+    if (!hasCode(error, "run_not_active")) throw error;
+  });
 }
 
 const wantsJson = ({ headers }: FastifyRequest) =>

@@ -34,6 +34,7 @@ import { usageRoutes } from "./routes/usage.ts";
 import type { HttpServices } from "./services.ts";
 import { createStreams } from "./sse.ts";
 import { withZod } from "./validation.ts";
+import { wireRoutes } from "./wires/index.ts";
 
 export type HttpServer = Awaited<ReturnType<typeof createServer>>;
 
@@ -80,6 +81,7 @@ export async function createServer(
   );
   server.addHook("preClose", async () => streams.close());
   for (const routes of ROUTES) routes(app, { ...services, streams });
+  await wireRoutes(app, { ...services, streams }, services.wires);
   ticketRoutes(app, tickets);
   docsRoutes(app);
   return server;

@@ -11,6 +11,7 @@ import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
 import type { Credentials } from "./auth/credential-end.ts";
 import type { StreamLimits, Streams } from "./sse.ts";
+import type { WireName } from "./wires/names.ts";
 
 export interface HttpServices {
   readonly stores: Stores;
@@ -36,6 +37,8 @@ export interface HttpServices {
   readonly limits: HttpLimits;
   /** Whether messages of the role `system` are refused. */
   readonly refusesSystemMessages?: boolean;
+  /** The wires that are on. */
+  readonly wires: readonly WireName[];
   /** The schema of a permission rule made by a user. */
   readonly permissionRule: z.ZodType<{ readonly id: string }>;
   readonly version: string;

@@ -16,7 +16,8 @@ import { clientDisconnect, cutWhenStalled, isLong, piecesOf } from "./client-dis
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
   readonly id?: string;
-  readonly event: string;
+  /** Absent: the client's default, `message`. */
+  readonly event?: string;
   readonly data: string;
 }
 
@@ -50,6 +51,12 @@ export interface StreamLimits {
 /** Named heartbeats are visible to browser code, comments are not. */
 type Heartbeat = "comment" | "named";
 
+/**
+ * How a stream ends before its frames do: with a frame that asks the client to connect again, or, for clients that take a
+ * clean end for success, by a cut connection.
+ */
+type EarlyEnd = "frame" | "cut";
+
 /** A reply's place among the open streams, until its connection is done. */
 export interface StreamPlace {
   /** What quotas count it under. */
@@ -60,7 +67,7 @@ export interface StreamPlace {
    * Sends frames until they end or the client disconnects, and returns which. Validate everything before. A client whose key
    * is revoked counts as disconnected; one whose credentials expire comes back with new ones.
    */
-  send(frames: Frames, heartbeat: Heartbeat): Promise<"ended" | "left">;
+  send(frames: Frames, heartbeat: Heartbeat, earlyEnd?: EarlyEnd): Promise<"ended" | "left">;
 }
 
 export interface Streams {
@@ -70,7 +77,12 @@ export interface Streams {
   /** Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Quotas are not asked. */
   take(reply: FastifyReply): StreamPlace;
   /** Takes a place, if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
-  send(reply: FastifyReply, frames: Frames, heartbeat: Heartbeat): Promise<"ended" | "left">;
+  send(
+    reply: FastifyReply,
+    frames: Frames,
+    heartbeat: Heartbeat,
+    earlyEnd?: EarlyEnd,
+  ): Promise<"ended" | "left">;
 }
 
 /** Tenants have fair shares of the places. */
@@ -103,8 +115,8 @@ export function createStreams(
         hold = holdWhile(quotas, held);
         if (disconnected.aborted) void hold.release();
       },
-      send: (frames, heartbeat) =>
-        sendFrames(reply, frames, { ...limits, heartbeat, closing: closing.signal, over }),
+      send: (frames, heartbeat, earlyEnd = "frame") =>
+        sendFrames(reply, frames, { ...limits, heartbeat, earlyEnd, closing: closing.signal, over }),
     };
   };
 
@@ -112,11 +124,11 @@ export function createStreams(
     closing: closing.signal,
     close: () => closing.abort(),
     take,
-    async send(reply, frames, heartbeat) {
+    async send(reply, frames, heartbeat, earlyEnd) {
       const place = take(reply);
       await admit(quotas, ownerOf(reply.request), { stream: place.id });
       place.keep();
-      return place.send(frames, heartbeat);
+      return place.send(frames, heartbeat, earlyEnd);
     },
   };
 }
@@ -132,6 +144,7 @@ export function credentialsEnd(credentials: Credentials, { request, raw }: Fasti
 
 interface StreamOptions extends StreamLimits {
   readonly heartbeat: Heartbeat;
+  readonly earlyEnd: EarlyEnd;
   readonly closing: AbortSignal;
   /** Aborts with the reason when the credentials of the request end. */
   readonly over: AbortSignal;
@@ -143,7 +156,7 @@ async function sendFrames(
   options: StreamOptions,
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
-  const { closing, over } = options;
+  const { closing, over, earlyEnd } = options;
   const left = clientDisconnect(reply);
   const stop = AbortSignal.any([left, closing, over]);
   // The client has left, or may not read on.
@@ -175,8 +188,11 @@ async function sendFrames(
       }
     }
     if (denied.aborted) return endOfDenied();
-    if (closing.aborted) send(reply, SHUTDOWN);
+    if (closing.aborted) endEarly(SHUTDOWN);
     return "ended";
+  } catch (error) {
+    if (earlyEnd === "cut") raw.destroy();
+    throw error;
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);
@@ -185,8 +201,13 @@ async function sendFrames(
 
   function endOfDenied(): "ended" | "left" {
     if (left.aborted) return "left";
-    send(reply, credentialsFrame(over.reason));
+    endEarly(credentialsFrame(over.reason));
     return isRevoked(over) ? "left" : "ended";
+  }
+
+  function endEarly(frame: Frame): void {
+    if (earlyEnd === "frame") send(reply, frame);
+    else raw.destroy();
   }
 }
 
@@ -213,7 +234,8 @@ async function writeInPieces(
   { id, event, data }: Frame,
   denied: AbortSignal,
 ): Promise<boolean> {
-  const text = `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${data}\n\n`;
+  const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;
+  const text = `${head}data: ${data}\n\n`;
   let proceed = () => {};
   const onDenied = () => proceed();
   denied.addEventListener("abort", onDenied);

@@ -197,6 +197,7 @@ async function bareServer() {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
       httpTools: createHttpToolStore(stores.documents),
       permissionRule: OwnRuleSpec,
+      wires: [],
       isRefusedTool: async () => false,
     },
     logger,

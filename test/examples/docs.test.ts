@@ -12,6 +12,7 @@ import { ServerConfig } from "../../src/config/server.ts";
 import { ModelConfig } from "../../src/core/agent.ts";
 import type { UserMay } from "../../src/core/hook.ts";
 import { hooks } from "../../src/hooks/index.ts";
+import { isWirePath } from "../../src/http/wires/names.ts";
 import { parseDuration } from "../../src/lib/units.ts";
 import { Turn } from "../../src/models/scripted.ts";
 
@@ -126,16 +127,30 @@ test("http-api.md lists every code with its status", () => {
   expect(told.toSorted()).toEqual(statuses.toSorted());
 });
 
+const routesOfOpenApi = () =>
+  Object.keys(
+    z.object({ paths: z.record(z.string(), z.unknown()) }).parse(parse(read("openapi.yaml"))).paths,
+  );
+
 test("http-api.md shows every route, and only existing ones", () => {
-  const { paths } = z.object({ paths: z.record(z.string(), z.unknown()) }).parse(parse(read("openapi.yaml")));
   const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
   const fits = (path: string, route: string) =>
     new RegExp(
       `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}|\{token\}|\{id\}/g, "[^/]+").replace("{path}", ".+")}$`,
     ).test(path);
-  const routes = Object.keys(paths);
+  const routes = routesOfOpenApi().filter((route) => !isWirePath(route));
   expect(shown.filter((path) => !routes.some((route) => fits(path, route)))).toEqual([]);
   expect(routes.filter((route) => !shown.some((path) => fits(path, route)))).toEqual([]);
+});
+
+test("the pages of docs/wires list every route of the wires, and only existing ones", () => {
+  const pages = globSync("docs/wires/*.md").map(read).join("\n");
+  const told = [...pages.matchAll(/^\| `(?:GET|POST|PUT|PATCH|DELETE) (\/[^\s`]*)`/gm)].map(
+    ([, path = ""]) => path,
+  );
+  const routes = routesOfOpenApi().filter(isWirePath);
+  expect(routes.length).toBeGreaterThan(0);
+  expect(new Set(told)).toEqual(new Set(routes.map((route) => route.replaceAll(/\{(\w+)\}/g, ":$1"))));
 });
 
 test("configuration.md lists every setting of the server with its default", () => {

@@ -53,6 +53,10 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /threads/{thread_id}/fork": [{}],
   "POST /agents/{name}/permissions": [{ decision: "deny", matcher: { tool: "execute" } }],
   "POST /tool-results/{token}": [{ result: "found" }, { error: "gone" }],
+  "POST /ai-sdk/{agent}/chat": [
+    { id: "chat", messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "hello" }] }] },
+    { id: "chat", message: { role: "user", parts: [{ type: "text", text: "hello" }] } },
+  ],
 };
 
 /** Routes that succeed only for a run or a call that waits, or for a rule that exists. */
@@ -65,7 +69,7 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
 
 const FUZZER = { tenant: "acme", user: "fuzzer" };
 
-const SUBJECTS = ["/runs", "/permissions", "/threads", "/backend", "/agents", "/"];
+const SUBJECTS = ["/ai-sdk", "/runs", "/permissions", "/threads", "/backend", "/agents", "/"];
 const groups = Map.groupBy(operations, ({ path }) => SUBJECTS.find((each) => path.includes(each)));
 
 test.each([...groups])(
@@ -97,6 +101,7 @@ test.each([...groups])(
         after: all.flatMap(({ event, message }) => [event, message]),
         cursor: all.flatMap(({ threadPage, runPage }) => [threadPage, runPage]),
         agent: ["assistant"],
+        ...(isWire(operation.path) ? { id: all.map(({ thread }) => thread) } : {}),
         name: ["assistant", TOOL.name],
         body: (BODIES[operation.name] ?? []).map((body) => JSON.stringify(body)),
       };
@@ -107,7 +112,7 @@ test.each([...groups])(
       const send = async (request: RawRequest) => {
         const answer = await sendRaw(port, request.bytes, request.isBroken);
         if (answer.status > 0 && answer.status < 400) welcomed.add(operation.name);
-        const fault = faultOf(answer, request.isBroken);
+        const fault = faultOf(answer, operation.path, request.isBroken);
         if (fault)
           faults.push(
             `${fault} (seed ${SAME.seed}), for ${JSON.stringify(request.bytes.toString("latin1").slice(0, 1_000))}`,
@@ -135,18 +140,25 @@ test.each([...groups])(
   },
 );
 
+const isWire = (path: string) => path.startsWith("/ai-sdk");
+
 /** What in an answer is not as the contract says. */
-function faultOf({ status, headers, body }: RawAnswer, isBroken: boolean): string | undefined {
+function faultOf({ status, headers, body }: RawAnswer, path: string, isBroken: boolean): string | undefined {
   if (status === 0) return isBroken ? undefined : "no answer";
   if (status >= 500) return `status ${status}`;
   if (headers.has("x-evil")) return "a header out of the request";
   if (status < 400) return undefined;
-  if (!headers.get("content-type")?.startsWith("application/problem+json")) return `${status} is no problem`;
   if (headers.get("content-length") !== String(Buffer.byteLength(body, "latin1")))
     return `more than one answer: ${body}`;
+  if (body.length > 32_768) return `a refusal of ${body.length} characters`;
+  const type = headers.get("content-type") ?? "";
+  // What a server refuses before it knows the route is a problem everywhere.
+  if (isWire(path) && type === "text/plain; charset=utf-8") return undefined;
+  if (!type.startsWith("application/problem+json")) return `${status} is no problem`;
   const problem = JSON.parse(body) as { status: unknown; code: unknown };
-  if (problem.status !== status || !CODES.has(problem.code)) return `${status} with code ${problem.code}`;
-  return body.length > 32_768 ? `a refusal of ${body.length} characters` : undefined;
+  return problem.status !== status || !CODES.has(problem.code)
+    ? `${status} with code ${problem.code}`
+    : undefined;
 }
 
 /** Deletes what the requests have made. */

@@ -24,6 +24,12 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "POST /tickets path": "stream",
   "POST /threads/{thread_id}/runs/{run_id}/resume id": "interrupt",
   "DELETE /tools/{name} name": "tool",
+  "POST /ai-sdk/{agent}/chat id": "thread",
+  "POST /ai-sdk/{agent}/chat messageId": "message",
+  "GET /ai-sdk/{agent}/chat/{id}/stream id": "thread",
+  "GET /ai-sdk/{agent}/chat/{id}/messages id": "thread",
+  "POST /ai-sdk/{agent}/chat/{id}/stop id": "thread",
+  ...{ parts: "nothing", trigger: "nothing", v: "nothing" },
   // Made of the call that it is about: the same for all who answered the same.
   "DELETE /agents/{name}/permissions/{id} id": "nothing",
   "DELETE /threads/{thread_id}/permissions/{id} id": "nothing",
@@ -80,6 +86,10 @@ export const BODIES: Readonly<Record<string, object>> = {
     parameters: { type: "object" },
   },
   "POST /tool-results/{token}": { result: "found" },
+  "POST /ai-sdk/{agent}/chat": {
+    id: "{id}",
+    messages: [{ role: "user", parts: [{ type: "text", text: "hello" }] }],
+  },
 };
 
 export interface Input {

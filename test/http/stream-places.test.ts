@@ -38,6 +38,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
         stallMs: 10_000,
       },
       permissionRule: OwnRuleSpec,
+      wires: [],
       isRefusedTool: async () => false,
       version: "0",
     },

@@ -44,7 +44,7 @@ function request(
   if (body) headers["content-type"] = "application/json";
   const content = body ? json : method === "PUT" ? "mine" : null;
   return {
-    path: `${address.replace("{name}", "assistant").replace("{token}", "token")}?${query}`,
+    path: `${address.replace("{name}", "assistant").replace("{agent}", "assistant").replace("{token}", "token")}?${query}`,
     init: { method, headers, body: content },
   };
 }
@@ -75,7 +75,7 @@ function comparable({ status, head, body }: Answer, sent: Iterable<[Input, strin
   const ids: string[] = [];
   return text
     .replace(
-      /\b(?:th|run|msg)_[0-9A-Za-z]{22}\b/g,
+      /(?:th|run|msg)_[0-9A-Za-z]{22}(?![0-9A-Za-z])/g,
       (id) => `<id ${ids.includes(id) ? ids.indexOf(id) : ids.push(id)}>`,
     )
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")

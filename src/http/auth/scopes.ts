@@ -70,6 +70,11 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /events": "stream",
   "POST /tickets": "read",
   "GET /usage": "read",
+
+  "POST /ai-sdk/:agent/chat": "run",
+  "GET /ai-sdk/:agent/chat/:id/stream": "read",
+  "POST /ai-sdk/:agent/chat/:id/stop": "run",
+  "GET /ai-sdk/:agent/chat/:id/messages": "read",
 };
 
 /** The paths of the routes that are streams: what a ticket may be for. */

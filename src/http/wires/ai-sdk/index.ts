@@ -1,0 +1,250 @@
+// The AI SDK's UI message stream: what `useChat` sends and reads. docs/wires/ai-sdk.md has the lines that connect a page.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../core/errors.ts";
+import type { Owner } from "../../../core/ids.ts";
+import type { Message } from "../../../core/message.ts";
+import type { RunRecord } from "../../../core/records.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { keyOf, notFound } from "../../../runs/control.ts";
+import { openOn, type RunCommand, resumeRun, startRun } from "../../../runs/start.ts";
+import { turnInProgress, turnStart } from "../../../runs/turn.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import { refuse } from "../../errors.ts";
+import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
+import type { RouteServices } from "../../services.ts";
+import type { App } from "../../validation.ts";
+import { turnFrames } from "../fold.ts";
+import { align, keyOfMessage, messageOf, type SentMessage, threadIdOf } from "../messages.ts";
+import { answerIdOf, answersIn, ChatBody, clientTools, contentOf, historyOf, UIMessage } from "./input.ts";
+import { type ProjectOptions, project } from "./project.ts";
+
+const AgentParams = z.object({ agent: z.string().min(1).max(64) });
+const ChatParams = AgentParams.extend({ id: z.string().min(1).max(1024) });
+const StreamQuery = z.looseObject({
+  v: z.enum(["5", "6", "7"]).default("7"),
+  on_disconnect: z.enum(["continue", "cancel"]).default("continue"),
+});
+type StreamQuery = z.infer<typeof StreamQuery>;
+
+const Chunks = z.string().describe("Server-Sent Events: as `data` a UI message chunk, `[DONE]` last.");
+
+/** After the last chunk. */
+const DONE = [{ data: "[DONE]" }];
+
+export function aiSdkRoutes(app: App, services: RouteServices): void {
+  const { runs, stores, streams, agents } = services;
+  const { threads } = stores;
+  const tags = ["ai-sdk"];
+  // `useChat` shows the text of a refusal to the user, as it is.
+  app.setErrorHandler<Error>((error, request, reply) => {
+    const { detail } = refuse(error, request, reply);
+    return reply.type("text/plain; charset=utf-8").send(detail);
+  });
+
+  app.post(
+    "/:agent/chat",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Send the newest message of a chat, or the answers in it, and follow the turn",
+        description: "What `useChat` of the AI SDK sends and reads. See docs/wires/ai-sdk.md.",
+        tags,
+        params: AgentParams,
+        querystring: StreamQuery,
+        body: ChatBody,
+        response: { 200: { content: { "text/event-stream": { schema: Chunks } } } },
+      },
+    },
+    async (request, reply) => {
+      const { body, query } = request;
+      const owner = ownerOf(request);
+      const sent = body.message ?? body.messages.at(-1);
+      if (!sent)
+        throw new AppError("invalid_request", "messages: there is none; send the newest one at least.");
+      const chat = { owner, thread_id: threadIdOf(body.id), agent: agents.find(request.params.agent).name };
+      const begin = sent.role === "assistant" ? answer(chat, sent, request) : say(chat, sent, request);
+      const { start, ...options } = await begin;
+      await stream(reply, query, { owner, start, options });
+      return undefined;
+    },
+  );
+
+  app.get(
+    "/:agent/chat/:id/stream",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Follow the turn in progress from its beginning",
+        description: "204 when nothing is at work.",
+        tags,
+        params: ChatParams,
+        querystring: StreamQuery,
+        response: { 200: { content: { "text/event-stream": { schema: Chunks } } }, 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const threadId = threadIdOf(request.params.id);
+      const run = await turnInProgress({ stores }, owner, threadId);
+      if (!run) return reply.code(204).send(null);
+      const from = await turnStart({ stores }, owner, run);
+      const options = { messageId: answerIdOf(await newestUserMessage(owner, threadId)) };
+      head(reply);
+      await streams.send(
+        reply,
+        framesOf(owner, from, { ...options, version: versionOf(request.query) }),
+        "comment",
+        "cut",
+      );
+      return undefined;
+    },
+  );
+
+  app.post(
+    "/:agent/chat/:id/stop",
+    {
+      schema: {
+        summary: "Cancel the turn in progress",
+        tags,
+        params: ChatParams,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const run = await turnInProgress({ stores }, owner, threadIdOf(request.params.id));
+      if (run) await cancelIfActive(runs, keyOf(owner, run));
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.get(
+    "/:agent/chat/:id/messages",
+    {
+      schema: {
+        summary: "The chat as UI messages",
+        tags,
+        params: ChatParams,
+        response: { 200: z.array(UIMessage) },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const id = threadIdOf(request.params.id);
+      if (!(await threads.get(owner, id))) throw notFound("thread", request.params.id);
+      const [messages, state, open] = await Promise.all([
+        threads.messages(owner, id),
+        threads.state(owner, id),
+        openOn(threads, owner, id),
+      ]);
+      return historyOf({ messages, state, open });
+    },
+  );
+
+  interface Chat {
+    readonly owner: Owner;
+    readonly thread_id: string;
+    readonly agent: string;
+  }
+  interface Begin extends Omit<ProjectOptions, "version"> {
+    /** Starts the run, or finds it. The stream begins with it. */
+    readonly start: (stream: string) => Promise<RunRecord>;
+  }
+  type ChatRequest = FastifyRequest<{ Body: ChatBody }>;
+
+  /** The newest message is the user's: it begins a run, takes the place of an earlier one, or is a repeat. */
+  async function say(
+    { owner, thread_id, agent }: Chat,
+    sent: UIMessage,
+    request: ChatRequest,
+  ): Promise<Begin> {
+    const { body } = request;
+    const known = await threads.messages(owner, thread_id);
+    const message = messageOf({ id: sent.id, content: contentOf(sent) });
+    const place = align(known, heldBy(body, message), {
+      isRegenerated: body.trigger === "regenerate-message",
+      isWhole: body.message === undefined,
+    });
+    const messageId = answerIdOf(message.id);
+    if (place.as === "repeat") {
+      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      if (newest) {
+        const from = await turnStart({ stores }, owner, newest);
+        return { start: async () => from, messageId };
+      }
+    }
+    const command: RunCommand = {
+      thread_id,
+      agent,
+      metadata: {},
+      on_busy: "reject",
+      request: { input: [message], settings: {}, ...omitUndefined({ tools: clientTools(body) }) },
+      ...(place.as === "replacement" ? { rewind_to: place.of } : {}),
+      idempotency_key: idempotencyKey(request) ?? keyOfMessage(message, known),
+    };
+    return { start: (stream) => startRun(runs, owner, { ...command, stream }), messageId };
+  }
+
+  /** The newest message is the assistant's: its parts hold answers. */
+  async function answer({ owner, thread_id }: Chat, sent: UIMessage, request: ChatRequest): Promise<Begin> {
+    const open = await openOn(threads, owner, thread_id);
+    const answers = answersIn(sent, open);
+    const run_id = open.find(({ id }) => id === answers[0]?.id)?.run_id;
+    if (run_id === undefined)
+      throw new AppError("interrupt_closed", "Nothing in this message answers an open question of the chat.");
+    const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+    const resume = {
+      thread_id,
+      run_id: newest?.id ?? run_id,
+      answers,
+      ...omitUndefined({ tools: clientTools(request.body), idempotency_key: idempotencyKey(request) }),
+    };
+    return {
+      start: (stream) => resumeRun(runs, owner, { ...resume, stream }),
+      messageId: sent.id ?? answerIdOf(await newestUserMessage(owner, thread_id)),
+      asked: open,
+    };
+  }
+
+  async function newestUserMessage(owner: Owner, threadId: string): Promise<string> {
+    return (await threads.messages(owner, threadId)).findLast(({ role }) => role === "user")?.id ?? "start";
+  }
+
+  async function stream(
+    reply: FastifyReply,
+    query: StreamQuery,
+    { owner, start, options }: Pick<Begin, "start"> & { owner: Owner; options: Omit<Begin, "start"> },
+  ): Promise<void> {
+    const place = streams.take(reply);
+    const run = await start(place.id);
+    place.keep();
+    head(reply);
+    const frames = framesOf(owner, run, { ...options, version: versionOf(query) });
+    if ((await place.send(frames, "comment", "cut")) === "left" && query.on_disconnect === "cancel")
+      await cancelIfActive(runs, keyOf(owner, run));
+  }
+
+  function framesOf(owner: Owner, from: RunRecord, options: ProjectOptions) {
+    const messages = () => turnMessages(owner, from.thread_id);
+    return turnFrames(stores, { owner, from, fold: project(options), end: DONE, messages });
+  }
+
+  /** The messages that answer the user's newest one. */
+  async function turnMessages(owner: Owner, threadId: string): Promise<Message[]> {
+    const messages = await threads.messages(owner, threadId);
+    return messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
+  }
+}
+
+/** The user's messages that the page holds, the newest last. */
+function heldBy({ messages }: ChatBody, newest: SentMessage): SentMessage[] {
+  const before = messages.slice(0, -1).filter(({ role }) => role === "user");
+  return [...before.map(({ id }) => ({ id, content: "" })), newest];
+}
+
+const versionOf = ({ v }: StreamQuery) => Number(v) as ProjectOptions["version"];
+
+const head = (reply: FastifyReply) =>
+  reply.header("x-vercel-ai-ui-message-stream", "v1").header("x-accel-buffering", "no");

@@ -1,0 +1,52 @@
+// A turn: a run, and every run that resumes it, up to the one that ends without a question.
+
+import type { StreamEvent } from "../core/event.ts";
+import type { Owner } from "../core/ids.ts";
+import { isSettled, type RunRecord } from "../core/records.ts";
+import type { Runs } from "./executor.ts";
+import { openOn } from "./start.ts";
+
+/** The first run of the turn that `run` belongs to. A run that is no longer kept ends the search. */
+export async function turnStart(
+  { stores }: Pick<Runs, "stores">,
+  owner: Owner,
+  run: RunRecord,
+): Promise<RunRecord> {
+  let first = run;
+  while (first.resumes !== undefined) {
+    const before = await stores.runs.get(owner, first.thread_id, first.resumes);
+    if (!before) break;
+    first = before;
+  }
+  return first;
+}
+
+/** The thread's newest run, if its turn continues without an answer: it runs, or waits for a slot or a deferred result. */
+export async function turnInProgress(
+  { stores }: Pick<Runs, "stores">,
+  owner: Owner,
+  threadId: string,
+): Promise<RunRecord | undefined> {
+  const [newest] = (await stores.runs.list(owner, threadId, { limit: 1 })).items;
+  if (!newest) return undefined;
+  if (!isSettled(newest.status)) return newest;
+  const waits = newest.status === "interrupted" && newest.stop_reason === "tool_use";
+  if (!waits || (await openOn(stores.threads, owner, threadId)).length > 0) return undefined;
+  return newest;
+}
+
+/**
+ * To be called with each event of a run, in order. True once the turn is over: the run has ended, and does not wait for a
+ * deferred result. A run that waits for one is interrupted without a question.
+ */
+export function trackTurn(): (event: StreamEvent) => boolean {
+  let hasAsked = false;
+  return (event) => {
+    if (event.path) return false;
+    if (event.event === "on_interrupt") hasAsked = true;
+    if (event.event === "error") return true;
+    if (event.event !== "done") return false;
+    const { status, stop_reason } = event.data;
+    return hasAsked || status !== "interrupted" || stop_reason !== "tool_use";
+  };
+}
