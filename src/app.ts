@@ -265,11 +265,16 @@ function openBackends(
       firewall: docker.firewall,
       isShared: shared !== undefined,
       deployment: docker.deployment ?? shared?.deployment,
-      caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant },
+      caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant ?? halfOf(config) },
       sweepMs: docker.sweep,
     },
     onStatus: (owner, data) => bus.publish(owner, { event: "backend_status", data }),
   });
+}
+
+/** Of the sandboxes, where there may be several tenants; at least one. */
+function halfOf({ auth, backends: { docker } }: ServerConfig): number {
+  return auth.scheme === "none" ? docker.sandboxes : Math.max(1, Math.floor(docker.sandboxes / 2));
 }
 
 /** How long an unused thread is kept, in ms. Without a setting the database keeps threads until they are deleted. */

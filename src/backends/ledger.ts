@@ -9,6 +9,7 @@ import {
   type DocumentWrite,
 } from "../core/documents.ts";
 import type { Owner } from "../core/ids.ts";
+import { countsOf } from "../core/shares.ts";
 
 export interface Sandbox {
   /** Names the container and the volume. */
@@ -61,8 +62,11 @@ export interface SandboxLedger {
   get(id: string): Promise<SandboxRecord | undefined>;
   /** Those whose time in their state is over, longest ago first; for `ending` ones that is a minute. */
   due(limit: number): Promise<SandboxRecord[]>;
-  /** Those that run and were not used for `idleMs`, longest ago first. */
-  idle(idleMs: number, limit: number): Promise<SandboxRecord[]>;
+  /**
+   * Those that run and were not used for `idleMs`, of one tenant or of all: first those of the tenant that has most
+   * sandboxes, and of a tenant's the one that was used longest ago.
+   */
+  idle(idleMs: number, limit: number, tenant?: string): Promise<SandboxRecord[]>;
   /**
    * Makes it `ending` and returns it as it is then, to be settled with. Undefined when it was used or changed since
    * `seen` was read, or was `ending` for less than a minute: then nothing is changed. Of several, one may begin.
@@ -131,13 +135,19 @@ export function createLedger(documents: Documents): SandboxLedger {
       return (await documents.due(LEDGER, limit)).map(recordOf);
     },
 
-    async idle(idleMs, limit) {
+    async idle(idleMs, limit, tenant) {
       const { found: list } = await documents.read(LEDGER, [TAKEN]);
-      const { found, now } = await documents.read(LEDGER, [...takenIn(list[0]).keys()]);
+      const taken = takenIn(list[0]);
+      const ids = [...taken]
+        .filter(([, owner]) => tenant === undefined || owner === tenant)
+        .map(([id]) => id);
+      const { found, now } = await documents.read(LEDGER, ids);
+      const counts = countsOf(taken.values());
+      const held = ({ owner }: SandboxRecord) => counts.get(owner.tenant) ?? 0;
       return found
         .flatMap((document) => (document ? recordOf(document) : []))
         .filter(({ state, used_at }) => state === "running" && used_at <= now - idleMs)
-        .sort((a, b) => a.used_at - b.used_at || (a.id < b.id ? -1 : 1))
+        .sort((a, b) => held(b) - held(a) || a.used_at - b.used_at || (a.id < b.id ? -1 : 1))
         .slice(0, limit);
     },
 

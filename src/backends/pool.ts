@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../core/backend.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
+import { countsOf } from "../core/shares.ts";
 import type { BackendDriver, BackendServices, BackendState, Place } from "./definition.ts";
 import { BackendOptions, backends } from "./index.ts";
 
@@ -11,8 +12,8 @@ export interface PoolOptions extends Omit<BackendServices, "onState"> {
   /** Called when a backend's status changes. */
   readonly onStatus: (owner: Owner, status: BackendStatus) => void;
   /**
-   * The most backends at a time. One more stops the idle backend that was used least recently; if none is idle, `get`
-   * throws `unavailable`.
+   * The most backends at a time. One more stops an idle backend of the tenant that has most, the one that was used least
+   * recently; if none is idle, `get` throws `unavailable`.
    */
   readonly maxBackends?: number;
 }
@@ -85,7 +86,12 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   const makeRoom = () => {
     const isIdle = (entry: Entry) =>
       entry.making?.status !== "starting" && !driverOf(entry).isBusy(entry.place);
-    const idle = entries.values().find(isIdle);
+    const counts = countsOf(entries.values().map(tenantOf));
+    // The sort is stable: of one tenant's the one that was used longest ago comes first.
+    const byHolder = [...entries.values()].sort(
+      (a, b) => (counts.get(tenantOf(b)) ?? 0) - (counts.get(tenantOf(a)) ?? 0),
+    );
+    const idle = byHolder.find(isIdle);
     if (!idle)
       throw new AppError("unavailable", `All ${maxBackends} workspaces are in use. Try again later.`);
     entries.delete(idle.key);
@@ -155,6 +161,8 @@ function read(owner: Owner, config: BackendConfig): Wanted {
   const place = { owner, name: options.name ?? "default" };
   return { key: keyOf(place), place, options };
 }
+
+const tenantOf = ({ place }: Entry) => place.owner.tenant;
 
 const keyOf = ({ owner, name }: Place) => JSON.stringify([owner.tenant, owner.user, name]);
 

@@ -50,7 +50,7 @@ const Docker = z.strictObject({
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
     .optional(),
   sandboxes: count.default(100),
-  sandboxes_per_tenant: count.default(100),
+  sandboxes_per_tenant: count.optional(),
   sweep: Interval.prefault("20s"),
   firewall: z.enum(["managed", "operator"]).default("managed"),
 });

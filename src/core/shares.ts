@@ -107,6 +107,13 @@ export class Shares {
   }
 }
 
+/** How often each tenant occurs. */
+export function countsOf(tenants: Iterable<string>): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const tenant of tenants) counts.set(tenant, (counts.get(tenant) ?? 0) + 1);
+  return counts;
+}
+
 /** The tenant that holds most, of several the first; undefined if all hold nothing. It is the one that loses something. */
 export function holderOfMost(held: Iterable<readonly [tenant: string, amount: number]>): string | undefined {
   let holder: string | undefined;

@@ -118,6 +118,17 @@ test("makes room by stopping the one that was idle longest", async () => {
   await pool.close();
 });
 
+test("makes room by stopping one of the tenant that has most, however long others were idle", async () => {
+  const { pool } = await opened({ maxBackends: 3, allowSeveralUsers: true });
+  const [first, flood] = [{ tenant: "other", user: "eve" }, ada];
+  await pool.get(first, config);
+  const names = ["a", "b", "c", "d"].map((name) => ({ type: "local", name }));
+  for (const each of names) await pool.get(flood, each);
+  expect((await pool.status(first, config)).status).toBe("running");
+  const states = () => Promise.all(names.map(async (each) => (await pool.status(flood, each)).status));
+  await expect.poll(states).toEqual(["stopped", "stopped", "running", "running"]);
+});
+
 test("after it is closed nothing runs and nothing starts", async () => {
   const { pool, backend } = await opened();
   const command = backend.exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });

@@ -82,4 +82,17 @@ export function dueSandboxesContract(open: Open): void {
       expect(await ids(30)).toEqual(["b"]);
       expect(await ledger.idle(30, 1)).toEqual([await ledger.get("b")]);
     }));
+
+  test("what is idle is first of the tenant that has most, and may be asked for one tenant", () =>
+    withLedger(async (ledger, { advance }) => {
+      const entered = ["light", "heavy", "heavy", "other", "heavy", "other"];
+      for (const [n, tenant] of entered.entries()) {
+        await ledger.enter(box(`${tenant}${n}`, { owner: { tenant, user: "ada" }, keep: FOR_EVER }), MANY);
+        advance(10);
+      }
+      const ids = async (tenant?: string) => (await ledger.idle(0, 10, tenant)).map(({ id }) => id);
+      expect(await ids()).toEqual(["heavy1", "heavy2", "heavy4", "other3", "other5", "light0"]);
+      expect(await ids("other")).toEqual(["other3", "other5"]);
+      expect(await ids("none")).toEqual([]);
+    }));
 }

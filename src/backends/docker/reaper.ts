@@ -248,9 +248,10 @@ export async function admit(host: Host, sandbox: Sandbox, signal: AbortSignal): 
   for (;;) {
     const answer = await host.ledger.enter(sandbox, host.caps);
     if (answer === "entered") return;
-    if (answer === "tenant") throw tooMany(host.caps.tenant);
-    if (answer === "total") {
-      if (hasMadeRoom || !(await makeRoom(host, signal))) throw allInUse(host.caps.total);
+    if (answer === "tenant" || answer === "total") {
+      const tenant = answer === "tenant" ? sandbox.owner.tenant : undefined;
+      if (hasMadeRoom || !(await makeRoom(host, tenant, signal)))
+        throw answer === "tenant" ? tooMany(host.caps.tenant) : allInUse(host.caps.total);
       hasMadeRoom = true;
     } else await sleep(RETRY_MS, undefined, { signal });
   }
@@ -264,8 +265,9 @@ export async function withdraw({ engine, ledger }: Host, id: string): Promise<vo
   if (ending) await ledger.settle(ending, found ? "stopped" : "removed");
 }
 
-async function makeRoom(host: Host, signal: AbortSignal): Promise<boolean> {
-  for (const seen of await host.ledger.idle(ROOM_IDLE_MS, CANDIDATES))
+/** Stops an idle sandbox: one of `tenant`, or of the tenant that has most. */
+async function makeRoom(host: Host, tenant: string | undefined, signal: AbortSignal): Promise<boolean> {
+  for (const seen of await host.ledger.idle(ROOM_IDLE_MS, CANDIDATES, tenant))
     if (await expire(host, seen, signal)) return true;
   return false;
 }
