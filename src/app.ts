@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const webhook = url && secret ? new InterruptWebhook({ url, secret }, logger) : undefined;
     closers.push(async () => webhook?.close());
     const runs = createEngine({
+      threadBytes: config.limits.thread_bytes,
       stores: { ...stores, deferredCalls: maskedCalls(stores.deferredCalls, httpTools) },
       agents,
       backends,

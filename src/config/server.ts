@@ -67,6 +67,7 @@ const Limits = z.strictObject({
   subagents_in_all: count.default(200),
   queued_runs: z.int().min(0).default(16),
   waiting_threads: count.default(1000),
+  thread_bytes: count.default(32 * MIB),
   streams: count.default(10_000),
 });
 

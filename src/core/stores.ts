@@ -119,6 +119,8 @@ export interface ThreadStore {
     id: string,
     page: { after?: string | undefined; limit?: number | undefined; bytes: number },
   ): Promise<MessagePage>;
+  /** Of its messages as JSON; 0 without the thread. */
+  bytes(owner: Owner, id: string): Promise<number>;
   message(owner: Owner, id: string, messageId: string): Promise<Message | undefined>;
   /**
    * Creates a thread that begins with the messages of thread `from`, up to and with `until`. Copies in slices, and lets

@@ -7,6 +7,7 @@ import { isSettled, type RunRecord } from "../core/records.ts";
 import type { RunKey, StopMode, Stores } from "../core/stores.ts";
 import { publishEnd } from "./drive.ts";
 import type { Runs } from "./executor.ts";
+import { assertFits } from "./thread-bytes.ts";
 
 export const keyOf = (owner: Owner, { id: run_id, thread_id }: RunRecord): RunKey => ({
   owner,
@@ -54,10 +55,15 @@ export async function settledRun(runs: WithStores, key: RunKey, signal: AbortSig
   return getRun(runs, key);
 }
 
-/** Adds a message to a run in progress. Throws `not_found`, `run_not_active`, `queue_full`. */
-export async function steerRun(runs: WithStores, key: RunKey, message: UserMessage): Promise<void> {
+/** Adds a message to a run in progress. Throws `not_found`, `run_not_active`, `queue_full`, `limit_exceeded`. */
+export async function steerRun(
+  runs: Pick<Runs, "stores" | "threadBytes">,
+  key: RunKey,
+  message: UserMessage,
+): Promise<void> {
   const { owner, thread_id, run_id } = key;
   const run = await getRun(runs, key);
+  await assertFits(runs.stores.threads, key, [message], runs.threadBytes);
   if (await runs.stores.runs.steer(owner, thread_id, run_id, message)) return;
   throw new AppError(
     "run_not_active",

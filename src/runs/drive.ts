@@ -23,6 +23,7 @@ import { standIns, trackInterrupts } from "./deferred.ts";
 import { failureLog } from "./logging.ts";
 import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
 import type { Control, RunObserver, RunServices } from "./services.ts";
+import { threadLimit } from "./thread-bytes.ts";
 
 /**
  * Resolves once the run is settled. Throws when it is not, because the lease was lost or the run was handed over: another
@@ -40,13 +41,17 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
   let last: StreamEvent | undefined;
   try {
     const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : FIRST_ATTEMPT;
-    const prepared = await prepareRun(claim, services, control, previous);
+    const [prepared, bytes] = await Promise.all([
+      prepareRun(claim, services, control, previous),
+      stores.threads.bytes(owner, lease.thread_id),
+    ]);
     const { agent, input } = prepared;
     if (run.attempt > 1)
       for (const event of await missingStart(claim, stores.events, agent.model.name))
         await writer.write(event);
     const interrupts = trackInterrupts(stores, input);
     const observers: readonly RunObserver[] = [
+      threadLimit(lease.thread_id, bytes, services.threadBytes),
       interrupts,
       releaseQuota(hold),
       { beforeWrite: (event) => reportFailure(event, failures.cause, claim, services) },

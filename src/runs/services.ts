@@ -32,6 +32,8 @@ export interface RunServices {
   readonly subagents?: Subagents;
   /** Absent: no limits and no usage counters. */
   readonly quotas?: Quotas | undefined;
+  /** The most bytes that the messages of a thread may have, as JSON. Default: 32 MiB. */
+  readonly threadBytes?: number | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /** Called for each run that ends with open questions. Must return at once and not throw. */

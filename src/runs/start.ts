@@ -13,6 +13,7 @@ import { checkClientTools } from "../tools/client.ts";
 import { getRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
+import { assertFits } from "./thread-bytes.ts";
 
 /** A run to start. */
 export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
@@ -116,12 +117,19 @@ async function orKnown(
 }
 
 async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
-  const { agents, quotas, stores } = runs;
+  const { agents, quotas, stores, threadBytes } = runs;
   const { agent: name, on_busy, stream, ...rest } = command;
   const { thread_id, request, rewind_to } = command;
   // A child that its parent waits for is part of the parent's run, which may still be ending.
   if (!isAwaited(request.lineage)) assertOpen(runs);
-  const agent = agents.find(name ?? (await stores.threads.get(owner, thread_id))?.agent);
+  const [thread] = await Promise.all([
+    name === undefined ? stores.threads.get(owner, thread_id) : undefined,
+    // A run that replaces a message makes room first.
+    rewind_to === undefined
+      ? assertFits(stores.threads, { owner, thread_id }, request.input, threadBytes)
+      : undefined,
+  ]);
+  const agent = agents.find(name ?? thread?.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
   checkNames(agents, request.tools ?? []);
   if (request.tools && on_busy === "reject") await assertFree(stores, owner, thread_id);

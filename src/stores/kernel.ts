@@ -59,7 +59,7 @@ export interface Kernel<Thread> {
     RunStore,
     "get" | "known" | "list" | "active" | "begun" | "subscribe" | "inbox" | "renew"
   >;
-  readonly threads: Pick<ThreadStore, "get" | "list" | "message" | "messagePage" | "state">;
+  readonly threads: Pick<ThreadStore, "get" | "list" | "bytes" | "message" | "messagePage" | "state">;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;
 }

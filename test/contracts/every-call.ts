@@ -32,6 +32,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => threads.clear(ADA, "t"),
     () => threads.messages(ADA, "t"),
     () => threads.messagePage(ADA, "t", { bytes: 1 }),
+    () => threads.bytes(ADA, "t"),
     () => threads.message(ADA, "t", "m"),
     () => threads.fork(ADA, "t", { id: "copy", metadata: {} }),
     () => threads.state(ADA, "t"),

@@ -16,12 +16,14 @@ import {
   state,
 } from "../stores/fixture.ts";
 import { beginningContract } from "./threads-beginning.ts";
+import { threadBytesContract } from "./threads-bytes.ts";
 import { copiedThreadsContract } from "./threads-copied.ts";
 import { lifeContract } from "./threads-life.ts";
 import { lineageContract } from "./threads-lineage.ts";
 
 export function threadsContract(open: Open): void {
   beginningContract(open);
+  threadBytesContract(open);
   copiedThreadsContract(open);
   lineageContract(open);
   lifeContract(open);

@@ -25,7 +25,7 @@ export function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: 
   if (known.has(message.id)) return;
   known.add(message.id);
   thread.messageCount = thread.messages.push(message);
-  weighContent(memory, thread, sizeOf(message));
+  weighMessages(memory, thread, sizeOf(message));
 }
 
 /** The ids of a thread's messages, built once per run. */
@@ -62,7 +62,7 @@ export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, sta
 export function adopt(memory: MemoryThreads, thread: ThreadEntry, messages: Message[], bytes: number): void {
   thread.messages = messages;
   thread.messageCount = messages.length;
-  weighContent(memory, thread, bytes);
+  weighMessages(memory, thread, bytes);
 }
 
 /** Forgets the message and all after it. No run may be active. */
@@ -70,7 +70,7 @@ export function rewind(memory: MemoryThreads, thread: ThreadEntry, messageId: st
   const gone = thread.messages.splice(thread.messages.findIndex(({ id }) => id === messageId));
   thread.messageCount = thread.messages.length;
   thread.ids = undefined;
-  weighContent(memory, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
+  weighMessages(memory, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
 }
 
 /** Forgets messages and state. */
@@ -78,6 +78,7 @@ export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
   weighContent(memory, thread, -thread.contentBytes);
   thread.messages = [];
   thread.messageCount = 0;
+  thread.messageBytes = 0;
   thread.state = undefined;
 }
 
@@ -92,6 +93,11 @@ function growth(value: unknown, patch: Readonly<Record<string, unknown>>): numbe
     if (Object.hasOwn(old, key)) bytes -= sizeOf([key, Reflect.get(old, key)]);
   }
   return bytes;
+}
+
+function weighMessages(memory: MemoryThreads, thread: ThreadEntry, bytes: number): void {
+  thread.messageBytes += bytes;
+  weighContent(memory, thread, bytes);
 }
 
 function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number): void {

@@ -168,6 +168,10 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
         return pageOfThreads(memory.threadsOf(owner), query);
       },
 
+      async bytes(owner, id) {
+        return memory.find(owner, id)?.messageBytes ?? 0;
+      },
+
       async message(owner, id, messageId) {
         return jsonCopy(memory.find(owner, id)?.messages.find((message) => message.id === messageId));
       },

@@ -47,6 +47,8 @@ export interface ThreadEntry {
   /** They are never compressed either. */
   collections: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
+  /** Of the messages as JSON, also when they are compressed. */
+  messageBytes: number;
   /** What it weighs now; and of that, its messages and state when they are not compressed. */
   bytes: number;
   contentBytes: number;

@@ -36,6 +36,7 @@ export function newThread(
     deferred: undefined,
     collections: undefined,
     messageCount: 0,
+    messageBytes: 0,
     bytes: THREAD_BYTES + (parent ? sizeOf(parent) : 0),
     contentBytes: 0,
     compressed: undefined,

@@ -2,7 +2,7 @@
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
-import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME } from "./lua-functions.ts";
+import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, MESSAGE_BYTES } from "./lua-functions.ts";
 import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
 
 /**
@@ -36,7 +36,7 @@ const commit = (kind: "adds" | "always") =>
     ],
     lua: `
 local events
-${LOAD}${LIFETIME}${APPEND}${END_RUN}${DELETE_PATCHES}
+${LOAD}${MESSAGE_BYTES}${LIFETIME}${APPEND}${END_RUN}${DELETE_PATCHES}
 local COMMITS = 16
 local function is_as_expected()
   if expected ~= seen() then return false end
@@ -74,13 +74,19 @@ function write.create_thread(owner, agent, title, metadata, parent)
   if parent ~= '' then redis.call('HSET', meta, 'parent', parent) end
   may_expire = true
 end
-function write.adopt_staged(staged, staged_ids)
+function write.adopt_staged(staged, staged_ids, bytes)
   redis.call('RENAME', staged, messages)
+  count_bytes(bytes)
   redis.call('RENAME', staged_ids, ids)
   redis.call('PERSIST', messages)
   redis.call('PERSIST', ids)
 end
-function write.add_messages(...) redis.call('RPUSH', messages, ...) end
+function write.add_messages(...)
+  local bytes = message_bytes()
+  for _, text in ipairs({ ... }) do bytes = bytes + #text end
+  count_bytes(bytes)
+  redis.call('RPUSH', messages, ...)
+end
 function write.add_ids(...) redis.call('HSET', ids, ...) end
 function write.set_slots(...) redis.call('HSET', state, ...) end
 function write.add_run(run, agent, made, request)
@@ -122,6 +128,7 @@ function write.leave_message(id, message)
 end
 function write.rewind(message)
   local place = tonumber(redis.call('HGET', ids, message))
+  count_bytes(message_bytes() - texts_from(place))
   local all = redis.call('HGETALL', ids)
   for at = 1, #all, 2 do
     if tonumber(all[at + 1]) >= place then redis.call('HDEL', ids, all[at]) end
@@ -139,7 +146,7 @@ function write.forget_slot(slot, name)
 end
 function write.clear_thread()
   redis.call('UNLINK', messages, ids, state, patches, deferred, replies, notes, tasks, reflections, settings)
-  redis.call('HSET', meta, 'outcome', 'idle', 'updated', now)
+  redis.call('HSET', meta, 'outcome', 'idle', 'updated', now, 'bytes', 0)
   about[2] = 'idle'
 end
 function write.delete_thread()

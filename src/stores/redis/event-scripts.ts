@@ -3,7 +3,7 @@
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
-import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, TTL } from "./lua-functions.ts";
+import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, MESSAGE_BYTES, TTL } from "./lua-functions.ts";
 
 /** What every script that writes events is given. */
 const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel"] as const;
@@ -38,9 +38,12 @@ end`;
  * costs what it brings and not what the slot holds. What a patch deletes is remembered only where it was there before
  * all patches. Uses meta, messages, ids, state, patches, inbox.
  */
-const CHANGES = `${DELETE_PATCHES}
+const CHANGES = `${DELETE_PATCHES}${MESSAGE_BYTES}
 local function add(id, message)
-  if redis.call('HSETNX', ids, id, redis.call('LLEN', messages)) == 1 then redis.call('RPUSH', messages, message) end
+  if redis.call('HSETNX', ids, id, redis.call('LLEN', messages)) == 1 then
+    count_bytes(message_bytes() + #message)
+    redis.call('RPUSH', messages, message)
+  end
   redis.call('HDEL', inbox, id)
 end
 local function patch(slot, name, from, to)

@@ -34,6 +34,25 @@ local function persist()
   for _, key in ipairs(KEYS) do redis.call('PERSIST', key) end
 end`;
 
+/**
+ * `message_bytes()`: of the thread's messages. A thread of version 0.1.0 has no count until messages are added to it.
+ * `texts_from(place)`: the bytes of the messages from a place on. `count_bytes(bytes)`: notes them. Uses meta, messages.
+ */
+export const MESSAGE_BYTES = `
+local function texts_from(place)
+  local bytes, step = 0, 64
+  for at = place, redis.call('LLEN', messages) - 1, step do
+    for _, text in ipairs(redis.call('LRANGE', messages, at, at + step - 1)) do bytes = bytes + #text end
+  end
+  return bytes
+end
+local function message_bytes()
+  return tonumber(redis.call('HGET', meta, 'bytes') or texts_from(0))
+end
+local function count_bytes(bytes)
+  redis.call('HSET', meta, 'bytes', string.format('%.0f', bytes))
+end`;
+
 /** `ttl_and_outcome()`: the thread's PTTL and outcome, as `Lifetime.used` takes them. Uses meta. */
 export const TTL = `
 local function ttl_and_outcome()

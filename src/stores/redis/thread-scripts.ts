@@ -3,7 +3,7 @@
 
 import type { StopMode } from "../../core/stores.ts";
 import { script } from "./connection.ts";
-import { headOf, RUN_VIEW, TTL } from "./lua-functions.ts";
+import { headOf, MESSAGE_BYTES, RUN_VIEW, TTL } from "./lua-functions.ts";
 
 /** A run: what it was created with, how it ended, and its attempt while it is active. */
 export type RunReply = [run: string, made: string, end: string | null, attempt: string | null];
@@ -144,6 +144,15 @@ while from < stop do
   from, step = from + #texts, math.min(step * 2, 256)
 end
 return { found, from >= count and 1 or 0, ttl_and_outcome() }`,
+});
+
+/** Output: the bytes of the thread's messages. */
+export const readBytes = script<number>()({
+  kind: "reads",
+  keys: ["meta", "messages"],
+  args: [],
+  lua: `${MESSAGE_BYTES}
+return message_bytes()`,
 });
 
 /** Output: the message, if there is one. */

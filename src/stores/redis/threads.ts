@@ -11,7 +11,7 @@ import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import { type Listed, listed } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
-import { describeThread, readMessage, readMessages, readState } from "./thread-scripts.ts";
+import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
 
 /** `onRead` gets every thread that `get` returns. */
 export function redisThreads(
@@ -41,6 +41,10 @@ export function redisThreads(
       }
       const { items, ...next } = pageOf(found, limit, ({ place }) => encodePosition(place));
       return { items: items.map(({ thread }) => thread), ...next };
+    },
+
+    async bytes(owner, id) {
+      return redis.run(readBytes, keysOf(owner, id), {});
     },
 
     async message(owner, id, messageId) {

@@ -57,7 +57,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
 function argsOfStaged(staged: Staged | undefined, tag: string): string[] {
   if (!staged?.count) return [];
   const keys = stagedKeys(tag, staged.token);
-  return call("adopt_staged", keys.staged, keys.staged_ids);
+  return call("adopt_staged", keys.staged, keys.staged_ids, String(staged.bytes));
 }
 
 function argsOfThread(thread: NewThread, owner: Owner): string[] {

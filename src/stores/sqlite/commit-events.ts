@@ -54,11 +54,14 @@ export function createChanges(database: Database, { now }: Limits): Changes {
     SELECT ?1, ?2, coalesce(max(position), 0) + 1, ?3, ?4 FROM messages WHERE owner = ?1 AND thread_id = ?2
     ON CONFLICT (owner, thread_id, id) DO NOTHING`);
   const count = database.query(
-    "UPDATE threads SET message_count = message_count + ? WHERE owner = ? AND id = ?",
+    "UPDATE threads SET message_count = message_count + ?, bytes = bytes + ? WHERE owner = ? AND id = ?",
   );
-  const forgetFrom = database.query(`
-    DELETE FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
-      SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`);
+  const FROM = `FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
+      SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`;
+  const bytesFrom = database.query<{ bytes: number | null }>(
+    `SELECT sum(octet_length(body)) AS bytes ${FROM}`,
+  );
+  const forgetFrom = database.query(`DELETE ${FROM}`);
   const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
   const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
   const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);
@@ -100,7 +103,8 @@ export function createChanges(database: Database, { now }: Limits): Changes {
       for (const message of messages) addText(thread, message);
     },
     rewind(thread, messageId) {
-      count.run(-forgetFrom.run(...thread, messageId), ...thread);
+      const bytes = bytesFrom.get(...thread, messageId)?.bytes ?? 0;
+      count.run(-forgetFrom.run(...thread, messageId), -bytes, ...thread);
     },
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);
@@ -126,7 +130,8 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   }
 
   function addText(thread: ThreadKey, { id, text }: StagedMessage): void {
-    count.run(insertMessage.run(...thread, id, text), ...thread);
+    const added = insertMessage.run(...thread, id, text);
+    count.run(added, added * Buffer.byteLength(text), ...thread);
   }
 
   function setSlot(thread: ThreadKey, change: Extract<Change, { event: "on_state" }>["data"]): void {

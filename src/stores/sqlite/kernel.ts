@@ -75,7 +75,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     database.query(`DELETE FROM ${table} WHERE ${THREAD}`),
   );
   const reset = database.query(
-    "UPDATE threads SET message_count = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
+    "UPDATE threads SET message_count = 0, bytes = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
   );
 
   const insertRun = database.query(`

@@ -59,6 +59,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   // Two, because each is served by an index of its own.
   const selectAny = pageOfThreads("");
   const selectBelow = pageOfThreads("AND parent_thread IS ?10");
+  const selectBytes = database.query<{ bytes: number }>(
+    "SELECT bytes FROM threads WHERE owner = ? AND id = ? AND staged IS NULL",
+  );
   const positionOf = database.query<{ position: number }>(
     `SELECT position FROM messages WHERE ${THREAD} AND id = ?`,
   );
@@ -172,6 +175,10 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
         );
         const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
         return { ...page, items: page.items.map(toThread) };
+      },
+
+      async bytes(owner, id) {
+        return visited([ownerText(owner), id], (thread) => selectBytes.get(...thread)?.bytes ?? 0);
       },
 
       async message(owner, id, messageId) {

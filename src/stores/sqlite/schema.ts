@@ -232,8 +232,15 @@ ALTER TABLE threads ADD COLUMN staged TEXT;
 CREATE INDEX threads_staged ON threads (staged) WHERE staged IS NOT NULL;
 `;
 
+// Of a thread's messages.
+const VERSION_8 = `
+ALTER TABLE threads ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE threads SET bytes = coalesce(
+  (SELECT sum(octet_length(body)) FROM messages WHERE owner = threads.owner AND thread_id = threads.id), 0);
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
-const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7];
+const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8];
 const VERSION = STEPS.length;
 
 /**

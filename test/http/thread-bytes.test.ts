@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Message } from "../../src/core/message.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { startServer } from "../support/server.ts";
+
+const LIMIT = 20_000;
+const config = { limits: { thread_bytes: LIMIT } };
+
+const long = defineTool({
+  name: "long",
+  description: "Returns a long text.",
+  parameters: z.object({}),
+  execute: () => "x".repeat(12_000),
+});
+
+async function api(options: Parameters<typeof startServer>[0]) {
+  const { url } = await startServer({ ...options, config });
+  const send = async (path: string, body: object) => {
+    const reply = await fetch(url + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json" },
+      body: JSON.stringify(body),
+    });
+    // The answers of these routes are objects.
+    return { status: reply.status, body: (await reply.json()) as Record<string, unknown> };
+  };
+  const messages = async (thread: string) => {
+    const reply = await fetch(`${url}/threads/${thread}/messages`);
+    return reply.ok ? ((await reply.json()) as { items: Message[] }).items : undefined;
+  };
+  return { send, messages };
+}
+
+describe("a thread that would exceed its limit of bytes", () => {
+  test("refuses the run with the limit and its value, and nothing is written", async () => {
+    const { send, messages } = await api({ script: [{ say: "ok" }] });
+    const refused = await send("/threads/new/runs", { input: "x".repeat(LIMIT) });
+    expect(refused.status).toBe(429);
+    expect(refused.body).toMatchObject({
+      ...{ code: "limit_exceeded", details: { limit: "thread_bytes", most: LIMIT } },
+    });
+    expect(await messages("new")).toBeUndefined();
+
+    expect((await send("/threads/t/runs", { input: "x".repeat(12_000) })).status).toBe(200);
+    expect((await send("/threads/t/runs", { input: "y".repeat(12_000) })).status).toBe(429);
+    const [first] = (await messages("t")) ?? [];
+    expect(await messages("t")).toHaveLength(2);
+    const replaced = await send("/threads/t/runs", { input: "y".repeat(12_000), replaces: first?.id });
+    expect(replaced.status).toBe(200);
+    expect((await messages("t"))?.[0]?.content).toBe("y".repeat(12_000));
+  });
+
+  test("ends a run whose agent fills it, with every call answered, and stays readable", async () => {
+    const call = { tool: "long", args: {} };
+    const { send, messages } = await api({
+      tools: [long],
+      agents: "agents:\n  assistant:\n    model: scripted:test\n    tools: [long]\n",
+      script: [{ call: [call] }, { call: [call] }, { say: "never" }],
+    });
+    const { body } = await send("/threads/t/runs", { input: "go" });
+    expect(body).toMatchObject({ status: "error", error: { code: "limit_exceeded" } });
+    const all = (await messages("t")) ?? [];
+    expect(all.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "tool"]);
+    expect(all.at(-1)).toMatchObject({ error: expect.stringContaining("thread_bytes") });
+    expect((await send("/threads/t/runs", { input: "x".repeat(9_000) })).status).toBe(429);
+  });
+});
