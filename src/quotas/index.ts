@@ -44,6 +44,8 @@ export interface Quotas extends ModelCallQuotas {
   acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
   /** The same for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /** Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. */
+  keepWaiting(owner: Owner, run: string): Promise<void>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /** Throws `limit_exceeded` when a run could not call its model even once. */
   assertFunds(owner: Owner): Promise<void>;
@@ -56,7 +58,6 @@ export interface QuotaOptions {
   readonly threadMs: number;
 }
 
-/** How long runs count without a refresh, in ms. Waiting runs are not refreshed. */
 const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
 /** How long active resources count after a refresh, in ms. */
@@ -78,7 +79,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
   const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
   const priceFor = pricing(config.prices);
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
-  const lives = { runs: HOUR, streams: KEPT_MS, threads: threadLife };
+  const lives = { runs: KEPT_MS, streams: KEPT_MS, threads: threadLife };
 
   return {
     async request(owner) {
@@ -99,6 +100,11 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       if (!isLimited(LIMIT_OF[thing])) return;
       const ms = thing === "threads" ? threadLife : KEPT_MS;
       await store.hold(owner, { thing, id, ms }, { tenant: undefined, user: undefined });
+    },
+
+    async keepWaiting(owner, run) {
+      if (!isLimited("concurrent_runs")) return;
+      await store.hold(owner, { thing: "runs", id: run, ms: HOUR }, { tenant: undefined, user: undefined });
     },
 
     async release(owner, thing, id) {

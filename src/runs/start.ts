@@ -150,6 +150,8 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     throw error;
   });
   if (result.outcome === "known") await hold?.releaseRun();
+  // If that fails, the run is accepted all the same, and counts for a minute.
+  if (result.outcome === "queued") await quotas?.keepWaiting(owner, run.id).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
   return runOf(result);
 }

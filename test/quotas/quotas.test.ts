@@ -258,6 +258,23 @@ describe("what is held", () => {
     expect((await store.held(ADA)).user.threads).toBe(0);
   });
 
+  test("a run counts for a minute, unless it starts or waits", async () => {
+    const { quotas, store, advance } = world({ user: { concurrent_runs: 3 } });
+    const runs = async () => (await store.held(ADA)).user.runs;
+    for (const id of ["lost", "waits", "starts"]) await admit(quotas, ADA, { run: id });
+    await quotas.keepWaiting(ADA, "waits");
+    const started = holdWhile(quotas, { owner: ADA, thing: "runs", id: "starts" });
+    advance(59_999);
+    expect(await runs()).toBe(3);
+    await quotas.refresh(ADA, "runs", "starts");
+    advance(1);
+    expect(await runs()).toBe(2);
+    await started.release();
+    expect(await runs()).toBe(1);
+    advance(59 * 60_000);
+    expect(await runs()).toBe(0);
+  });
+
   test("what is at work counts until it is released, or its process has died", async () => {
     const { quotas, store, advance } = limited();
     const kept = holdWhile(quotas, { owner: ADA, thing: "streams", id: "1" });

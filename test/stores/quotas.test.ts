@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { Owner } from "../../src/core/ids.ts";
 import { NO_USAGE } from "../../src/core/message.ts";
+import type { QuotaStore } from "../../src/quotas/store.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { openMemoryQuotas, openSqliteQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { quotasContract } from "../contracts/quotas.ts";
@@ -20,18 +21,50 @@ describe("in memory", () => {
     return { quotas, close: () => void close() };
   });
 
-  test("names without end take no room without end: the one not counted for the longest time is forgotten", async () => {
-    const { quotas, close } = openMemoryQuotas(Date.now, 3);
-    const day = async (owner: Owner) => (await quotas.accounts(owner)).user.day.tokens;
-    const [bob, carol] = ["bob", "carol"].map((user) => ({ tenant: ADA.tenant, user }));
-    if (!bob || !carol) throw new Error("Two names give two owners.");
-    for (const owner of [ADA, bob, ADA, carol]) await quotas.settle(owner, owner.user, SPENT);
-    expect([await day(ADA), await day(bob), await day(carol)]).toEqual([20, 0, 10]);
-    expect((await quotas.accounts(carol)).tenant.day.tokens).toBe(40);
-    expect([await quotas.usage(ADA, 1), await quotas.usage(bob, 1)].map(({ length }) => length)).toEqual([
-      1, 0,
-    ]);
-    close();
+  describe("of more names than it may keep", () => {
+    const owners = ["ada", "bob", "carol", "dan"].map((user) => ({ tenant: user, user }));
+    const [ada, bob, carol, dan] = owners as [Owner, Owner, Owner, Owner];
+    // Each owner is two names: a tenant and a user.
+    const most = (count: number, now = Date.now) => openMemoryQuotas(now, 2 * count);
+    const spend = (tokens: number) => ({ ...SPENT, usage: { ...NO_USAGE, input_tokens: tokens } });
+    const spent = async (quotas: QuotaStore) =>
+      Promise.all(owners.map(async (owner) => (await quotas.accounts(owner)).user.month.tokens));
+
+    test("it forgets those that have spent least, not those that were counted long ago", async () => {
+      const { quotas, close } = most(3);
+      for (const [owner, tokens] of [
+        ...([
+          [ada, 5000],
+          [bob, 10],
+          [carol, 300],
+          [dan, 20],
+        ] as const),
+      ])
+        await quotas.settle(owner, owner.user, spend(tokens));
+      expect(await spent(quotas)).toEqual([5000, 0, 300, 20]);
+      expect(await quotas.usage(bob, 1)).toEqual([]);
+      close();
+    });
+
+    test("a crowd of names that spend little makes nobody's large spending forgotten", async () => {
+      const { quotas, close } = most(10);
+      await quotas.settle(ada, "1", spend(5000));
+      for (let n = 0; n < 500; n++) await quotas.settle({ tenant: `t${n}`, user: "u" }, `${n}`, spend(10));
+      expect(await spent(quotas)).toEqual([5000, 0, 0, 0]);
+      close();
+    });
+
+    test("it forgets those of past months first, whatever they have spent", async () => {
+      let time = Date.parse("2026-11-30T12:00:00.000Z");
+      const { quotas, close } = most(2, () => time);
+      await quotas.settle(ada, "1", spend(5000));
+      time += 86_400_000;
+      await quotas.settle(bob, "2", spend(10));
+      await quotas.settle(carol, "3", spend(20));
+      expect(await spent(quotas)).toEqual([0, 10, 20, 0]);
+      expect(await quotas.usage(ada, 100)).toEqual([]);
+      close();
+    });
   });
 });
 

@@ -63,7 +63,10 @@ export function openSqliteQuotas(dataDir: string, now: () => number = Date.now):
   return openQuotas(join(dataDir, "usage.db"), now, Number.POSITIVE_INFINITY);
 }
 
-/** Lost when it is closed. Of more than `maxNames` tenants and users it forgets the one that was not counted for the longest time. */
+/**
+ * Lost when it is closed. Of more than `maxNames` tenants and users it forgets some: first those that were last counted
+ * before this month, then those that have spent least in it.
+ */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
   openQuotas(":memory:", now, maxNames);
 
@@ -80,8 +83,8 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
   const take = requestRate(now);
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
-  /** Tenants and users, least recently counted first. Empty when all of them are kept. */
-  const names = new Set<string>();
+  /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
+  const names = new Map<string, string>();
 
   return {
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
@@ -141,7 +144,7 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
           for (const period of [day, month])
             sql.spend.run(name, period, tokensOf(spending.usage), spending.cost);
         count(user, day, spending);
-        for (const name of [tenant, user]) bound(name);
+        for (const name of [tenant, user]) remember(name, month);
       });
     },
 
@@ -178,15 +181,25 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
     sql.count.run(user, day, ...names, ...tokens, cost);
   }
 
-  function bound(name: string): void {
+  function remember(name: string, month: string): void {
     if (maxNames === Number.POSITIVE_INFINITY) return;
     names.delete(name);
-    names.add(name);
-    const [oldest] = names;
-    if (names.size <= maxNames || oldest === undefined) return;
-    names.delete(oldest);
-    sql.forgetSpentBy.run(oldest);
-    sql.forgetUsageOf.run(oldest);
+    names.set(name, month);
+    if (names.size <= maxNames) return;
+    const [oldest, last] = names.entries().next().value ?? ["", month];
+    if (last !== month) {
+      forget(oldest);
+      return;
+    }
+    // Several at once: finding them reads what every name has spent.
+    const least = sql.leastSpent.all(month, name, Math.ceil(maxNames / FORGOTTEN_PART));
+    for (const each of least) forget(each.name);
+  }
+
+  function forget(name: string): void {
+    names.delete(name);
+    sql.forgetSpentBy.run(name);
+    sql.forgetUsageOf.run(name);
   }
 
   /** Once a day. */
@@ -198,6 +211,9 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
     sql.forgetSpent.run(monthOf(now()));
   }
 }
+
+/** A hundredth of the names is forgotten at once. */
+const FORGOTTEN_PART = 100;
 
 interface Count {
   readonly n: number;
@@ -240,6 +256,9 @@ function statements(file: SmallFile) {
     forgetSpent: file.query("DELETE FROM spent WHERE period < ?"),
     forgetSpentBy: file.query("DELETE FROM spent WHERE name = ?"),
     forgetUsageOf: file.query("DELETE FROM usage WHERE user = ?"),
+    leastSpent: file.query<{ readonly name: string }>(
+      "SELECT name FROM spent WHERE period = ? AND name <> ? ORDER BY tokens, cost LIMIT ?",
+    ),
     findRow: file.query("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
     rows: file.query<Count>("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
     count: file.query(`
