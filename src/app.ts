@@ -20,7 +20,8 @@ import { cachedKeys } from "./http/auth/api-key.ts";
 import { createApiKeys } from "./http/auth/api-keys.ts";
 import { authProblems } from "./http/auth/config.ts";
 import { createCredentials } from "./http/auth/credential-end.ts";
-import { createServer, type HttpServer } from "./http/server.ts";
+import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
+import { watchEventLoop } from "./lib/event-loop.ts";
 import { hostList } from "./lib/hosts.ts";
 import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
@@ -151,6 +152,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     );
     closers.push(() => server.close());
     closers.push(() => runs.close(config.shutdown.grace));
+    const { warn_after } = config.event_loop;
+    if (warn_after > 0) {
+      const watch = watchEventLoop(warn_after, logger);
+      closers.push(async () => watch.close());
+      noteRequests(server, watch);
+    }
     const listen = async () => {
       const address = await listenOn(server, config.listen);
       await runs.open();

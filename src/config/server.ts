@@ -81,6 +81,8 @@ const Retention = z.strictObject({
   memory_bytes: count.default(256 * MIB),
 });
 
+const EventLoop = z.strictObject({ warn_after: Duration.prefault("50ms") });
+
 const Shutdown = z.strictObject({ grace: Duration.prefault("10s") });
 
 /** `host` or `host:port`, several with commas. */
@@ -133,6 +135,7 @@ export const ServerConfig = z.strictObject({
   interrupts: Interrupts.prefault({}),
   streams: Streams.prefault({}),
   retention: Retention.prefault({}),
+  event_loop: EventLoop.prefault({}),
   shutdown: Shutdown.prefault({}),
 });
 export type ServerConfig = z.output<typeof ServerConfig>;

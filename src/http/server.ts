@@ -8,6 +8,7 @@ import fastify, {
   LogController,
 } from "fastify";
 import { AppError } from "../core/errors.ts";
+import type { EventLoopWatch } from "../lib/event-loop.ts";
 import { checksHosts } from "./auth/config.ts";
 import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
@@ -126,6 +127,16 @@ function closeConnections(server: FastifyInstance): void {
   server.addHook("onResponse", async () => {
     if (isClosing) setImmediate(() => server.server.closeIdleConnections());
   });
+}
+
+/** Tells the watch whenever work for a request begins: it has come, its body is parsed, its answer is made. */
+export function noteRequests(server: HttpServer, watch: Pick<EventLoopWatch, "begins">): void {
+  const note = (request: FastifyRequest) =>
+    watch.begins(() => `${request.method} ${request.routeOptions.url ?? "(no route)"}`);
+  server.addHook("onRequest", async (request) => note(request));
+  server.addHook("preParsing", async (request) => note(request));
+  server.addHook("preValidation", async (request) => note(request));
+  server.addHook("preSerialization", async (request) => note(request));
 }
 
 /** Logs method and path of requests only: a query may hold a ticket, a header a secret. */

@@ -51,6 +51,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     agents_file: join(dir, "agents.yaml"),
     listen: { port: 0 },
     shutdown: { grace: "0.2s" },
+    // The tests of this process share its event loop.
+    event_loop: { warn_after: 0 },
     ...options.config,
   });
   const model = options.model ?? scriptedModel(options.script ?? [{ say: "ok" }]);

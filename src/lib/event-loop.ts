@@ -1,0 +1,49 @@
+// Warns when a turn of the event loop takes long: every request and run of the process waits for its end.
+
+import type { Logger } from "./logger.ts";
+
+/** How often the time is looked at. A stall may seem shorter by this much. */
+const CHECK_MS = 20;
+/** The shortest time between two lines. */
+const PAUSE_MS = 5000;
+
+export interface EventLoopWatch {
+  /** Notes what begins now; `what` names it in the line of a stall that follows. Costs nothing. */
+  begins(what: () => string | undefined): void;
+  close(): void;
+}
+
+/** `warnAfterMs`: how long a turn may take. The caller closes it. */
+export function watchEventLoop(warnAfterMs: number, logger: Logger): EventLoopWatch {
+  let [checked, cpu] = [performance.now(), cpuMs()];
+  let last: (() => string | undefined) | undefined;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  let untold = 0;
+
+  const timer = setInterval(() => {
+    const [now, cpuNow] = [performance.now(), cpuMs()];
+    const stall = { duration_ms: Math.round(now - checked - CHECK_MS), cpu_ms: Math.round(cpuNow - cpu) };
+    const begun = last;
+    [checked, cpu, last] = [now, cpuNow, undefined];
+    if (stall.duration_ms < warnAfterMs) return;
+    if (now - loggedAt < PAUSE_MS) {
+      untold++;
+      return;
+    }
+    logger.warn({ ...stall, last_begun: begun?.(), untold }, "the event loop was blocked");
+    [loggedAt, untold] = [now, 0];
+  }, CHECK_MS).unref();
+
+  return {
+    begins(what) {
+      last = what;
+    },
+    close: () => clearInterval(timer),
+  };
+}
+
+/** Of the main thread. Far less than a stall took when the process was suspended or waited for a disk. */
+function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
