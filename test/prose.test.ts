@@ -54,7 +54,9 @@ const SWEPT = `
   docs/library.md
   docs/operations.md
   docs/performance.md
-  docs/recipes/add-a-store.md
+  docs/recipes
+  docs/sandbox-security.md
+  test/support
   docs/security.md
   AGENTS.md
   CHANGELOG.md

@@ -19,7 +19,7 @@ type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers">;
 
 export type AgentSchema = ReturnType<typeof agentSchema>;
 
-/** The whole file: several agents, or one that has a name. */
+/** The whole file: several agents, or one with a name. */
 export function fileSchemas(parts: Parts) {
   const agent = agentSchema(parts);
   const shared = {

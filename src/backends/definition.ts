@@ -1,4 +1,4 @@
-// A type of backend as the pool sees it: its options, and a driver that owns what it keeps running.
+// A type of backend as the pool sees it: its options, and a driver that owns its processes and containers.
 
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../core/backend.ts";
@@ -63,7 +63,7 @@ export interface Place {
 
 export type BackendState = Pick<BackendStatus, "status" | "error">;
 
-/** One per type and pool. What runs belongs to the driver, not to the backends it returns. */
+/** One per type and pool. Processes and containers belong to the driver, not to the backends it returns. */
 export interface BackendDriver<O> {
   /** Called when an agent uses this type: from now on the driver manages what earlier processes left running. */
   begin(): void;
@@ -75,7 +75,7 @@ export interface BackendDriver<O> {
   state(options: O, place: Place): Promise<BackendState>;
   /** Whether a caller waits for something that runs there. */
   isBusy(place: Place): boolean;
-  /** Ends what runs there. Its backends stay usable: their next operation starts it again. */
+  /** Ends its processes. Its backends stay usable: their next operation starts it again. */
   stop(place: Place): Promise<void>;
   /** Throws `unavailable` while nothing can run. */
   ping(): Promise<void>;

@@ -57,7 +57,7 @@ export interface SandboxLedger {
   enter(sandbox: Sandbox, caps: SandboxCaps): Promise<"entered" | "ending" | "total" | "tenant">;
   /** Running ones are used now; others are left alone. */
   touch(ids: readonly string[]): Promise<void>;
-  /** Enters what was found without a record, as used now, regardless of the caps. Leaves a record that is there alone. */
+  /** Records a sandbox that was found without a record, as used now, regardless of the caps. Keeps an existing record. */
   adopt(sandbox: Sandbox, state: "running" | "stopped" | "removed"): Promise<void>;
   get(id: string): Promise<SandboxRecord | undefined>;
   /** Those whose time in their state is over, longest ago first; for `ending` ones that is a minute. */
@@ -170,7 +170,7 @@ export function createLedger(documents: Documents): SandboxLedger {
     readonly revision: string | undefined;
     readonly taken: ReadonlyMap<string, string>;
     readonly now: number;
-    /** The revision of what is written. */
+    /** The revision of the record that is written. */
     readonly version: string;
   }
 

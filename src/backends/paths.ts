@@ -1,4 +1,4 @@
-// The paths that agents write, checked as text, and what is said about a path. Messages name the agent's path, never the
+// The paths that agents write, checked as text, and the messages about them. Messages name the agent's path, never the
 // host's. Each backend follows links itself.
 
 import { AppError, type ErrorCode } from "../core/errors.ts";

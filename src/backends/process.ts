@@ -1,4 +1,4 @@
-// A running command, the same for every type of backend: what is read of its output, what ends it, and what is reported.
+// A running command, the same for every type of backend: reads its output, ends it and reports its result.
 
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -134,7 +134,7 @@ export interface BackendPool {
   status(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /** Resolves when it can be used. */
   start(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
-  /** Ends what runs in it; its files stay. */
+  /** Ends its processes; its files stay. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /** Throws `unavailable` while a host of the configured backends cannot be reached. */
   ping(): Promise<void>;

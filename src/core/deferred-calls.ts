@@ -1,5 +1,5 @@
 // The port to calls whose results come later: a tool's server said "not yet" and delivers the result to an address
-// made for this one call. The run waits as interrupted; what is kept here outlives the process.
+// made for this one call. The run waits as interrupted; the records outlive the process.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -66,7 +66,7 @@ export type DeferredCall = z.infer<typeof DeferredCall>;
 
 export type NewDeferredCall = Omit<DeferredCall, "state" | "reply">;
 
-/** What is kept of a token. */
+/** The form in which a token is stored. */
 export const tokenHash = (token: string) => createHash("sha256").update(token).digest("hex");
 
 /** Names a call. */

@@ -59,7 +59,7 @@ export interface Change {
   readonly limit?: { readonly count: number; readonly error: () => AppError };
 }
 
-/** Writes what `decide` makes of what is stored; decides again whenever another writer was first. */
+/** Writes what `decide` returns for the stored documents; decides again whenever another writer was first. */
 export async function change<T>(
   documents: Documents,
   { collection, keys, limit }: Change,

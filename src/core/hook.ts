@@ -84,7 +84,7 @@ export type Reservation =
       readonly outputLimit?: number;
       readonly soft?: string;
     }
-  /** `isSpent`: too little is left until the period ends. Otherwise other calls have reserved what is left. */
+  /** `isSpent`: too little is left until the period ends. Otherwise other calls have reserved the rest. */
   | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
 
 /** The budgets of a run's owner. Both methods throw `unavailable` when the store cannot be reached. */

@@ -46,13 +46,13 @@ export function trackPhase(): (event: StreamEvent) => Phase {
     open.isAtWork = event.event !== "done" && event.event !== "error";
     const [speaker] = event.path ?? [];
     if (speaker === undefined) see(event, open);
-    // Its start may be older than what was seen.
+    // Its start may be older than the first event read.
     else if (!open.subagents.has(speaker)) open.subagents.set(speaker, { name: speaker });
     return phaseIn(open);
   };
 }
 
-/** What has begun and not ended, each by its id. */
+/** The steps that have begun and not ended, by id. */
 interface Open {
   isAtWork: boolean;
   isSpeaking: boolean;
@@ -72,7 +72,7 @@ function see(event: StreamEvent, open: Open): void {
     case "message_discard":
       open.isSpeaking = false;
       return;
-    // Again with each progress: its start may be older than what was seen.
+    // Again with each progress: its start may be older than the first event read.
     case "on_tool_start":
     case "on_tool_progress":
       tools.set(event.data.call_id, event.name);
@@ -114,7 +114,7 @@ const WAITS = {
   tool: "waiting_for_tool",
 } as const;
 
-/** The run's own work comes before what it waits for. */
+/** The run's own work comes before work that it waits for. */
 function phaseIn({ isAtWork, isSpeaking, tools, subagents, asked }: Open): Phase {
   if (isSpeaking) return { name: "calling_model" };
   const delegations = new Set([...subagents.values()].map(({ call_id }) => call_id));

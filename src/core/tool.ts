@@ -10,7 +10,7 @@ import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import { type MaybeStream, toStream } from "./stream.ts";
 
-/** What may be assumed about a tool without running it. */
+/** Properties of a tool that are known without running it. */
 export interface ToolAnnotations {
   /** Changes nothing: may be repeated freely. */
   readonly readOnly?: boolean;
@@ -79,7 +79,7 @@ export interface RunIdentity {
   readonly backend?: Backend | undefined;
   /** Of a run that works for another one. */
   readonly lineage?: Lineage | undefined;
-  /** Where hooks and tools record what they do. Absent when no traces are kept. */
+  /** Where hooks and tools record spans and events. Absent when no traces are kept. */
   readonly trace?: RunTrace | undefined;
   /** True once the run was asked to stop after the current step. */
   interruptRequested(): boolean;
@@ -190,7 +190,7 @@ export interface TraceRecorder {
   recordEvent(name: string, attributes: Readonly<Record<string, unknown>>): void;
 }
 
-/** The trace of one run, for its hooks and tools: what they record carries the run's ids. */
+/** The trace of one run, for its hooks and tools. Their records carry the run's ids. */
 export interface RunTrace {
   startSpan(name: string, attributes?: Readonly<Record<string, unknown>>): Span;
   recordEvent(name: string, attributes?: Readonly<Record<string, unknown>>): void;

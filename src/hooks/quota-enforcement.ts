@@ -123,7 +123,7 @@ function usageOf({ message }: Completion, request: ModelRequest): Usage {
 interface Heard {
   readonly take: (event: StreamEvent) => void;
   hasBegun(): boolean;
-  /** An estimate of what was answered so far, thinking that is not shown included. */
+  /** An estimate of the answer so far, including thinking that is not shown. */
   tokens(): number;
 }
 
@@ -158,7 +158,7 @@ interface SoFar {
   readonly most: number;
 }
 
-/** The usage of a call that ended early: the larger of what the provider has counted and of what was heard. */
+/** The usage of a call that ended early: the larger of the provider's count and of the estimate. */
 function usageSoFar(request: ModelRequest, { counted = NO_USAGE, heard, most }: SoFar): Usage {
   return {
     ...counted,

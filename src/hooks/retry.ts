@@ -63,7 +63,7 @@ function firstOf(model: Model, givenUp: ReadonlySet<Model>): Model {
   return model.fallback && givenUp.has(model) ? firstOf(model.fallback, givenUp) : model;
 }
 
-/** Another model may answer what this one does not. */
+/** After these another model may still answer. */
 function isUnavailable(error: unknown): error is AppError {
   return isTransient(error) || (error instanceof AppError && error.code === "model_auth");
 }

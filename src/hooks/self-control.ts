@@ -132,7 +132,7 @@ function resultsSinceUser(messages: readonly Message[]): ToolMessage[] {
   return toolMessages(messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1));
 }
 
-/** How many of them are like one that came before. */
+/** How many of them repeat an earlier one. */
 const repeated = (results: readonly ToolMessage[]) => results.length - new Set(results.map(likeness)).size;
 
 function likeness({ name, content, error }: ToolMessage): string {
@@ -228,7 +228,7 @@ function stepsWithoutProgress(messages: readonly Message[]): number {
   return assistantMessages(messages.slice(since + 1)).length;
 }
 
-/** What it asks for is what there are tools for; nothing without them. */
+/** Asks only for steps that the agent has tools for; empty without any. */
 function progressNote(steps: number, run: Run): string | undefined {
   const open = openTodos(run);
   const asks = [

@@ -84,7 +84,7 @@ async function finishedRun(
   return { ...(await getRun({ stores }, key)), messages };
 }
 
-/** The log holds exactly what was appended, which was checked then. A subagent's message belongs to its own thread. */
+/** Events were checked when they were appended. A subagent's message belongs to its own thread. */
 function messageIn(json: string): Message[] {
   const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
   return event.path ? [] : [event.data.message];

@@ -24,7 +24,7 @@ export interface Frame {
 /** The last frame before a shutdown: the client shall connect again. */
 const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
 
-/** Reports a gap: the client reads the thread again, and the stream continues with what comes next. */
+/** Reports a gap: the client reads the thread again, and the stream continues with the next event. */
 export const resetFrame = (error: AppError): Frame => ({
   event: "stream_reset",
   data: JSON.stringify({ event: "stream_reset", data: error.toInfo() }),

@@ -49,7 +49,7 @@ function correct(root: unknown, issues: readonly Issue[]): void {
 const cannotBeEmpty = ({ code }: Issue, value: unknown) =>
   value === undefined || (value === "" && code !== "invalid_type");
 
-/** What is wrong inside the member of a union that comes nearest. */
+/** The faults inside the member of a union that comes nearest. */
 function innermost(issue: Issue, parent: Path): { path: Path; issue: Issue }[] {
   const path = [...parent, ...issue.path];
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return [{ path, issue }];

@@ -8,7 +8,7 @@ export function jsonCopy<T>(value: T): T {
 
 function copied(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  // What is an object and no list has named members.
+  // An object that is no list has named members.
   return Array.isArray(value) ? value.map(copied) : copiedObject(value as Readonly<Record<string, unknown>>);
 }
 

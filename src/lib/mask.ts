@@ -1,4 +1,4 @@
-// Secrets that others were given (headers, variables, parameters of URLs) and may repeat: replaced in what they say.
+// Masks secrets that others were sent (headers, variables, parameters of URLs) where they repeat them.
 
 export type Mask = (text: string) => string;
 

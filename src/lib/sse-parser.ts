@@ -7,7 +7,7 @@ import { createParser } from "eventsource-parser";
 const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
 
 export interface SseParser {
-  /** Calls `onEvent` for each complete event, in order. Throws what it throws, and for an event that is too long. */
+  /** Calls `onEvent` for each complete event, in order. Throws for an event that is too long, and the errors that `onEvent` throws. */
   push(chunk: Uint8Array): void;
 }
 

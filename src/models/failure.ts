@@ -166,7 +166,7 @@ function wordsOf(body: unknown): z.infer<typeof Said> {
   return Said.safeParse(body).data ?? {};
 }
 
-/** What no network throws. */
+/** Errors that no network failure throws. */
 const isBug = (error: Error) =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
 

@@ -73,7 +73,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
   }
 }
 
-/** Sends late results to the active run of their thread, if there is one. Never throws: what is not sent stays due. */
+/** Sends late results to the active run of their thread, if there is one. Never throws: a result that cannot be sent stays due. */
 export async function steerLateResults({ runs }: Stores, calls: readonly DeferredCall[]): Promise<void> {
   try {
     for (const call of calls) {

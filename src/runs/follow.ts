@@ -110,7 +110,7 @@ export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): 
   const track = trackPhase();
   let phase: Phase = { name: "processing" };
   try {
-    // The log holds exactly what was appended, which was checked then.
+    // Events were checked when they were appended.
     for await (const { json } of readLogRange(log, key, { after: Math.max(first - 1, last - TAIL), last }))
       phase = track(JSON.parse(json) as StreamEvent);
     return phase;

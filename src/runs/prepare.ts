@@ -226,7 +226,7 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
   const events: StreamEvent[] = [];
   const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
   for await (const batch of read) {
-    // The log holds exactly what was appended, which was checked then.
+    // Events were checked when they were appended.
     for (const { event, json } of batch)
       if (RELEVANT.has(event)) events.push(JSON.parse(json) as StreamEvent);
     if (batch.some(({ seq }) => seq === last)) break;

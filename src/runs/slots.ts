@@ -17,7 +17,7 @@ export interface ClaimSlots {
   readonly count: number;
   /** The tenants that may have no more slots now. */
   readonly except: readonly string[];
-  /** Executes what was claimed, and frees the other slots. Always call it. */
+  /** Executes the claimed runs, and frees the other slots. Always call it. */
   execute(claims: readonly Claim[]): void;
 }
 
@@ -56,7 +56,7 @@ export class Slots {
 
   /** Undefined if none is free, or the tenant has its share. */
   take(tenant: string): Slot | undefined {
-    // What is being claimed may be this tenant's.
+    // A run that is being claimed may be this tenant's.
     const unknown = this.#kept + this.#claiming;
     if (this.#shares.verdict(tenant, { taken: unknown, own: unknown }) !== "granted") return undefined;
     const giveBack = this.#take(tenant);

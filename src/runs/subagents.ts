@@ -144,7 +144,7 @@ async function* eventsOf(
   for (let [cursor, endsOnly] = [0, false]; !signal.aborted; ) {
     try {
       for await (const batch of events.read(key, cursor, signal)) {
-        // The log holds exactly what was appended, which was checked then.
+        // Events were checked when they were appended.
         for (const { event, json } of batch)
           if (!endsOnly || isTerminal(event)) yield JSON.parse(json) as StreamEvent;
         cursor = batch.at(-1)?.seq ?? cursor;

@@ -51,7 +51,7 @@ export type Trace = z.infer<typeof Trace>;
 export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
   const { last } = await log.bounds(run);
   const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map() };
-  // The log holds exactly what was appended, which was checked then.
+  // Events were checked when they were appended.
   for await (const { event, json } of readLogRange(log, run, { after: 0, last }))
     if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
   return { spans: trace.spans, is_whole: trace.is_whole };

@@ -52,7 +52,7 @@ export class InterruptWebhook {
     else this.#queue(message);
   }
 
-  /** Drops what is not delivered yet. */
+  /** Drops the notifications that are not delivered yet. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#workers);

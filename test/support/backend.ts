@@ -34,7 +34,7 @@ export async function readAll(
   return Buffer.concat(chunks);
 }
 
-/** What a folder holds. */
+/** The names in a folder. */
 export async function names(backend: Backend, folder: string): Promise<string[]> {
   const entries = await backend.list(folder, signal);
   return entries.map(({ path }) => path.slice(path.lastIndexOf("/") + 1));

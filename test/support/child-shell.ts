@@ -1,4 +1,4 @@
-// Channels to shells that are child processes of the test: what a container's shells are, without a container.
+// Channels to shells that are child processes of the test: like those of a container, without a container.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ export const SHELLS = {
   bash: ["bash", "--posix"],
 } satisfies Record<string, readonly [string, ...string[]]>;
 
-/** Promises what `tests` do of each shell. */
+/** Runs `tests` for each shell. */
 export function describeShells(name: string, tests: (shell: readonly [string, ...string[]]) => void): void {
   for (const [shell, command] of Object.entries(SHELLS))
     needing(found(shell), shell).describe(`${name} ${shell}`, () => tests(command));

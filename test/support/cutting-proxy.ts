@@ -1,4 +1,4 @@
-// A way to a server on which connections break: what was asked arrives, and the answer does not; or they stay open, and
+// A proxy to a server that breaks connections: the request arrives, and the answer does not; or they stay open, and
 // nothing passes any more.
 
 import { once } from "node:events";

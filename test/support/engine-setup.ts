@@ -48,7 +48,7 @@ async function machinesEngine(): Promise<string> {
   return host;
 }
 
-/** What it prints. What it complains about is shown at once, and is what it throws when it fails. */
+/** Its output. Its standard error is shown at once, and is the message of the error when it fails. */
 async function script(name: string, ...args: string[]): Promise<string> {
   const path = fileURLToPath(new URL(`../../script/${name}`, import.meta.url));
   const child = spawn("sh", [path, ...args], { stdio: ["ignore", "pipe", "pipe"] });

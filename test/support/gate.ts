@@ -21,6 +21,6 @@ export function gate() {
   return { tool, open: opened.resolve, entered: entered.promise };
 }
 
-/** What a model says that calls it once. */
+/** The answers of a model that calls it once. */
 export const gated = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "Through." }];
 export const WITH_GATE = "agents: { assistant: { model: 'scripted:test', tools: [gate] } }";

@@ -8,7 +8,7 @@ import { NODE_ENV } from "./node.ts";
 const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url));
 const CONFIG = fileURLToPath(new URL("../fixtures/needing/vitest.config.ts", import.meta.url));
 
-/** A run of three tests; two need what no machine has. */
+/** A run of three tests; two need a program that no machine has. */
 async function run(env: Record<string, string>) {
   const child = spawn(process.execPath, [VITEST, "run", "--config", CONFIG], {
     env: { ...NODE_ENV, NO_COLOR: "1", ...env },

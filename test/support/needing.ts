@@ -1,5 +1,5 @@
 // The one way to skip a test: it needs something that not every machine has. Skipped tests are counted at the end of
-// the run, by skipped.ts. In CI nothing is skipped: there, what is missing is an error.
+// the run, by skipped.ts. In CI nothing is skipped: a missing program is an error.
 
 import { describe, type TestFunction, test } from "vitest";
 
@@ -14,7 +14,7 @@ interface Needing {
   test(name: string, body: TestFunction): void;
 }
 
-/** `describe` and `test` for what needs `what`, which the machine has when `has` is truthy. */
+/** `describe` and `test` for tests that need `what`; the machine has it when `has` is truthy. */
 export function needing(has: unknown, what: string): Needing {
   if (!has && process.env.CI)
     throw new Error(`The tests need ${what}. In CI no test is skipped: see script/test-tools.`);

@@ -1,4 +1,4 @@
-// The environment of Node programs that tests start: as bare as a new machine's, but for what was compiled before.
+// The environment of Node programs that tests start: as bare as a new machine's, but for the compile cache.
 
 const { PATH = "", NODE_COMPILE_CACHE } = process.env;
 

@@ -1,4 +1,4 @@
-// The contract as a list of what can be asked of the server, read from openapi.yaml: what a route takes, tests learn
+// The contract as a list of requests to the server, read from openapi.yaml: what a route takes, tests learn
 // from here.
 
 import { readFileSync } from "node:fs";
@@ -50,14 +50,14 @@ export const operations: readonly Operation[] = Object.entries(document.paths).f
   })),
 );
 
-/** What a schema says, or the one that it refers to. */
+/** A schema, or the one that it refers to. */
 export function resolved(schema: unknown): Schema {
   const { $ref, ...own } = Schema.parse(schema);
   if (typeof $ref !== "string") return own;
   return resolved(document.components.schemas[$ref.replace("#/components/schemas/", "")]);
 }
 
-/** The names of all fields that may stand anywhere in what fits `schema`. */
+/** The names of all fields that may occur in a value of `schema`. */
 export function fieldsOf(schema: Schema): Set<string> {
   const names = new Set<string>();
   const seen = new Set<string>();

@@ -20,9 +20,9 @@ export interface OwnEngine {
   readonly docker: Docker;
   /** Resolves when it answers. Throws its log when it does not. */
   start(): Promise<void>;
-  /** In an orderly way: what runs in it is stopped. */
+  /** In an orderly way: its containers are stopped. */
   stop(): Promise<void>;
-  /** Like `kill -9`: what runs in it runs on until the next start. */
+  /** Like `kill -9`: its containers run on until the next start. */
   kill(): Promise<void>;
   /** Ends it, with all that was made in it. */
   close(): Promise<void>;

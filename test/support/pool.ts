@@ -1,4 +1,4 @@
-// The pool of backends as the server makes it, with what most tests do not care about.
+// The pool of backends as the server makes it, with defaults for the rest.
 
 import { createLedger } from "../../src/backends/ledger.ts";
 import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";

@@ -1,4 +1,4 @@
-// The server as its own process: what can be killed.
+// The server as its own process, which can be killed.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// Requests by the fetch that never leads inside, told by what came of them.
+// Requests by the fetch that never leads inside, and their outcomes in words.
 
 import { hostList } from "../../src/lib/hosts.ts";
 import { FetchError } from "../../src/lib/ssrf-safe-fetch/dial.ts";

@@ -18,7 +18,7 @@ export interface TestRedis {
   /** It is there, and silent. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** What it answers to a command, as `redis-cli` prints it. */
+  /** Its answer to a command, as `redis-cli` prints it. */
   ask(...command: string[]): string;
   close(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export async function startRedis(...options: string[]): Promise<TestRedis | unde
   return status === 0 ? launch(await freePort(), options) : undefined;
 }
 
-/** One that has what the other has. Undefined as in `startRedis`. */
+/** A replica of the other one. Undefined as in `startRedis`. */
 export async function startReplica(of: TestRedis): Promise<TestRedis | undefined> {
   of.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0");
   const replica = await startRedis("--replicaof", "127.0.0.1", String(of.port));
@@ -37,7 +37,7 @@ export async function startReplica(of: TestRedis): Promise<TestRedis | undefined
   return replica;
 }
 
-/** Resolves when `redis` has what the server has that it was made a replica of. */
+/** Resolves when `redis` has caught up with the server that it replicates. */
 export async function untilReplica(redis: TestRedis): Promise<void> {
   while (!redis.ask("INFO", "replication").includes("master_link_status:up"))
     await new Promise((resolve) => setTimeout(resolve, 20));

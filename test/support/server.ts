@@ -1,4 +1,4 @@
-// The whole server, in this process, on a real port: what a front end meets.
+// The whole server, in this process, on a real port, as a front end meets it.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

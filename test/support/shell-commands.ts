@@ -59,7 +59,7 @@ export async function lives(pid: string): Promise<boolean> {
   return text !== "" && !/\) [ZX] /.test(text);
 }
 
-/** What tests have left in the background, as commands may. */
+/** Processes that tests have left in the background, as commands may. */
 async function endAllIn(places: readonly string[]): Promise<void> {
   for (const pid of await readdir("/proc")) {
     const place = await readlink(`/proc/${pid}/cwd`).catch(() => "");
@@ -71,7 +71,7 @@ async function endAllIn(places: readonly string[]): Promise<void> {
   }
 }
 
-/** The process that reads what a command prints. */
+/** The process that reads a command's output. */
 export async function readerOf(command: string): Promise<number> {
   const end = (pid: string, number: number) => readlink(`/proc/${pid.trim()}/fd/${number}`).catch(() => "");
   const pipe = await end(command, 1);

@@ -16,7 +16,7 @@ import { execute } from "./backend.ts";
 import { childShell, found } from "./child-shell.ts";
 import { needing } from "./needing.ts";
 
-/** Root may do everything, so it is nobody to test with. */
+/** Root may do everything, so the tests need another user. */
 export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : undefined;
 
 const folders: string[] = [];
@@ -62,7 +62,7 @@ async function openShell([file, ...words]: readonly [string, ...string[]], cwd: 
   return shell;
 }
 
-/** What is lost is run again, once. */
+/** Runs a lost operation again, once. */
 const running = (runOnce: ScriptRunner["runOnce"]): ScriptRunner => ({
   runOnce,
   run: (script, signal) =>
@@ -81,7 +81,7 @@ export const repeating = (runner: ScriptRunner): ScriptRunner => ({
   },
 });
 
-/** Loses the sandbox once, before or after what it does as its `count`th. */
+/** Loses the sandbox once, before or after its `count`th operation. */
 export function losing({ runOnce }: ScriptRunner, count: number, when: "before" | "after"): ScriptRunner {
   let left = count;
   return running(async (script, signal) => {
@@ -122,7 +122,7 @@ export async function openedWith(command: readonly [string, ...string[]], workdi
 /** Opens a workspace: a new folder, or the one that is given. */
 type OpenFiles = (workdir?: string) => ReturnType<typeof openedWith>;
 
-/** Promises what `tests` do of each shell. */
+/** Runs `tests` for each shell. */
 export function describeFiles(tests: (opened: OpenFiles) => void): void {
   describe.each(Object.entries(SHELLS))("files by %s", (_, command) => {
     needing(found(command[0]), command[0]).describe("and its tools", () =>

@@ -1,4 +1,4 @@
-// Says at the end of a run how many tests were skipped, and what they need.
+// Says at the end of a run how many tests were skipped, and why.
 
 import type { Reporter, TestCase, TestModule, TestSuite } from "vitest/node";
 import type {} from "./needing.ts";

@@ -1,4 +1,4 @@
-// A viewer: opens an event stream like a browser's fetch, and keeps what it got. Every test that reads a run to its end with
+// A viewer: opens an event stream like a browser's fetch, and keeps the events. Every test that reads a run to its end with
 // it is a test of the grammar.
 
 import { expect } from "vitest";
@@ -13,7 +13,7 @@ export interface Seen {
 export interface Viewer {
   readonly status: number;
   readonly headers: Headers;
-  /** What has come so far. */
+  /** The events so far. */
   readonly seen: Seen[];
   /** Comments and frames that are not events of the run. */
   readonly others: string[];
@@ -106,7 +106,7 @@ async function read(response: Response, seen: Seen[], others: string[], wake: ()
   }
 }
 
-/** What `before` saw, and what comes after that at another server. */
+/** The events that `before` saw, and those after them from another server. */
 export async function reconnect(before: Viewer, url: string): Promise<Seen[]> {
   const cursor = before.seen.at(-1)?.id ?? "";
   const after = await view(url + before.headers.get("location"), { headers: { "last-event-id": cursor } });

@@ -54,7 +54,7 @@ export async function wellFormed(viewer: Viewer): Promise<StreamEvent[]> {
 
 export const own = (events: readonly StreamEvent[]) => events.filter(({ path }) => !path);
 
-/** What the first agent's calls gave it, in order. */
+/** The results of the first agent's calls, in order. */
 export const results = (events: readonly StreamEvent[]): string[] =>
   toolMessages(dataOf(own(events), "on_message").map(({ message }) => message)).map(
     ({ error, content }) => error ?? textOf(content),

@@ -1,4 +1,4 @@
-// A disk image: a file that contains an ext4 file system of a fixed size, so that the kernel refuses what does not fit. On
+// A disk image: a file that contains an ext4 file system of a fixed size, so that the kernel refuses data that does not fit. On
 // the host it takes up only what is in it. The caller must have the file to itself: no other process or device uses it.
 
 import { open, rename, rm, truncate } from "node:fs/promises";

@@ -32,7 +32,7 @@ export interface Disk {
   ): Promise<void>;
   /** Whether the system limits the size of an existing workspace. */
   isCapped(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Frees what it holds of the host, after its container was stopped or removed. The files stay. */
+  /** Frees its resources on the host, after its container was stopped or removed. The files stay. */
   release(id: string, signal?: AbortSignal): Promise<void>;
   /** Deletes the files. Throws 409 while a container exists. */
   remove(id: string, signal?: AbortSignal): Promise<void>;

@@ -8,7 +8,7 @@ import { connect, type DockerClient, toAppError } from "./engine.ts";
 import { deploymentOf } from "./identity.ts";
 import { type Networks, networks } from "./network.ts";
 
-/** What all sandboxes of one engine share. */
+/** The parts that all sandboxes of one engine share. */
 export interface Host {
   readonly engine: DockerClient;
   readonly deployment: string;

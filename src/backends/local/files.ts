@@ -101,7 +101,7 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
           if (!(await lstat(entry)).isDirectory()) return unlink(entry);
           // Moving a folder changes its `..`, which its own mode must allow.
           await withPinned(root, relative, ({ at, stats }) => chmod(at, stats.mode | 0o700));
-          // The next start erases what cannot be erased now.
+          // The next start erases the rest.
           const trash = stagingPath(workspace);
           await rename(entry, trash);
           await erase(trash, workspace, signal).catch(() => {});

@@ -86,7 +86,7 @@ const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
 }`;
 
 /**
- * Starts to erase what lost operations left in staging. For a sandbox that has just started: what is younger than a
+ * Starts to erase files that lost operations left in staging. For a sandbox that has just started: a file younger than a
  * minute may belong to a running operation.
  */
 export async function clearStaging(

@@ -1,4 +1,4 @@
-// Ends a command with everything it started: SIGTERM, then SIGKILL, then a search for what is left. Processes are found by
+// Ends a command with everything it started: SIGTERM, then SIGKILL, then a search for the rest. Processes are found by
 // their process group and by the variable in their environment. A process that leaves the group and clears its environment survives.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,7 @@ import type { Reply } from "./script.ts";
 const GRACE_MS = 400;
 /** Deadline of one script: its shell may be stopped while another one is not. */
 const STEP_MS = 1000;
-/** Pauses between two counts of what is left, after SIGTERM and after SIGKILL. */
+/** Pauses between two counts of the processes left, after SIGTERM and after SIGKILL. */
 const TERM_BACKOFF = { base: 5, cap: 40 };
 const KILL_BACKOFF = { base: 5, cap: 1000 };
 
@@ -44,7 +44,7 @@ export async function killTree({ id, leader }: Tree, run: RunBeside, signal: Abo
   await untilNone((limit) => run(sweep(id, known), limit), signal, KILL_BACKOFF);
 }
 
-/** Repeats a script that counts what is left. */
+/** Repeats a script that counts the processes left. */
 async function untilNone(
   count: (limit: AbortSignal) => Promise<Reply>,
   signal: AbortSignal,

@@ -200,7 +200,7 @@ export class SentinelReader {
     while (rest.length > 0) rest = this.#words === undefined ? this.#readOutput(rest) : this.#readWords(rest);
   }
 
-  /** Returns what follows the next sentinel. */
+  /** Returns the bytes after the next sentinel. */
   #readOutput(bytes: Buffer): Buffer {
     if (this.#held > 0) return this.#readOn(bytes);
     const at = bytes.indexOf(this.#mark);

@@ -1,4 +1,4 @@
-// What runs in a sandbox: scripts and commands, each in a free shell session.
+// Runs scripts and commands in a sandbox, each in a free shell session.
 //
 // It knows nothing about the kind of sandbox. The sandbox's owner opens the channels, is called when a shell does not
 // answer, repeats what was lost, and closes it.
@@ -12,7 +12,7 @@ import { type Reply, runScript, SandboxLostError, type ScriptRunner, type ShellS
 import { type OpenChannel, ShellSession } from "./session.ts";
 import { ShellPool } from "./session-pool.ts";
 
-/** Sessions for scripts, which are short. One more is opened for what cannot wait. */
+/** Sessions for scripts, which are short. One more is opened for an urgent script. */
 const SCRIPT_SESSIONS = 2;
 /** Concurrent commands. More of them wait. */
 const MAX_RUNNING = 16;

@@ -1,4 +1,4 @@
-// write_file and edit_file, and the thread's record of what they changed.
+// write_file and edit_file, and the thread's record of their changes.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";

@@ -17,7 +17,7 @@ export type Stage = "input" | "output" | "tool_args";
 export interface Subject {
   /** Checked against every rule, one by one. */
   readonly texts: readonly string[];
-  /** Checked against denials only: what may be there beside an allowed text, such as reasoning. */
+  /** Checked against denials only: text that may stand beside an allowed one, such as reasoning. */
   readonly asides: readonly string[];
   /** For the judge; empty when there is nothing to check. */
   readonly whole: string;

@@ -13,7 +13,7 @@ import { xmlTag } from "../../lib/text.ts";
 import { fileText } from "../memory.ts";
 import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 
-/** Of all inline skills; one that does not fit is listed instead. */
+/** Of all inline skills together. A skill that does not fit is listed instead. */
 const MAX_INLINE_CHARS = 64 * 1024;
 /** Named in one warning. */
 const MAX_NAMED = 10;

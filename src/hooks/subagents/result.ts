@@ -116,7 +116,7 @@ export async function* recordResult(
   return settled;
 }
 
-/** What cannot be stored on the board or as a reflection does not change the result. */
+/** A failure to store it on the board or as a reflection does not change the result. */
 function ignoreRefusal(error: unknown): void {
   if (!(error instanceof AppError) || hasCode(error, "lease_lost")) throw error;
 }

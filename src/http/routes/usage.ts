@@ -1,4 +1,4 @@
-// Usage of the user's runs, and what is left of each quota.
+// Usage of the user's runs, and the rest of each quota.
 
 import { z } from "zod";
 import { Usage } from "../../core/message.ts";

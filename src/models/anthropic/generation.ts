@@ -1,4 +1,4 @@
-// What a Claude model takes. Each generation has taken something away, and refuses what it no longer knows:
+// The parameters that a Claude model accepts. Each generation has dropped some, and refuses them:
 // https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting
 
 import { DEFAULT_MAX_TOKENS, type ModelSettings } from "../../core/model.ts";

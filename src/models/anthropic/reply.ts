@@ -147,7 +147,7 @@ const calling = (tool_call: CallDelta): StreamEvent => ({
 
 type Counts = Partial<Record<keyof Anthropic.MessageDeltaUsage, unknown>>;
 
-/** The provider counts what came from the cache, and what went into it, beside `input_tokens`. */
+/** The provider counts tokens read from the cache and written to it beside `input_tokens`. */
 function counted(before: Usage, now: Counts | undefined): Usage {
   const cache_read_tokens = countIn(now?.cache_read_input_tokens) ?? before.cache_read_tokens;
   const cache_write_tokens = countIn(now?.cache_creation_input_tokens) ?? before.cache_write_tokens;

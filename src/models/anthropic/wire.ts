@@ -13,7 +13,7 @@ import { generationOf, limited, maxTokens } from "./generation.ts";
 type Block = Anthropic.ContentBlockParam;
 type Reply = Extract<Step, { role: "assistant" }>;
 
-/** The SDK's own parameters, and what it leaves to its beta and to older versions of the API. */
+/** The SDK's own parameters, and those of its beta and of older versions of the API. */
 export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "messages"> & {
   messages: Anthropic.MessageParam[];
   thinking?: Anthropic.Beta.BetaThinkingConfigParam;
@@ -111,7 +111,7 @@ function tools(schemas: readonly ToolSchema[]): Anthropic.Tool[] {
   );
 }
 
-/** One message per turn: what follows in the same role joins it. The last block is marked for the cache. */
+/** One message per turn: the next message of the same role joins it. The last block is marked for the cache. */
 function messages(steps: readonly Step[]): Anthropic.MessageParam[] {
   const turns: { role: "user" | "assistant"; content: Block[] }[] = [];
   const add = (role: "user" | "assistant", content: Block[]) => {

@@ -38,7 +38,7 @@ export function dialectOf(baseUrl: string): Dialect {
   return { ...COMMON, ...DIALECTS.find(({ host }) => host.test(hostname))?.dialect };
 }
 
-/** `gpt-5.6-terra` is 5.6; what is no GPT is 0. */
+/** `gpt-5.6-terra` is 5.6; a model that is no GPT is 0. */
 function versionOf(model: string): number {
   return Number(/^gpt-(\d+(?:\.\d)?)/.exec(model)?.[1] ?? 0);
 }

@@ -189,7 +189,7 @@ function slotOf(piece: CallDelta, slots: ReadonlyMap<number, number>, calls: rea
   return isAnother ? undefined : slot;
 }
 
-/** Pieces of one thought share an index and a type: what is text in them grows, what is not is replaced. */
+/** Pieces of one thought share an index and a type: their texts grow, other values are replaced. */
 function addDetail(details: Detail[], piece: Detail): void {
   const same = details.find((detail) => detail.index === piece.index && detail.type === piece.type);
   if (!same || piece.index === undefined) {
@@ -209,7 +209,7 @@ function reasoningOf(text: string, field: string | undefined, details: readonly 
   return [{ text, metadata: { ...(field ? { field } : {}), ...(details.length > 0 ? { details } : {}) } }];
 }
 
-/** The provider's `prompt_tokens` includes what came from the cache. */
+/** The provider's `prompt_tokens` includes tokens from the cache. */
 function counted(usage: Counts): Usage {
   const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details ?? {};
   return {

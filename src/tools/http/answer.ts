@@ -15,7 +15,7 @@ const MAX_STREAM_BYTES = 4 * MAX_RESULT_BYTES;
 const MAX_ERROR_BYTES = 64 * 1024;
 /** Of what a failed call says. */
 const MAX_ERROR_CHARS = 2000;
-/** Of one call; what comes after them is not shown. */
+/** Of one call; further progress is not shown. */
 const MAX_PROGRESS = 1000;
 
 /** `deferred`: the result comes later. `refused`: with a status; another try may have another answer. */
@@ -66,7 +66,7 @@ async function* readResult(response: PublicResponse, call: ToolCall): Stream<Too
   return result;
 }
 
-/** `{progress}` any number of times, then `{result}` or `{error}`. What has none of them is passed over. */
+/** `{progress}` any number of times, then `{result}` or `{error}`. Other values are skipped. */
 async function* readStream(texts: AsyncGenerator<string>, call: ToolCall): Stream<ToolResult> {
   let told = 0;
   for await (const text of texts) {

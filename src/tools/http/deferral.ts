@@ -1,4 +1,4 @@
-// Results that come later: what a call's server needs to deliver one, and what is known of one that was asked for
+// Deferred results: the address at which a call's server delivers one, and what the store knows of a call that was sent
 // before.
 //
 // An address is good for one result of one call. Its token is made from the tool's secret, and only its hash is kept with
@@ -31,7 +31,7 @@ export interface Deferral {
 
 /** One call's part in it. */
 export interface DeferredResult {
-  /** What is known from before: the result, or that it is still to come. Nothing when it has to be sent. */
+  /** The result of an earlier attempt, or `interrupted` while it is awaited. Undefined when the call must be sent. */
   known(): Promise<ToolResult | undefined>;
   /** Before the call is sent. */
   open(): Promise<Delivery>;

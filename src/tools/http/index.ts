@@ -1,7 +1,7 @@
 // Tools that other teams' servers carry out. A call is a signed POST; the answer is the result, progress and then the
 // result, or "later".
 //
-// What the model gets to read never names an address or a header; the log never contains what was sent or answered.
+// The model never reads an address or a header; the log never contains a request or an answer.
 
 import { hasCode } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";

@@ -56,7 +56,7 @@ export function callRequest(
   };
 }
 
-/** The run's id and the call's. The call's is the model's: what could not stand in a header is hashed. */
+/** The run's id and the call's. The model makes the call's: one that a header cannot carry is hashed. */
 function idempotencyKey(call: ToolCall, run: Run): string {
   const isPlain = /^[A-Za-z0-9_-]{1,100}$/.test(call.id);
   return `${run.id}:${isPlain ? call.id : createHash("sha256").update(call.id).digest("base64url")}`;

@@ -15,7 +15,7 @@ export function streamOf(mediaType: string, maxLength: number): ((chunks: Chunks
 
 type Texts = AsyncGenerator<string, void>;
 
-/** What stands after the last line end is a line too. */
+/** Text after the last line end is a line too. */
 async function* linesOf(chunks: Chunks, maxLength: number): Texts {
   const decoder = new StringDecoder("utf8");
   let begun = "";

@@ -46,7 +46,7 @@ export type Era = "auto" | "legacy";
 export interface Connection {
   /** To be tried first the next time. */
   readonly era: Era;
-  /** What it lists, a page at a time, unchecked; no more than a hundred pages. */
+  /** The tools it lists, a page at a time, unchecked; at most a hundred pages. */
   tools(signal: AbortSignal): AsyncGenerator<readonly unknown[], void>;
   /** Rejects as soon as `signal` aborts, and notifies the server. */
   call(
@@ -74,7 +74,7 @@ export interface ConnectOptions {
   /** What an earlier connection had. */
   readonly era: Era;
   onToolsChanged(): void;
-  /** A line of what the server prints, or of what is strange about it. */
+  /** A line that the server prints, or a description of its fault. */
   onLog(line: string): void;
 }
 
@@ -173,7 +173,7 @@ async function open(
 const LONG = { timeout: NEVER_MS };
 const MAX_LOGGED = 500;
 
-/** What is in a page is looked at tool by tool: one that is wrong must not hide the others. */
+/** The tools of a page are checked one by one: an invalid one must not hide the others. */
 const ToolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
 function clientOptions(mode: Era, { onToolsChanged }: ConnectOptions): ClientOptions {

@@ -11,7 +11,7 @@ import { firstChars, lastChars } from "../../lib/text.ts";
 type Block = CallToolResult["content"][number];
 type Resource = Extract<Block, { type: "resource" }>["resource"];
 
-/** Of all text of one result together; of what is longer the beginning and the end stay. */
+/** Of all text of one result together. Longer text keeps its beginning and its end. */
 const MAX_TEXT = 400_000;
 const MAX_PARTS = 100;
 /** In base64, of one image or file: the most that providers take. */

@@ -35,7 +35,7 @@ export class StdioTransport implements Transport {
   #child: Child | undefined;
   #isClosed = false;
 
-  /** `onLog` gets what it prints on its standard error, a line at a time. */
+  /** `onLog` gets each line of its standard error. */
   constructor(server: StdioServer, onLog: (line: string) => void) {
     this.#server = server;
     this.#onLog = onLog;
@@ -81,7 +81,7 @@ export class StdioTransport implements Transport {
     } catch (error) {
       this.#report(error);
     }
-    // It has closed its output, or nothing of what it says can be read any more.
+    // It has closed its output, or its output cannot be read any more.
     await child.end();
     this.exit = await child.exited;
     this.#close();
@@ -112,7 +112,7 @@ const LOG_BYTES_PER_SECOND = 1024 * 1024;
 const LOG_LINES_AT_ONCE = 200;
 const LOG_LINES_PER_SECOND = 20;
 
-/** What is printed faster is passed over, and read no faster than a megabyte a second. */
+/** Faster output is discarded, and read no faster than a megabyte a second. */
 async function readLog({ stderr }: Child, onLog: (line: string) => void): Promise<void> {
   const takeBytes = allowance(LOG_BYTES_PER_SECOND, LOG_BYTES_PER_SECOND);
   const takeLines = allowance(LOG_LINES_AT_ONCE, LOG_LINES_PER_SECOND);

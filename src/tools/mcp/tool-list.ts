@@ -30,7 +30,7 @@ export interface ListedTool {
 export interface Listing {
   /** By name, so that what a model is sent stays the same while they do. */
   readonly tools: readonly ListedTool[];
-  /** What was left out, each with its reason; shortened to a few. */
+  /** The tools that were left out, each with its reason; at most a few. */
   readonly leftOut: readonly string[];
 }
 
@@ -221,7 +221,7 @@ const SCHEMAS_BY_NAME = ["properties", "patternProperties", "$defs", "definition
 const LISTS_OF_SCHEMAS = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const SCHEMAS = ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"];
 
-/** What makes it no JSON Schema, as far as providers look at it. */
+/** Why it is no JSON Schema, as far as providers check. */
 function faultOf(schema: unknown): string | undefined {
   if (typeof schema === "boolean") return undefined;
   if (!isObject(schema)) return "hold something that is no JSON Schema";

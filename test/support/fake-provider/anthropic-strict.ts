@@ -1,4 +1,4 @@
-// What the Messages API refuses, in its own words. Stricter than any one model: what some model refuses, this
+// The checks of the Messages API, in its own words. Stricter than any one model: what some model refuses, this
 // one refuses, where it can be told from the request.
 
 import { createHash, createHmac } from "node:crypto";
@@ -44,7 +44,6 @@ const ToolResult = z.strictObject({
 });
 const Thinking = z.strictObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() });
 const Redacted = z.strictObject({ type: z.literal("redacted_thinking"), data: z.string() });
-// biome-ignore format: one line reads better
 const Block = z.discriminatedUnion("type", [Text, Image, Document, ToolUse, ToolResult, Thinking, Redacted]);
 type Block = z.infer<typeof Block>;
 
@@ -269,7 +268,7 @@ function signatures(request: Request) {
   return undefined;
 }
 
-/** What a thought is signed with: itself, and everything that stands before it. */
+/** The signature of a thought: made of itself and everything before it. */
 export function signature(thought: string, body: Body): string {
   return `${seal(thought)}.${prefixOf(body, body.messages.length)}`;
 }

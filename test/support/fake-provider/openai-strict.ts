@@ -1,4 +1,4 @@
-// What Chat Completions refuses, in OpenAI's words; and what the servers that copy it refuse beyond that.
+// The checks of Chat Completions, in OpenAI's words, and the further ones of servers that copy it.
 
 import { z } from "zod";
 import { type Asked, firstFault, shapeFault } from "./vendor.ts";

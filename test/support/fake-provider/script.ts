@@ -9,7 +9,7 @@ export type Block =
 
 export type Stop = "end_turn" | "tool_use" | "max_tokens" | "refusal" | "stop_sequence" | "pause_turn";
 
-/** A refusal, by what it is; each vendor has its own status and words for it. */
+/** A kind of refusal; each vendor has its own status and words for it. */
 export type Failure =
   | "auth"
   | "rate_limit"
@@ -46,7 +46,7 @@ export interface Answer {
     readonly frames: number;
     readonly with: "destroy" | "end" | "silence" | "overloaded" | "rate_limit" | "server_error";
   };
-  /** The data of the stream's events, as they are sent instead of what the vendor would send. */
+  /** The data of the stream's events, sent as they are, in place of the vendor's own. */
   readonly raw?: readonly unknown[];
   /** Never answers at all. */
   readonly hang?: boolean;
@@ -65,7 +65,7 @@ export const call = (name: string, args: unknown = {}, id = `call_${++made}`): B
   json: JSON.stringify(args),
 });
 
-/** A call whose arguments are what the model wrote, JSON or not. */
+/** A call whose arguments are the model's text, JSON or not. */
 export const rawCall = (name: string, json: string, id = `call_${++made}`): Block => ({
   type: "call",
   id,

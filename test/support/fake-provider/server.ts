@@ -13,10 +13,10 @@ const VENDORS: readonly Vendor[] = [anthropic, openai];
 export interface RecordedRequest {
   readonly vendor: Vendor["name"];
   readonly headers: IncomingHttpHeaders;
-  // The vendors' strict schemas are checked already; a test says what it expects in here.
+  // The vendors' strict schemas are checked already; a test asserts the rest.
   // biome-ignore lint/suspicious/noExplicitAny: the body of either vendor, to be looked into by tests
   readonly body: any;
-  /** What it was answered with. */
+  /** The answer that it got. */
   readonly status: number;
   /** Resolves when the client hangs up before the answer is over. Never, when it does not. */
   readonly hungUp: Promise<void>;

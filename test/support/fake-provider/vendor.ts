@@ -1,4 +1,4 @@
-// What the server must know of a vendor to be taken for it.
+// A vendor's wire, as far as the fake server needs it.
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { z } from "zod";
@@ -18,7 +18,7 @@ export interface Asked {
 export interface Vendor {
   readonly name: "anthropic" | "openai";
   readonly path: RegExp;
-  /** What the real one would answer 4xx for. */
+  /** The faults for which the real one would answer 4xx. */
   refuse(asked: Asked): Refusal | undefined;
   fail(failure: Failure): Refusal;
   /** The whole stream, frame by frame, with all that frames it. */
@@ -34,7 +34,7 @@ export function shapeFault(schema: z.ZodType, body: unknown): string | undefined
 }
 
 function worded(issue: z.core.$ZodIssue): string {
-  // A union says what is wrong with each of its forms; the one that got furthest was meant.
+  // A union lists the faults of each of its forms; the form that matched furthest was meant.
   if (issue.code === "invalid_union") {
     const nested = issue.errors.flat().sort((a, b) => b.path.length - a.path.length)[0];
     if (nested) return worded({ ...nested, path: [...issue.path, ...nested.path] });
