@@ -1,4 +1,4 @@
-// Legal runs of any shape: what the loop may emit, for properties of whoever reads it.
+// Legal runs of any shape: the events that the loop may emit, for properties of their readers.
 
 import fc from "fast-check";
 import type { StreamEvent } from "../../src/core/event.ts";
