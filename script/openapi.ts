@@ -21,7 +21,7 @@ export async function generate(): Promise<string> {
   const services = {
     access,
     permissionRule: OwnRuleSpec,
-    limits: {},
+    limits: { requestMs: 60_000 },
     stores: {},
     agents: {},
     wires: WireName.options,

@@ -141,6 +141,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         limits: {
           bodyBytes: limits.body_bytes,
           bodyEntries: limits.body_entries,
+          requestMs: limits.request_timeout,
           uploadBytes: limits.upload_bytes,
           streams: limits.streams,
           heartbeatMs: streams.heartbeat,

@@ -61,6 +61,7 @@ const Limits = z.strictObject({
   body_bytes: count.default(MIB),
   body_entries: count.default(20_000),
   upload_bytes: count.default(1024 * MIB),
+  request_timeout: Interval.prefault("60s"),
   runs: count.default(256),
   subagents: count.default(256),
   subagents_per_run: count.default(16),

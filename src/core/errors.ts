@@ -10,6 +10,7 @@ export type ErrorCode =
   | "credentials_revoked"
   | "forbidden"
   | "not_found"
+  | "request_timeout"
   | "payload_too_large"
   | "unsupported_media_type"
   | "range_not_satisfiable"

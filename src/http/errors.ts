@@ -14,6 +14,7 @@ const STATUS: Record<ErrorCode, number> = {
   credentials_revoked: 401,
   forbidden: 403,
   not_found: 404,
+  request_timeout: 408,
   payload_too_large: 413,
   unsupported_media_type: 415,
   range_not_satisfiable: 416,
@@ -92,6 +93,8 @@ export function refuse(
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
+  // The rest of the request would be read as another one.
+  if (status === 408) reply.header("connection", "close");
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
   // Without the query, which may hold a ticket.
   const [path = "/"] = request.url.split("?");
@@ -99,11 +102,22 @@ export function refuse(
   return problem(error, path);
 }
 
-const UNREADABLE: Readonly<Record<string, [status: number, title: string, detail: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, "headers too large", "The headers are larger than this server accepts."],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "request timeout", "The request took too long to arrive."],
+type Refusal = readonly [status: number, code: ErrorCode, title: string, detail: string];
+const UNREADABLE: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: [
+    431,
+    "invalid_request",
+    "headers too large",
+    "The headers are larger than this server accepts.",
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    408,
+    "request_timeout",
+    "request timeout",
+    "The head of the request took too long to arrive.",
+  ],
 };
-const NO_REQUEST = [400, "invalid request", "This is not a valid HTTP request."] as const;
+const NO_REQUEST: Refusal = [400, "invalid_request", "invalid request", "This is not a valid HTTP request."];
 
 /** Answers bytes that are no HTTP request, and closes the connection. */
 export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
@@ -113,8 +127,8 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
     socket.destroySoon();
     return;
   }
-  const [status, title, detail] = UNREADABLE[error.code ?? ""] ?? NO_REQUEST;
-  const body = JSON.stringify({ title, status, code: "invalid_request", detail, instance: "" });
+  const [status, code, title, detail] = UNREADABLE[error.code ?? ""] ?? NO_REQUEST;
+  const body = JSON.stringify({ title, status, code, detail, instance: "" });
   const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nConnection: close`;
   socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }

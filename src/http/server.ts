@@ -22,6 +22,7 @@ import {
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
+import { boundBodies, headTimeout } from "./request-timeout.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
@@ -90,6 +91,7 @@ export async function createServer(
 
 function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   const server = fastify({
+    http: headTimeout(limits.requestMs),
     loggerInstance: withoutQueries(logger),
     bodyLimit: limits.bodyBytes,
     // The HEAD route of an event stream would never end.
@@ -102,6 +104,7 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, limits.bodyEntries);
+  boundBodies(server.server, limits.requestMs);
   closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>

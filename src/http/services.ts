@@ -53,6 +53,8 @@ export interface HttpLimits extends StreamLimits {
   readonly bodyBytes: number;
   /** Keys and values of a JSON body. */
   readonly bodyEntries: number;
+  /** How long the body of a request may take to arrive, and an upload may send nothing, in ms. */
+  readonly requestMs: number;
   /** Bytes of an uploaded file. */
   readonly uploadBytes: number;
 }

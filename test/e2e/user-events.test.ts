@@ -185,6 +185,7 @@ async function bareServer() {
   const limits = {
     bodyBytes: 1000,
     bodyEntries: 1000,
+    requestMs: 10_000,
     uploadBytes: 1000,
     streams: 1,
     heartbeatMs: 10_000,

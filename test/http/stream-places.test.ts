@@ -32,6 +32,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
       limits: {
         bodyBytes: 1000,
         bodyEntries: 1000,
+        requestMs: 10_000,
         uploadBytes: 1000,
         streams,
         heartbeatMs: 10_000,

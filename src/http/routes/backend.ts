@@ -7,6 +7,7 @@ import { type Backend, type BackendConfig, BackendStatus, type FileStat } from "
 import { AppError } from "../../core/errors.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
+import { liftDeadline, slowBody } from "../request-timeout.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
@@ -133,7 +134,10 @@ function fileRoutes(
       const backend = await backendOf(request, request.query.agent);
       const path = pathOf(request.params, backend);
       // The content type parser of these routes passes the body on as a stream.
-      const body = bounded(request.body as unknown as Readable, limits.uploadBytes);
+      const body = bounded(
+        slowBody(request.body as unknown as Readable, limits.requestMs),
+        limits.uploadBytes,
+      );
       const bytes_written = await backend.write(path, body, clientDisconnect(reply));
       return reply.code(201).send({ path, bytes_written });
     },
@@ -159,7 +163,10 @@ function fileRoutes(
 /** Passes bodies of any content type on as streams, so that back-pressure reaches the client. */
 function withRawBodies(scope: App): App {
   (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
-  scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
+  scope.addContentTypeParser("*", (_request, payload, done) => {
+    liftDeadline(payload);
+    done(null, payload);
+  });
   return scope;
 }
 
@@ -180,9 +187,9 @@ function fileHeaders(
 /** Reads as fast as the client does, and stops when it disconnects. */
 const sent = (bytes: AsyncIterable<Uint8Array>) => Readable.from(bytes, { objectMode: false });
 
-async function* bounded(body: Readable, most: number): AsyncGenerator<Uint8Array> {
+async function* bounded(body: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
   let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+  for await (const chunk of body) {
     bytes += chunk.byteLength;
     if (bytes > most) throw new AppError("payload_too_large", `A file may have at most ${most} bytes.`);
     yield chunk;

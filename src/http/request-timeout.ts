@@ -1,0 +1,81 @@
+// How long a request may take to arrive. Node's own timeout for whole requests would cut slow uploads of large files.
+
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import { AppError } from "../core/errors.ts";
+
+/** For the head of a request, in ms, unless whole requests have less. */
+const HEAD_MS = 30_000;
+/** How often Node looks for late heads, in ms. */
+const CHECK_MS = 5_000;
+
+/** Node's options: a connection that sends no whole head in time is answered 408. */
+export const headTimeout = (requestMs: number) => ({
+  headersTimeout: Math.min(HEAD_MS, requestMs),
+  connectionsCheckingInterval: Math.min(CHECK_MS, requestMs),
+});
+
+const deadlines = new WeakMap<IncomingMessage, NodeJS.Timeout>();
+
+/**
+ * Bounds the time in which a body arrives: past it the request fails with `request_timeout`; one that was answered before,
+ * such as a refused one, loses its connection.
+ */
+export function boundBodies(server: Server, requestMs: number): void {
+  server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
+    if (!announcesBody(request)) return;
+    const clear = () => clearTimeout(deadlines.get(request));
+    const begin = () => {
+      clear();
+      deadlines.set(request, setTimeout(expire, requestMs).unref());
+    };
+    const expire = () => {
+      // The body's parser listens. Without one, nothing would be answered either.
+      if (response.headersSent || request.listenerCount("error") === 0) request.socket.destroy();
+      else request.emit("error", requestTimeout(requestMs));
+    };
+    begin();
+    request.once("end", clear).once("close", clear);
+    response.once("finish", () => {
+      if (!request.complete) begin();
+    });
+  });
+  // Node would ask for a body that its parser then refuses, and nothing could be answered any more.
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    if (!/(^|,)\s*chunked\s*$/i.test(request.headers["transfer-encoding"] ?? "chunked")) return;
+    response.writeContinue();
+    server.emit("request", request, response);
+  });
+}
+
+const announcesBody = ({ headers }: IncomingMessage) =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"]) > 0;
+
+/** For a route that reads its body with `slowBody`, which may be a while after the request came. */
+export function liftDeadline(body: IncomingMessage): void {
+  clearTimeout(deadlines.get(body));
+}
+
+/** Yields a body that may arrive slowly. Throws `request_timeout` when none of it comes for `stallMs`. */
+export async function* slowBody(body: Readable, stallMs: number): AsyncGenerator<Uint8Array, void, void> {
+  // Otherwise an early end destroys the connection before the answer.
+  const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, void>;
+  try {
+    for (;;) {
+      // Only the wait counts: the reader may be slow too.
+      const { promise, reject } = Promise.withResolvers<never>();
+      const timer = setTimeout(() => reject(requestTimeout(stallMs)), stallMs);
+      const next = await Promise.race([chunks.next(), promise]).finally(() => clearTimeout(timer));
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    void Promise.resolve(chunks.return?.()).catch(() => {});
+  }
+}
+
+const requestTimeout = (ms: number) =>
+  new AppError(
+    "request_timeout",
+    `The body of the request did not arrive within ${ms / 1000} s (limits.request_timeout).`,
+  );
