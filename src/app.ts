@@ -22,7 +22,7 @@ import { authProblems } from "./http/auth/config.ts";
 import { createCredentials } from "./http/auth/credential-end.ts";
 import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
-import { hostList } from "./lib/hosts.ts";
+import { hostList, within } from "./lib/hosts.ts";
 import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createModel, missingKey } from "./models/index.ts";
@@ -144,6 +144,11 @@ export async function createApp(options: AppOptions): Promise<App> {
           requestMs: limits.request_timeout,
           uploadBytes: limits.upload_bytes,
           streams: limits.streams,
+          connections: {
+            total: limits.connections,
+            perAddress: limits.connections_per_address,
+            isGateway: within(config.auth.trusted_proxies),
+          },
           heartbeatMs: streams.heartbeat,
           stallMs: streams.stall,
         },

@@ -70,6 +70,8 @@ const Limits = z.strictObject({
   waiting_threads: count.default(1000),
   thread_bytes: count.default(32 * MIB),
   streams: count.default(10_000),
+  connections: count.default(20_000),
+  connections_per_address: count.optional(),
 });
 
 const Streams = z.strictObject({ heartbeat: Interval.prefault("10s"), stall: Interval.prefault("30s") });

@@ -76,6 +76,10 @@ export class Shares {
     };
   }
 
+  heldBy(tenant: string): number {
+    return this.#held.get(tenant) ?? 0;
+  }
+
   /** Those who hold places. */
   tenants(): string[] {
     return [...this.#held.keys()];
@@ -91,7 +95,7 @@ export class Shares {
     const { size } = this.#places;
     if (answer === "full")
       throw new AppError("unavailable", `All ${size} ${what} of this server (\`${setting}\`) are taken.`);
-    const most = this.#held.get(tenant) ?? 0;
+    const most = this.heldBy(tenant);
     throw new AppError(
       "limit_exceeded",
       `Your tenant has ${most} of the ${size} ${what} of this server (\`${setting}\`), which is its share: the others are for other tenants. Try again in ${RETRY_MS / 1000} s.`,

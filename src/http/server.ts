@@ -20,6 +20,7 @@ import {
   refuseForeignHosts,
 } from "./browser-security.ts";
 import { cutStalledAnswers } from "./client-disconnect.ts";
+import { limitConnections } from "./connections.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { boundBodies, headTimeout } from "./request-timeout.ts";
@@ -105,6 +106,7 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, limits.bodyEntries);
   boundBodies(server.server, limits.requestMs);
+  if (limits.connections) limitConnections(server.server, limits.connections, logger);
   closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) =>

@@ -10,6 +10,7 @@ import type { HttpToolStore } from "../tools/http/registration.ts";
 import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
 import type { Credentials } from "./auth/credential-end.ts";
+import type { ConnectionLimits } from "./connections.ts";
 import type { StreamLimits, Streams } from "./sse.ts";
 import type { WireName } from "./wires/names.ts";
 
@@ -49,6 +50,8 @@ export interface RouteServices extends HttpServices {
 }
 
 export interface HttpLimits extends StreamLimits {
+  /** Default: none. */
+  readonly connections?: ConnectionLimits;
   /** Bytes of a JSON body. */
   readonly bodyBytes: number;
   /** Keys and values of a JSON body. */

@@ -1,6 +1,7 @@
 // IP addresses, networks, hosts and origins as operators write them. Names are never resolved.
 
 import { BlockList, isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
 /** Decided by the text alone; the only name that counts is `localhost`. */
@@ -28,6 +29,20 @@ export function within(networks: readonly string[]): (address: string) => boolea
     return version !== 0 && list.check(bare, FAMILIES[version === 4 ? 4 : 6]);
   };
 }
+
+/**
+ * What one subscriber has of the Internet: an IPv4 address, also one that is written as an IPv6 address, or the first 64 bits
+ * of an IPv6 address.
+ */
+export function subscriberNetwork(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  return parsed instanceof ipaddr.IPv6
+    ? `${parsed.parts.slice(0, 4).map(hex).join(":")}::/64`
+    : parsed.toString();
+}
+
+const hex = (part: number) => part.toString(16);
 
 const FAMILIES = { 4: "ipv4", 6: "ipv6" } as const;
 const WIDTHS = { ipv4: 32, ipv6: 128 };
