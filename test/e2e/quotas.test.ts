@@ -2,9 +2,11 @@ import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
+import { gate } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
+import { cast, completing, delegating } from "../support/team.ts";
 
 const redis = await startRedis("--databases", "10");
 afterAll(() => redis?.close());
@@ -22,6 +24,18 @@ const work = defineTool({
   execute: () => "worked",
 });
 const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 6000, output_tokens: 4000 } };
+/** Judged, summarised, delegated and in the background. */
+const FAMILY = `
+defaults: { model: "scripted:test", tools: [gate], permissions: { mode: bypass } }
+agents:
+  lead:
+    system_prompt: I am lead
+    subagents: [coder, tester]
+    context_window: 4000
+    hooks: { guardrails: { input: { judge: { policy: Be kind. } } } }
+  coder: { system_prompt: I am coder }
+  tester: { system_prompt: I am tester }
+`;
 const AGENTS = "agents: { helper: { model: scripted:test, tools: ['*'] } }";
 
 async function serve(quotas: object, store: object, more: ServerOptions = {}) {
@@ -123,6 +137,51 @@ describeStores((store) => {
     expect((await run("t1")).status).toBe(200);
     expect((await ask("/threads/t1", { method: "DELETE" })).status).toBe(204);
     expect((await create("t3")).status).toBe(201);
+  });
+
+  test("every model call of a run's family counts for the user who started it, also after the run has ended", async () => {
+    let asked = 0;
+    const purposes = new Set<string>();
+    const { tool, open, entered } = gate();
+    const played = cast({
+      lead: [
+        delegating({ agent: "coder", task: "Code it" }),
+        { call: [{ tool: "start_task", args: { agent: "tester", task: "Test it", context: "" } }] },
+        { say: "Started." },
+      ],
+      coder: [completing(`Coded. ${"word ".repeat(3000)}`)],
+      tester: [{ call: [{ tool: "gate" }] }, completing("Tested.")],
+    });
+    const { ask, run } = await serve({ user: { tokens_per_day: 1_000_000 } }, store(), {
+      agents: FAMILY,
+      tools: [tool],
+      script: (request, turn) => {
+        asked++;
+        const usage = { input_tokens: 3600, output_tokens: 40 };
+        const [first] = request.system;
+        purposes.add(first?.id ?? "");
+        if (first?.id === "guardrail") return { say: '{"allowed": true}', usage };
+        if (first?.id === "title") return { say: "Coding", usage };
+        if (first?.id === "summarization") return { say: "It was coded.", usage };
+        return { ...played(request, turn), usage };
+      },
+    });
+    expect((await run("t1")).json).toMatchObject({ status: "success" });
+    const ended = asked;
+    await entered;
+    const threads = (await ask("/threads?parent=t1")).json.items as { id: string; title: string }[];
+    open();
+    for (const { id } of threads)
+      await expect.poll(async () => (await ask(`/threads/${id}`)).json.status).toBe("idle");
+    expect((await ask("/threads/t1/title", { method: "POST", body: {} })).status).toBe(200);
+    expect(asked).toBeGreaterThan(ended + 1);
+
+    for (const purpose of ["guardrail", "title", "summarization"]) expect(purposes).toContain(purpose);
+    const { items, totals, limits } = (await ask("/usage")).json;
+    expect(items.map(({ agent }: { agent: string }) => agent).sort()).toEqual(["coder", "lead", "tester"]);
+    expect(totals).toMatchObject({ calls: asked, input_tokens: 3600 * asked, output_tokens: 40 * asked });
+    expect(limits).toMatchObject([{ limit: "tokens_per_day", used: 3640 * asked }]);
+    expect((await ask("/usage", { user: "bob" })).json.totals.calls).toBe(0);
   });
 
   test("requests are as many a minute as may be", async () => {
