@@ -68,7 +68,7 @@ async function expectStores(stores: AllStores, setTime: (ms: number) => void): P
   const more = { id: "sb_new", owner: ADA, name: "work", keep };
   expect(await ledger.enter(more, { total: 10, tenant: 2 })).toBe("tenant");
   expect(await ledger.enter(more, { total: 3, tenant: 3 })).toBe("total");
-  expect((await ledger.idle(0, 10)).map(({ id }) => id)).toEqual(["sb_other", "sb_running"]);
+  expect((await ledger.idle(0, 10)).map(({ id }) => id)).toEqual(["sb_running", "sb_other"]);
 
   expect((await quotas.accounts(ADA)).user).toEqual({
     ...{ day: { tokens: 120, cost: 7 }, month: { tokens: 120, cost: 7 } },
