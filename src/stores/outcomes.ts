@@ -2,10 +2,10 @@
 
 import { AppError } from "../core/errors.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
+import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
 import { NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
 import type { RunRecord, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
-import { endsOf } from "./brackets.ts";
 
 export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
@@ -148,4 +148,24 @@ function answersTo(entries: readonly LogEntry[], why: string): ToolMessage[] {
       for (const { id, name } of message.tool_calls ?? []) open.set(id, { name, text: `Not run: ${why}` });
   }
   return [...open].map(([id, { name, text }]) => toolMessage({ id, name }, "", text));
+}
+
+const IS_SPAN_EVENT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
+
+/** The ends of the spans that are open after `entries`, the innermost first. `error` says why. */
+function endsOf(
+  entries: Iterable<LogEntry>,
+  error: NonNullable<RunRecord["error"]>,
+  ts: string,
+): StreamEvent[] {
+  return stillOpen(spanEvents(entries))
+    .reverse()
+    .map((opening) => ({ ...failedEnd(opening, error), ts }));
+}
+
+function* spanEvents(entries: Iterable<LogEntry>): Generator<StreamEvent> {
+  for (const { event, json } of entries) {
+    // Every entry was written from a StreamEvent.
+    if (IS_SPAN_EVENT.has(event)) yield JSON.parse(json) as StreamEvent;
+  }
 }

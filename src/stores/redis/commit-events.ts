@@ -21,13 +21,13 @@ import { ignoreErrors, type Lifetime, timeText } from "./lifetime.ts";
 import type { LiveTails } from "./live-tails.ts";
 import { inboxOf } from "./records.ts";
 import type { Replicas } from "./replicas.ts";
-import { rowsOf } from "./row-format.ts";
+import { argsOfRows } from "./row-format.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
 import { changesOf } from "./writes.ts";
 
-/** Where what a run says goes. */
-export interface Place {
+/** The keys that hold a run and the channel on which its events are published. */
+export interface Target {
   readonly keys: ThreadKeys & { readonly events: string };
   readonly channel: string;
 }
@@ -35,7 +35,7 @@ export interface Place {
 /** Events that are written together and exactly once, even when the call is repeated. */
 export interface Batch {
   readonly lease: Lease;
-  readonly place: Place;
+  readonly target: Target;
   /** Grows with every batch of a lease. */
   readonly number: number;
   /** The last seq that Redis has confirmed. */
@@ -45,10 +45,10 @@ export interface Batch {
   readonly entry: ScheduleEntry | undefined;
 }
 
-export interface Recorder {
-  placeOf(lease: Lease): Place;
+export interface EventCommitter {
+  targetOf(lease: Lease): Target;
   /** Resolves with the run's last seq. Throws `lease_lost`, `unavailable`. */
-  record(batch: Batch): Promise<number>;
+  commit(batch: Batch): Promise<number>;
 }
 
 interface Services {
@@ -62,53 +62,55 @@ interface Services {
   readonly feeds: LiveTails;
 }
 
-export function createRecorder(services: Services): Recorder {
+export function createEventCommitter(services: Services): EventCommitter {
   const { redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds } = services;
   const retention = timeText(limits.eventRetentionMs);
 
   return {
-    placeOf({ owner, thread_id, run_id }) {
+    targetOf({ owner, thread_id, run_id }) {
       const thread = threadTag(owner, thread_id);
       const keys = { ...threadKeys(thread), events: eventsKey(thread, run_id) };
       return { keys, channel: delivery.channelOf(thread, run_id) };
     },
-    async record(batch) {
-      if (hasEnd(batch.pending)) return recordEnd(batch);
-      return batch.pending.some((pending) => changeOf(pending)) ? recordChanges(batch) : recordWords(batch);
+    async commit(batch) {
+      if (hasEnd(batch.pending)) return commitEnd(batch);
+      return batch.pending.some((pending) => changeOf(pending))
+        ? commitChanges(batch)
+        : commitProgress(batch);
     },
   };
 
-  async function recordWords(batch: Batch): Promise<number> {
-    const { place, pending } = batch;
+  async function commitProgress(batch: Batch): Promise<number> {
+    const { target, pending } = batch;
     return written(
       batch,
       pending,
-      await redis.runUntilLeaseEnds(appendProgress, place.keys, argsOf(batch), rowsOf(pending)),
+      await redis.runUntilLeaseEnds(appendProgress, target.keys, argsOf(batch), argsOfRows(pending)),
     );
   }
 
-  async function recordChanges(batch: Batch): Promise<number> {
-    const { place, pending } = batch;
+  async function commitChanges(batch: Batch): Promise<number> {
+    const { target, pending } = batch;
     const { numbers, rest } = detailsOf(pending);
     const args = { ...argsOf(batch), ...numbers };
     const last = written(
       batch,
       pending,
-      await redis.runUntilLeaseEnds(appendChanges, place.keys, args, rest),
+      await redis.runUntilLeaseEnds(appendChanges, target.keys, args, rest),
     );
     touch(batch.lease);
     await replicas.confirm();
     return last;
   }
 
-  async function recordEnd(batch: Batch): Promise<number> {
+  async function commitEnd(batch: Batch): Promise<number> {
     const { lease } = batch;
     for (let pending = batch.pending; ; ) {
       const { numbers, rest } = detailsOf(pending);
       const args = { ...argsOf(batch), ...numbers, ...endOf(pending), retention };
       const [outcome, found, waiting] = await redis.runUntilLeaseEnds(
         appendEnd,
-        batch.place.keys,
+        batch.target.keys,
         args,
         rest,
       );
@@ -136,9 +138,9 @@ export function createRecorder(services: Services): Recorder {
     return { how: JSON.stringify(ending), outcome, ttl: lifetime.ttlOf(outcome) };
   }
 
-  function argsOf({ lease, place, number, confirmed }: Batch) {
+  function argsOf({ lease, target, number, confirmed }: Batch) {
     const fence = { run: lease.run_id, epoch: lease.epoch, batch: number, confirmed };
-    return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel: place.channel };
+    return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel: target.channel };
   }
 
   /** `pending` are written, the last one as `last`; or nothing is, and that is lost. */
@@ -155,7 +157,7 @@ export function createRecorder(services: Services): Recorder {
 }
 
 function detailsOf(pending: readonly PendingEvent[]) {
-  const rows = rowsOf(pending);
+  const rows = argsOfRows(pending);
   const { added, args } = changesOf(pending);
   return { numbers: { rows: rows.length / 2, added }, rest: [...rows, ...args] };
 }

@@ -15,7 +15,7 @@ import { entriesOf } from "./row-format.ts";
 const ENTRIES = 64;
 const BYTES = 256 * 1024;
 
-export interface Stand {
+export interface LogState {
   /** The run's last seq. */
   readonly last: number;
   /** The one that may write. */
@@ -24,7 +24,7 @@ export interface Stand {
   readonly held: Held;
 }
 
-export interface Page extends Stand {
+export interface Page extends LogState {
   /** The entries after the cursor, as many as a batch holds. */
   readonly entries: readonly LogEntry[];
 }
@@ -37,7 +37,7 @@ export interface Pages {
    */
   read(run: RunKey, after: Cursor): Promise<Page | undefined>;
   /** Where it stands. */
-  look(run: RunKey): Promise<Stand | undefined>;
+  look(run: RunKey): Promise<LogState | undefined>;
 }
 
 export function createPages(redis: Connection, limits: Limits, lifetime: Lifetime): Pages {

@@ -12,7 +12,7 @@ import { createRuns } from "../runs.ts";
 import { createThreads } from "../threads.ts";
 import { createBus, createCalls } from "./bus.ts";
 import { type Clients, openAnother, openClients, withTimeout } from "./client.ts";
-import { createRecorder } from "./commit-events.ts";
+import { createEventCommitter } from "./commit-events.ts";
 import { Connection, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
@@ -102,8 +102,17 @@ function assemble(
   const pages = createPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis);
   const feeds = new LiveTails(pages, hub, delivery);
-  const recorder = createRecorder({ redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds });
-  const writer = new Writer(redis, recorder);
+  const committer = createEventCommitter({
+    redis,
+    replicas,
+    limits,
+    lifetime,
+    runSchedule,
+    calls,
+    delivery,
+    feeds,
+  });
+  const writer = new Writer(redis, committer);
   const bus = createBus(redis, hub, delivery);
   // After Redis lost its data, write the deployment name and the shared secret again.
   clients.commands.on("ready", () => {

@@ -5,11 +5,12 @@ import { isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Lease, LogEntry, RunKey } from "../../core/stores.ts";
 import { eventsExpired, storeClosed } from "../errors.ts";
 import { Log } from "../log.ts";
+import { entriesOfPending } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
-import type { Pages, Stand } from "./event-reader.ts";
+import type { LogState, Pages } from "./event-reader.ts";
 import { threadTag } from "./keys.ts";
-import { entriesOfDrafts, entriesOfMessage, epochOf, lastSeqOf } from "./row-format.ts";
+import { entriesOfMessage, epochOf, lastSeqOf } from "./row-format.ts";
 import type { Channels, Listener, Subscriber } from "./subscriber.ts";
 
 /** What is kept of a run for those who follow closely: so many entries, so many bytes. */
@@ -49,10 +50,10 @@ export class LiveTails {
    * The log of a run that had not ended, from where it stood, until it is left. It may be behind the run when this
    * returns, and comes up to it by itself. Its readers get an error once it is stale.
    */
-  open(run: RunKey, stand: Pick<Stand, "last" | "epoch">): LiveTail {
+  open(run: RunKey, state: Pick<LogState, "last" | "epoch">): LiveTail {
     const known = this.#feeds.get(run.owner, place(run));
-    if (known && known.epoch !== stand.epoch) this.#expire(known);
-    const feed = known && !known.isStale ? known : this.#begin(run, stand);
+    if (known && known.epoch !== state.epoch) this.#expire(known);
+    const feed = known && !known.isStale ? known : this.#begin(run, state);
     feed.readers++;
     return feed;
   }
@@ -60,7 +61,7 @@ export class LiveTails {
   /** What this process has just written, up to `last`: who follows it here does not wait for it to come from Redis. */
   hear(lease: Lease, pending: readonly PendingEvent[], last: number): void {
     const feed = this.#feeds.get(lease.owner, place(lease));
-    if (feed) this.#take(feed, entriesOfDrafts(pending, lease.epoch, last));
+    if (feed) this.#take(feed, entriesOfPending(pending, lease.epoch, last));
   }
 
   leave(feed: LiveTail): void {
@@ -87,7 +88,7 @@ export class LiveTails {
     feed.log.close(eventsExpired(feed.log.last));
   }
 
-  #begin(run: RunKey, { last, epoch }: Pick<Stand, "last" | "epoch">): LiveTail {
+  #begin(run: RunKey, { last, epoch }: Pick<LogState, "last" | "epoch">): LiveTail {
     const channel = this.#delivery.channelOf(threadTag(run.owner, run.thread_id), run.run_id);
     const log = new Log(TAIL, last, TAIL_BYTES);
     const listener: Listener = {
@@ -129,11 +130,11 @@ export class LiveTails {
     feed.heardAt = performance.now();
     const before = log.last;
     try {
-      const stand = await this.#pages.look(run);
+      const state = await this.#pages.look(run);
       // Redis may have lost what it had confirmed, and readers have seen.
-      if (!stand || stand.last < before || stand.epoch !== feed.epoch) return this.#expire(feed);
-      log.advance(stand.last);
-      if (stand.state === "live") log.ringSoon();
+      if (!state || state.last < before || state.epoch !== feed.epoch) return this.#expire(feed);
+      log.advance(state.last);
+      if (state.state === "live") log.ringSoon();
       else log.end();
     } catch {
       // Silence will be noticed, and so will the connection when it is back.

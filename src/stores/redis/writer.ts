@@ -11,7 +11,7 @@ import type { Lease } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
 import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
-import type { Place, Recorder } from "./commit-events.ts";
+import type { EventCommitter, Target } from "./commit-events.ts";
 import type { Connection } from "./connection.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import type { ScheduleEntry } from "./schedule.ts";
@@ -30,7 +30,7 @@ interface Waiting {
 /** Who writes one run under one lease. */
 interface LeaseWriter {
   readonly lease: Lease;
-  readonly place: Place;
+  readonly target: Target;
   readonly entry: ScheduleEntry | undefined;
   /** How far Redis is; undefined as long as it has to be asked. */
   position: { readonly batch: number; confirmed: number } | undefined;
@@ -45,12 +45,12 @@ interface LeaseWriter {
 
 export class Writer {
   readonly #redis: Connection;
-  readonly #recorder: Recorder;
+  readonly #committer: EventCommitter;
   readonly #writers = new OwnerMap<LeaseWriter>();
 
-  constructor(redis: Connection, recorder: Recorder) {
+  constructor(redis: Connection, committer: EventCommitter) {
     this.#redis = redis;
-    this.#recorder = recorder;
+    this.#committer = committer;
   }
 
   /** A run was claimed, whose last seq is `seq`; `entry` is its thread's in the schedule. */
@@ -101,7 +101,7 @@ export class Writer {
       ...{
         lease,
         entry,
-        place: this.#recorder.placeOf(lease),
+        target: this.#committer.targetOf(lease),
         position,
         waiting: undefined,
         sending: undefined,
@@ -139,14 +139,14 @@ export class Writer {
   }
 
   async #write(writer: LeaseWriter, pending: readonly PendingEvent[]): Promise<void> {
-    const { lease, place, entry } = writer;
+    const { lease, target, entry } = writer;
     const { batch, confirmed } = writer.position ?? (await this.#positionOf(lease));
     const number = batch + 1;
     // Also when it fails: it may arrive yet, and must not be taken for the next one.
     writer.position = { batch: number, confirmed };
-    writer.position.confirmed = await this.#recorder.record({
+    writer.position.confirmed = await this.#committer.commit({
       lease,
-      place,
+      target,
       number,
       confirmed,
       pending,

@@ -6,7 +6,7 @@ import { type Change, changeOf, type PendingEvent } from "../outcomes.ts";
 import type { Staged, Write } from "../thread-head.ts";
 import { stagedKeys } from "./keys.ts";
 import { type Made, ownerText, patchName } from "./records.ts";
-import { rowsOf } from "./row-format.ts";
+import { argsOfRows } from "./row-format.ts";
 
 /** Lua passes no more than some thousand arguments to a function. Even, so that pairs stay together. */
 const CHUNK = 1000;
@@ -28,7 +28,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
     case "stop_run":
       return call("stop_run", write.mode);
     case "cancel_run":
-      return call("cancel_run", write.run, JSON.stringify(write.ending), ...rowsOf(write.pending));
+      return call("cancel_run", write.run, JSON.stringify(write.ending), ...argsOfRows(write.pending));
     case "leave_message":
       return call("leave_message", write.message.id, JSON.stringify(write.message));
     case "rewind":

@@ -5,6 +5,7 @@ import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
 import type { StagedMessage } from "../kernel.ts";
+import { entriesOfPending, rowsOf } from "../log-rows.ts";
 import type { Limits } from "../options.ts";
 import {
   type Change,
@@ -17,10 +18,9 @@ import {
   THREAD_STATUS,
   withUnreadInbox,
 } from "../outcomes.ts";
-import type { Database, Then } from "./database.ts";
+import type { AfterCommit, Database } from "./database.ts";
 import { type RowKey, rowKey, type ThreadKey } from "./keys.ts";
 import type { LiveRun, LiveRuns, Queue } from "./live-runs.ts";
-import { rowsOf } from "./rows.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
@@ -156,14 +156,14 @@ export function createChanges(database: Database, { now }: Limits): Changes {
 const DROP_EVERY = 1024;
 
 /**
- * Writes events and what they mean, as a part of the transaction that `then` belongs to; at most once for a run
+ * Writes events and what they mean, as a part of the transaction that `afterCommit` belongs to; at most once for a run
  * in each. Readers get the events when it is committed.
  */
 export type EventCommitter = (
   run: LiveRun,
   epoch: number,
   pending: readonly PendingEvent[],
-  then: Then,
+  afterCommit: AfterCommit,
 ) => void;
 
 export function createEventCommitter(
@@ -177,35 +177,36 @@ export function createEventCommitter(
     "DELETE FROM events WHERE owner = ? AND thread_id = ? AND run_id = ? AND last_seq <= ?",
   );
 
-  return (run, epoch, given, then) => {
+  return (run, epoch, given, afterCommit) => {
     const key = rowKey(run.key);
     const ends = hasEnd(given);
     const pending = ends ? withUnreadInbox(given, changes.inbox(key), stamp(run.key, limits.now())) : given;
     const before = run.log.last;
-    const entries = pending.map(({ event, json }, index) => ({
-      ...{ epoch, seq: before + index + 1, event: event.event, json },
-    }));
-
-    for (const row of rowsOf(entries)) insertRow.run(...key, row.last_seq, row.epoch, row.event, row.body);
-    dropOld(key, before, before + entries.length);
+    const last = before + pending.length;
+    let seq = before;
+    for (const { event, body, count } of rowsOf(pending)) {
+      seq += count;
+      insertRow.run(...key, seq, epoch, event, body);
+    }
+    dropOld(key, before, last);
     applyAll(key, before, pending);
-    if (ends) moveOn([key[0], key[1]], then);
-    then(() => {
-      for (const entry of entries) run.log.push(entry);
+    if (ends) moveOn([key[0], key[1]], afterCommit);
+    afterCommit(() => {
+      for (const entry of entriesOfPending(pending, epoch, last)) run.log.push(entry);
       if (ends) live.end(run);
       else run.log.ring();
     });
   };
 
   /** A run of the thread has ended. */
-  function moveOn(thread: ThreadKey, then: Then): void {
+  function moveOn(thread: ThreadKey, afterCommit: AfterCommit): void {
     const left = changes.busyWith(...thread);
     if (left === "waiting")
-      then(() => {
+      afterCommit(() => {
         queue.putBack(thread);
         queue.call({ call: "waiting" });
       });
-    if (left === undefined) then(() => queue.drop(thread));
+    if (left === undefined) afterCommit(() => queue.drop(thread));
   }
 
   function dropOld(key: RowKey, before: number, last: number): void {

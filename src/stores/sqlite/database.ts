@@ -22,7 +22,7 @@ export interface Query<Row> {
 export type Durability = "durable" | "fast";
 
 /** Keeps `effect` for the moment when everything is committed; never called if it is not. */
-export type Then = (effect: () => void) => void;
+export type AfterCommit = (effect: () => void) => void;
 
 export class Database {
   readonly #file: DatabaseSync;
@@ -62,7 +62,7 @@ export class Database {
   }
 
   /** All that `work` changes, or nothing if it throws. `work` cannot be nested and must not wait. */
-  write<T>(durability: Durability, work: (then: Then) => T): T {
+  write<T>(durability: Durability, work: (afterCommit: AfterCommit) => T): T {
     const effects: (() => void)[] = [];
     const result = this.read(() =>
       this.#transaction(durability, () => work((effect) => effects.push(effect))),

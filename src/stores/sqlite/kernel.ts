@@ -20,7 +20,7 @@ import {
   type Write,
 } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
-import type { Durability, Then } from "./database.ts";
+import type { AfterCommit, Durability } from "./database.ts";
 import { sqliteEvents } from "./events.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
@@ -143,12 +143,12 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       const view = database.read(() => viewOf(thread, lookups));
       const { writes, result, tell } = decide(view);
       if (writes.length > 0)
-        database.write(durabilityOf(writes), (then) => {
+        database.write(durabilityOf(writes), (afterCommit) => {
           let { head } = view;
           for (const write of writes) {
             const before = head;
             head = headAfter(head, write, ownerOf(thread[0]));
-            carryOut(thread, before, write, view.now, then);
+            carryOut(thread, before, write, view.now, afterCommit);
           }
         });
       if (tell) queue.call(tell);
@@ -272,7 +272,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     head: ThreadHead | undefined,
     write: Write,
     at: number,
-    then: Then,
+    afterCommit: AfterCommit,
   ): void {
     const keyOf = (run: string) => ({ owner: ownerOf(thread[0]), thread_id: thread[1], run_id: run });
     const active = head?.active;
@@ -285,11 +285,11 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
         return;
       case "queue_run":
         (write.front ? placeFirst : placeLast).run(...thread, write.run);
-        if (!active) then(() => queue.putBack(thread));
+        if (!active) afterCommit(() => queue.putBack(thread));
         return;
       case "hold_run":
         hold.run(write.attempt, ...thread, write.run);
-        then(() => {
+        afterCommit(() => {
           live.hold(keyOf(write.run), write.epoch, active?.stop);
           queue.hold(thread);
         });
@@ -297,7 +297,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       case "release_run": {
         if (!active) return;
         countRelease.run(...thread, active.run);
-        then(() => {
+        afterCommit(() => {
           live.release(keyOf(active.run));
           queue.putBack(thread);
         });
@@ -306,10 +306,10 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       case "stop_run":
         if (!active) return;
         setStop.run(write.mode, ...thread, active.run);
-        then(() => live.stop(keyOf(active.run), write.mode));
+        afterCommit(() => live.stop(keyOf(active.run), write.mode));
         return;
       case "cancel_run":
-        commit(live.open(keyOf(write.run)), 1, write.pending, then);
+        commit(live.open(keyOf(write.run)), 1, write.pending, afterCommit);
         return;
       case "leave_message":
         insertLeft.run(...thread, active?.run ?? "", write.message.id, JSON.stringify(write.message));

@@ -93,8 +93,8 @@ export class Writer {
   #write(all: readonly Waiting[]): void {
     if (all.length === 0) return;
     const durability = all.some(({ isDurable }) => isDurable) ? "durable" : "fast";
-    this.#database.write(durability, (then) => {
-      for (const { run, epoch, pending } of all) this.#commit(run, epoch, pending, then);
+    this.#database.write(durability, (afterCommit) => {
+      for (const { run, epoch, pending } of all) this.#commit(run, epoch, pending, afterCommit);
     });
     for (const { written } of all) written.resolve();
   }
