@@ -103,6 +103,8 @@ export const RunRequest = z.object({
   tools: z.array(ClientTool).optional(),
   /** Of a run that works for another one. */
   lineage: Lineage.optional(),
+  /** No one can answer: questions and approvals are denied at once. */
+  unattended: z.literal(true).optional(),
   /** The run only cancels its thread's waiting calls: no model is asked. */
   cancel: z.literal(true).optional(),
 });

@@ -69,7 +69,11 @@ export async function prepareRun(
   const options = optionsOf(agents, definition, claim, state);
   const parts = { tools, items: stores.items, ...omitUndefined({ backend, recorder, quotas, subagents }) };
   const built = agents.build(definition, parts, { user, ...omitUndefined({ model: options.model }) });
-  const agent = { ...built, tools: [...built.tools, ...(await clientTools(request, state, built.tools))] };
+  const agent = {
+    ...built,
+    tools: [...built.tools, ...(await clientTools(request, state, built.tools))],
+    ...(request.unattended ? { interrupts: { ...OPEN_ENDED, ...built.interrupts, unattended: true } } : {}),
+  };
   const input: RunInput = {
     id: run.id,
     threadId: thread_id,

@@ -8,6 +8,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/core/errors.ts";
+import { isWirePath } from "../../src/http/wires/names.ts";
 import { operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";
 import { type RawRequest, requestsFor } from "./arbitrary.ts";
@@ -53,6 +54,10 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /threads/{thread_id}/fork": [{}],
   "POST /agents/{name}/permissions": [{ decision: "deny", matcher: { tool: "execute" } }],
   "POST /tool-results/{token}": [{ result: "found" }, { error: "gone" }],
+  "POST /v1/chat/completions": [
+    { model: "assistant", messages: [{ role: "user", content: "hello" }] },
+    { model: "assistant", messages: [{ role: "user", content: "hello" }], stream: true },
+  ],
   "POST /ai-sdk/{agent}/chat": [
     { id: "chat", messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "hello" }] }] },
     { id: "chat", message: { role: "user", parts: [{ type: "text", text: "hello" }] } },
@@ -69,7 +74,7 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
 
 const FUZZER = { tenant: "acme", user: "fuzzer" };
 
-const SUBJECTS = ["/ai-sdk", "/runs", "/permissions", "/threads", "/backend", "/agents", "/"];
+const SUBJECTS = ["/ai-sdk", "/v1", "/runs", "/permissions", "/threads", "/backend", "/agents", "/"];
 const groups = Map.groupBy(operations, ({ path }) => SUBJECTS.find((each) => path.includes(each)));
 
 test.each([...groups])(
@@ -101,7 +106,8 @@ test.each([...groups])(
         after: all.flatMap(({ event, message }) => [event, message]),
         cursor: all.flatMap(({ threadPage, runPage }) => [threadPage, runPage]),
         agent: ["assistant"],
-        ...(isWire(operation.path) ? { id: all.map(({ thread }) => thread) } : {}),
+        model: ["assistant"],
+        ...(isWirePath(operation.path) ? { id: all.map(({ thread }) => thread) } : {}),
         name: ["assistant", TOOL.name],
         body: (BODIES[operation.name] ?? []).map((body) => JSON.stringify(body)),
       };
@@ -140,8 +146,6 @@ test.each([...groups])(
   },
 );
 
-const isWire = (path: string) => path.startsWith("/ai-sdk");
-
 /** What in an answer is not as the contract says. */
 function faultOf({ status, headers, body }: RawAnswer, path: string, isBroken: boolean): string | undefined {
   if (status === 0) return isBroken ? undefined : "no answer";
@@ -153,7 +157,13 @@ function faultOf({ status, headers, body }: RawAnswer, path: string, isBroken: b
   if (body.length > 32_768) return `a refusal of ${body.length} characters`;
   const type = headers.get("content-type") ?? "";
   // What a server refuses before it knows the route is a problem everywhere.
-  if (isWire(path) && type === "text/plain; charset=utf-8") return undefined;
+  if (path.startsWith("/ai-sdk") && type === "text/plain; charset=utf-8") return undefined;
+  if (path.startsWith("/v1") && type === "application/json") {
+    const { error } = JSON.parse(body) as { error?: { message?: unknown; type?: unknown } };
+    return typeof error?.message === "string" && typeof error.type === "string"
+      ? undefined
+      : `no error: ${body}`;
+  }
   if (!type.startsWith("application/problem+json")) return `${status} is no problem`;
   const problem = JSON.parse(body) as { status: unknown; code: unknown };
   return problem.status !== status || !CODES.has(problem.code)

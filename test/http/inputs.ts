@@ -30,6 +30,11 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "GET /ai-sdk/{agent}/chat/{id}/messages id": "thread",
   "POST /ai-sdk/{agent}/chat/{id}/stop id": "thread",
   ...{ parts: "nothing", trigger: "nothing", v: "nothing" },
+  ...{ stream: "nothing", stream_options: "nothing", include_usage: "nothing", n: "nothing" },
+  ...{ max_completion_tokens: "nothing", response_format: "nothing", function: "nothing" },
+  ...{ tool_calls: "nothing", tool_call_id: "nothing", arguments: "nothing" },
+  ...{ image_url: "nothing", url: "nothing", file: "nothing", file_data: "nothing", filename: "nothing" },
+  "POST /v1/chat/completions id": "nothing",
   // Made of the call that it is about: the same for all who answered the same.
   "DELETE /agents/{name}/permissions/{id} id": "nothing",
   "DELETE /threads/{thread_id}/permissions/{id} id": "nothing",
@@ -86,6 +91,7 @@ export const BODIES: Readonly<Record<string, object>> = {
     parameters: { type: "object" },
   },
   "POST /tool-results/{token}": { result: "found" },
+  "POST /v1/chat/completions": { model: "assistant", messages: [{ role: "user", content: "hello" }] },
   "POST /ai-sdk/{agent}/chat": {
     id: "{id}",
     messages: [{ role: "user", parts: [{ type: "text", text: "hello" }] }],

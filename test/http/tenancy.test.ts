@@ -44,7 +44,10 @@ function request(
   if (body) headers["content-type"] = "application/json";
   const content = body ? json : method === "PUT" ? "mine" : null;
   return {
-    path: `${address.replace("{name}", "assistant").replace("{agent}", "assistant").replace("{token}", "token")}?${query}`,
+    path: `${address
+      .replace("{name}", "assistant")
+      .replace(/\{(?:agent|model)\}/, "assistant")
+      .replace("{token}", "token")}?${query}`,
     init: { method, headers, body: content },
   };
 }

@@ -75,6 +75,10 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /ai-sdk/:agent/chat/:id/stream": "read",
   "POST /ai-sdk/:agent/chat/:id/stop": "run",
   "GET /ai-sdk/:agent/chat/:id/messages": "read",
+
+  "GET /v1/models": "read",
+  "GET /v1/models/:model": "read",
+  "POST /v1/chat/completions": "run",
 };
 
 /** The paths of the routes that are streams: what a ticket may be for. */

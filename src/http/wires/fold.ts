@@ -2,7 +2,7 @@
 // its turn.
 
 import { hasCode } from "../../core/errors.ts";
-import { DoneStatus, type StreamEvent } from "../../core/event.ts";
+import { DoneStatus, isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
@@ -12,29 +12,29 @@ import { followThread } from "../../runs/follow.ts";
 import { trackTurn } from "../../runs/turn.ts";
 import type { Frame, Frames } from "../sse.ts";
 
-/** One reader's fold: called with each event of a turn, in order, it returns the frames that the event gives. */
+/** One reader's fold: called with each event of a run or turn, in order, it returns the frames that the event gives. */
 export type Fold = (event: StreamEvent, run: RunRecord) => readonly Frame[];
 
-export interface TurnReader {
+export interface FoldReader {
   readonly owner: Owner;
   /** The run to begin with. */
   readonly from: RunRecord;
   readonly fold: Fold;
-  /** The frames after the last event. */
-  readonly end: readonly Frame[];
+  /** What is read: one run, or a whole turn. */
+  readonly unit: "run" | "turn";
   /** The messages of the turn: what is folded when the events of `from` are no longer kept. */
   readonly messages: () => Promise<readonly Message[]>;
 }
 
-/** The frames of a turn from one of its runs on, to the end of the turn. Throws `events_expired` in mid-turn. */
-export function turnFrames(stores: Stores, reader: TurnReader): Frames {
-  const { owner, from, fold, end } = reader;
+/** The frames of a run, or of a turn from one of its runs on. Throws `events_expired` after the first frame. */
+export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
+  const { owner, from, fold, unit } = reader;
   return async function* (signal) {
     const start = { run: from, after: { seq: 0 } };
     const thread = { owner, threadId: from.thread_id, from: start };
     let hasBegun = false;
     for await (const { run } of followThread(stores, thread, signal)) {
-      const isOver = trackTurn();
+      const isOver = unit === "turn" ? trackTurn() : isEnd;
       let over = false;
       const framesOf = (batch: readonly LogEntry[], known = new Set<string>()) => {
         const frames: Frame[] = [];
@@ -45,7 +45,7 @@ export function turnFrames(stores: Stores, reader: TurnReader): Frames {
           if (event.event !== "on_message" || !known.has(event.data.message.id))
             frames.push(...fold(event, run));
         }
-        return over ? [...frames, ...end] : frames;
+        return frames;
       };
       try {
         for await (const batch of stores.events.read(keyOf(owner, run), 0, signal)) {
@@ -59,7 +59,7 @@ export function turnFrames(stores: Stores, reader: TurnReader): Frames {
         yield eventsOf(messages, run).flatMap((event) => fold(event, run));
         const now = await stores.runs.get(owner, run.thread_id, run.id);
         if (!now || isSettled(now.status)) {
-          yield [...fold(endOf(now ?? run), run), ...end];
+          yield fold(endOf(now ?? run), run);
           return;
         }
         const known = new Set(messages.map(({ id }) => id));
@@ -71,6 +71,8 @@ export function turnFrames(stores: Stores, reader: TurnReader): Frames {
     }
   };
 }
+
+const isEnd = ({ event, path }: StreamEvent) => !path && isTerminal(event);
 
 /** The events that would have given these messages, told at once. */
 function eventsOf(messages: readonly Message[], { agent }: RunRecord): StreamEvent[] {

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-const PREFIXES = { "ai-sdk": "/ai-sdk" } as const;
+const PREFIXES = { "ai-sdk": "/ai-sdk", openai: "/v1" } as const;
 
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);
 export type WireName = z.infer<typeof WireName>;

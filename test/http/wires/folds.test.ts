@@ -2,11 +2,13 @@
 
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from "ai";
 import fc from "fast-check";
+import { ChatCompletionStream } from "openai/lib/ChatCompletionStream";
 import { describe, expect, test } from "vitest";
 import { checkGrammar } from "../../../src/core/grammar.ts";
 import { type Message, userMessage } from "../../../src/core/message.ts";
 import { project } from "../../../src/http/wires/ai-sdk/project.ts";
 import { align, messageOf, readDataUrl, threadIdOf } from "../../../src/http/wires/messages.ts";
+import { project as chatChunks } from "../../../src/http/wires/openai/project.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
 test("the runs of these properties are legal", () => {
@@ -20,7 +22,9 @@ test("the runs of these properties are legal", () => {
 describe("the AI SDK's chunks of any run", () => {
   const chunksOf = (events: Parameters<ReturnType<typeof project>>[0][], version: 5 | 6 | 7 = 7) => {
     const fold = project({ messageId: "a_msg", version });
-    return events.flatMap((event) => fold(event, RUN)).map(({ data }) => JSON.parse(data) as UIMessageChunk);
+    const data = events.flatMap((event) => fold(event, RUN)).map((frame) => frame.data);
+    expect(data.indexOf("[DONE]")).toBe(data.length - 1);
+    return data.slice(0, -1).map((each) => JSON.parse(each) as UIMessageChunk);
   };
 
   test("fit the client's own schema, and it reads them to their end", async () => {
@@ -50,6 +54,24 @@ describe("the AI SDK's chunks of any run", () => {
       }),
     );
   });
+});
+
+test("OpenAI's SDK reads the chunks of any run to their end, or to its error", async () => {
+  await fc.assert(
+    fc.asyncProperty(arbitraryRun, fc.boolean(), async (events, includesUsage) => {
+      const fold = chatChunks({ model: "assistant", includesUsage });
+      const data = events.flatMap((event) => fold(event, RUN)).map((frame) => frame.data);
+      const isFailed = events.at(-1)?.event === "error";
+      if (isFailed)
+        return expect(JSON.parse(data.at(-1) ?? "")).toMatchObject({ error: { message: "It broke." } });
+      expect(data.indexOf("[DONE]")).toBe(data.length - 1);
+      const lines = data.slice(0, -1).map((each) => Buffer.from(`${each}\n`));
+      const stream = ChatCompletionStream.fromReadableStream(ReadableStream.from(lines));
+      const { choices, usage } = await stream.finalChatCompletion();
+      expect(choices[0]?.finish_reason).toEqual(expect.any(String));
+      expect(usage !== undefined && usage !== null).toBe(includesUsage);
+    }),
+  );
 });
 
 describe("what a client's list of messages means", () => {

@@ -15,8 +15,9 @@ import { refuse } from "../../errors.ts";
 import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
-import { turnFrames } from "../fold.ts";
+import { foldedFrames } from "../fold.ts";
 import { align, keyOfMessage, messageOf, type SentMessage, threadIdOf } from "../messages.ts";
+import { streamRun } from "../reply.ts";
 import { answerIdOf, answersIn, ChatBody, clientTools, contentOf, historyOf, UIMessage } from "./input.ts";
 import { type ProjectOptions, project } from "./project.ts";
 
@@ -29,9 +30,6 @@ const StreamQuery = z.looseObject({
 type StreamQuery = z.infer<typeof StreamQuery>;
 
 const Chunks = z.string().describe("Server-Sent Events: as `data` a UI message chunk, `[DONE]` last.");
-
-/** After the last chunk. */
-const DONE = [{ data: "[DONE]" }];
 
 export function aiSdkRoutes(app: App, services: RouteServices): void {
   const { runs, stores, streams, agents } = services;
@@ -66,7 +64,13 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       const chat = { owner, thread_id: threadIdOf(body.id), agent: agents.find(request.params.agent).name };
       const begin = sent.role === "assistant" ? answer(chat, sent, request) : say(chat, sent, request);
       const { start, ...options } = await begin;
-      await stream(reply, query, { owner, start, options });
+      head(reply);
+      await streamRun(services, reply, {
+        owner,
+        start,
+        framesOf: (run) => framesOf(owner, run, { ...options, version: versionOf(query) }),
+        cancelsOnLeave: query.on_disconnect === "cancel",
+      });
       return undefined;
     },
   );
@@ -212,23 +216,9 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     return (await threads.messages(owner, threadId)).findLast(({ role }) => role === "user")?.id ?? "start";
   }
 
-  async function stream(
-    reply: FastifyReply,
-    query: StreamQuery,
-    { owner, start, options }: Pick<Begin, "start"> & { owner: Owner; options: Omit<Begin, "start"> },
-  ): Promise<void> {
-    const place = streams.take(reply);
-    const run = await start(place.id);
-    place.keep();
-    head(reply);
-    const frames = framesOf(owner, run, { ...options, version: versionOf(query) });
-    if ((await place.send(frames, "comment", "cut")) === "left" && query.on_disconnect === "cancel")
-      await cancelIfActive(runs, keyOf(owner, run));
-  }
-
   function framesOf(owner: Owner, from: RunRecord, options: ProjectOptions) {
     const messages = () => turnMessages(owner, from.thread_id);
-    return turnFrames(stores, { owner, from, fold: project(options), end: DONE, messages });
+    return foldedFrames(stores, { owner, from, fold: project(options), unit: "turn", messages });
   }
 
   /** The messages that answer the user's newest one. */

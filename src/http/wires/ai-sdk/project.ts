@@ -23,8 +23,14 @@ type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 
 export function project(options: ProjectOptions): Fold {
   const chunksOf = createFold(options);
-  return (event, run) => chunksOf(event, run).map((chunk) => ({ data: JSON.stringify(chunk) }));
+  return (event, run) => {
+    const frames = chunksOf(event, run).map((chunk) => ({ type: chunk.type, data: JSON.stringify(chunk) }));
+    return frames.flatMap(({ type, data }) => (LAST.has(type) ? [{ data }, { data: "[DONE]" }] : [{ data }]));
+  };
 }
+
+/** One of these ends the turn. */
+const LAST: ReadonlySet<string> = new Set(["finish", "abort", "error"]);
 
 /** A part that is being written. */
 interface OpenPart {

@@ -1,0 +1,274 @@
+// OpenAI's own SDK against the whole server.
+
+import OpenAI from "openai";
+import { describe, expect, test } from "vitest";
+import type { Script, Turn } from "../../../src/models/scripted.ts";
+import { startServer } from "../../support/server.ts";
+
+const AGENTS = `
+agents:
+  assistant:
+    model: scripted:test
+    description: Helps.
+    backend: { type: local }
+    tools: [ask_user, execute]
+    permissions: { rules: [{ ask: execute, message: May it? }] }
+`;
+
+async function started(script: readonly Turn[] | Script) {
+  const { url, app } = await startServer({ script, agents: AGENTS });
+  const clientFor = (conversation?: string) =>
+    new OpenAI({
+      baseURL: `${url}/v1`,
+      apiKey: "unused",
+      ...(conversation ? { defaultHeaders: { "X-Conversation-Id": conversation } } : {}),
+    });
+  return { url, app, clientFor, client: clientFor() };
+}
+
+const MODEL = "assistant";
+const user = (content: string) => ({ role: "user", content }) as const;
+const assistant = (content: string) => ({ role: "assistant", content }) as const;
+const contentOf = ({ choices }: OpenAI.ChatCompletion) => choices[0]?.message.content;
+const threadsOf = async (url: string) =>
+  ((await (await fetch(`${url}/threads`)).json()) as { items: { id: string }[] }).items;
+const saidIn = async (url: string, thread: string) => {
+  const { items } = (await (await fetch(`${url}/threads/${thread}/messages`)).json()) as {
+    items: { role: string; content: string }[];
+  };
+  return items.filter(({ role }) => role !== "tool").map(({ content }) => content);
+};
+
+describe("a chat client", () => {
+  test("lists the agents as models", async () => {
+    const { client } = await started([]);
+    const { data } = await client.models.list();
+    expect(data).toMatchObject([{ id: "assistant", object: "model", owned_by: "skein" }]);
+    expect(await client.models.retrieve("assistant")).toMatchObject({ id: "assistant" });
+    await expect(client.models.retrieve("gpt-4")).rejects.toMatchObject({
+      status: 404,
+      code: "model_not_found",
+    });
+  });
+
+  test("streams an answer in pieces, with usage", async () => {
+    const { client } = await started([{ think: "Hm.", say: "You said {{user}} to me." }]);
+    const stream = client.chat.completions.stream({
+      model: MODEL,
+      messages: [user("hello")],
+      stream_options: { include_usage: true },
+    });
+    let pieces = 0;
+    stream.on("content", () => pieces++);
+    const completion = await stream.finalChatCompletion();
+    expect(contentOf(completion)).toBe("You said hello to me.");
+    expect(pieces).toBeGreaterThan(3);
+    expect(completion.choices[0]?.finish_reason).toBe("stop");
+    expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
+  });
+
+  test("gets a whole answer", async () => {
+    const { client } = await started([{ say: "Hello." }]);
+    const completion = await client.chat.completions.create({ model: MODEL, messages: [user("hi")] });
+    expect(completion).toMatchObject({ object: "chat.completion", model: MODEL });
+    expect(contentOf(completion)).toBe("Hello.");
+  });
+
+  test("without a conversation's name sends its history, and leaves no thread behind", async () => {
+    let read = "";
+    const { url, client } = await started(({ messages, system }) => {
+      read = JSON.stringify([system, messages]);
+      return { say: "Ada." };
+    });
+    const messages = [
+      { role: "system", content: "Be short." } as const,
+      ...[user("I am Ada."), assistant("Hello Ada."), user("Who am I?")],
+    ];
+    expect(contentOf(await client.chat.completions.create({ model: MODEL, messages }))).toBe("Ada.");
+    for (const text of ["Be short.", "I am Ada.", "Hello Ada.", "Who am I?"]) expect(read).toContain(text);
+    await expect.poll(() => threadsOf(url)).toEqual([]);
+  });
+
+  test("without a conversation's name cannot be asked: the call is denied", async () => {
+    const { client } = await started([
+      { call: [{ tool: "execute", args: { command: "echo hi" } }] },
+      { say: "Not allowed, then." },
+    ]);
+    const completion = await client.chat.completions.create({ model: MODEL, messages: [user("run it")] });
+    expect(contentOf(completion)).toBe("Not allowed, then.");
+  });
+
+  test("with a conversation's name continues one thread, and an edit replaces what it edits", async () => {
+    const { url, clientFor } = await started([{ say: "A." }, { say: "B." }, { say: "C." }, { say: "D." }]);
+    const chat = (...messages: OpenAI.ChatCompletionMessageParam[]) =>
+      clientFor("c1").chat.completions.create({ model: MODEL, messages });
+    await chat(user("first"));
+    await chat(user("first"), assistant("A."), user("second"));
+    expect(await saidIn(url, "c1")).toEqual(["first", "A.", "second", "B."]);
+    await chat(user("first"), assistant("A."), user("second"));
+    expect(await saidIn(url, "c1")).toEqual(["first", "A.", "second", "C."]);
+    await chat(user("first"), assistant("A."), user("other"));
+    expect(await saidIn(url, "c1")).toEqual(["first", "A.", "other", "D."]);
+  });
+
+  test.each([
+    ["approve", "It ran."],
+    ["No.", "As you like."],
+  ])("answers an approval in words: %s", async (word, outcome) => {
+    const script: Script = ({ messages }, call) => {
+      if (call === 0) return { call: [{ tool: "execute", args: { command: "echo ran" } }] };
+      return { say: JSON.stringify(messages.at(-1)).includes("ran\\n") ? "It ran." : "As you like." };
+    };
+    const { clientFor } = await started(script);
+    const client = clientFor("c1");
+    const asked = await client.chat.completions.create({ model: MODEL, messages: [user("run it")] });
+    expect(contentOf(asked)).toContain("May it?");
+    expect(contentOf(asked)).toContain("approve");
+    const messages = [user("run it"), assistant(contentOf(asked) ?? ""), user(word)];
+    expect(contentOf(await client.chat.completions.create({ model: MODEL, messages }))).toBe(outcome);
+  });
+
+  test("answers a question in words", async () => {
+    const { clientFor } = await started([
+      { call: [{ tool: "ask_user", args: { question: "Which?", options: ["red", "blue"] } }] },
+      { say: "Blue it is." },
+    ]);
+    const client = clientFor("c1");
+    const asked = await client.chat.completions.create({ model: MODEL, messages: [user("ask me")] });
+    expect(contentOf(asked)).toContain("Which?");
+    expect(contentOf(asked)).toContain("- red");
+    const messages = [user("ask me"), assistant(contentOf(asked) ?? ""), user("Blue")];
+    expect(contentOf(await client.chat.completions.create({ model: MODEL, messages }))).toBe("Blue it is.");
+  });
+
+  test.each([["c1"], [undefined]])(
+    "carries out a tool of its own (conversation %s)",
+    async (conversation) => {
+      let read = "";
+      const { url, clientFor } = await started(({ messages }, call) => {
+        read = JSON.stringify(messages);
+        return call === 0 ? { call: [{ tool: "where", id: "call_where" }] } : { say: "Vienna, then." };
+      });
+      const client = clientFor(conversation);
+      const tools = [
+        {
+          type: "function",
+          function: { name: "where", parameters: { type: "object", properties: {} } },
+        } as const,
+      ];
+      const question = [user("where am I?")];
+      const asked = await client.chat.completions.create({ model: MODEL, messages: question, tools });
+      const call = asked.choices[0]?.message;
+      expect(asked.choices[0]?.finish_reason).toBe("tool_calls");
+      expect(call?.tool_calls).toMatchObject([{ id: "call_where", function: { name: "where" } }]);
+      const completion = await client.chat.completions.create({
+        model: MODEL,
+        tools,
+        messages: [
+          ...question,
+          call ?? assistant(""),
+          { role: "tool", tool_call_id: "call_where", content: "Vienna" },
+        ],
+      });
+      expect(contentOf(completion)).toBe("Vienna, then.");
+      expect(read).toContain("Vienna");
+      if (conversation === undefined) await expect.poll(() => threadsOf(url)).toEqual([]);
+    },
+  );
+
+  test("is never asked to carry out a tool of the server", async () => {
+    const agents = AGENTS.replace("ask: execute, message: May it?", "allow: execute");
+    const { url } = await startServer({
+      agents,
+      script: [
+        { say: "Running.", call: [{ tool: "execute", args: { command: "echo hi" } }] },
+        { say: "Done." },
+      ],
+    });
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused" });
+    const completion = await client.chat.completions
+      .stream({ model: MODEL, messages: [user("run it")] })
+      .finalChatCompletion();
+    expect(completion.choices[0]?.message.tool_calls).toBeUndefined();
+    expect(contentOf(completion)).toBe("Running.\n\nDone.");
+  });
+
+  test("that leaves cancels the run", async () => {
+    const { url, clientFor } = await started([{ say: "a ".repeat(1000), delay_ms: 20 }]);
+    const stream = clientFor("c1").chat.completions.stream({ model: MODEL, messages: [user("go")] });
+    for await (const _ of stream) break;
+    await expect
+      .poll(async () => {
+        const { items } = (await (await fetch(`${url}/threads/c1/runs`)).json()) as {
+          items: { status: string }[];
+        };
+        return items.map(({ status }) => status);
+      })
+      .toEqual(["cancelled"]);
+  });
+
+  test("gets the provider's error, not half an answer for a whole one", async () => {
+    const fail = { code: "model_rejected", message: "The provider said no." };
+    const { client } = await started([
+      { say: "Half", fail },
+      { say: "Half", fail },
+    ]);
+    const streaming = client.chat.completions.stream({ model: MODEL, messages: [user("go")] });
+    await expect(streaming.finalChatCompletion()).rejects.toThrow("The provider said no.");
+    const once = new OpenAI({ baseURL: client.baseURL, apiKey: "unused", maxRetries: 0 });
+    await expect(
+      once.chat.completions.create({ model: MODEL, messages: [user("go")] }),
+    ).rejects.toMatchObject({
+      status: 502,
+      code: "model_rejected",
+    });
+  });
+
+  test.each([
+    ["n", { n: 2 }, "only 1"],
+    ["response_format", { response_format: { type: "json_object" } }, "no schema"],
+    [
+      "messages",
+      {
+        messages: [
+          { role: "user", content: [{ type: "image_url", image_url: { url: "https://example.com/a.png" } }] },
+        ],
+      },
+      "Only `data:` URLs",
+    ],
+    ["model", { model: "unknown" }, "There is no model"],
+  ])("is refused in OpenAI's shape: %s", async (_, change, words) => {
+    const { client } = await started([{ say: "ok" }]);
+    const body = {
+      model: MODEL,
+      messages: [user("hi")],
+      ...change,
+    } as OpenAI.ChatCompletionCreateParamsNonStreaming;
+    await expect(client.chat.completions.create(body)).rejects.toThrow(words);
+  });
+
+  test("sends images, and the model sees them", async () => {
+    let seen: unknown;
+    const { client } = await started(({ messages }) => {
+      seen = messages.at(-1)?.content;
+      return { say: "A dot." };
+    });
+    const data = Buffer.from("not really an image").toString("base64");
+    const image = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } } as const;
+    const content = [{ type: "text", text: "What is it?" } as const, image];
+    await client.chat.completions.create({ model: MODEL, messages: [{ role: "user", content }] });
+    expect(seen).toEqual([
+      { type: "text", text: "What is it?" },
+      { type: "image", media_type: "image/png", data },
+    ]);
+  });
+
+  test("does not run the agent for the side jobs of Open WebUI", async () => {
+    const { url } = await started([]);
+    const headers = { "X-OpenWebUI-Task": "title_generation" };
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused", defaultHeaders: headers });
+    const completion = await client.chat.completions.create({ model: MODEL, messages: [user("About cats")] });
+    expect(JSON.parse(contentOf(completion) ?? "")).toEqual({ title: "About cats" });
+    expect(await threadsOf(url)).toEqual([]);
+  });
+});
