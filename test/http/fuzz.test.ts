@@ -158,7 +158,7 @@ function faultOf({ status, headers, body }: RawAnswer, path: string, isBroken: b
   const type = headers.get("content-type") ?? "";
   // What a server refuses before it knows the route is a problem everywhere.
   if (path.startsWith("/ai-sdk") && type === "text/plain; charset=utf-8") return undefined;
-  if (path.startsWith("/v1") && type === "application/json") {
+  if (path.startsWith("/v1") && type.startsWith("application/json")) {
     const { error } = JSON.parse(body) as { error?: { message?: unknown; type?: unknown } };
     return typeof error?.message === "string" && typeof error.type === "string"
       ? undefined

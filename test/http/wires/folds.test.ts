@@ -62,8 +62,10 @@ test("OpenAI's SDK reads the chunks of any run to their end, or to its error", a
       const fold = chatChunks({ model: "assistant", includesUsage });
       const data = events.flatMap((event) => fold(event, RUN)).map((frame) => frame.data);
       const isFailed = events.at(-1)?.event === "error";
-      if (isFailed)
-        return expect(JSON.parse(data.at(-1) ?? "")).toMatchObject({ error: { message: "It broke." } });
+      if (isFailed) {
+        expect(JSON.parse(data.at(-1) ?? "")).toMatchObject({ error: { message: "It broke." } });
+        return;
+      }
       expect(data.indexOf("[DONE]")).toBe(data.length - 1);
       const lines = data.slice(0, -1).map((each) => Buffer.from(`${each}\n`));
       const stream = ChatCompletionStream.fromReadableStream(ReadableStream.from(lines));
