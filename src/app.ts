@@ -38,7 +38,7 @@ import { createSqliteStores } from "./stores/sqlite/index.ts";
 import { openSqliteKeyFile } from "./stores/sqlite/key-file.ts";
 import { maskedCalls } from "./tools/http/deferral.ts";
 import { createHttpTools } from "./tools/http/index.ts";
-import { createHttpToolStore, type HttpToolStore, isForAgent } from "./tools/http/registration.ts";
+import { createHttpToolStore, type HttpToolStore } from "./tools/http/store.ts";
 import { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
 import { nativeTools } from "./tools/native.ts";
@@ -91,7 +91,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const credentials = createCredentials(findKey, logger);
     const stores = await openStores(config);
     closers.push(() => stores.close());
-    const httpTools = createHttpToolStore(stores.documents);
+    const httpTools = createHttpToolStore(stores.documents, config.http_tools.bytes);
     const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config) });
     const backends = openBackends(config, stores, logger);
     closers.push(() => backends.close());
@@ -254,13 +254,8 @@ function tenantTools(
   const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
   const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
   const services = { fetch, ...(public_url === undefined ? {} : { deferral: { store, urlOf } }) };
-  return async ({ tenant }: Owner, agent: string) => {
-    const tools = await httpTools.list(tenant);
-    return createHttpTools(
-      tools.filter((tool) => isForAgent(tool, agent)),
-      services,
-    );
-  };
+  return async ({ tenant }: Owner, agent: string) =>
+    createHttpTools(await httpTools.listFor(tenant, agent), services);
 }
 
 function openBackends(

@@ -19,7 +19,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
   // What tenants register and people decide over HTTP.
   http: [
-    ...["hooks/permissions/stored-rules.ts", "tools/http/registration.ts"],
+    ...["hooks/permissions/stored-rules.ts", "tools/http/registration.ts", "tools/http/store.ts"],
     ...["runs", "agents", "quotas", "core", "lib"],
   ],
   library: [

@@ -102,7 +102,7 @@ export const PublicUrl = z
   .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
   .transform((url) => url.replace(/\/+$/, ""));
 
-const HttpTools = z.strictObject({ allow: ToolHosts.default("") });
+const HttpTools = z.strictObject({ allow: ToolHosts.default(""), bytes: count.default(MIB) });
 
 const Webhook = z
   .strictObject({

@@ -6,7 +6,7 @@ import type { BackendPool } from "../core/backend.ts";
 import type { Stores } from "../core/stores.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
-import type { HttpToolStore } from "../tools/http/registration.ts";
+import type { HttpToolStore } from "../tools/http/store.ts";
 import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
 import type { Credentials } from "./auth/credential-end.ts";

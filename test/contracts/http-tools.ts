@@ -1,8 +1,11 @@
 // What every store of HTTP tools promises.
 
 import { describe, expect, test } from "vitest";
-import { createHttpToolStore, type HttpTool, type HttpToolStore } from "../../src/tools/http/registration.ts";
+import type { HttpTool } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore, type HttpToolStore } from "../../src/tools/http/store.ts";
 import { inWorld, type Open } from "../stores/fixture.ts";
+
+const MIB = 1024 * 1024;
 
 const tool = (name: string, more: Partial<HttpTool> = {}): HttpTool => ({
   ...{ name, description: "Says the weather.", parameters: { type: "object" } },
@@ -28,7 +31,7 @@ const TENANTS = [
 
 export function httpToolsContract(open: Open): void {
   const withTools = (body: (tools: HttpToolStore) => Promise<void>) =>
-    inWorld(open, ({ stores }) => body(createHttpToolStore(stores.documents)));
+    inWorld(open, ({ stores }) => body(createHttpToolStore(stores.documents, MIB)));
 
   describe("a tool that is put", () => {
     test("is kept whole, secret and headers too", () =>
@@ -44,6 +47,36 @@ export function httpToolsContract(open: Open): void {
         const kept = await tools.get("acme", "weather");
         expect(kept).toEqual(whole);
         expect(JSON.stringify(kept)).toBe(JSON.stringify(whole));
+      }));
+
+    test("is listed for the agents that it names, in its newest version", () =>
+      withTools(async (tools) => {
+        const agents = ["helper", "research-fast", "research", "helper2", ""];
+        const given = async () => {
+          const lists = await Promise.all(agents.map((agent) => tools.listFor("acme", agent)));
+          return agents.filter((_, index) => lists[index]?.length);
+        };
+        await tools.put("acme", tool("weather", { agents: ["helper", "research-*"] }));
+        expect(await given()).toEqual(["helper", "research-fast"]);
+        await tools.put("acme", tool("weather", { agents: ["helper2"] }));
+        expect(await given()).toEqual(["helper2"]);
+        expect(await tools.listFor("good", "helper2")).toEqual([]);
+      }));
+
+    test("is refused when all would take more bytes than allowed, and replaces a larger one of its name", () =>
+      inWorld(open, async ({ stores }) => {
+        const large = tool("weather", { description: "x".repeat(600) });
+        const most = JSON.stringify(large).length + 400;
+        const tools = createHttpToolStore(stores.documents, most);
+        await tools.put("acme", large);
+        const refused = tools.put("acme", tool("ships", { description: "x".repeat(600) }));
+        await expect(refused).rejects.toMatchObject({
+          code: "limit_exceeded",
+          message: expect.stringContaining(`at most ${most} are allowed (http_tools.bytes)`),
+        });
+        await tools.put("good", large);
+        await tools.put("acme", tool("weather"));
+        expect(await tools.list("acme")).toEqual([tool("weather")]);
       }));
 
     test("replaces the one of its name", () =>

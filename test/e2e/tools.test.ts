@@ -82,6 +82,17 @@ describe("a tool that a tenant registers", () => {
     viewer.leave();
   });
 
+  test("is listed in pages", async () => {
+    const { url } = await startServer();
+    for (const name of ["c", "a", "b"])
+      await send(`${url}/tools`, { ...freight("https://tools.example.com/"), name });
+    const page = async (query: string) => (await fetch(`${url}/tools?${query}`)).json();
+    expect(await page("limit=2")).toMatchObject({ items: [{ name: "a" }, { name: "b" }], next_cursor: "b" });
+    const last = (await page("limit=2&cursor=b")) as object;
+    expect(last).toMatchObject({ items: [{ name: "c" }] });
+    expect(last).not.toHaveProperty("next_cursor");
+  });
+
   test("is listed without its secrets, replaced, and removed", async () => {
     const { url } = await startServer();
     const tool = {

@@ -13,10 +13,12 @@ import { createQuotas } from "../../src/quotas/index.ts";
 import { createEngine } from "../../src/runs/index.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
-import { createHttpToolStore } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore } from "../../src/tools/http/store.ts";
 import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
+
+const MIB = 1024 * 1024;
 
 const wait = defineTool({
   name: "wait",
@@ -196,7 +198,7 @@ async function bareServer() {
   const server = await createServer(
     {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
-      httpTools: createHttpToolStore(stores.documents),
+      httpTools: createHttpToolStore(stores.documents, MIB),
       permissionRule: OwnRuleSpec,
       wires: [],
       isRefusedTool: async () => false,

@@ -10,11 +10,13 @@ import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
 import type { QuotaStore } from "../../src/quotas/store.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { createHttpToolStore } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore } from "../../src/tools/http/store.ts";
 import { bent, managed } from "../runs/managed.ts";
 import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
 import { newPool } from "../support/pool.ts";
 import { post } from "../support/sse.ts";
+
+const MIB = 1024 * 1024;
 
 async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas; streams?: number }) {
   const script = [{ say: "a b c", delay_ms: 60_000 }];
@@ -23,7 +25,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
   const server = await createServer(
     {
       stores,
-      httpTools: createHttpToolStore(createMemoryStores().documents),
+      httpTools: createHttpToolStore(createMemoryStores().documents, MIB),
       runs,
       agents: { ...agents, list: () => [], seenWith: () => expect.fail(), changeable: () => ({}) },
       backends: newPool({ dataDir: "/nonexistent" }),

@@ -14,7 +14,7 @@ import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import type { HttpTool } from "../../src/tools/http/registration.ts";
-import { createHttpToolStore } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore } from "../../src/tools/http/store.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
@@ -42,6 +42,8 @@ import {
   state,
   upTo,
 } from "./fixture.ts";
+
+const MIB = 1024 * 1024;
 
 let dataDir = "";
 const path = () => join(dataDir, "skein.db");
@@ -555,7 +557,7 @@ describe("a database of an older version", () => {
     madeBy(4, "DROP TABLE deferred_calls; DROP TABLE http_tools; PRAGMA user_version = 3");
     const { deferredCalls, documents, close } = createSqliteStores({ path: path() });
     await deferredCalls.open({ ...CALL, thread_id: "trip" });
-    await createHttpToolStore(documents).put("acme", WEATHER);
+    await createHttpToolStore(documents, MIB).put("acme", WEATHER);
     await close();
   });
 
@@ -566,7 +568,7 @@ describe("a database of an older version", () => {
         path: path(),
         now,
       });
-      const [httpTools, sandboxes] = [createHttpToolStore(documents), createLedger(documents)];
+      const [httpTools, sandboxes] = [createHttpToolStore(documents, MIB), createLedger(documents)];
       expect((await threads.list(ADA, { limit: 10 })).items, time).toMatchObject([
         ...[{ id: "trip", title: "The trip", status: "busy", message_count: 2 }],
       ]);
@@ -627,7 +629,7 @@ test("HTTP tools and deferred calls are there when the database is opened again"
   let time = Date.parse("2026-11-21T10:00:00.000Z");
   const options = { path: path(), now: () => time };
   const stores = createSqliteStores(options);
-  await createHttpToolStore(stores.documents).put("acme", WEATHER);
+  await createHttpToolStore(stores.documents, MIB).put("acme", WEATHER);
   await stores.threads.create(ADA, { id: "t", metadata: {} });
   const other = { ...CALL, call_id: "call_2", token_hash: tokenHash("other") };
   for (const call of [CALL, other]) {
@@ -639,7 +641,7 @@ test("HTTP tools and deferred calls are there when the database is opened again"
   await stores.close();
 
   const { documents, deferredCalls, close } = createSqliteStores(options);
-  const httpTools = createHttpToolStore(documents);
+  const httpTools = createHttpToolStore(documents, MIB);
   expect(await httpTools.list("acme")).toEqual([WEATHER]);
   expect(await deferredCalls.get(CALL)).toEqual({ ...CALL, state: "accepted" });
   expect(await deferredCalls.get(other)).toEqual({ ...other, state: "delivered", reply: { result: 4 } });

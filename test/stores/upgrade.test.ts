@@ -18,11 +18,13 @@ import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { openRedisKeys } from "../../src/stores/redis/key-documents.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { openSqliteKeyFile } from "../../src/stores/sqlite/key-file.ts";
-import { createHttpToolStore } from "../../src/tools/http/registration.ts";
+import { createHttpToolStore } from "../../src/tools/http/store.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { ADA } from "./fixture.ts";
+
+const MIB = 1024 * 1024;
 
 const START = Date.parse("2026-11-21T10:00:00.000Z");
 const MINUTE = 60_000;
@@ -31,7 +33,7 @@ const fixture = (name: string) => readFileSync(new URL(name, import.meta.url), "
 
 async function expectStores(stores: AllStores, setTime: (ms: number) => void): Promise<void> {
   const { documents, items, quotas } = stores;
-  const tools = createHttpToolStore(documents);
+  const tools = createHttpToolStore(documents, MIB);
   expect((await tools.list("acme")).map(({ name }) => name)).toEqual(["forecast", "weather"]);
   expect(await tools.get("acme", "weather")).toMatchObject({
     ...{ description: "The weather, now", headers: { "x-key": "a b" }, secret: "whsec_c2VjcmV0" },

@@ -4,6 +4,8 @@ import { z } from "zod";
 import { tokenHash } from "../../core/deferred-calls.ts";
 import { replyResult } from "../../core/delivered-result.ts";
 import { AppError } from "../../core/errors.ts";
+import { ownTurn } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { deliverResult } from "../../runs/index.ts";
 import {
   HttpToolInfo,
@@ -13,6 +15,7 @@ import {
   RegisteredHttpTool,
 } from "../../tools/http/registration.ts";
 import { ownerOf } from "../auth/guard.ts";
+import { PageQuery, pageOf } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
@@ -30,12 +33,20 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
     "/tools",
     {
       schema: {
-        summary: "The tenant's registered tools",
+        summary: "The tenant's registered tools, by name",
         tags,
-        response: { 200: z.object({ items: z.array(HttpToolInfo) }) },
+        querystring: PageQuery,
+        response: { 200: pageOf(HttpToolInfo) },
       },
     },
-    async (request) => ({ items: (await httpTools.list(ownerOf(request).tenant)).map(httpToolInfo) }),
+    async (request) => {
+      const { limit, cursor = "" } = request.query;
+      // A page may be large.
+      await ownTurn();
+      const rest = (await httpTools.list(ownerOf(request).tenant)).filter(({ name }) => name > cursor);
+      const items = rest.slice(0, limit).map(httpToolInfo);
+      return { items, ...omitUndefined({ next_cursor: rest[limit] && items.at(-1)?.name }) };
+    },
   );
 
   app.post(

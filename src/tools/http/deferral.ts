@@ -17,8 +17,9 @@ import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
 import { maskedValue } from "../../lib/mask.ts";
-import { type HttpTool, type HttpToolStore, maskOfTool } from "./registration.ts";
+import { type HttpTool, maskOfTool } from "./registration.ts";
 import type { Delivery } from "./request.ts";
+import type { HttpToolStore } from "./store.ts";
 
 /** How long a result may be on its way. */
 const PATIENCE_MS = 24 * 3_600_000;

@@ -3,7 +3,6 @@
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { boundedMap } from "../../lib/check.ts";
@@ -12,8 +11,6 @@ import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
 
-/** Of one tenant. */
-export const MAX_HTTP_TOOLS = 100;
 const MAX_HEADERS = 20;
 
 /** What every other tool's name may be, too; models take nothing else. */
@@ -141,54 +138,6 @@ export function maskOfTool({
 }: Pick<HttpTool, "headers" | "callback_url" | "secret">): Mask {
   return maskOf([...Object.entries(headers), ...new URL(callback_url).searchParams, ["secret", secret]]);
 }
-
-/** Whether an agent may be given it, as far as its registration goes. */
-export function isForAgent({ agents }: HttpTool, agent: string): boolean {
-  return agents.some((pattern) => globMatcher(pattern)(agent));
-}
-
-/** The tools of each tenant. A tool belongs to the tenant, not to the user who registered it. */
-export interface HttpToolStore {
-  /** Replaces one of the same name. Throws `limit_exceeded` for a new one past `MAX_HTTP_TOOLS`. */
-  put(tenant: string, tool: HttpTool): Promise<void>;
-  get(tenant: string, name: string): Promise<HttpTool | undefined>;
-  /** By name, in the order of its characters' codes. */
-  list(tenant: string): Promise<HttpTool[]>;
-  /** False when there is none. */
-  delete(tenant: string, name: string): Promise<boolean>;
-}
-
-const toolsOf = (tenant: string): Collection => ({ kind: "tools", tenant });
-
-export function createHttpToolStore(documents: Documents): HttpToolStore {
-  return {
-    async put(tenant, tool) {
-      const key = tool.name;
-      const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
-      await change(documents, { collection: toolsOf(tenant), keys: [key], limit }, ({ found: [found] }) => ({
-        writes: [{ key, seen: found?.version, body: JSON.stringify(tool) }],
-        result: undefined,
-      }));
-    },
-    async get(tenant, name) {
-      const [found] = (await documents.read(toolsOf(tenant), [name])).found;
-      return found && toolOf(found);
-    },
-    async list(tenant) {
-      const tools = (await documents.list(toolsOf(tenant))).map(toolOf);
-      return tools.sort((a, b) => (a.name < b.name ? -1 : 1));
-    },
-    delete: (tenant, name) => remove(documents, toolsOf(tenant), name),
-  };
-}
-
-// Only `put` writes these.
-const toolOf = ({ body }: Document) => JSON.parse(body) as HttpTool;
-
-const tooMany = () =>
-  new AppError("limit_exceeded", `There are already ${MAX_HTTP_TOOLS} HTTP tools. Delete one first.`, {
-    details: { limit: MAX_HTTP_TOOLS },
-  });
 
 const SECRET_BYTES = 32;
 

@@ -1,0 +1,110 @@
+// The HTTP tools of each tenant, kept as documents, and which of them an agent is given.
+
+import { LRUCache } from "lru-cache";
+import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
+import { AppError } from "../../core/errors.ts";
+import { ownTurn, serially } from "../../lib/async.ts";
+import { globMatcher } from "../../lib/glob.ts";
+import type { HttpTool } from "./registration.ts";
+
+/** Of one tenant. */
+export const MAX_HTTP_TOOLS = 100;
+
+/** A tool belongs to the tenant, not to the user who registered it. */
+export interface HttpToolStore {
+  /**
+   * Replaces one of the same name. Throws `limit_exceeded` for a new one past `MAX_HTTP_TOOLS`, and for one with which the
+   * tenant's tools would take more than their bytes.
+   */
+  put(tenant: string, tool: HttpTool): Promise<void>;
+  get(tenant: string, name: string): Promise<HttpTool | undefined>;
+  /** By name, in the order of its characters' codes. */
+  list(tenant: string): Promise<HttpTool[]>;
+  /** Those that an agent may be given, as far as their registrations go; in the same order. Shared: not to be changed. */
+  listFor(tenant: string, agent: string): Promise<readonly HttpTool[]>;
+  /** False when there is none. */
+  delete(tenant: string, name: string): Promise<boolean>;
+}
+
+const toolsOf = (tenant: string): Collection => ({ kind: "tools", tenant });
+
+/** Bytes of the tools that are kept ready for runs. */
+const MAX_READY_BYTES = 64 * 1024 * 1024;
+
+/** `maxBytes`: what the tools of a tenant may take in all, with their names and headers. */
+export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
+  const inTurn = serially();
+  const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
+
+  /** Parsing and compiling take a turn of the event loop of their own. */
+  const readyOf = async (tenant: string, { key, body, version }: Document): Promise<ReadyTool> => {
+    const id = JSON.stringify([tenant, key, version]);
+    if (!ready.has(id)) await ownTurn();
+    // Another run may have made it meanwhile.
+    const tool = ready.get(id) ?? readyTool(body);
+    ready.set(id, tool, { size: body.length });
+    return tool;
+  };
+
+  return {
+    put: (tenant, tool) =>
+      inTurn(tenant, async () => {
+        const key = tool.name;
+        const body = JSON.stringify(tool);
+        const others = (await documents.list(toolsOf(tenant))).filter((each) => each.key !== key);
+        const bytes = [body, ...others.map((each) => each.body)].reduce((sum, each) => sum + sizeOf(each), 0);
+        if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
+        const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
+        await change(
+          documents,
+          { collection: toolsOf(tenant), keys: [key], limit },
+          ({ found: [found] }) => ({ writes: [{ key, seen: found?.version, body }], result: undefined }),
+        );
+      }),
+    async get(tenant, name) {
+      const [found] = (await documents.read(toolsOf(tenant), [name])).found;
+      return found && toolOf(found.body);
+    },
+    list: async (tenant) => (await sorted(documents, tenant)).map(({ body }) => toolOf(body)),
+    async listFor(tenant, agent) {
+      const tools: HttpTool[] = [];
+      for (const document of await sorted(documents, tenant)) {
+        const { tool, isFor } = await readyOf(tenant, document);
+        if (isFor(agent)) tools.push(tool);
+      }
+      return tools;
+    },
+    delete: (tenant, name) => remove(documents, toolsOf(tenant), name),
+  };
+}
+
+const sorted = async (documents: Documents, tenant: string) =>
+  (await documents.list(toolsOf(tenant))).toSorted((a, b) => (a.key < b.key ? -1 : 1));
+
+// Only `put` writes these.
+const toolOf = (body: string) => JSON.parse(body) as HttpTool;
+
+interface ReadyTool {
+  readonly tool: HttpTool;
+  isFor(agent: string): boolean;
+}
+
+function readyTool(body: string): ReadyTool {
+  const tool = toolOf(body);
+  const matchers = tool.agents.map((pattern) => globMatcher(pattern));
+  return { tool, isFor: (agent) => matchers.some((matches) => matches(agent)) };
+}
+
+const sizeOf = (body: string) => Buffer.byteLength(body);
+
+const tooMany = () =>
+  new AppError("limit_exceeded", `There are already ${MAX_HTTP_TOOLS} HTTP tools. Delete one first.`, {
+    details: { limit: MAX_HTTP_TOOLS },
+  });
+
+const tooLarge = (bytes: number, limit: number) =>
+  new AppError(
+    "limit_exceeded",
+    `With this one the HTTP tools have ${bytes} bytes in all; at most ${limit} are allowed (http_tools.bytes). Delete one first.`,
+    { details: { limit, bytes } },
+  );
