@@ -2,10 +2,10 @@
 // taken the one before, so that a client that reads nothing of a fat thread costs one page.
 
 import { Readable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
+import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { isLong, piecesOf } from "./client-disconnect.ts";
 
@@ -47,7 +47,9 @@ type Lists = AsyncGenerator<string[], string | undefined, void>;
 /** Yields messages as JSON; returns the id of the last one when the thread has more. */
 async function* read({ threads, toJson, owner, id }: Source, window: Window): Lists {
   let { after, limit, bytes } = window;
-  for (; ; await nextTurn()) {
+  for (;;) {
+    // Several answers at once take turns, too.
+    await ownTurn();
     const page = { after, bytes: READ_BYTES, ...(limit === Number.POSITIVE_INFINITY ? {} : { limit }) };
     const { texts, isLast } = await threads.messagePage(owner, id, page);
     // Every text was written from a message.

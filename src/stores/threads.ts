@@ -1,10 +1,10 @@
 // The thread port over a kernel.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { MessagePage, ThreadStore } from "../core/stores.ts";
+import { ownTurn } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
@@ -85,7 +85,7 @@ async function* pages<Thread>(
   { id, after, limit }: Window,
 ): AsyncGenerator<Message[], void, void> {
   let from = after;
-  for (let left = limit; left !== 0; await nextTurn()) {
+  for (let left = limit; left !== 0; await ownTurn()) {
     const page = { after: from, limit: left, bytes: PAGE_BYTES };
     const { texts, isLast } = await kernel.threads.messagePage(owner, id, page);
     // Every text was written from a message.
@@ -112,7 +112,8 @@ async function stageCopy<Thread>(
 ): Promise<Staged> {
   let [count, bytes] = [0, 0];
   let after: string | undefined;
-  for (; ; await nextTurn()) {
+  for (;;) {
+    await ownTurn();
     const { texts, isLast } = await nextSlice(kernel, owner, { from, after });
     // Every text was written from a message.
     const all = texts.map((text) => ({ id: (JSON.parse(text) as Message).id, text }));
