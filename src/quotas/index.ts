@@ -47,6 +47,13 @@ export interface Quotas extends ModelCallQuotas {
   /** Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. */
   keepWaiting(owner: Owner, run: string): Promise<void>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /**
+   * Counts the bytes of a thread's messages, in place of what was counted for it. Throws `limit_exceeded` when they are more
+   * than before and exceed a limit.
+   */
+  setStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
+  /** The same for bytes that are stored already, even beyond the limits. */
+  recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
   /** Throws `limit_exceeded` when a run could not call its model even once. */
   assertFunds(owner: Owner): Promise<void>;
   /** The user's own usage, and every limit on it. */
@@ -111,6 +118,17 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       if (isLimited(LIMIT_OF[thing])) await store.release(owner, thing, id);
     },
 
+    async setStored(owner, id, bytes) {
+      if (!isLimited("stored_bytes")) return;
+      const full = await store.setStored(owner, { id, bytes, ms: threadLife }, most("stored_bytes"));
+      if (full) throw exceeded(config, "stored_bytes", full, 0);
+    },
+
+    async recordStored(owner, id, bytes) {
+      if (!isLimited("stored_bytes")) return;
+      await store.setStored(owner, { id, bytes, ms: threadLife }, { tenant: undefined, user: undefined });
+    },
+
     async assertFunds(owner) {
       if (!hasBudgets) return;
       const error = spentOf(config, await store.accounts(owner));
@@ -149,17 +167,19 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
     },
 
     async report(owner, days) {
-      const [usage, accounts, held] = await Promise.all([
+      const [usage, accounts, held, stored] = await Promise.all([
         store.usage(owner, days),
         store.accounts(owner),
         store.held(owner),
+        store.stored(owner),
       ]);
       const things = SCOPES.flatMap((of) =>
         (["runs", "streams", "threads"] as const).flatMap((thing) =>
           state(config, LIMIT_OF[thing], of, held[of][thing]),
         ),
       );
-      return { usage, limits: [...budgetStates(config, accounts), ...things] };
+      const bytes = SCOPES.flatMap((of) => state(config, "stored_bytes", of, stored[of]));
+      return { usage, limits: [...budgetStates(config, accounts), ...things, ...bytes] };
     },
   };
 }

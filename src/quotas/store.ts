@@ -88,6 +88,18 @@ export interface QuotaStore {
     most: PerScope<number | undefined>,
   ): Promise<"new" | "kept" | QuotaScope>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /**
+   * Counts `bytes` as stored under `id`, in place of what was counted for it, for `ms` from now; 0 counts it no longer.
+   * Returns the scope whose limit it would exceed, having changed nothing; less than before is never refused. An undefined
+   * limit is none.
+   */
+  setStored(
+    owner: Owner,
+    stored: { readonly id: string; readonly bytes: number; readonly ms: number },
+    most: PerScope<number | undefined>,
+  ): Promise<QuotaScope | undefined>;
+  /** The bytes that are stored. */
+  stored(owner: Owner): Promise<PerScope<number>>;
   held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
    * Reserves amounts for one call if every budget, less what is spent and reserved, has room for them and something

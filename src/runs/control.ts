@@ -7,7 +7,7 @@ import { isSettled, type RunRecord } from "../core/records.ts";
 import type { RunKey, StopMode, Stores } from "../core/stores.ts";
 import { publishEnd } from "./drive.ts";
 import type { Runs } from "./executor.ts";
-import { assertFits } from "./thread-bytes.ts";
+import { bytesWith } from "./thread-bytes.ts";
 
 export const keyOf = (owner: Owner, { id: run_id, thread_id }: RunRecord): RunKey => ({
   owner,
@@ -63,7 +63,7 @@ export async function steerRun(
 ): Promise<void> {
   const { owner, thread_id, run_id } = key;
   const run = await getRun(runs, key);
-  await assertFits(runs.stores.threads, key, [message], runs.threadBytes);
+  await bytesWith(runs.stores.threads, key, [message], runs.threadBytes);
   if (await runs.stores.runs.steer(owner, thread_id, run_id, message)) return;
   throw new AppError(
     "run_not_active",

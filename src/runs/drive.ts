@@ -23,7 +23,7 @@ import { standIns, trackInterrupts } from "./deferred.ts";
 import { failureLog } from "./logging.ts";
 import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
 import type { Control, RunObserver, RunServices } from "./services.ts";
-import { threadLimit } from "./thread-bytes.ts";
+import { recount, threadLimit } from "./thread-bytes.ts";
 
 /**
  * Resolves once the run is settled. Throws when it is not, because the lease was lost or the run was handed over: another
@@ -51,7 +51,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
         await writer.write(event);
     const interrupts = trackInterrupts(stores, input);
     const observers: readonly RunObserver[] = [
-      threadLimit(lease.thread_id, bytes, services.threadBytes),
+      threadLimit(services, lease, bytes),
       interrupts,
       releaseQuota(hold),
       { beforeWrite: (event) => reportFailure(event, failures.cause, claim, services) },
@@ -81,6 +81,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     await hold?.release();
     const failure = AppError.from(error);
     services.onFailed?.(run, failure);
+    await recount({ threads: stores.threads, quotas }, lease);
     await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
     throw error;
   } finally {

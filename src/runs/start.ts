@@ -13,7 +13,7 @@ import { checkClientTools } from "../tools/client.ts";
 import { getRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
-import { assertFits } from "./thread-bytes.ts";
+import { bytesWith, recount, storing } from "./thread-bytes.ts";
 
 /** A run to start. */
 export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
@@ -122,11 +122,11 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const { thread_id, request, rewind_to } = command;
   // A child that its parent waits for is part of the parent's run, which may still be ending.
   if (!isAwaited(request.lineage)) assertOpen(runs);
-  const [thread] = await Promise.all([
+  const [thread, bytes] = await Promise.all([
     name === undefined ? stores.threads.get(owner, thread_id) : undefined,
     // A run that replaces a message makes room first.
     rewind_to === undefined
-      ? assertFits(stores.threads, { owner, thread_id }, request.input, threadBytes)
+      ? bytesWith(stores.threads, { owner, thread_id }, request.input, threadBytes)
       : undefined,
   ]);
   const agent = agents.find(name ?? thread?.agent);
@@ -145,11 +145,13 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     await checkClientTools(request.tools ?? []);
     return accept(runs, owner, run, WHEN_BUSY[on_busy]);
   };
-  const result = await start().catch(async (error: unknown) => {
+  const counted = { threads: stores.threads, quotas };
+  const place = { owner, thread_id };
+  const result = await storing(counted, place, bytes, start).catch(async (error: unknown) => {
     await hold?.release();
     throw error;
   });
-  if (result.outcome === "known") await hold?.releaseRun();
+  if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
   // If that fails, the run is accepted all the same, and counts for a minute.
   if (result.outcome === "queued") await quotas?.keepWaiting(owner, run.id).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);

@@ -130,6 +130,7 @@ async function createThread({ stores, quotas }: Runs, owner: Owner, child: NewCh
 async function deleteThread({ stores, quotas }: Runs, owner: Owner, id: string): Promise<void> {
   await stores.threads.delete(owner, id).catch(() => {});
   await quotas?.release(owner, "threads", id).catch(() => {});
+  await quotas?.recordStored(owner, id, 0).catch(() => {});
 }
 
 /**

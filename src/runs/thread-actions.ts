@@ -20,6 +20,7 @@ import { withHold } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { notFound } from "./control.ts";
 import type { Agents } from "./services.ts";
+import { recount, storing } from "./thread-bytes.ts";
 
 /** State that a fork copies. Open questions, subagents and permissions stay with the original. */
 const FORKED = ["todos", "files"];
@@ -56,7 +57,14 @@ export async function forkThread(
       state: Object.fromEntries(Object.entries(state).filter(([key]) => FORKED.includes(key))),
       ...omitUndefined({ agent, title: title ?? thread.title }),
     };
-    return threads.fork(owner, threadId, copy, message_id);
+    const bytes = await threads.bytes(owner, threadId);
+    const place = { owner, thread_id: id };
+    const forked = await storing({ threads, quotas }, place, bytes, () =>
+      threads.fork(owner, threadId, copy, message_id),
+    );
+    // Less was copied than was counted before.
+    if (message_id !== undefined) await recount({ threads, quotas }, place);
+    return forked;
   });
 }
 
@@ -195,12 +203,14 @@ export async function clearThreadTree(services: ThreadServices, owner: Owner, id
   const below = await descendants(services.threads, owner, id);
   if (below.length > 0) await assertFree(services.threads, owner, id);
   for (const child of below) await deleteThread(services, owner, child);
-  return services.threads.clear(owner, id);
+  const isCleared = await services.threads.clear(owner, id);
+  if (isCleared) await services.quotas.recordStored(owner, id, 0);
+  return isCleared;
 }
 
 async function deleteThread({ threads, quotas }: ThreadServices, owner: Owner, id: string): Promise<boolean> {
   const isDeleted = await threads.delete(owner, id);
-  if (isDeleted) await quotas.release(owner, "threads", id);
+  if (isDeleted) await Promise.all([quotas.release(owner, "threads", id), quotas.recordStored(owner, id, 0)]);
   return isDeleted;
 }
 

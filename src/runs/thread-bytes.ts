@@ -1,10 +1,13 @@
-// The limit on the bytes of a thread's messages. A run whose input would exceed it is refused; a run that reaches it ends.
+// The bytes of a thread's messages: their limit, and what counts for the quota `stored_bytes`. A run whose input would exceed
+// one of them is refused; a run that reaches one ends.
 
 import { AppError } from "../core/errors.ts";
+import { isTerminal } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
-import type { RunObserver } from "./services.ts";
+import type { Quotas } from "../quotas/index.ts";
+import type { RunObserver, RunServices } from "./services.ts";
 
 /** The default limit: 32 MiB. */
 export const THREAD_BYTES = 32 * 1024 * 1024;
@@ -14,28 +17,77 @@ interface Place {
   readonly thread_id: string;
 }
 
-/** Throws `limit_exceeded` when the thread has no room for these messages. */
-export async function assertFits(
+/** The bytes of the thread with these messages. Throws `limit_exceeded` when they are more than the limit. */
+export async function bytesWith(
   threads: Pick<ThreadStore, "bytes">,
   { owner, thread_id }: Place,
   messages: readonly Message[],
   limit = THREAD_BYTES,
-): Promise<void> {
-  if (messages.length === 0) return;
+): Promise<number | undefined> {
+  if (messages.length === 0) return undefined;
   let bytes = await threads.bytes(owner, thread_id);
   for (const message of messages) bytes += sizeOf(message);
   if (bytes > limit) throw threadFull(thread_id, bytes, limit);
+  return bytes;
 }
 
-/** Throws `limit_exceeded` before a message is written that the thread, which has `bytes` so far, has no room for. */
-export function threadLimit(thread_id: string, bytes: number, limit = THREAD_BYTES): RunObserver {
-  let total = bytes;
+interface Counted {
+  readonly threads: Pick<ThreadStore, "bytes">;
+  readonly quotas: Pick<Quotas, "setStored" | "recordStored"> | undefined;
+}
+
+/**
+ * Counts what `work` will store in the thread before it stores anything, and what is there when `work` throws. Throws
+ * `limit_exceeded` for a quota, and what `work` throws.
+ */
+export async function storing<T>(
+  counted: Counted,
+  { owner, thread_id }: Place,
+  bytes: number | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (bytes === undefined) return work();
+  await counted.quotas?.setStored(owner, thread_id, bytes);
+  try {
+    return await work();
+  } catch (error) {
+    await recount(counted, { owner, thread_id });
+    throw error;
+  }
+}
+
+/** Counts what the thread has now. Never throws: a count that is wrong is corrected by the thread's next run. */
+export async function recount({ threads, quotas }: Counted, { owner, thread_id }: Place): Promise<void> {
+  if (!quotas) return;
+  try {
+    await quotas.recordStored(owner, thread_id, await threads.bytes(owner, thread_id));
+  } catch {
+    // The store cannot be reached.
+  }
+}
+
+/** How much a thread grows before its quota is asked again. */
+const STEP_BYTES = 64 * 1024;
+
+/**
+ * Throws `limit_exceeded` before a message is written that the thread, which has `bytes` so far, or its quota has no room
+ * for. Counts what the run has stored before its end is written.
+ */
+export function threadLimit(
+  { quotas, threadBytes: limit = THREAD_BYTES }: Pick<RunServices, "quotas" | "threadBytes">,
+  { owner, thread_id }: Place,
+  bytes: number,
+): RunObserver {
+  let [total, asked] = [bytes, bytes];
   return {
     beforeWrite(event) {
+      if (isTerminal(event.event)) return quotas?.recordStored(owner, thread_id, total).catch(() => {});
       if (event.event !== "on_message") return undefined;
       total += sizeOf(event.data.message);
       if (total > limit) throw threadFull(thread_id, total, limit);
-      return undefined;
+      if (total - asked < STEP_BYTES) return undefined;
+      asked = total;
+      return quotas?.setStored(owner, thread_id, total);
     },
   };
 }

@@ -4,12 +4,14 @@ import { describe, expect, test } from "vitest";
 import { ADA, BOB, NEIGHBOURS } from "../stores/fixture.ts";
 import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../stores/fixture-quotas.ts";
 import { reservationsContract } from "./quotas-reservations.ts";
+import { storedContract } from "./quotas-stored.ts";
 import { usedContract } from "./quotas-used.ts";
 
 const limits = (tenant?: number, user?: number) => ({ tenant, user });
 
 export function quotasContract(open: OpenQuotas): void {
   const inWorld = quotasIn(open);
+  storedContract(open);
 
   describe("the rate of requests", () => {
     test("lets a minute's share come at once, then one after the other", () =>

@@ -15,7 +15,7 @@ const long = defineTool({
 });
 
 async function api(options: Parameters<typeof startServer>[0]) {
-  const { url } = await startServer({ ...options, config });
+  const { url } = await startServer({ ...options, config: { ...config, ...options?.config } });
   const send = async (path: string, body: object) => {
     const reply = await fetch(url + path, {
       method: "POST",
@@ -29,7 +29,13 @@ async function api(options: Parameters<typeof startServer>[0]) {
     const reply = await fetch(`${url}/threads/${thread}/messages`);
     return reply.ok ? ((await reply.json()) as { items: Message[] }).items : undefined;
   };
-  return { send, messages };
+  const used = async () => {
+    const reply = (await (await fetch(`${url}/usage`)).json()) as {
+      limits: { limit: string; used: number }[];
+    };
+    return reply.limits.find(({ limit }) => limit === "stored_bytes")?.used;
+  };
+  return { send, messages, used, url };
 }
 
 describe("a thread that would exceed its limit of bytes", () => {
@@ -64,5 +70,56 @@ describe("a thread that would exceed its limit of bytes", () => {
     expect(all.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "tool"]);
     expect(all.at(-1)).toMatchObject({ error: expect.stringContaining("thread_bytes") });
     expect((await send("/threads/t/runs", { input: "x".repeat(9_000) })).status).toBe(429);
+  });
+});
+
+describe("the quota of stored bytes", () => {
+  const quotas = (stored_bytes: number) => ({ quotas: { user: { stored_bytes } } });
+
+  test("counts what the user's threads hold, until they are cleared or deleted", async () => {
+    const { send, url, used, messages } = await api({ script: [{ say: "ok" }], config: quotas(1_000_000) });
+    const sizes = async (thread: string) =>
+      ((await messages(thread)) ?? []).reduce(
+        (sum, each) => sum + Buffer.byteLength(JSON.stringify(each)),
+        0,
+      );
+    await send("/threads/a/runs", { input: "é".repeat(1_000) });
+    await send("/threads/b/runs", { input: "hi" });
+    await send("/threads/a/fork", { id: "c" });
+    const [first] = (await messages("a")) ?? [];
+    await send("/threads/a/fork", { id: "d", message_id: first?.id });
+    const all = await Promise.all(["a", "b", "c", "d"].map(sizes));
+    expect(await used()).toBe(all.reduce((sum, bytes) => sum + bytes, 0));
+    await send("/threads/a/runs", { input: "short", replaces: first?.id });
+    expect(await used()).toBe((await sizes("a")) + (all[1] ?? 0) + (all[2] ?? 0) + (all[3] ?? 0));
+    await fetch(`${url}/threads/a`, { method: "DELETE" });
+    await fetch(`${url}/threads/c/messages`, { method: "DELETE" });
+    expect(await used()).toBe((all[1] ?? 0) + (all[3] ?? 0));
+  });
+
+  test("refuses runs and forks that would exceed it, and counts nothing for them", async () => {
+    const { send, used, messages } = await api({ script: [{ say: "ok" }], config: quotas(10_000) });
+    expect((await send("/threads/a/runs", { input: "x".repeat(6_000) })).status).toBe(200);
+    const before = await used();
+    const refused = await send("/threads/b/runs", { input: "x".repeat(6_000) });
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { code: "limit_exceeded", details: { limit: "stored_bytes", of: "user", most: 10_000 } },
+    });
+    expect(await messages("b")).toBeUndefined();
+    expect((await send("/threads/a/fork", { id: "c" })).status).toBe(429);
+    expect(await messages("c")).toBeUndefined();
+    expect(await used()).toBe(before);
+    expect((await send("/threads/b/runs", { input: "x".repeat(1_000) })).status).toBe(200);
+  });
+
+  test("ends a run whose agent exceeds it", async () => {
+    const { send, used } = await api({
+      config: { ...quotas(100_000), limits: {} },
+      script: [{ say: "x".repeat(150_000) }],
+    });
+    const { body } = await send("/threads/t/runs", { input: "go" });
+    expect(body).toMatchObject({ status: "error", error: { code: "limit_exceeded" } });
+    expect(await used()).toBeLessThan(1_000);
   });
 });

@@ -177,6 +177,12 @@ export function quotaKeys(owner: Owner) {
   };
 }
 
+/** `stored`: hash, the bytes of each thread of a tenant, and their sums. `due`: sorted set, until when each counts. */
+export function storedKeys(owner: Owner) {
+  const stored = `sk:{${tenantTag(owner)}}:stored`;
+  return { stored, due: `${stored}:due` };
+}
+
 /** Sorted sets: what a tenant and one of its users hold of a thing, by when that is over. */
 export function heldKeys(owner: Owner, thing: string) {
   const held = `sk:{${tenantTag(owner)}}:held:${thing}`;

@@ -132,6 +132,65 @@ return { redis.call('ZCOUNT', held, after, '+inf'), redis.call('ZCOUNT', own_hel
 });
 
 /**
+ * `count(user, id, bytes)`: what is stored under an id, and the sums with it; `sum(name)`: of all, or of a user. `lapse()`:
+ * ends what no longer counts. The hash has each as `id:<user> <id>`, and the sums as `sum:` and `sum:<user>`. Uses stored,
+ * due.
+ */
+const STORED = `
+local function sum(name) return tonumber(redis.call('HGET', stored, 'sum:' .. name) or 0) end
+local function count(user, id, bytes)
+  local name = user .. ' ' .. id
+  local more = bytes - (redis.call('HGET', stored, 'id:' .. name) or 0)
+  for _, each in ipairs({ 'sum:', 'sum:' .. user }) do
+    if redis.call('HINCRBY', stored, each, string.format('%.0f', more)) == 0 then redis.call('HDEL', stored, each) end
+  end
+  if bytes > 0 then redis.call('HSET', stored, 'id:' .. name, string.format('%.0f', bytes))
+  else
+    redis.call('HDEL', stored, 'id:' .. name)
+    redis.call('ZREM', due, name)
+  end
+end
+local function lapse()
+  for _, name in ipairs(redis.call('ZRANGE', due, '-inf', string.format('%.0f', time()), 'BYSCORE')) do
+    local user, id = string.match(name, '^(%S+) (.*)$')
+    count(user, id, 0)
+  end
+end`;
+
+/**
+ * The bytes of a thread count in place of those that it had before. Again: nothing more. Output: the level whose limit they
+ * would exceed, or nothing.
+ */
+export const setStored = script<"tenant" | "user" | null>()({
+  kind: "adds",
+  keys: ["stored", "due"],
+  args: ["id", "user", "bytes", "ms", "most", "own_most"],
+  lua: `${STORED}
+lapse()
+bytes = tonumber(bytes)
+local more = bytes - (redis.call('HGET', stored, 'id:' .. user .. ' ' .. id) or 0)
+for _, each in ipairs({ { '', most, 'tenant' }, { user, own_most, 'user' } }) do
+  if more > 0 and each[2] ~= '' and sum(each[1]) + more > tonumber(each[2]) then return each[3] end
+end
+count(user, id, bytes)
+if bytes > 0 then redis.call('ZADD', due, string.format('%.0f', time() + ms), user .. ' ' .. id) end
+for _, key in ipairs({ stored, due }) do
+  if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
+end
+return false`,
+});
+
+/** The bytes that the tenant and the user have stored. */
+export const readStored = script<[tenant: number, user: number]>()({
+  kind: "always",
+  keys: ["stored", "due"],
+  args: ["user"],
+  lua: `${STORED}
+lapse()
+return { sum(''), sum(user) }`,
+});
+
+/**
  * A call's amounts are reserved if every budget has room for them and something left: what was used and what is reserved
  * never pass it together. A reservation is in the sums until it ends or is void, never longer.
  * Again: the same answer, and nothing more.

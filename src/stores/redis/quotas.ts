@@ -17,14 +17,16 @@ import {
   type UsageRow,
 } from "../../quotas/store.ts";
 import type { Connection } from "./connection.ts";
-import { DEDUPE_TTL_MS, heldKeys, ownerTag, quotaKeys, settledKey } from "./keys.ts";
+import { DEDUPE_TTL_MS, heldKeys, ownerTag, quotaKeys, settledKey, storedKeys } from "./keys.ts";
 import {
   type AccountsReply,
   countHeld,
   hold,
   readAccounts,
+  readStored,
   readUsage,
   reserve,
+  setStored,
   settleCall,
   takeRequest,
 } from "./quota-scripts.ts";
@@ -49,6 +51,17 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds" 
       await redis.ask((client) =>
         Promise.all([client.zrem(held, `${ownerTag(owner)}:${id}`), client.zrem(own_held, id)]),
       );
+    },
+
+    async setStored(owner, { id, bytes, ms }, most) {
+      const limits = { most: most.tenant ?? "", own_most: most.user ?? "" };
+      const args = { id, user: ownerTag(owner), bytes, ms, ...limits };
+      return (await redis.run(setStored, storedKeys(owner), args)) ?? undefined;
+    },
+
+    async stored(owner) {
+      const [tenant, user] = await redis.run(readStored, storedKeys(owner), { user: ownerTag(owner) });
+      return { tenant, user };
     },
 
     async held(owner) {

@@ -53,6 +53,27 @@ CREATE TABLE usage (
 ) STRICT, WITHOUT ROWID;
 `;
 
+/** `stored` is by thread; the triggers keep `stored_sums` what its rows add up to, by tenant and by user. */
+const STORED = `
+CREATE TABLE stored (
+  user TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, bytes INTEGER NOT NULL, ends INTEGER NOT NULL,
+  PRIMARY KEY (user, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX stored_by_end ON stored (ends);
+CREATE TABLE stored_sums (name TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TRIGGER stored_added AFTER INSERT ON stored BEGIN
+  INSERT INTO stored_sums VALUES (new.tenant, new.bytes), (new.user, new.bytes)
+    ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_changed AFTER UPDATE OF bytes ON stored BEGIN
+  UPDATE stored_sums SET bytes = bytes + new.bytes - old.bytes WHERE name IN (new.tenant, new.user);
+END;
+CREATE TRIGGER stored_dropped AFTER DELETE ON stored BEGIN
+  UPDATE stored_sums SET bytes = bytes - old.bytes WHERE name IN (old.tenant, old.user);
+  DELETE FROM stored_sums WHERE bytes = 0 AND name IN (old.tenant, old.user);
+END;
+`;
+
 export interface OpenQuotas {
   readonly quotas: QuotaStore;
   close(): void;
@@ -72,7 +93,7 @@ export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_00
 
 function openQuotas(path: string, now: () => number, maxNames: number): OpenQuotas {
   const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
-  const file = openSmallFile({ path, content: "The usage", pragmas, steps: [SCHEMA] });
+  const file = openSmallFile({ path, content: "The usage", pragmas, steps: [SCHEMA, STORED] });
   return { quotas: quotasIn(file, now, maxNames), close: file.close };
 }
 
@@ -104,6 +125,29 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
 
     async release(owner, thing, id) {
       change(() => sql.release.run(thing, namesOf(owner).user, id));
+    },
+
+    async setStored(owner, { id, bytes, ms }, most) {
+      const { tenant, user } = namesOf(owner);
+      const names = { tenant, user };
+      return change(() => {
+        sql.endStored.run(now());
+        const more = bytes - (sql.findStored.get(user, id)?.bytes ?? 0);
+        const sum = (level: "tenant" | "user") => sql.storedSum.get(names[level])?.bytes ?? 0;
+        const full = SCOPES.find((level) => more > 0 && sum(level) + more > (most[level] ?? Infinity));
+        if (full) return full;
+        if (bytes > 0) sql.store.run(user, id, tenant, bytes, now() + ms);
+        else sql.dropStored.run(user, id);
+        return undefined;
+      });
+    },
+
+    async stored(owner) {
+      const { tenant, user } = namesOf(owner);
+      return change(() => {
+        sql.endStored.run(now());
+        return { tenant: sql.storedSum.get(tenant)?.bytes ?? 0, user: sql.storedSum.get(user)?.bytes ?? 0 };
+      });
     },
 
     async held(owner) {
@@ -218,6 +262,9 @@ const FORGOTTEN_PART = 100;
 interface Count {
   readonly n: number;
 }
+interface Bytes {
+  readonly bytes: number;
+}
 /** Of no rows: null. */
 interface Sum {
   readonly tokens: number | null;
@@ -243,6 +290,13 @@ function statements(file: SmallFile) {
       INSERT INTO held (thing, user, id, tenant, ends) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET ends = excluded.ends`),
     release: file.query("DELETE FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    endStored: file.query("DELETE FROM stored WHERE ends <= ?"),
+    findStored: file.query<Bytes>("SELECT bytes FROM stored WHERE user = ? AND id = ?"),
+    storedSum: file.query<Bytes>("SELECT bytes FROM stored_sums WHERE name = ?"),
+    store: file.query(`
+      INSERT INTO stored (user, id, tenant, bytes, ends) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET bytes = excluded.bytes, ends = excluded.ends`),
+    dropStored: file.query("DELETE FROM stored WHERE user = ? AND id = ?"),
     endReserved: file.query("DELETE FROM reserved WHERE ends <= ?"),
     reserve: file.query(
       "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",
