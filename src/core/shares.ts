@@ -118,10 +118,14 @@ export function countsOf(tenants: Iterable<string>): Map<string, number> {
   return counts;
 }
 
-/** The tenant that holds most, of several the first; undefined if all hold nothing. It is the one that loses something. */
-export function holderOfMost(held: Iterable<readonly [tenant: string, amount: number]>): string | undefined {
-  let holder: string | undefined;
-  let most = 0;
-  for (const [tenant, amount] of held) if (amount > most) [holder, most] = [tenant, amount];
-  return holder;
+/**
+ * Who loses something, in this order, when `asking` adds to what is full: itself alone if it holds a quarter of what all
+ * hold, else those who hold more than it, first the one that holds most, and itself last.
+ */
+export function losers(held: ReadonlyMap<string, number>, asking: string): string[] {
+  const own = held.get(asking) ?? 0;
+  const total = held.values().reduce((sum, amount) => sum + amount, 0);
+  if (own > 0 && own * 4 >= total) return [asking];
+  const larger = [...held].filter(([tenant, amount]) => tenant !== asking && amount >= own);
+  return [...larger.sort((a, b) => b[1] - a[1]).map(([tenant]) => tenant), asking];
 }

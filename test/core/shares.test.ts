@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { holderOfMost, Shares, sharedPlaces, verdict } from "../../src/core/shares.ts";
+import { losers, Shares, sharedPlaces, verdict } from "../../src/core/shares.ts";
 
 const TENANTS = ["a", "b", "c", "d"];
 
@@ -110,13 +110,35 @@ describe("places that tenants share", () => {
   });
 });
 
-test("what is lost is lost by the tenant that holds most", () => {
-  const amounts = fc.uniqueArray(fc.tuple(fc.string(), fc.nat()), { selector: ([tenant]) => tenant });
-  fc.assert(
-    fc.property(amounts, (held) => {
-      const holder = holderOfMost(held);
-      const most = Math.max(0, ...held.map(([, amount]) => amount));
-      expect(held.find(([tenant]) => tenant === holder)?.[1] ?? 0).toBe(most);
-    }),
-  );
+describe("what is full", () => {
+  const amounts = fc.uniqueArray(fc.tuple(fc.string(), fc.integer({ min: 1, max: 1000 })), {
+    selector: ([tenant]) => tenant,
+  });
+
+  test("costs a tenant that holds a quarter of it only its own", () =>
+    fc.assert(
+      fc.property(amounts, fc.string(), fc.integer({ min: 0, max: 4000 }), (others, asking, own) => {
+        const held = new Map([...others, [asking, own]]);
+        const total = [...held.values()].reduce((sum, amount) => sum + amount, 0);
+        const order = losers(held, asking);
+        if (own > 0 && own * 4 >= total) expect(order).toEqual([asking]);
+        // No tenant that holds less than it loses anything.
+        else for (const tenant of order) expect(held.get(tenant)).toBeGreaterThanOrEqual(own);
+        const lost = order.map((tenant) => held.get(tenant) ?? 0).slice(0, -1);
+        expect(lost).toEqual(lost.toSorted((a, b) => b - a));
+      }),
+    ));
+
+  test("costs the tenant that holds most when another one asks", () => {
+    const held = new Map([
+      ...([
+        ["a", 30],
+        ["b", 60],
+        ["c", 10],
+      ] as const),
+    ]);
+    expect(losers(held, "c")).toEqual(["b", "a", "c"]);
+    expect(losers(held, "new")).toEqual(["b", "a", "c", "new"]);
+    expect(losers(held, "a")).toEqual(["a"]);
+  });
 });

@@ -154,3 +154,18 @@ test("a tenant whose subagents hang in all the places that they get does not kee
   expect(run.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
   expect(dataOf(run, "on_subagent_end").map(({ status }) => status)).toEqual(Array(8).fill("completed"));
 });
+
+test("a tenant that floods the memory for threads loses its own, and none of another tenant's", async () => {
+  const config = { store: "memory", retention: { memory_bytes: 2_000_000 } };
+  const { url } = await serveTenants({ script: () => ({ say: "ok" }), config });
+  for (let n = 0; n < 5; n++) await outcome(url, "other", `t${n}`);
+  const input = "x".repeat(200_000);
+  for (let n = 0; n < 12; n++) {
+    await (await post(`${url}/threads/f${n}/runs`, { input }, as("flood"))).ended();
+    const headers = { "content-type": "application/json", ...as("flood") };
+    for (let copy = 0; copy < 3; copy++)
+      await fetch(`${url}/threads/f${n}/fork`, { method: "POST", headers, body: "{}" });
+  }
+  expect(await statusesOf(url, "other")).toHaveLength(5);
+  expect((await statusesOf(url, "flood")).length).toBeLessThan(12);
+});

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Owner } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
 import { MAX_ITEMS, type Shelf } from "../../src/core/stores.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
@@ -161,5 +162,64 @@ describe("what users keep with agents in memory", () => {
       for (const agent of ["a", "c", "d", "e"])
         expect(await items.list(agentOf(agent))).toHaveLength(MAX_ITEMS);
       expect(await threads.get(BOB, "witness")).toBeDefined();
+    }));
+});
+
+describe("tenants that share the memory", () => {
+  const other: Owner = { tenant: "other", user: "eve" };
+
+  test("lose no thread to one that floods it, also a thread that waits for an answer", () =>
+    inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items }, stores }) => {
+      for (const n of upTo(3)) await threads.create(other, { id: `t${n}`, metadata: {} });
+      const { lease } = await claimed(stores, "asks", { owner: other });
+      await stores.events.append(lease, [done("interrupted")]);
+      for (const n of upTo(60)) {
+        await threads.create(ADA, { id: `t${n}`, metadata: {} });
+        await items.put(notesOf(`t${n}`), { key: "k", value: LONG });
+      }
+      expect((await threads.list(other, { limit: 10 })).items).toHaveLength(4);
+      const left = (await threads.list(ADA, { limit: 100 })).items;
+      expect(left.length).toBeGreaterThan(10);
+      expect(left.length).toBeLessThan(20);
+      // The newest are there.
+      expect(left.some(({ id }) => id === "t60")).toBe(true);
+    }));
+
+  test("are refused more when all that they have is in use, before another one loses anything", () =>
+    inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items }, stores }) => {
+      await threads.create(other, { id: "t", metadata: {} });
+      await claimed(stores, "busy");
+      const flood = async () => {
+        for (let n = 0; ; n++) await items.put(notesOf("busy"), { key: `${n}`, value: LONG });
+      };
+      await expect(flood()).rejects.toMatchObject({
+        code: "limit_exceeded",
+        details: { limit: "retention.memory_bytes", of: "tenant" },
+      });
+      expect(await threads.get(other, "t")).toBeDefined();
+    }));
+
+  test("get room from the one that has most when they have little", () =>
+    inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items } }) => {
+      for (const n of upTo(30)) {
+        await threads.create(ADA, { id: `t${n}`, metadata: {} });
+        await items.put(notesOf(`t${n}`), { key: "k", value: LONG });
+      }
+      const before = (await threads.list(ADA, { limit: 100 })).items.length;
+      for (const n of upTo(4)) {
+        await threads.create(other, { id: `t${n}`, metadata: {} });
+        await items.put({ owner: other, of: { thread: `t${n}` }, kind: "notes" }, { key: "k", value: LONG });
+      }
+      expect((await threads.list(other, { limit: 10 })).items).toHaveLength(4);
+      expect((await threads.list(ADA, { limit: 100 })).items.length).toBeLessThan(before);
+    }));
+
+  test("lose none of their agents' items to one that floods them", () =>
+    inWorld(memory({}), async ({ stores: { items } }) => {
+      const theirs: Shelf = { owner: other, of: { agent: "a" }, kind: "notes" };
+      await items.put(theirs, { key: "k", value: "kept" });
+      for (const n of upTo(10_010)) await items.put(agentOf(`${n}`), { key: "k", value: "v" });
+      expect(await items.get(theirs, "k")).toMatchObject({ value: "kept" });
+      expect(await items.get(agentOf("1"), "k")).toBeUndefined();
     }));
 });

@@ -117,7 +117,7 @@ export function commit(memory: MemoryThreads, run: LiveRun, written: readonly Pe
   const { active } = thread.head;
   const epoch = active?.run === run.id ? active.epoch : 1;
   const ends = hasEnd(written);
-  if (!ends) memory.makeRoom();
+  if (!ends) memory.makeRoom(thread.owner.tenant);
   const pending = ends ? withUnreadInbox(written, work.inbox, stampOf(memory, run)) : written;
 
   const before = log.bytes;

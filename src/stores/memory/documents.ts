@@ -1,8 +1,8 @@
 // Documents in memory. Those of a thread weigh on it and leave with it; those of agents have a bound of their own, past
-// which the shelf that was used least recently goes; the rest stays as long as the process.
+// which a tenant loses the collection that it used least recently; the rest stays as long as the process.
 
-import { LRUCache } from "lru-cache";
 import type { Collection, Documents } from "../../core/documents.ts";
+import { losers } from "../../core/shares.ts";
 import { noSuchThread } from "../errors.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./records.ts";
@@ -14,11 +14,7 @@ const MAX_COLLECTIONS = 10_000;
 const DOCUMENT_BYTES = 200;
 
 export function memoryDocuments(memory: MemoryThreads): Documents {
-  const ofAgents = new LRUCache<string, Items>({
-    max: MAX_COLLECTIONS,
-    maxSize: MAX_BYTES,
-    sizeCalculation: weightOf,
-  });
+  const ofAgents = new AgentCollections();
   const others = new Map<string, Items>();
 
   return {
@@ -51,7 +47,8 @@ export function memoryDocuments(memory: MemoryThreads): Documents {
       const added = writes.filter(({ seen, body }) => seen === undefined && body !== undefined);
       if (added.length > 0 && items.size + added.length > limit) return "full";
       const thread = threadOf(collection);
-      if (thread && writes.some(({ body }) => body !== undefined)) memory.makeRoom(thread);
+      if (thread && writes.some(({ body }) => body !== undefined))
+        memory.makeRoom(thread.owner.tenant, thread);
       const before = thread ? weightOf(items) : 0;
       for (const { key, body, due } of writes) {
         if (body === undefined) items.delete(key);
@@ -67,7 +64,8 @@ export function memoryDocuments(memory: MemoryThreads): Documents {
   function itemsOf(collection: Collection): Items | undefined {
     memory.assertOpen();
     if (!("of" in collection)) return others.get(nameOf(collection)) ?? new Map();
-    if ("agent" in collection.of) return ofAgents.get(nameOf(collection)) ?? new Map();
+    if ("agent" in collection.of)
+      return ofAgents.get(collection.owner.tenant, nameOf(collection)) ?? new Map();
     const thread = threadOf(collection);
     return thread && (thread.collections?.get(collection.kind) ?? new Map());
   }
@@ -81,9 +79,7 @@ export function memoryDocuments(memory: MemoryThreads): Documents {
     const name = nameOf(collection);
     if (!("of" in collection)) others.set(name, items);
     else if ("agent" in collection.of) {
-      // What is replaced by itself keeps the size it had.
-      ofAgents.delete(name);
-      if (items.size > 0) ofAgents.set(name, items);
+      ofAgents.set(collection.owner.tenant, name, items);
     } else {
       const thread = threadOf(collection);
       if (!thread) return;
@@ -91,6 +87,66 @@ export function memoryDocuments(memory: MemoryThreads): Documents {
       if (items.size > 0) thread.collections.set(collection.kind, items);
       else thread.collections.delete(collection.kind);
     }
+  }
+}
+
+interface Shelved {
+  readonly items: Items;
+  readonly bytes: number;
+}
+
+/** The collections of agents, by tenant. Past the bounds `losers` says whose goes. */
+class AgentCollections {
+  /** Of a tenant's, the one that was used least recently comes first. */
+  readonly #tenants = new Map<string, Map<string, Shelved>>();
+  readonly #bytes = new Map<string, number>();
+  #total = 0;
+  #count = 0;
+
+  get(tenant: string, name: string): Items | undefined {
+    const own = this.#tenants.get(tenant);
+    const found = own?.get(name);
+    if (!own || !found) return undefined;
+    own.delete(name);
+    own.set(name, found);
+    return found.items;
+  }
+
+  /** Keeps nothing of an empty collection. */
+  set(tenant: string, name: string, items: Items): void {
+    this.#delete(tenant, name);
+    if (items.size === 0) return;
+    const bytes = weightOf(items);
+    const own = this.#tenants.get(tenant) ?? new Map<string, Shelved>();
+    this.#tenants.set(tenant, own.set(name, { items, bytes }));
+    this.#bytes.set(tenant, (this.#bytes.get(tenant) ?? 0) + bytes);
+    this.#count += 1;
+    this.#total += bytes;
+    while (this.#total > MAX_BYTES || this.#count > MAX_COLLECTIONS) this.#dropOne(tenant);
+  }
+
+  #dropOne(asking: string): void {
+    const held = this.#total > MAX_BYTES ? this.#bytes : this.#counts();
+    const [loser = asking] = losers(held, asking);
+    const [oldest] = this.#tenants.get(loser)?.keys() ?? [];
+    if (oldest !== undefined) this.#delete(loser, oldest);
+  }
+
+  #counts(): Map<string, number> {
+    return new Map([...this.#tenants].map(([tenant, { size }]) => [tenant, size]));
+  }
+
+  #delete(tenant: string, name: string): void {
+    const own = this.#tenants.get(tenant);
+    const found = own?.get(name);
+    if (!own || !found) return;
+    own.delete(name);
+    this.#count -= 1;
+    this.#total -= found.bytes;
+    this.#bytes.set(tenant, (this.#bytes.get(tenant) ?? 0) - found.bytes);
+    if (own.size > 0) return;
+    this.#tenants.delete(tenant);
+    this.#bytes.delete(tenant);
   }
 }
 

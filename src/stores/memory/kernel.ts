@@ -55,7 +55,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       const thread = memory.find(ref.owner, ref.id);
       const view = viewOf(thread, ref.owner, lookups);
       const { writes, result, tell } = decide(view);
-      if (writes.some(needsRoom)) memory.makeRoom(thread);
+      if (writes.some(needsRoom)) memory.makeRoom(ref.owner.tenant, thread);
       let written = thread;
       for (const write of writes) written = carryOut(written, ref.owner, write, view.now);
       if (tell) calls.publish(tell);

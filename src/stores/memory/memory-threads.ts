@@ -1,10 +1,12 @@
 // Every thread in memory: whose it is, what it weighs, and which one is compressed, or goes, when room or time is up.
 //
-// A thread with a run that is active or waits is never dropped. Of the others, those go first that were not
-// used for the longest time; those that wait for a person's answer go last.
+// A thread with a run that is active or waits is never dropped. A tenant with a quarter of the memory loses threads of its own
+// when it needs more; otherwise the tenant with most does. Of a tenant's, those go first that were not used for the longest
+// time; those that wait for a person's answer go last.
 
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
+import { losers } from "../../core/shares.ts";
 import type { Lease } from "../../core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
@@ -33,6 +35,14 @@ export interface Bounds {
 /** A thread that weighs more is not compressed: it would keep everybody waiting. */
 const MAX_COMPRESSED_BYTES = 256 * 1024;
 
+/** What a tenant has here. */
+interface TenantEntry {
+  bytes: number;
+  /** What may be dropped, least recently used first. */
+  readonly idle: Set<ThreadEntry>;
+  readonly interrupted: Set<ThreadEntry>;
+}
+
 export class MemoryThreads {
   readonly limits: Limits;
   readonly turns: FairQueue<ThreadEntry>;
@@ -42,6 +52,7 @@ export class MemoryThreads {
   /** What may be dropped, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
+  readonly #tenants = new Map<string, TenantEntry>();
   /** Those of them that are not compressed, in the same order, and what they weigh. */
   readonly #uncompressed = new Set<ThreadEntry>();
   #uncompressedBytes = 0;
@@ -108,7 +119,7 @@ export class MemoryThreads {
 
   add(thread: ThreadEntry): void {
     this.#threads.set(thread.owner, thread.id, thread);
-    this.#bytes += thread.bytes;
+    this.#count(thread, thread.bytes);
     this.touch(thread);
   }
 
@@ -117,7 +128,7 @@ export class MemoryThreads {
     this.#take(thread);
     for (const run of thread.runs) this.forgetEvents(run);
     this.forgetCalls(thread);
-    this.#bytes -= thread.bytes;
+    this.#count(thread, -thread.bytes);
   }
 
   /** Call it after every use and every change of what a thread is at. Its parts can be relied on until the next turn. */
@@ -129,7 +140,9 @@ export class MemoryThreads {
     if (thread.head.queue.length > 0 && !thread.head.active) this.turns.wait(tenant, thread);
     if (isBusy(thread)) return;
     this.turns.drop(tenant, thread);
-    (thread.outcome === "interrupted" ? this.#interrupted : this.#idle).add(thread);
+    const kind = thread.outcome === "interrupted" ? "interrupted" : "idle";
+    (kind === "idle" ? this.#idle : this.#interrupted).add(thread);
+    this.#tenants.get(tenant)?.[kind].add(thread);
     this.#uncompressed.add(thread);
     this.#uncompressedBytes += thread.bytes;
     this.#compressOthers(thread);
@@ -137,25 +150,24 @@ export class MemoryThreads {
 
   weigh(thread: ThreadEntry, bytes: number): void {
     thread.bytes += bytes;
-    this.#bytes += bytes;
+    this.#count(thread, bytes);
     if (this.#uncompressed.has(thread)) this.#uncompressedBytes += bytes;
   }
 
   /**
-   * Drops threads other than `except` until there is room for more. Throws `unavailable` when what is left
-   * cannot be dropped.
+   * Drops threads other than `except` until there is room for more of the tenant's. Throws, when what is left cannot be
+   * dropped, `limit_exceeded` for a tenant that has its share of the memory, otherwise `unavailable`.
    */
-  makeRoom(except?: ThreadEntry): void {
-    if (this.#bytes < this.#bounds.maxBytes) return;
-    for (const droppable of [this.#idle, this.#interrupted])
-      for (const thread of droppable) {
-        if (thread !== except) this.remove(thread);
-        if (this.#bytes < this.#bounds.maxBytes) return;
-      }
-    throw new AppError(
-      "unavailable",
-      `The memory for threads (${this.#bounds.maxBytes} bytes) is full, and all of them are in use. Try again later.`,
-    );
+  makeRoom(tenant: string, except?: ThreadEntry): void {
+    const { maxBytes } = this.#bounds;
+    while (this.#bytes >= maxBytes) {
+      const held = new Map([...this.#tenants].map(([name, { bytes }]) => [name, bytes]));
+      const order = losers(held, tenant);
+      const dropped = order.map((name) => this.#oldestOf(name, except)).find((found) => found !== undefined);
+      if (dropped) this.remove(dropped);
+      else if (order.length === 1 && held.size > 1) throw hasItsShare(held.get(tenant) ?? 0, maxBytes);
+      else throw allInUse(maxBytes);
+    }
   }
 
   /** Keeps the events of a run that has ended until they are due. */
@@ -217,10 +229,29 @@ export class MemoryThreads {
     for (const thread of this.#threads.values()) for (const run of thread.runs) run.log?.close(storeClosed());
   }
 
+  #oldestOf(tenant: string, except: ThreadEntry | undefined): ThreadEntry | undefined {
+    const { idle = [], interrupted = [] } = this.#tenants.get(tenant) ?? {};
+    for (const droppable of [idle, interrupted])
+      for (const thread of droppable) if (thread !== except) return thread;
+    return undefined;
+  }
+
+  /** Bytes more, or fewer, of the thread's tenant. */
+  #count({ owner: { tenant } }: ThreadEntry, bytes: number): void {
+    const entry = this.#tenants.get(tenant) ?? { bytes: 0, idle: new Set(), interrupted: new Set() };
+    entry.bytes += bytes;
+    this.#bytes += bytes;
+    if (entry.bytes > 0) this.#tenants.set(tenant, entry);
+    else this.#tenants.delete(tenant);
+  }
+
   /** Out of every order that it stands in. */
   #take(thread: ThreadEntry): void {
     this.#idle.delete(thread);
     this.#interrupted.delete(thread);
+    const own = this.#tenants.get(thread.owner.tenant);
+    own?.idle.delete(thread);
+    own?.interrupted.delete(thread);
     if (this.#uncompressed.delete(thread)) this.#uncompressedBytes -= thread.bytes;
   }
 
@@ -265,6 +296,21 @@ export class MemoryThreads {
     const ttl = thread.outcome === "interrupted" ? Math.max(interruptedTtlMs, threadTtlMs) : threadTtlMs;
     return thread.usedAt + ttl <= now();
   }
+}
+
+function hasItsShare(bytes: number, maxBytes: number): AppError {
+  return new AppError(
+    "limit_exceeded",
+    `Your tenant's threads take ${bytes} of the ${maxBytes} bytes of memory for threads (\`retention.memory_bytes\`), which is its share, and all of them are in use. Try again later.`,
+    { details: { limit: "retention.memory_bytes", of: "tenant", most: Math.floor(maxBytes / 4) } },
+  );
+}
+
+function allInUse(maxBytes: number): AppError {
+  return new AppError(
+    "unavailable",
+    `The memory for threads (${maxBytes} bytes) is full, and all of them are in use. Try again later.`,
+  );
 }
 
 function deferredBytes({ deferred }: ThreadEntry): number {
