@@ -44,8 +44,11 @@ export interface Quotas extends ModelCallQuotas {
   acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
   /** The same for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
-  /** Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. */
-  keepWaiting(owner: Owner, run: string): Promise<void>;
+  /**
+   * Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. False when runs
+   * are not limited.
+   */
+  keepWaiting(owner: Owner, run: string): Promise<boolean>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
    * Counts the bytes of a thread's messages, in place of what was counted for it. Throws `limit_exceeded` when they are more
@@ -110,8 +113,9 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
     },
 
     async keepWaiting(owner, run) {
-      if (!isLimited("concurrent_runs")) return;
+      if (!isLimited("concurrent_runs")) return false;
       await store.hold(owner, { thing: "runs", id: run, ms: HOUR }, { tenant: undefined, user: undefined });
+      return true;
     },
 
     async release(owner, thing, id) {

@@ -5,7 +5,7 @@ import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
 import { type Message, unanswered } from "../core/message.ts";
 import { openInterrupts } from "../core/open-interrupts.ts";
-import type { ClientTool, Lineage, RunRecord } from "../core/records.ts";
+import { type ClientTool, isSettled, type Lineage, type RunRecord } from "../core/records.ts";
 import type { NewRun, RunKey, StartResult, StopMode, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { admit } from "../quotas/holds.ts";
@@ -153,9 +153,16 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   });
   if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
   // If that fails, the run is accepted all the same, and counts for a minute.
-  if (result.outcome === "queued") await quotas?.keepWaiting(owner, run.id).catch(() => {});
+  if (result.outcome === "queued") await countWaiting(runs, owner, result.run).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
   return runOf(result);
+}
+
+/** The run may have started and ended meanwhile in another process, which has released it. */
+async function countWaiting({ stores, quotas }: Runs, owner: Owner, run: RunRecord): Promise<void> {
+  if (!(await quotas?.keepWaiting(owner, run.id))) return;
+  const now = await stores.runs.get(owner, run.thread_id, run.id);
+  if (!now || isSettled(now.status)) await quotas?.release(owner, "runs", run.id);
 }
 
 const runOf = (result: StartResult) => (result.outcome === "claimed" ? result.claim.run : result.run);

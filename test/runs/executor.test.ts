@@ -6,12 +6,16 @@ import type { Owner } from "../../src/core/ids.ts";
 import { isSettled, type RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { defineTool } from "../../src/core/tool.ts";
-import { getRun } from "../../src/runs/control.ts";
+import { QuotaConfig } from "../../src/quotas/config.ts";
+import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
+import { getRun, stopRun } from "../../src/runs/control.ts";
 import { Executor } from "../../src/runs/executor.ts";
+import { startRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 import { ADA, claimed, newRun } from "../stores/fixture.ts";
 import { newPool } from "../support/pool.ts";
-import { bent, managed, settledOf, sqliteStores } from "./managed.ts";
+import { bent, command, managed, settledOf, sqliteStores } from "./managed.ts";
 
 const OTHER: Owner = { tenant: "other", user: "eve" };
 
@@ -349,4 +353,26 @@ describe("runs that wait for room", () => {
     }
     expect(renewals).toBeLessThan(20);
   });
+});
+
+test("a run that waited and has ended before its start was answered counts no longer", async () => {
+  const store = openMemoryQuotas().quotas;
+  const own = createQuotas(store, QuotaConfig.parse({ user: { concurrent_runs: 2 } }), { threadMs: 60_000 });
+  const owner = { tenant: "acme", user: "ada" };
+  const quotas: Quotas = {
+    ...own,
+    async keepWaiting(of, id) {
+      // Another process was faster.
+      const [waiting] = (await stores.runs.list(owner, "t", { limit: 1 })).items;
+      if (waiting) await stopRun(runs, { owner, thread_id: "t", run_id: waiting.id }, "cancel");
+      return own.keepWaiting(of, id);
+    },
+  };
+  const stores = createMemoryStores();
+  const { runs } = managed(stores, { script: () => ({ say: "a b c", delay_ms: 60_000 }), quotas });
+  await runs.open();
+  await startRun(runs, owner, command("t", "go"));
+  const waiting = await startRun(runs, owner, { ...command("t", "next"), on_busy: "enqueue" });
+  expect((await stores.runs.get(owner, "t", waiting.id))?.status).toBe("cancelled");
+  expect((await store.held(owner)).user.runs).toBe(1);
 });
