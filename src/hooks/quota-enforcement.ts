@@ -10,6 +10,7 @@ import { type StreamEvent, warning } from "../core/event.ts";
 import { defineHook, type ModelCallQuotas } from "../core/hook.ts";
 import { BYTES_A_TOKEN, estimateTokens, NO_USAGE, textSize, type Usage } from "../core/message.ts";
 import { type Completion, DEFAULT_MAX_TOKENS, type ModelRequest } from "../core/model.ts";
+import { reportFailure } from "../core/run.ts";
 import { tap } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateRequest } from "./summarization/projection.ts";
@@ -66,7 +67,9 @@ export const metering = defineHook({
             const usage =
               heard && isPaid ? usageSoFar(request, { counted, heard: heard.tokens(), most }) : undefined;
             // A failure to settle must not hide the error that ended the call.
-            await settle(usage).catch(() => {});
+            await settle(usage).catch((error) =>
+              reportFailure(run, { what: "hook", hook: "metering", error, model: request.model.name }),
+            );
           }
         }
       },

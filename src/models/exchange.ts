@@ -46,6 +46,7 @@ async function* run(
 ): Stream<ModelReply> {
   signal.throwIfAborted();
   let body: IncomingMessage | undefined;
+  let isRefused = false;
   const cut = () => controller.abort();
   signal.addEventListener("abort", cut, { once: true });
   controller.signal.addEventListener("abort", () => body?.destroy(), { once: true });
@@ -53,6 +54,7 @@ async function* run(
     body = await bodyOf(await open(controller.signal));
     return yield* read(body, reader, controller.signal);
   } catch (error) {
+    isRefused = error instanceof ProviderError && error.body !== undefined;
     signal.throwIfAborted();
     if (controller.signal.aborted) throw new AppError("cancelled", "The model call was abandoned.");
     throw failureOf(error, { model: model.name, secret });
@@ -61,7 +63,9 @@ async function* run(
     if (body && reader.ended) release(body);
     else if (body) {
       body.destroy();
-      onPartialUsage?.(reader.usage);
+      const { usage } = reader;
+      // A provider may send the refusal of a request as the first event of a stream.
+      if (!isRefused || usage.input_tokens + usage.output_tokens > 0) onPartialUsage?.(usage);
     }
   }
 }

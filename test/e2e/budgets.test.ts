@@ -211,6 +211,15 @@ describe("an answer that ends early", () => {
     }
   });
 
+  test("counts nothing when the provider refuses it as it begins", async () => {
+    const { run, usage } = await serve({
+      quotas: {},
+      script: () => ({ breakAfter: { frames: 0, with: "overloaded" } }),
+    });
+    expect(await run("t")).toMatchObject({ status: "error" });
+    expect((await usage()).items).toEqual([]);
+  });
+
   test("counts the silence before it, up to what was reserved", async () => {
     const world = await serve({ quotas: {}, script: () => ({ hang: true }) });
     const viewer = await world.follow({ max_tokens: 3 });
