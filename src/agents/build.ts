@@ -16,15 +16,15 @@ import { issuesOf, overridden, told } from "./overrides.ts";
 import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface BuildOptions {
-  readonly backend?: Backend;
-  readonly recorder?: TraceRecorder;
-  readonly quotas?: ModelCallQuotas;
-  readonly items?: ItemStore;
-  readonly subagents?: Subagents;
+  readonly backend?: Backend | undefined;
+  readonly recorder?: TraceRecorder | undefined;
+  readonly quotas?: ModelCallQuotas | undefined;
+  readonly items?: ItemStore | undefined;
+  readonly subagents?: Subagents | undefined;
   /** The tenant's tools, which `tools:` may name as well. */
   readonly tools?: readonly Tool[];
   /** `provider:model`, instead of the definition's. */
-  readonly model?: string;
+  readonly model?: string | undefined;
   /** The user's stored overrides. Those that no longer fit are ignored with a warning. */
   readonly user?: unknown;
 }

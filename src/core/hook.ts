@@ -97,11 +97,11 @@ export interface ModelCallQuotas {
 /** Services for building hooks. */
 export interface HookServices {
   readonly agent: AgentDefinition;
-  readonly backend?: Backend;
-  readonly recorder?: TraceRecorder;
-  readonly quotas?: ModelCallQuotas;
-  readonly items?: ItemStore;
-  readonly subagents?: Subagents;
+  readonly backend?: Backend | undefined;
+  readonly recorder?: TraceRecorder | undefined;
+  readonly quotas?: ModelCallQuotas | undefined;
+  readonly items?: ItemStore | undefined;
+  readonly subagents?: Subagents | undefined;
   /** A model other than the agent's own. Throws an `AppError` for a spec that no provider takes. */
   createModel(spec: ModelSpec): Model;
 }

@@ -324,7 +324,9 @@ export class Executor {
 }
 
 const treeOf = ({ lease: { owner, thread_id }, request: { lineage } }: Claim): TreeKey => ({
-  ...{ tenant: owner.tenant, user: owner.user, root: lineage?.root ?? thread_id },
+  tenant: owner.tenant,
+  user: owner.user,
+  root: lineage?.root ?? thread_id,
 });
 
 function storeUnreachable(leaseMs: number): AppError {

@@ -67,8 +67,8 @@ export async function prepareRun(
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
 
   const options = optionsOf(agents, definition, claim, state);
-  const parts = { tools, items: stores.items, ...omitUndefined({ backend, recorder, quotas, subagents }) };
-  const built = agents.build(definition, parts, { user, ...omitUndefined({ model: options.model }) });
+  const parts = { tools, items: stores.items, backend, recorder, quotas, subagents };
+  const built = agents.build(definition, parts, { user, model: options.model });
   const agent = {
     ...built,
     tools: [...built.tools, ...(await clientTools(request, state, built.tools))],
@@ -98,8 +98,10 @@ export async function prepareRun(
     }),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
-    ...omitUndefined({ backend, lineage, threadMetadata: thread?.metadata }),
-    ...omitUndefined({ trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }) }),
+    backend,
+    lineage,
+    threadMetadata: thread?.metadata,
+    trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }),
   };
   return {
     agent,
@@ -262,11 +264,7 @@ export async function offeredTools(
     keptOverrides(items, owner, name),
   ]);
   const backend = definition.backend && unopened(definition.backend);
-  const agent = agents.build(
-    definition,
-    { tools, items, ...omitUndefined({ backend, subagents }) },
-    { user },
-  );
+  const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
   const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
   const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
   return toolsOffered(agent, run).map((tool) => tool.name);

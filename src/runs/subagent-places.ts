@@ -57,7 +57,10 @@ export class SubagentPlaces {
   join(key: TreeKey): () => void {
     const text = JSON.stringify([key.tenant, key.user, key.root]);
     const tree = this.#trees.get(text) ?? {
-      ...{ tenant: key.tenant, members: 0, working: 0, started: 0 },
+      tenant: key.tenant,
+      members: 0,
+      working: 0,
+      started: 0,
       waiting: new Set<() => void>(),
     };
     this.#trees.set(text, tree);

@@ -90,7 +90,9 @@ export class InterruptWebhook {
     const { url, secret } = this.#options;
     try {
       const response = await fetch(url, {
-        ...{ method: "POST", body, redirect: "error" },
+        method: "POST",
+        body,
+        redirect: "error",
         headers: {
           "content-type": "application/json",
           "user-agent": "skein",
