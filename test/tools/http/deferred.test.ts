@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { tokenHash } from "../../../src/core/deferred-calls.ts";
 import { replyResult } from "../../../src/core/delivered-result.ts";
-import type { Deferral } from "../../../src/tools/http/deferral.ts";
+import { type Deferral, maskedCalls } from "../../../src/tools/http/deferral.ts";
 import { createHttpTools } from "../../../src/tools/http/index.ts";
 import { play } from "../../support/agent.ts";
 import { type Heard, httpServer, json } from "../../support/hostile.ts";
@@ -70,6 +70,16 @@ test("a result that is faster than the answer is the result", async () => {
   const { answer, outcome } = await call(server.url, { services: { deferral } });
   expect(answer).toMatchObject({ error: "No such city." });
   expect(outcome).toMatchObject({ status: "success" });
+});
+
+test("a result that is kept was delivered, also when the secrets to mask in it cannot be looked up", async () => {
+  const { store, deferral, deliver } = deferring();
+  const server = await httpServer(LATER);
+  await call(server.url, { services: { deferral } });
+  const get = () => Promise.reject(new Error("The store is away."));
+  const calls = maskedCalls({ ...store, due: async () => [] }, { get });
+  expect(await calls.deliver(tokenHash(tokenIn(server.heard[0])), { result: 4 })).toBeDefined();
+  expect(await deliver(server.heard[0], { result: 5 })).toBeUndefined();
 });
 
 test("an address is good for one result", async () => {
