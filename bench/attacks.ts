@@ -99,7 +99,8 @@ export const ATTACKS: readonly Attack[] = [
     name: "runs with as many schemas as are taken",
     async perform({ send }) {
       const bodies = times(12, (index) => {
-        const tools = clientTools(index % 2 === 0 ? 1 : 50, index % 2 === 0 ? 490 : 9);
+        // A place with a short expression counts as three parts.
+        const tools = index % 2 === 0 ? clientTools(6, 27) : clientTools(50, 3);
         for (const tool of tools) tool.parameters.properties[`own${index}`] = { pattern: `y${index}` };
         return run({ tools });
       });
@@ -110,7 +111,7 @@ export const ATTACKS: readonly Attack[] = [
     name: "registrations of large schemas",
     async perform({ send }) {
       const bodies = times(12, (index) => {
-        const parameters = schema(490);
+        const parameters = schema(65);
         parameters.properties.own = { pattern: `z${index}` };
         const tool = { name: `r${index}`, description: "d", callback_url: "https://example.com/" };
         return JSON.stringify({ ...tool, parameters });

@@ -29,7 +29,9 @@ export const neighbours: Scenario = {
       agents: { delegating: delegating(dir) },
     });
     const attacker = attackerOn(server.port, headersOf("attacker"));
-    await attacker.send("POST", "/threads/warm/runs", JSON.stringify({ input: "bench 1 0 1 0 0." }));
+    // Loads what a process loads once: the engine of JSON Schema.
+    const tools = [{ name: "warm", description: "d", parameters: { type: "object" } }];
+    await attacker.send("POST", "/threads/warm/runs", JSON.stringify({ input: "bench 1 0 1 0 0.", tools }));
     const alone = await whileWaiting(server, () => sleep(ALONE_MS));
     const rows: Row[] = [];
     for (const attack of ATTACKS) rows.push(...(await attacked(server, { attack, attacker, alone })));

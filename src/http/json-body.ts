@@ -33,9 +33,12 @@ export function readJsonBodies(server: FastifyInstance, maxEntries: number): voi
           `The body has ${entries} keys and values; at most ${maxEntries} are allowed (limits.body_entries).`,
           { details: { limit: maxEntries, entries } },
         );
-      return new Promise((resolve, reject) => {
-        void parse(request, body.toString(), (error, value) => (error ? reject(error) : resolve(value)));
+      const value = await new Promise((resolve, reject) => {
+        void parse(request, body.toString(), (error, parsed) => (error ? reject(error) : resolve(parsed)));
       });
+      // What follows may take as long as parsing.
+      if (body.length > LARGE) await ownTurn();
+      return value;
     },
   );
 }
