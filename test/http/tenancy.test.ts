@@ -81,6 +81,7 @@ function comparable({ status, head, body }: Answer, sent: Iterable<[Input, strin
       /(?:th|run|msg)_[0-9A-Za-z]{22}(?![0-9A-Za-z])/g,
       (id) => `<id ${ids.includes(id) ? ids.indexOf(id) : ids.push(id)}>`,
     )
+    .replace(/"created":\d+/g, '"created":"<time>"')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replace(/"(ticket|secret)":"[^"]+"/, '"$1":"<$1>"');
 }
