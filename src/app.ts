@@ -253,7 +253,11 @@ function tenantTools(
 ) {
   const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
   const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
-  const services = { fetch, ...(public_url === undefined ? {} : { deferral: { store, urlOf } }) };
+  const services = {
+    fetch,
+    trustAnnotations: http_tools.trust_annotations,
+    ...(public_url === undefined ? {} : { deferral: { store, urlOf } }),
+  };
   return async ({ tenant }: Owner, agent: string) =>
     createHttpTools(await httpTools.listFor(tenant, agent), services);
 }

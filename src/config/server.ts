@@ -102,7 +102,11 @@ export const PublicUrl = z
   .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
   .transform((url) => url.replace(/\/+$/, ""));
 
-const HttpTools = z.strictObject({ allow: ToolHosts.default(""), bytes: count.default(MIB) });
+const HttpTools = z.strictObject({
+  allow: ToolHosts.default(""),
+  bytes: count.default(MIB),
+  trust_annotations: z.boolean().default(false),
+});
 
 const Webhook = z
   .strictObject({

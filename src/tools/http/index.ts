@@ -22,6 +22,8 @@ export interface HttpToolServices {
   readonly fetch: PublicFetch;
   /** Absent: a server that answers "later" has failed the call. */
   readonly deferral?: Deferral;
+  /** Whether tools are what their annotations say, also when that makes their calls less strict. Default: no. */
+  readonly trustAnnotations?: boolean;
 }
 
 /** The tools of one tenant, ready for its runs. */
@@ -37,7 +39,7 @@ export async function createHttpTools(
       name: tool.name,
       description: tool.description,
       parameters: tool.parameters,
-      annotations: annotationsOf(tool),
+      annotations: annotationsOf(tool, services.trustAnnotations ?? false),
       prepare,
       parse(args) {
         const faults = check(args);

@@ -85,6 +85,9 @@ export const HttpToolRegistration = z
         category: z.enum(["read", "write", "execute", "network", "plan"]).optional(),
         requires_permission: z.boolean().optional(),
       })
+      .describe(
+        "For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count.",
+      )
       .default({}),
     agents: z.array(Glob).min(1).max(50).default(["*"]).describe("Agents that may use it: names and globs."),
   })
@@ -119,8 +122,18 @@ export const RegisteredHttpTool = HttpToolInfo.extend({
   secret: z.string().describe("Verifies the signatures of calls. Shown only once."),
 }).meta({ id: "RegisteredHttpTool" });
 
-export function annotationsOf({ annotations, idempotent }: HttpTool): ToolAnnotations {
+/** Unless the tenants are trusted, what they say of a tool only makes its calls stricter. */
+export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: boolean): ToolAnnotations {
   const { read_only = false, destructive, category = "network", requires_permission } = annotations;
+  if (!isTrusted)
+    return omitUndefined({
+      readOnly: false,
+      // What only reads may be repeated, which is between the tenant and its tool.
+      idempotent: idempotent || read_only,
+      category: "network" as const,
+      destructive,
+      requiresPermission: requires_permission || undefined,
+    });
   return omitUndefined({
     readOnly: read_only,
     idempotent,

@@ -27,6 +27,12 @@ const common = {
     .strictObject({ include: z.array(Glob).min(1).default(["*"]), exclude: z.array(Glob).default([]) })
     .prefault({})
     .describe("Which of its tools are offered at all: globs of their names, without `mcp__<server>__`."),
+  trust_annotations: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Believes that a tool only reads because the server says so. Otherwise hints only make calls stricter.",
+    ),
 };
 
 const printable = (text: string) => !/[\0\r\n]/.test(text);

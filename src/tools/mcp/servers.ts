@@ -122,7 +122,7 @@ class McpServer {
   }
 
   async #listAnew(): Promise<void> {
-    const { connect_timeout, tools: choice } = this.definition;
+    const { connect_timeout, tools: choice, trust_annotations: isTrusted } = this.definition;
     const rest = this.#listedAt + REST_MS - performance.now();
     try {
       if (rest > 0) await sleep(rest, undefined, { signal: this.#closing.signal, ref: false });
@@ -131,7 +131,7 @@ class McpServer {
       this.#isOutdated = false;
       if (!connection) return;
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(connect_timeout)]);
-      const context = { server: this.#name, choice, mask: this.#mask };
+      const context = { server: this.#name, choice, isTrusted, mask: this.#mask };
       const { tools, leftOut } = await readListing(connection.tools(signal), context);
       this.#tools = tools.map((tool) => this.#tool(tool));
       this.#log("debug", `lists ${tools.length} tools`);

@@ -37,13 +37,15 @@ export interface Listing {
 export interface ListingContext {
   readonly server: string;
   readonly choice: McpServerDefinition["tools"];
+  /** Whether the tools are what their hints say, also when that makes their calls less strict. */
+  readonly isTrusted: boolean;
   readonly mask: Mask;
 }
 
 /** Reads no more pages than it needs. Throws what reading them throws. */
 export async function readListing(
   pages: AsyncIterable<readonly unknown[]>,
-  { server, choice, mask }: ListingContext,
+  { server, choice, isTrusted, mask }: ListingContext,
 ): Promise<Listing> {
   const isChosen = chooser(choice);
   const found = new Map<string, Omit<ListedTool, "name">>();
@@ -59,7 +61,7 @@ export async function readListing(
       if (!parsed.success) faults.add("something that is no tool");
       else if (found.has(parsed.data.name)) faults.add(`a second \`${parsed.data.name}\``);
       else if (isChosen(plainName(parsed.data.name))) {
-        const tool = usable(parsed.data, mask);
+        const tool = usable(parsed.data, { isTrusted, mask });
         if ("fault" in tool) faults.add(`\`${parsed.data.name}\`: its parameters ${tool.fault}`);
         else found.set(parsed.data.name, tool);
       }
@@ -96,7 +98,10 @@ function chooser({ include, exclude }: ListingContext["choice"]): (name: string)
   return (name) => matches(included, name) && !matches(excluded, name);
 }
 
-function usable(raw: RawTool, mask: Mask): Omit<ListedTool, "name"> | { fault: string } {
+function usable(
+  raw: RawTool,
+  { isTrusted, mask }: Pick<ListingContext, "isTrusted" | "mask">,
+): Omit<ListedTool, "name"> | { fault: string } {
   const { name, title, description, inputSchema, annotations } = raw;
   const checked = usableParameters(inputSchema);
   if ("fault" in checked) return checked;
@@ -105,14 +110,17 @@ function usable(raw: RawTool, mask: Mask): Omit<ListedTool, "name"> | { fault: s
     original: name,
     description: text,
     parameters: checked.parameters,
-    annotations: annotationsOf(annotations),
+    annotations: annotationsOf(annotations, isTrusted),
   };
 }
 
-function annotationsOf(hints: RawTool["annotations"]): ToolAnnotations {
+function annotationsOf(hints: RawTool["annotations"], isTrusted: boolean): ToolAnnotations {
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = hints ?? {};
+  // What only reads may be repeated; that it only reads is not believed.
+  if (!isTrusted)
+    return omitUndefined({ idempotent: idempotentHint || readOnlyHint, destructive: destructiveHint });
   return omitUndefined({
-    readOnly: readOnlyHint,
+    readOnly: destructiveHint ? false : readOnlyHint,
     idempotent: idempotentHint,
     // As the protocol has it: what only reads destroys nothing, and of anything else one must be told.
     destructive: destructiveHint ?? (readOnlyHint ? false : undefined),

@@ -167,7 +167,20 @@ test("a secret that an endpoint repeats is masked in its progress, results and e
   }
 });
 
-test("a tool is what its registration says", async () => {
+test("a tool whose tenant is not trusted is no freer than one that says nothing of itself", async () => {
+  const said = [
+    { read_only: true, category: "plan", requires_permission: false },
+    { read_only: true, category: "read", destructive: true, requires_permission: true },
+  ] as const;
+  const registrations = said.map((annotations) => registered("https://a.example/", { annotations }));
+  const tools = await createHttpTools(await Promise.all(registrations), { fetch });
+  expect(tools.map(({ annotations }) => annotations)).toEqual([
+    { readOnly: false, idempotent: true, category: "network" },
+    { readOnly: false, idempotent: true, category: "network", destructive: true, requiresPermission: true },
+  ]);
+});
+
+test("a tool of a trusted tenant is what its registration says", async () => {
   const tools = await createHttpTools(
     [
       await registered("https://a.example/"),
@@ -177,7 +190,7 @@ test("a tool is what its registration says", async () => {
         annotations: { destructive: true, category: "write", requires_permission: false },
       }),
     ],
-    { fetch },
+    { fetch, trustAnnotations: true },
   );
   expect(tools).toMatchObject([
     {

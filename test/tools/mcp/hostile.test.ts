@@ -201,7 +201,9 @@ describe("a listing", () => {
     expect(tool("echo")?.description).toHaveLength(4096);
     expect(tool("top")?.parameters).toEqual({ type: "object", properties: { a: {} } });
     expect(tool("a_b")?.annotations).toEqual({ destructive: true, idempotent: true });
-    expect(servers.tools().map(({ annotations }) => annotations)).toContainEqual({
+    expect(servers.tools().map(({ annotations }) => annotations)).toContainEqual({ idempotent: true });
+    const trusted = await opened({ bad: { ...hostile("strange"), trust_annotations: true } });
+    expect(trusted.tools().map(({ annotations }) => annotations)).toContainEqual({
       ...{ readOnly: true, destructive: false, category: "network" },
     });
   });

@@ -11,7 +11,7 @@ import { freePort } from "./over-http.ts";
 const everything = published("server-everything/dist/index.js", "stdio");
 
 test("a server's tools are offered under its name, with what it says of them", async () => {
-  const servers = await opened({ everything });
+  const servers = await opened({ everything: { ...everything, trust_annotations: true } });
   expect(namesOf(servers)).toEqual(
     expect.arrayContaining(["mcp__everything__echo", "mcp__everything__get-sum"]),
   );
