@@ -1,6 +1,7 @@
 // Untrusted regular expressions, in RE2: every expression takes time linear in the text. JavaScript's own engine
 // backtracks.
 
+import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 
 const MAX_LENGTH = 1000;
@@ -39,6 +40,15 @@ export function safeRegex(expression: string, flags = 0): SafeRegex {
     },
     matches: (text) => text.length <= reach && regex.testExact(text),
   };
+}
+
+const shared = new LRUCache<string, SafeRegex>({ max: 1000 });
+
+/** The same one for the same expression, as long as it is among those used last: compiling takes milliseconds. */
+export function sharedRegex(expression: string): SafeRegex {
+  const known = shared.get(expression) ?? safeRegex(expression);
+  shared.set(expression, known);
+  return known;
 }
 
 function compile(expression: string, flags: number): RE2JS {

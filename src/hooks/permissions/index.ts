@@ -1,6 +1,7 @@
 // Decides every tool call by rules and a mode: it runs, is refused, or needs approval. Tools that can never run are hidden
 // from the model. Every decision is a span of the trace.
 
+import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import { warning } from "../../core/event.ts";
@@ -10,8 +11,10 @@ import type { ToolCall } from "../../core/message.ts";
 import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
-import { decide, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
+import { subjectOf } from "./match.ts";
+import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import {
   addSessionRule,
@@ -53,13 +56,13 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong into agents.yaml; give `rules`.");
       const configured = [...own, ...rules];
-      let known: { readonly policy: Policy; readonly base: Policy; readonly grants: unknown } | undefined;
+      let known: (Policies & { readonly grants: unknown }) | undefined;
       let user: KeptRules | undefined;
       let session: KeptRules | undefined;
       let remembered: readonly Rule[] = [];
 
       /** Compiled again only when the remembered rules have changed. */
-      function policiesFor(run: Run): { policy: Policy; base: Policy } {
+      function policiesFor(run: Run): Policies {
         const grants = run.state.get(SESSION_RULES);
         if (!known || known.grants !== grants) {
           const place = { agent: agent.name, session: run.threadId };
@@ -71,11 +74,11 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       }
 
       /** A user's rule never overrides a refusal by the agent: asking would let the user approve the call. */
-      function judge({ call, tool }: ToolRequest, run: Run): Verdict {
-        const { policy, base } = policiesFor(run);
-        const verdict = decide(call, tool, policy);
+      function judge({ call, tool }: ToolRequest, { policy, base }: Policies): Verdict {
+        const subject = subjectOf(call, tool);
+        const verdict = decideOn(subject, policy);
         if (verdict.decision === "deny" || !verdict.rule || configured.includes(verdict.rule)) return verdict;
-        const without = decide(call, tool, base);
+        const without = decideOn(subject, base);
         return without.decision === "deny" ? without : verdict;
       }
 
@@ -128,6 +131,11 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         name: "permissions",
 
         async beforeAgent(run) {
+          for (const { matcher } of configured) {
+            if (matcher.regex === undefined) continue;
+            sharedRegex(matcher.regex);
+            await turn();
+          }
           if (!items) return;
           user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
           session = keptRules(items, sessionRulesShelf(run.owner, run.threadId), "session");
@@ -141,7 +149,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         },
 
         async *wrapToolCall(request, next, run) {
-          const verdict = judge(request, run);
+          // What other calls of the message have remembered by then is for later ones.
+          const policies = policiesFor(run);
+          await ownTurn();
+          const verdict = judge(request, policies);
           if (recorder) trace(recorder, request, verdict, run);
           // Rules and tools may have changed since: an answer counts unless the call is denied now.
           const isAnswered = approvalOf(request.call, run) !== undefined;
@@ -154,6 +165,20 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       };
     },
   });
+}
+
+interface Policies {
+  readonly policy: Policy;
+  /** Without the rules that users made. */
+  readonly base: Policy;
+}
+
+let lastTurn: Promise<void> = Promise.resolve();
+
+/** Resolves to one caller in each turn of the event loop: decisions about the calls of one message do not add up. */
+function ownTurn(): Promise<void> {
+  lastTurn = lastTurn.then(() => turn());
+  return lastTurn;
 }
 
 const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;

@@ -70,17 +70,43 @@ function kindOf(scope: Scope): Kind {
 
 const rank = ({ scope }: Rule) => SCOPES.indexOf(kindOf(scope));
 
-const isAbsolute = ({ decision, scope }: Rule) =>
-  decision === "deny" && (kindOf(scope) === "global" || kindOf(scope) === "agent");
+const isOperators = ({ scope }: Rule) => kindOf(scope) === "global" || kindOf(scope) === "agent";
 
-export function decide(call: ToolCall, tool: Tool | undefined, policy: Policy): Verdict {
-  const subject = subjectOf(call, tool);
-  const found = [...policy.absolute, ...policy.ordered].find(({ matches }) => matches(subject));
-  const verdict = found ? byRule(found.rule) : byMode(policy.mode, tool);
+const isAbsolute = (rule: Rule) => rule.decision === "deny" && isOperators(rule);
+
+export const decide = (call: ToolCall, tool: Tool | undefined, policy: Policy): Verdict =>
+  decideOn(subjectOf(call, tool), policy);
+
+/** Takes milliseconds at most: the command is read once for all policies, and the work for each is counted. */
+export function decideOn(subject: Subject, policy: Policy): Verdict {
+  subject.begin();
+  const isNamed = namer(subject, policy.ordered);
+  const isNamedByOperator = namer(
+    subject,
+    policy.ordered.filter(({ rule }) => isOperators(rule)),
+  );
+  const found =
+    policy.absolute.find(({ matches }) => matches(subject, isNamedByOperator)) ??
+    policy.ordered.find(({ matches }) => matches(subject, isNamed));
+  const verdict = found ? byRule(found.rule) : byMode(policy.mode, subject.tool);
   if (verdict.decision === "ask" && policy.mode === "dont_ask")
     return { ...verdict, decision: "deny", why: `${verdict.why}, and mode dont_ask does not ask` };
-  const doubt = verdict.decision === "allow" ? "" : doubtIn(subject, policy);
-  return { ...verdict, why: verdict.why + doubt };
+  if (verdict.decision === "allow") return verdict;
+  const suspicion = found && !isNamed() ? found.doubts(subject) : undefined;
+  if (suspicion === undefined) return { ...verdict, why: verdict.why + doubtIn(subject, policy) };
+  // What the rule has to say may not be true of this command.
+  return { ...verdict, why: `${verdict.why}; it ${NOT_UNDERSTOOD} ${suspicion}`, message: undefined };
+}
+
+const NOT_UNDERSTOOD = "is not fully understood and may run anything: it has";
+
+/** Whether one of the rules names all commands of the call. Asked at most once. */
+function namer(subject: Subject, rules: readonly CompiledRule[]): () => boolean {
+  let isNamed: boolean | undefined;
+  return () => {
+    isNamed ??= rules.some(({ names }) => names(subject));
+    return isNamed;
+  };
 }
 
 /** Whether the rules deny the tool for all arguments. */
@@ -110,7 +136,7 @@ function byMode(mode: Mode, tool: Tool | undefined): Verdict {
   const because = (decision: Decision, why: string) => ({ decision, why: `mode ${mode}: ${why}` });
   if (mode === "bypass") return because("allow", "everything is allowed");
   if (mode === "plan")
-    return readOnly || category === "plan"
+    return (readOnly && !destructive) || category === "plan"
       ? because("allow", "the tool changes nothing")
       : { ...because("deny", "the tool may change something"), message: PLAN };
   if (requiresPermission === false) return because("allow", "the tool needs no permission");
@@ -121,7 +147,7 @@ function byMode(mode: Mode, tool: Tool | undefined): Verdict {
 
 /** Why an allow for commands did not apply. */
 function doubtIn(subject: Subject, { ordered }: Policy): string {
-  const reading = subject.plain();
+  const reading = subject.allowable();
   if (!reading || "commands" in reading) return "";
   const isMeant = ({ rule: { decision, matcher }, covers }: CompiledRule) =>
     decision === "allow" && (matcher.command_prefix || matcher.regex) && covers(subject) === "some";

@@ -7,7 +7,7 @@ import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { safeRegex } from "../../lib/regex.ts";
+import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
 import { PREFIX, wordsOf } from "./shell/prefix.ts";
 import { isNeverAllowed } from "./shell/programs.ts";
@@ -43,7 +43,7 @@ const conditions = {
     .max(100)
     .optional()
     .describe("Commands that begin with one of these; whole words."),
-  regex: valid(z.string().min(1), safeRegex)
+  regex: valid(z.string().min(1), sharedRegex)
     .optional()
     .describe(
       "RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part.",

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { INTRUSIONS, REMOVALS } from "./attacks.ts";
 import { HARMLESS, SMUGGLED } from "./commands.ts";
 import { type Spec, verdict, verdictOn } from "./given.ts";
+import { HONEST, NAMED } from "./honest.ts";
 
 const PROGRAMS = ["ls", "cat", "git", "find", "sed", "awk", "tar", "python3", "perl", "cd", "echo", "X"];
 const allowed: Spec = { allow: "execute", command_prefix: PROGRAMS };
@@ -168,7 +170,7 @@ describe("a prefix that denies", () => {
 
   test("takes what is too long to be read for the worst", () => {
     expect(verdictOn("x".repeat(32_769), [denied], "bypass").decision).toBe("deny");
-    expect(verdictOn("x".repeat(32_768), [denied], "bypass").decision).toBe("allow");
+    expect(verdictOn(`ls ${"x".repeat(32_765)}`, [denied], "bypass").decision).toBe("allow");
     const args = { cmd: "x".repeat(30_000), script: "x".repeat(30_000), command: "x".repeat(30_000) };
     expect(verdict({ name: "execute", args }, [denied], "bypass").decision).toBe("deny");
   });
@@ -176,6 +178,51 @@ describe("a prefix that denies", () => {
   test("asks as generously as it denies", () => {
     const rules: Spec[] = [allowed, { ask: "execute", command_prefix: ["git"], priority: 1 }];
     expect(verdictOn("ls | xargs git add", rules, "bypass").decision).toBe("ask");
+  });
+});
+
+describe("the rules of a coding agent", () => {
+  const named: Spec = { allow: "execute", command_prefix: [...NAMED] };
+
+  test.each(HONEST)("let it run %j", (command) => {
+    expect(verdictOn(command, [named])).toMatchObject({ decision: "allow" });
+  });
+
+  test.each(HONEST)("let it run %j beside a rule that denies", (command) => {
+    const sudo: Spec = { deny: "execute", command_prefix: ["sudo", "git filter-branch"] };
+    expect(verdictOn(command, [named, sudo])).toMatchObject({ decision: "allow" });
+  });
+
+  test.each(INTRUSIONS)("do not let another program run by %j", (command) => {
+    expect(verdictOn(command, [named]).decision).toBe("ask");
+    const program = command.split(" ")[0] ?? "";
+    if (["env", "xargs"].includes(program)) return;
+    expect(verdictOn(command, [{ allow: "execute", command_prefix: [program] }]).decision).toBe("ask");
+  });
+
+  test.each(REMOVALS)("that deny `rm` deny %j, in every mode", (command) => {
+    for (const mode of ["bypass", "default", "accept_edits"] as const)
+      expect(verdictOn(command, [denied], mode).decision).toBe("deny");
+    expect(verdictOn(command, [{ deny: "execute", regex: "rm" }], "bypass").decision).toBe("deny");
+  });
+
+  const lines = ["npm test", "python3 x.py", "make all"];
+  test.each(lines)("name what may run beside a rule that denies: %s", (command) => {
+    const program = command.split(" ")[0] ?? "";
+    const by = (scope: "agent" | "user"): Spec => ({ allow: "execute", command_prefix: [program], scope });
+    expect(verdictOn(command, [denied, by("agent")]).decision).toBe("allow");
+    expect(verdictOn(command, [denied, by("user")]).decision).toBe("deny");
+    expect(verdictOn(command, [denied, { ask: "execute", command_prefix: [program] }]).decision).toBe("ask");
+    expect(verdictOn(`${command} rm`, [denied, by("agent")]).decision).toBe("deny");
+    expect(verdictOn(`${command} $x`, [denied, by("agent")]).decision).toBe("deny");
+    expect(verdictOn(command, [denied, { allow: "execute" }]).decision).toBe("deny");
+  });
+
+  test("say why a command counts as denied that does not show what it runs", () => {
+    expect(verdictOn("make all", [{ ...denied, id: "no-rm", message: "Use the trash." }])).toMatchObject({
+      message: undefined,
+      why: "rule `no-rm` of agent scope denies it; it is not fully understood and may run anything: it has `make`, which runs what files say",
+    });
   });
 });
 
@@ -240,7 +287,7 @@ describe("an expression", () => {
 
   test("that cannot search everything takes the rest for a match when it denies", () => {
     const call = { name: "write_file", args: { content: "x".repeat(3_000_000) } };
-    expect(verdict(call, [{ deny: "write_file", regex: "secret" }], "bypass").decision).toBe("deny");
+    expect(verdict(call, [{ deny: "write_file", regex: "[s]ecret" }], "bypass").decision).toBe("deny");
     expect(verdict(call, [{ allow: "write_file", regex: ".*" }]).decision).toBe("ask");
   });
 });

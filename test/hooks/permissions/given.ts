@@ -13,6 +13,7 @@ const ANNOTATIONS: Readonly<Record<string, ToolAnnotations>> = {
   write_file: { category: "write" },
   delete_file: { category: "write", destructive: true },
   read_file: { category: "read", readOnly: true, requiresPermission: false },
+  wipe: { category: "network", readOnly: true, destructive: true },
   look_up: { category: "network", readOnly: true },
   write_todos: { category: "plan", requiresPermission: false },
 };

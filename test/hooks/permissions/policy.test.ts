@@ -56,6 +56,10 @@ describe("the mode, when no rule speaks", () => {
     expect(tools.map((name) => verdict({ name, args: {} }, [], mode).decision)).toEqual(decisions);
   });
 
+  test("plan lets nothing run that destroys, whatever else is said of it", () => {
+    expect(verdict({ name: "wipe", args: {} }, [], "plan").decision).toBe("deny");
+  });
+
   test("plan tells the model what it is", () => {
     expect(verdict({ name: "write_file", args: {} }, [], "plan").message).toBe(
       "Plan mode: write operations not allowed",

@@ -2,8 +2,7 @@
 
 import fc from "fast-check";
 import { expect } from "vitest";
-import { wideReading } from "../../../src/hooks/permissions/shell/broad-commands.ts";
-import { mentions } from "../../../src/hooks/permissions/shell/prefix.ts";
+import { fullReading } from "../../../src/hooks/permissions/shell/known-commands.ts";
 import { plainReading } from "../../../src/hooks/permissions/shell/simple-command.ts";
 import { needing } from "../../support/needing.ts";
 import { SMUGGLED } from "./commands.ts";
@@ -52,6 +51,9 @@ const line = fc
   .tuple(fc.constantFrom("ok ", "evil ", ""), fc.array(fc.constantFrom(...PIECES), { maxLength: 9 }))
   .map(([first, others]) => first + others.join(""));
 
+/** Those that run no other program in these lines. */
+const KNOWN = /^(ok|evil|cat|x|1|2|a)$/;
+
 /** What the shells did that the readings do not know of. */
 function surprises(line: string, runs: readonly (readonly string[][])[]): string[] {
   const reading = plainReading(line);
@@ -60,12 +62,17 @@ function surprises(line: string, runs: readonly (readonly string[][])[]): string
   const known = commands?.map((words) => words.map(({ text }) => text).join("\0"));
   const isKnown = (call: readonly string[]) =>
     isExact ? known?.includes(call.join("\0")) : commands?.some(([name]) => name?.text === call[0]);
-  const isSeen = wideReading(line).some((command) => mentions(command, ["evil"]));
+  const full = fullReading(line);
+  const isSeen = (name = "") =>
+    "doubt" in full ||
+    full.commands.some(
+      ({ words: [first] }) => first && (!first.isLiteral || first.text === name || !KNOWN.test(first.text)),
+    );
   return runs
     .flat()
     .flatMap((call) => [
       ...(commands && !isKnown(call) ? [`${JSON.stringify(line)} is not plain: ${call.join(" ")}`] : []),
-      ...(call[0] === "evil" && !isSeen ? [`${JSON.stringify(line)} hides what it runs`] : []),
+      ...(!isSeen(call[0]) ? [`${JSON.stringify(line)} hides what it runs`] : []),
     ]);
 }
 

@@ -1,6 +1,6 @@
 // Command prefixes, such as `git status`: whole words, the first one a program.
 
-import type { WideCommand, WideWord } from "./broad-commands.ts";
+import type { Word } from "./known-commands.ts";
 import { programOf } from "./programs.ts";
 import type { PlainCommand } from "./simple-command.ts";
 
@@ -14,23 +14,32 @@ export function beginsWith(command: PlainCommand, prefix: readonly string[]): bo
   return prefix.every((word, index) => command[index]?.isLiteral === true && command[index].text === word);
 }
 
+export type MentionedWord = Pick<Word, "text" | "isLiteral" | "isOpaque">;
+
 /**
- * Broad: the words occur in this order, with any options between them; options of the prefix may stand anywhere and be
- * combined. Ignores the program's folder, and expansions may become anything.
+ * Broad: the program's name in any folder, then the words in this order with any options between them; options of the prefix may
+ * stand anywhere and be combined, and expansions may become anything. With `isLoose` the program may be named by any word.
  */
-export function mentions(command: WideCommand, prefix: readonly string[]): boolean {
-  if (!isWorthReading(command, prefix)) return false;
+export function mentions(
+  command: readonly MentionedWord[],
+  prefix: readonly string[],
+  isLoose = false,
+): boolean {
   const names = prefix.filter((word) => !word.startsWith("-"));
   const options = prefix.filter((word) => word.startsWith("-"));
-  return options.every((option) => hasOption(command.words, option)) && hasNames(command, names);
+  return options.every((option) => hasOption(command, option)) && hasNames(command, names, isLoose);
 }
 
-/** False when it cannot mention the prefix; constant time. */
-export const isWorthReading = ({ words, start, programs }: WideCommand, [program = ""]: readonly string[]) =>
-  programs.has(programOf(program)) || [words[0], words[start]].some((word) => word && isUnknown(word));
+/** Every part of a text that could be the name of a program, as a word of its own. */
+export const partsOf = (text: string): MentionedWord[] =>
+  text.split(/[^\p{L}\p{N}_./-]+/u).map((part) => ({ text: part, isLiteral: true, isOpaque: false }));
 
-function hasOption(words: readonly WideWord[], option: string): boolean {
-  if (words.some(({ isOpaque }) => isOpaque)) return true;
+/** It may become such an option. */
+const isOpen = ({ text, isLiteral, isOpaque }: MentionedWord) =>
+  isOpaque || (!isLiteral && /^[-*][-*\p{L}]*$/u.test(text));
+
+function hasOption(words: readonly MentionedWord[], option: string): boolean {
+  if (words.some(isOpen)) return true;
   if (!/^-\p{L}+$/u.test(option))
     return words.some(({ text }) => text === option || text.startsWith(`${option}=`));
   const given = words.filter(({ text }) => /^-[^-]/.test(text)).map(({ text }) => text.slice(1));
@@ -44,33 +53,22 @@ interface Progress {
   readonly afterOption: boolean;
 }
 
-function hasNames(command: WideCommand, names: readonly string[]): boolean {
+function hasNames(words: readonly MentionedWord[], names: readonly string[], isLoose: boolean): boolean {
   let progress: Progress[] = [];
-  for (const [index, word] of command.words.entries()) {
+  for (const [index, word] of words.entries()) {
     const next = new Map<string, Progress>();
     const keep = (each: Progress) => next.set(`${each.found} ${each.afterOption}`, each);
     const isOption = word.text.startsWith("-");
     for (const { found, afterOption } of progress) {
-      if (isUnknown(word)) return true;
+      if (!word.isLiteral) return true;
       if (word.text === names[found]) keep({ found: found + 1, afterOption: false });
       if (isOption || afterOption) keep({ found, afterOption: isOption });
     }
-    if (mayName(command, index, names[0] ?? "")) {
-      if (isUnknown(word)) return true;
+    if ((index === 0 || isLoose) && programOf(word.text) === programOf(names[0] ?? ""))
       keep({ found: 1, afterOption: false });
-    }
     progress = [...next.values()];
     if (progress.some(({ found }) => found === names.length)) return true;
+    if (progress.length === 0 && !isLoose) return false;
   }
   return false;
-}
-
-/** It may become any words. */
-const isUnknown = ({ isOpaque, isPattern }: WideWord) => isOpaque || isPattern;
-
-function mayName({ words, isLoose, start }: WideCommand, index: number, name: string): boolean {
-  const word = words[index];
-  if (!word) return false;
-  if (isUnknown(word) && (index === 0 || index === start)) return true;
-  return (index === 0 || isLoose) && programOf(word.text) === programOf(name);
 }

@@ -2,7 +2,8 @@
 // touch no file. Anything else makes the whole line doubtful, so a line that is read means the same to every shell and runs only
 // the commands returned. Linear in the text; throws nothing.
 
-import { hasDangerousArguments, isNeverAllowed, runsAnother } from "./programs.ts";
+import { changesWhatRuns, isHarmless, isKnown } from "./harmless.ts";
+import { isNeverAllowed, isRunner } from "./programs.ts";
 
 /** Longer lines are not read. */
 export const MAX_COMMAND_CHARS = 32_768;
@@ -13,11 +14,21 @@ export interface PlainWord {
   readonly source: string;
   /** It is its text for the shell too, and no pattern of file names. */
   readonly isLiteral: boolean;
+  readonly isOpaque: false;
+  readonly isWhole: boolean;
 }
 export type PlainCommand = readonly PlainWord[];
 
 /** `doubt` completes the sentence "The command is not fully understood: it has …". */
 export type PlainReading = { readonly commands: readonly PlainCommand[] } | { readonly doubt: string };
+
+/** What an allow rule may let run: each program is known to run no other one with its arguments, or is named by the rule. */
+export function allowableReading(line: string): PlainReading {
+  const reading = plainReading(line);
+  if ("doubt" in reading) return reading;
+  const doubt = reading.commands.map(doubtAbout).find((each) => each !== undefined);
+  return doubt === undefined ? reading : { doubt };
+}
 
 const START = /[ \t\n]*/y;
 const BLANK = /[ \t]+/y;
@@ -26,7 +37,10 @@ const SEPARATOR = /(?:&&|\|\||[;&|])(?![;&|<>])/y;
 /** Between the three standard streams, or with nothing. */
 const QUIET = /(?:[012]?>&[012]|[012]?>[ \t]?\/dev\/null|<[ \t]?\/dev\/null)(?![^ \t\n;&|])/y;
 
-const BARE = /[\p{L}\p{M}\p{N}_.,/:@%+=^~*?[\]-]+/uy;
+/** `@{…}` names a revision: without a comma in it no shell expands it. */
+const BARE = /(?:@\{-?\w+\}|[\p{L}\p{M}\p{N}_.,/:@%+=^~*?[\]-])+/uy;
+/** A tilde is a folder at the start of a word or of a value. */
+const PATTERN = /[*?[\]]|^~|[=:]~/;
 const SINGLE = /'[^']*'/y;
 const DOUBLE = /"(?:[^"\\$`]|\\[^\n])*"/y;
 
@@ -59,7 +73,7 @@ export function plainReading(line: string): PlainReading {
   }
   if (words.length > 0) commands.push(words);
   else if (separator !== ";" && separator !== "&") return { doubt: "a command without words" };
-  const doubt = commands.map(doubtAbout).find((each) => each !== undefined);
+  const doubt = commands.map(doubtAboutName).find((each) => each !== undefined);
   return doubt === undefined ? { commands } : { doubt };
 }
 
@@ -75,13 +89,14 @@ function wordAt(line: string, start: number): PlainWord {
   let isLiteral = true;
   for (let at = start; ; ) {
     const next = end(BARE, line, at) || end(SINGLE, line, at) || end(DOUBLE, line, at);
-    if (next <= at) return { text, source: line.slice(start, at), isLiteral };
+    if (next <= at)
+      return { text, source: line.slice(start, at), isLiteral, isOpaque: false, isWhole: false };
     const piece = line.slice(at, next);
     if (piece.startsWith("'")) text += piece.slice(1, -1);
     else if (piece.startsWith('"')) text += piece.slice(1, -1).replace(/\\(["\\$`])/g, "$1");
     else {
+      if (PATTERN.test(text.slice(-1) + piece)) isLiteral = false;
       text += piece;
-      if (/[*?[\]~]/.test(piece)) isLiteral = false;
     }
     at = next;
   }
@@ -106,15 +121,24 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 const nameOf = (char: string) => NAMES.get(char) ?? `\`${char}\``;
 
 /** Programs that may run anything are known by their names, which must therefore stand there as they are. */
-function doubtAbout([name, ...args]: PlainCommand): string | undefined {
+function doubtAboutName([name]: PlainCommand): string | undefined {
   if (name === undefined) return "a command without words";
   if (!name.isLiteral || name.source !== name.text) return "a command whose name is quoted or a pattern";
-  if (name.text.includes("=")) return "an assignment before a command";
+  return name.text.includes("=") ? "an assignment before a command" : undefined;
+}
+
+/** A word that no program takes for several: of a program that is not known nothing else is let through. */
+const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
+
+function doubtAbout([name, ...args]: PlainCommand): string | undefined {
+  if (name === undefined) return "a command without words";
   if (isNeverAllowed(name.text)) return `\`${name.text}\`, which may run anything`;
-  if (!hasDangerousArguments(name.text)) return undefined;
-  const areKnown = args.every((arg) => arg.isLiteral);
-  const texts = args.map(({ text }) => text);
-  return areKnown && !runsAnother(name.text, texts)
-    ? undefined
-    : `\`${name.text}\` with arguments that may make it run or write something else`;
+  if (changesWhatRuns(name.text, args, [])) return "a file that may say what is run";
+  if (isHarmless(name.text, args)) return undefined;
+  if (
+    isKnown(name.text) ||
+    !args.every(({ text, isLiteral }) => isLiteral && SIMPLE.test(text) && !isRunner(text))
+  )
+    return `\`${name.text}\` with arguments that may make it run or write something else`;
+  return undefined;
 }
