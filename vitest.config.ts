@@ -10,7 +10,7 @@ const long = [
   "test/backends/docker/{abuse,disk,escape,healing,hijack,network,tricks}.test.ts",
   "test/chaos/chaos.test.ts",
   "test/e2e/{callback-crashes,redis-outage,replica-crashes,sandbox.docker,subagent-crashes}.test.ts",
-  "test/hooks/permissions/real-shells.test.ts",
+  "test/hooks/permissions/{corpus.docker,real-shells}.test.ts",
   "test/http/{fuzz,slow-readers}.test.ts",
   "test/stores/redis-{cluster,cuts,failover,large,replays,trouble}.test.ts",
   "test/support/engine.docker.test.ts",

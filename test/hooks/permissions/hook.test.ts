@@ -88,6 +88,21 @@ test("of parallel calls the allowed ones run, the denied ones are answered, the 
   expect(dataOf(events, "on_tool_end").filter((end) => end.interrupted)).toHaveLength(1);
 });
 
+test("the decisions about the calls of one message are made in as many turns of the event loop", async () => {
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const calls = Array.from({ length: 40 }, (_, n) => `rm ${n}`);
+  await running(calls, { mode: "bypass", rules: [{ deny: "execute", command_prefix: ["rm"] }] });
+  isOver = true;
+  expect(ran).toEqual([]);
+  expect(turns).toBeGreaterThanOrEqual(calls.length);
+});
+
 test("a call that cannot run needs no approval", async () => {
   const call = [
     { tool: "execute", args: { comand: "ls" } },

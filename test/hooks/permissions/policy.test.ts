@@ -56,7 +56,7 @@ describe("the mode, when no rule speaks", () => {
     expect(tools.map((name) => verdict({ name, args: {} }, [], mode).decision)).toEqual(decisions);
   });
 
-  test("plan lets nothing run that destroys, whatever else is said of it", () => {
+  test("plan lets nothing run that destroys, also when it is said to read only", () => {
     expect(verdict({ name: "wipe", args: {} }, [], "plan").decision).toBe("deny");
   });
 
@@ -248,6 +248,25 @@ describe("more work than a decision may take", () => {
     const regexes = Array.from({ length: 200 }, (_, n): Spec => ({ deny: "*", regex: `(x?){200}y${n}$` }));
     const todos = Array.from({ length: 300 }, (_, n) => ({ id: `${n}`, title: "x".repeat(700) }));
     expect(verdict({ name: "write_todos", args: { todos } }, regexes, "bypass").decision).toBe("deny");
+  });
+
+  test("is not taken by more rules: a command is read once for all of them", () => {
+    const readsFor = (count: number) => {
+      let reads = 0;
+      const args = {
+        get command() {
+          reads++;
+          return line(1500);
+        },
+      };
+      const regexes = Array.from(
+        { length: count },
+        (_, n): Spec => ({ deny: "execute", regex: `x${n}[a-z]` }),
+      );
+      verdict({ name: "execute", args }, [...regexes, ...prefixed(count, "deny")], "bypass");
+      return reads;
+    };
+    expect(readsFor(70)).toBe(readsFor(1));
   });
 
   test("is not what the rules of an agent take for a long line", () => {

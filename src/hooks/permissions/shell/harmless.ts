@@ -209,7 +209,7 @@ const RG = `after-context before-context context count count-matches color color
 
 const isScript = /^(?!-)(?!\/(dev|proc)\/)[^\0]+$/;
 
-/** Options, the file of the program, and whatever it takes. */
+/** Options, the file of the program, and its arguments. */
 const script =
   (flags: RegExp, modules?: RegExp) =>
   (args: readonly string[]): boolean => {
@@ -256,7 +256,7 @@ const NPM_OPTIONS = new Set(
     --frozen-lockfile --no-save --prefer-offline --offline --loglevel --run --coverage --bail`),
 );
 
-/** They run the tests, the plugins and the build of the workspace, whatever their arguments. */
+/** They run the tests, the plugins and the build of the workspace, with any arguments. */
 const PROJECT_TOOLS = listed("pytest tsc jest vitest mocha eslint prettier biome ruff black mypy");
 
 /** Options that name a program, or hold one. */
@@ -461,24 +461,24 @@ export interface Argument {
 }
 
 /** `python3.12` is `python`. */
-const useOf = (name: string): Use | undefined => {
+const knownUse = (name: string): Use | undefined => {
   const program = baseName(name);
   return USES.get(program) ?? (/\d/.test(program) ? USES.get(program.replace(/[\d.-]+$/, "")) : undefined);
 };
 
 /** Whether something is known of the program at all. */
-export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || useOf(name) !== undefined;
+export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || knownUse(name) !== undefined;
 
-/** Whether it runs no program and changes nothing that others run, whatever its arguments are. */
+/** Whether it runs no program and changes nothing that others run, with any arguments. */
 export const isInert = (name: string): boolean => INERT.has(baseName(name)) && !WRITERS.has(baseName(name));
 
 /** Whether it may run what files of the workspace say. */
-export const runsProject = (name: string): boolean => useOf(name)?.runsProject === true;
+export const runsProject = (name: string): boolean => knownUse(name)?.runsProject === true;
 
 /** Whether the program is known to run no other one with these arguments. */
 export function isHarmless(name: string, args: readonly Argument[]): boolean {
   if (INERT.has(baseName(name))) return true;
-  const use = useOf(name);
+  const use = knownUse(name);
   if (!use) return false;
   const isOpen = use.check === undefined && use.operand === undefined && !use.subcommands;
   const known = args.every(

@@ -63,7 +63,7 @@ const doubt = (what: string): never => {
 
 /** After these a command begins. */
 const OPENERS = new Set(["if", "then", "elif", "else", "while", "until", "do", "{", "!"]);
-/** After these a list goes on. */
+/** After these a list continues. */
 const CLOSERS = new Set(["fi", "done", "}"]);
 /** What they begin is not followed. */
 const UNKNOWN = new Set(["case", "esac", "select", "function", "coproc", "[[", "in", "time"]);

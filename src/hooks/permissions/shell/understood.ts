@@ -65,7 +65,7 @@ function doubtAboutWords(words: readonly Word[], found: (readonly Word[])[], dep
   return `\`${program}\` with arguments that may make it run something else`;
 }
 
-/** Its name; undefined for a program of somebody's own. */
+/** Its name; undefined for a program outside the folders of the system. */
 const programIn = (text: string): string | undefined =>
   /^(?:\/(?:usr\/)?(?:local\/)?s?bin\/)?([^/]+)$/.exec(text)?.[1];
 
