@@ -3,13 +3,14 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
+import { losers } from "../core/shares.ts";
 import { backoff } from "../lib/backoff.ts";
 import type { Logger } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 import { webhookHeaders } from "../lib/webhook-signature.ts";
 import type { InterruptedRun } from "./services.ts";
 
-/** Notifications that may wait to be sent; further ones are dropped. */
+/** Notifications that may wait to be sent. For one more, one of the tenant that has most is dropped. */
 const MAX_WAITING = 1000;
 const CONCURRENCY = 4;
 /** How long one attempt may take, and all attempts of a notification together, in ms. */
@@ -26,6 +27,7 @@ export interface WebhookOptions {
 
 interface Message {
   readonly id: string;
+  readonly tenant: string;
   readonly run_id: string;
   readonly thread_id: string;
   readonly body: string;
@@ -35,7 +37,8 @@ interface Message {
 export class InterruptWebhook {
   readonly #options: WebhookOptions;
   readonly #logger: Logger;
-  readonly #waiting: Message[] = [];
+  /** By tenant; the one whose turn it is comes first. */
+  readonly #waiting = new Map<string, Message[]>();
   readonly #workers = new Set<Promise<void>>();
   readonly #closing = new AbortController();
 
@@ -48,7 +51,6 @@ export class InterruptWebhook {
   notify(interrupted: InterruptedRun): void {
     const message = messageFor(interrupted);
     if (this.#closing.signal.aborted) this.#drop(message, CLOSING);
-    else if (this.#waiting.length >= MAX_WAITING) this.#drop(message, "too many wait to be sent");
     else this.#queue(message);
   }
 
@@ -59,14 +61,37 @@ export class InterruptWebhook {
   }
 
   #queue(message: Message): void {
-    this.#waiting.push(message);
+    const { tenant } = message;
+    const own = this.#waiting.get(tenant);
+    if (own) own.push(message);
+    else this.#waiting.set(tenant, [message]);
+    this.#dropSurplus(tenant);
     if (this.#workers.size >= CONCURRENCY) return;
     const worker = this.#work().finally(() => this.#workers.delete(worker));
     this.#workers.add(worker);
   }
 
+  #dropSurplus(asking: string): void {
+    const counts = new Map([...this.#waiting].map(([tenant, { length }]) => [tenant, length]));
+    if (counts.values().reduce((sum, count) => sum + count, 0) <= MAX_WAITING) return;
+    const [loser = asking] = losers(counts, asking);
+    const newest = this.#waiting.get(loser)?.pop();
+    if (newest) this.#drop(newest, "too many wait to be sent");
+  }
+
+  /** The next one to send, of each tenant in turn. */
+  #next(): Message | undefined {
+    for (const [tenant, messages] of this.#waiting) {
+      const message = messages.shift();
+      this.#waiting.delete(tenant);
+      if (messages.length > 0) this.#waiting.set(tenant, messages);
+      if (message) return message;
+    }
+    return undefined;
+  }
+
   async #work(): Promise<void> {
-    for (let message = this.#waiting.shift(); message; message = this.#waiting.shift()) {
+    for (let message = this.#next(); message; message = this.#next()) {
       const failure = await this.#deliver(message);
       if (failure !== undefined) this.#drop(message, failure);
     }
@@ -108,8 +133,8 @@ export class InterruptWebhook {
     }
   }
 
-  #drop({ id, run_id, thread_id }: Message, why: string): void {
-    const details = { webhook_id: id, run_id, thread_id, why };
+  #drop({ id, tenant, run_id, thread_id }: Message, why: string): void {
+    const details = { webhook_id: id, tenant, run_id, thread_id, why };
     this.#logger.error(details, "a webhook notification was dropped");
   }
 }
@@ -135,5 +160,5 @@ function messageFor({ owner, run, interrupts }: InterruptedRun): Message {
   const { id: run_id, thread_id, agent } = run;
   const data = { tenant: owner.tenant, user: owner.user, thread_id, run_id, agent, interrupts };
   const body = JSON.stringify({ type: "run.interrupted", timestamp: new Date().toISOString(), data });
-  return { id: `msg_${randomId()}`, run_id, thread_id, body };
+  return { id: `msg_${randomId()}`, tenant: owner.tenant, run_id, thread_id, body };
 }

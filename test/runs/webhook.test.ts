@@ -1,0 +1,65 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import type { Interrupt } from "../../src/core/interrupt.ts";
+import type { RunRecord } from "../../src/core/records.ts";
+import type { InterruptedRun } from "../../src/runs/services.ts";
+import { InterruptWebhook } from "../../src/runs/webhook.ts";
+
+const interrupted = (tenant: string, run: number): InterruptedRun => ({
+  owner: { tenant, user: "ada" },
+  run: { id: `${tenant}${run}`, thread_id: "t", agent: "helper" } as RunRecord,
+  interrupts: [] as Interrupt[],
+});
+
+/** A webhook whose receiver answers nothing before it is opened, and the tenants in the order of delivery. */
+async function told() {
+  const opened = Promise.withResolvers<void>();
+  const delivered: string[] = [];
+  const server = createServer(async (request, response) => {
+    const { data } = JSON.parse(await text(request)) as { data: { tenant: string } };
+    await opened.promise;
+    delivered.push(data.tenant);
+    response.writeHead(204).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const dropped: object[] = [];
+  const logger = { info() {}, warn() {}, error: (details: object) => void dropped.push(details) };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const secret = `whsec_${randomBytes(32).toString("base64")}`;
+  const webhook = new InterruptWebhook({ url, secret }, logger);
+  onTestFinished(async () => {
+    await webhook.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const flood = (tenant: string, count: number) => {
+    for (let run = 0; run < count; run++) webhook.notify(interrupted(tenant, run));
+  };
+  return { flood, delivered, dropped, open: opened.resolve };
+}
+
+test("notifications of tenants are sent in turn, however many one of them has", async () => {
+  const { flood, delivered, open } = await told();
+  flood("flood", 80);
+  flood("other", 2);
+  open();
+  await expect.poll(() => delivered.filter((tenant) => tenant === "other").length).toBe(2);
+  // Four are sent at once; after them it is one of each.
+  expect(delivered.lastIndexOf("other")).toBeLessThan(20);
+});
+
+test("when too many wait, those of the tenant that has most are dropped, each with a line of the log", async () => {
+  const { flood, delivered, dropped, open } = await told();
+  flood("flood", 1020);
+  flood("other", 5);
+  const lines = dropped.filter((line) => "why" in line && line.why === "too many wait to be sent");
+  expect(lines).toHaveLength(1025 - 1004);
+  expect(lines.every((line) => "tenant" in line && line.tenant === "flood")).toBe(true);
+  open();
+  await expect.poll(() => delivered.filter((tenant) => tenant === "other").length).toBe(5);
+});
