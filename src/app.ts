@@ -79,7 +79,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const catalogue = catalogueOf(env, options, () => mcp?.tools() ?? []);
     const allowModels = config.models.allow ?? (config.auth.scheme === "none" ? undefined : []);
     const agents = await createRegistry({ file: config.agents_file, catalogue, env, allowModels });
-    for (const warning of agents.warnings()) logger.warn(warning);
+    for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
     // The catalogue's schema has made it.
     const servers = agents.mcpServers() as McpServerDefinitions;
     const tools = createMcpServers(servers, { logger, version: packageJson.version });
@@ -178,6 +178,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     await close();
     throw error;
   }
+}
+
+function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string[] {
+  const hasLimits = Object.keys({ ...tenant, ...user }).length > 0;
+  if (auth.scheme === "none" || hasLimits) return [];
+  return [
+    `AUTH=${auth.scheme} serves several tenants, and \`quotas\` sets no limit: each of them may use any number of tokens, threads and runs. Set \`quotas.tenant\` or \`quotas.user\` in server.yaml.`,
+  ];
 }
 
 /** For changes of the agents file. */

@@ -1,5 +1,6 @@
 // Two tenants on one server: one of them floods it, and the requests of the other succeed.
 
+import { pino } from "pino";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Script } from "../../src/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
@@ -168,4 +169,20 @@ test("a tenant that floods the memory for threads loses its own, and none of ano
   }
   expect(await statusesOf(url, "other")).toHaveLength(5);
   expect((await statusesOf(url, "flood")).length).toBeLessThan(12);
+});
+
+test("a server for several tenants without quotas says so when it starts, and no other server does", async () => {
+  const warningsOf = async (config: object) => {
+    const lines: string[] = [];
+    const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    await startServer({ agents: AGENTS, config, logger });
+    return lines.join("");
+  };
+  expect(await warningsOf({ auth: HEADER })).toMatch(
+    /AUTH=header serves several tenants, and `quotas` sets no limit/,
+  );
+  expect(await warningsOf({ auth: HEADER, quotas: { user: { concurrent_runs: 5 } } })).not.toContain(
+    "quotas",
+  );
+  expect(await warningsOf({})).not.toContain("quotas");
 });
