@@ -1,0 +1,176 @@
+// What every RunStore promises of runs whose process is gone.
+
+import { describe, expect, test } from "vitest";
+import { checkGrammar } from "../../src/core/grammar.ts";
+import { userMessage } from "../../src/core/message.ts";
+import {
+  ADA,
+  claimed,
+  delta,
+  done,
+  eventsOf,
+  failure,
+  inWorld,
+  message,
+  newRun,
+  note,
+  type Open,
+  readAll,
+  seqsOf,
+  upTo,
+} from "../stores/fixture.ts";
+
+const LEASE_MS = 10_000;
+
+export function takenOverRunsContract(open: Open): void {
+  describe("runs", () => {
+    describe("whose process is gone", () => {
+      test("are taken over one attempt later, once the lease was not renewed in time", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const news = newRun("t");
+          const result = await stores.runs.start(ADA, news, "reject");
+          if (result.outcome !== "claimed") throw new Error(result.outcome);
+          const { lease } = result.claim;
+          const left = userMessage("left");
+          await stores.events.append(lease, [note("one"), message("kept")]);
+          await stores.runs.steer(ADA, "t", lease.run_id, left);
+          await stores.runs.requestStop(ADA, "t", lease.run_id, "interrupt");
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+
+          advance(LEASE_MS + 1);
+          const [claim, ...more] = await stores.runs.claimAbandoned(100);
+          expect(more).toEqual([]);
+          if (!claim) throw new Error("It was not taken over.");
+          expect(claim.lease).toEqual({ ...lease, epoch: lease.epoch + 1 });
+          expect(claim.run).toMatchObject({ id: news.id, status: "running", attempt: 2 });
+          expect(claim.request).toEqual(news.request);
+          expect(await stores.runs.inbox(claim.lease)).toEqual([left]);
+          expect(await stores.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+        }));
+
+      test("can no longer be written by it, while seq goes on without a hole", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { lease } = await claimed(stores, "t");
+          const reading = readAll(stores, { ...lease });
+          await stores.events.append(lease, [note("one"), delta("two")]);
+          advance(LEASE_MS + 1);
+          const [claim] = await stores.runs.claimAbandoned(100);
+          if (!claim) throw new Error("It was not taken over.");
+
+          const lost = { code: "lease_lost" };
+          await expect(stores.events.append(lease, [message("zombie")])).rejects.toMatchObject(lost);
+          await expect(stores.events.append(lease, [done()])).rejects.toMatchObject(lost);
+          await expect(stores.runs.renew(lease)).rejects.toMatchObject(lost);
+          await expect(stores.runs.inbox(lease)).rejects.toMatchObject(lost);
+
+          await stores.events.append(claim.lease, [note("three"), done()]);
+          const entries = await reading;
+          expect(seqsOf(entries)).toEqual(upTo(4));
+          expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 0, 1, 1]);
+          expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+          expect(await stores.runs.get(ADA, "t", lease.run_id)).toMatchObject({
+            status: "success",
+            attempt: 2,
+          });
+        }));
+
+      test("are taken over by exactly one of those who look", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          for (let n = 0; n < 5; n++) await claimed(stores, `t${n}`);
+          advance(LEASE_MS + 1);
+          const taken = (
+            await Promise.all(Array.from({ length: 8 }, () => stores.runs.claimAbandoned(100)))
+          ).flat();
+          expect(taken.map(({ lease }) => lease.thread_id).sort()).toEqual(["t0", "t1", "t2", "t3", "t4"]);
+        }));
+
+      test("stay with a process that renews in time", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { lease } = await claimed(stores, "t");
+          for (let n = 0; n < 5; n++) {
+            advance(LEASE_MS - 1);
+            await stores.runs.renew(lease);
+            expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+          }
+          await stores.events.append(lease, [done()]);
+        }));
+
+      test("may still be written by it as long as nobody took over", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { lease } = await claimed(stores, "t");
+          advance(10 * LEASE_MS);
+          await stores.events.append(lease, [note("late")]);
+          await stores.runs.renew(lease);
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+        }));
+
+      test("fail after the third attempt, with every bracket closed, and free their thread", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { lease, run } = await claimed(stores, "t");
+          const waiting = newRun("t");
+          await stores.runs.start(ADA, waiting, "queue");
+          const stamp = { run_id: run.id, thread_id: "t" };
+          const model = { name: "m:x", data: { message_id: "msg_1", model: "m:x" } };
+          const child = {
+            ...{ id: "sub_1", call_id: "call_1", agent: "coder", name: "coder-1" },
+            ...{ thread_id: "th_1", run_id: "run_1" },
+          };
+          await stores.events.append(lease, [
+            { event: "run_start", ...stamp, data: { agent: "helper", model: "m:x", attempt: 1 } },
+            { event: "on_chat_model_start", ...stamp, ...model },
+            { event: "on_chat_model_end", ...stamp, name: "m:x", data: { message_id: "msg_1" } },
+            { event: "on_tool_start", ...stamp, name: "f", data: { call_id: "call_0", args: {} } },
+            { event: "on_tool_end", ...stamp, name: "f", data: { call_id: "call_0", duration_ms: 1 } },
+            { event: "on_tool_start", ...stamp, name: "task", data: { call_id: "call_1", args: {} } },
+            { event: "on_subagent_start", ...stamp, data: child },
+            { event: "on_chat_model_start", ...stamp, path: ["sub_1"], ...model },
+            { event: "on_chat_model_stream", path: ["sub_1"], data: { delta: "x" } },
+          ]);
+          const reading = readAll(stores, { ...lease });
+          for (const attempt of [2, 3]) {
+            advance(LEASE_MS + 1);
+            expect(await stores.runs.claimAbandoned(100)).toMatchObject([{ run: { id: run.id, attempt } }]);
+          }
+          advance(LEASE_MS + 1);
+          const claims = await Promise.all([
+            stores.runs.claimAbandoned(100),
+            stores.runs.claimAbandoned(100),
+          ]);
+          expect(claims.flat().map(({ run: { id } }) => id)).toEqual([waiting.id]);
+
+          const ended = await stores.runs.get(ADA, "t", run.id);
+          expect(ended).toMatchObject({ status: "error", attempt: 3, error: { code: "crashed_too_often" } });
+          const entries = await reading;
+          expect(seqsOf(entries)).toEqual(upTo(15));
+          const events = eventsOf(entries);
+          expect(checkGrammar(events)).toEqual([]);
+          const answer = (tool_call_id: string) => ({
+            event: "on_message",
+            data: {
+              message: { role: "tool", tool_call_id, error: expect.stringMatching(/^Outcome unknown/) },
+            },
+          });
+          expect(events.slice(-6)).toMatchObject([
+            { event: "on_chat_model_end", path: ["sub_1"], data: { message_id: "msg_1" } },
+            { event: "on_subagent_end", data: { id: "sub_1", call_id: "call_1", status: "failed" } },
+            { event: "on_tool_end", name: "task", data: { call_id: "call_1" } },
+            ...[answer("call_0"), answer("call_1")],
+            { event: "error", ...stamp, data: ended?.error ?? {} },
+          ]);
+        }));
+
+      test("make no difference to a run that waits: it is taken when its thread is free", () =>
+        inWorld(open, async ({ stores }) => {
+          const { lease } = await claimed(stores, "t");
+          const [a, b] = [newRun("t"), newRun("t")];
+          for (const run of [a, b]) await stores.runs.start(ADA, run, "queue");
+          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+          // Whoever ended this run died before it took the next.
+          await stores.events.append(lease, [failure("x")]);
+          const claims = await stores.runs.claimAbandoned(100);
+          expect(claims.map(({ run: { id, attempt } }) => [id, attempt])).toEqual([[a.id, 1]]);
+        }));
+    });
+  });
+}
