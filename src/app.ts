@@ -9,7 +9,7 @@ import { createLedger } from "./backends/ledger.ts";
 import { createBackendPool, type ProcessBackends } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
-import { AppError } from "./core/errors.ts";
+import { AppError, hasCode } from "./core/errors.ts";
 import type { HookDefinition } from "./core/hook.ts";
 import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
@@ -19,7 +19,7 @@ import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
 import { cachedKeys } from "./http/auth/api-key.ts";
 import { createApiKeys } from "./http/auth/api-keys.ts";
 import { authProblems } from "./http/auth/config.ts";
-import { createCredentials } from "./http/auth/credential-end.ts";
+import { type Credentials, createCredentials } from "./http/auth/credential-end.ts";
 import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { hostList, within } from "./lib/hosts.ts";
@@ -29,6 +29,7 @@ import { createModel, missingKey } from "./models/index.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createEngine } from "./runs/index.ts";
 import { logRecorder } from "./runs/logging.ts";
+import type { StartingKeys } from "./runs/services.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
 import type { AllStores } from "./stores/all-stores.ts";
 import { createMemoryStores } from "./stores/memory/index.ts";
@@ -115,6 +116,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         inAll: config.limits.subagents_in_all,
       },
       tenantTools: tenantTools(config, httpTools, stores),
+      startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
       ...(recorder ? { recorder } : {}),
       ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),
     });
@@ -242,6 +244,17 @@ export function catalogueOf(
     backends: BackendOptions,
     createModel: create ?? ((spec) => createModel(spec, env)),
     missingKey: (spec) => missingKey(spec, env),
+  };
+}
+
+/** Of the reasons for which a key ends only its revocation counts. */
+function startingKeys(credentials: Credentials): StartingKeys {
+  return {
+    isRevoked: async (api_key) => hasCode(await credentials.endOf({ api_key }), "credentials_revoked"),
+    watch: (api_key, onRevoked) =>
+      credentials.watch({ api_key }, (reason) => {
+        if (hasCode(reason, "credentials_revoked")) onRevoked();
+      }),
   };
 }
 

@@ -253,6 +253,8 @@ async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
 /** An abort is a cancellation, unless its reason is an error of the server. */
 function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   const cause: unknown = signal.aborted ? signal.reason : error;
+  if (signal.aborted && hasCode(cause, "credentials_revoked"))
+    return { status: "cancelled", stop_reason: "credentials_revoked" };
   if (signal.aborted && !(cause instanceof AppError && cause.code !== "cancelled"))
     return { status: "cancelled", stop_reason: "cancelled" };
   if (cause instanceof RunLimit) return { status: "error", stop_reason: cause.reason };

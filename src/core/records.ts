@@ -105,6 +105,8 @@ export const RunRequest = z.object({
   lineage: Lineage.optional(),
   /** No one can answer: questions and approvals are denied at once. */
   unattended: z.literal(true).optional(),
+  /** The id of the API key that started it, or the run that it works for. */
+  api_key: z.string().optional(),
   /** The run only cancels its thread's waiting calls: no model is asked. */
   cancel: z.literal(true).optional(),
 });

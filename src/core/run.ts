@@ -25,7 +25,7 @@ export type Outcome =
       readonly stop_reason: "interrupt" | "tool_use";
       readonly calls: readonly ToolCall[];
     }
-  | { readonly status: "cancelled"; readonly stop_reason: "cancelled" }
+  | { readonly status: "cancelled"; readonly stop_reason: "cancelled" | "credentials_revoked" }
   | { readonly status: "error"; readonly stop_reason: LimitReason }
   | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };
 

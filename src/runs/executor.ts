@@ -33,6 +33,7 @@ export interface ExecutorOptions extends RunServices {
 
 interface ActiveRun {
   readonly lease: Lease;
+  readonly apiKey: string | undefined;
   readonly abort: AbortController;
   /** Aborted when another process continues the run: nothing more is written for it here. */
   readonly handOver: AbortController;
@@ -184,7 +185,14 @@ export class Executor {
     this.#active.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
     const abort = new AbortController();
     const handOver = new AbortController();
-    const active = { lease, abort, handOver, renewedAt: performance.now(), interrupt: false };
+    const active = {
+      lease,
+      abort,
+      handOver,
+      renewedAt: performance.now(),
+      interrupt: false,
+      apiKey: claim.request.api_key,
+    };
     this.#active.set(run.id, active);
     if (this.#ended) this.#end(active, this.#ended);
     // A stop may have been requested before the previous process died.
@@ -194,6 +202,7 @@ export class Executor {
       handedOver: handOver.signal,
       interruptRequested: () => active.interrupt,
     };
+    const stopWatching = await this.#cancelWithKey(claim, abort);
     const leaveTree = this.#subagentPlaces.join(treeOf(claim));
     const leave = await enter(abort.signal);
     try {
@@ -204,10 +213,28 @@ export class Executor {
     } finally {
       leave();
       leaveTree();
+      stopWatching();
     }
     if (this.#active.get(run.id) !== active) return;
     this.#active.delete(run.id);
     if (handOver.signal.aborted) await this.#release(lease);
+  }
+
+  /** Cancels the run when the key that started it is revoked, also before it begins. Never throws. */
+  async #cancelWithKey({ request }: Claim, abort: AbortController): Promise<() => void> {
+    const { startingKeys } = this.#options;
+    const { api_key } = request;
+    if (!startingKeys || api_key === undefined) return () => {};
+    const cancel = () =>
+      abort.abort(new AppError("credentials_revoked", "The API key that started the run was revoked."));
+    // While the store of keys fails, they count as good.
+    if (await startingKeys.isRevoked(api_key).catch(() => false)) cancel();
+    return startingKeys.watch(api_key, cancel);
+  }
+
+  /** The API key that started a run of this process. */
+  keyOf(runId: string): string | undefined {
+    return this.#active.get(runId)?.apiKey;
   }
 
   /** With free slots, only the thread's own next run can be waiting. */

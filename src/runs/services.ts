@@ -23,6 +23,14 @@ export interface InterruptedRun {
   readonly interrupts: readonly Interrupt[];
 }
 
+/** The API keys with which runs are started. */
+export interface StartingKeys {
+  /** Rejects when the store of keys fails. */
+  isRevoked(apiKey: string): Promise<boolean>;
+  /** Calls `onRevoked` within five seconds of the revocation. Returns a function that stops watching; the caller calls it. */
+  watch(apiKey: string, onRevoked: () => void): () => void;
+}
+
 export interface RunServices {
   readonly stores: Stores;
   readonly agents: Agents;
@@ -34,6 +42,8 @@ export interface RunServices {
   readonly quotas?: Quotas | undefined;
   /** The most bytes that the messages of a thread may have, as JSON. Default: 32 MiB. */
   readonly threadBytes?: number | undefined;
+  /** Present: a run is cancelled when the key that started it is revoked. */
+  readonly startingKeys?: StartingKeys | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /** Called for each run that ends with open questions. Must return at once and not throw. */

@@ -35,11 +35,12 @@ export function createSubagents(engine: () => Runs): Subagents {
       runs.executor.countSubagent(owner, child.lineage.root);
       const isNew = await createThread(runs, owner, child);
       const { thread_id, agent, messages, lineage } = child;
+      const api_key = runs.executor.keyOf(lineage.parent.run_id);
       try {
         return await startRun(runs, owner, {
           thread_id,
           agent,
-          request: { input: [...messages], settings: {}, lineage },
+          request: { input: [...messages], settings: {}, lineage, ...omitUndefined({ api_key }) },
           metadata: {},
           on_busy: "reject",
           idempotency_key: thread_id,
@@ -54,8 +55,10 @@ export function createSubagents(engine: () => Runs): Subagents {
       const last = await newest(owner, run.thread_id);
       if (last && last.resumes === run.id) return last;
       const { thread_id, id: run_id } = run;
-      const resume = { thread_id, run_id, lineage, answers: [...answers], idempotency_key: key };
-      return resumeRun(engine(), owner, resume);
+      const runs = engine();
+      const api_key = runs.executor.keyOf(lineage.parent.run_id);
+      const resume = { thread_id, run_id, lineage, api_key, answers: [...answers], idempotency_key: key };
+      return resumeRun(runs, owner, resume);
     },
 
     async *events(owner, run, signal) {

@@ -8,8 +8,9 @@ import { names } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
-import { startServer, temporaryFolder } from "../support/server.ts";
+import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
+import { cast } from "../support/team.ts";
 
 const redis = await startRedis("--databases", "10");
 afterAll(() => redis?.close());
@@ -17,12 +18,18 @@ afterAll(() => redis?.close());
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 const json = { accept: "application/json", "content-type": "application/json" };
 
+interface KeyOptions extends Pick<ServerOptions, "script" | "tools" | "agents"> {
+  readonly count?: number;
+  readonly auth?: object;
+}
+
 /** Servers on one store whose agent waits at a gate, and keys of one user of them. */
-async function withKeys(store: object, count = 1) {
+async function withKeys(store: object, { count = 1, auth = {}, ...options }: KeyOptions = {}) {
   const dir = await temporaryFolder();
   const { tool, open, entered } = gate();
-  const config = { ...store, data_dir: `${dir}/data`, auth: { scheme: "api_key" } };
-  const start = () => startServer({ dir, config, script: gated, tools: [tool], agents: WITH_GATE });
+  const config = { ...store, data_dir: `${dir}/data`, auth: { scheme: "api_key", ...auth } };
+  const start = () =>
+    startServer({ dir, config, script: gated, tools: [tool], agents: WITH_GATE, ...options });
   const urls = [];
   for (let n = 0; n < count; n++) urls.push((await start()).url);
   const { keys, close } = await openApiKeys(ServerConfig.parse(config));
@@ -45,8 +52,8 @@ async function ticketed(url: string, path: string, headers: Record<string, strin
   return `${url}${path}?ticket=${((await made.json()) as { ticket: string }).ticket}`;
 }
 
-async function revoke(store: object, count?: number) {
-  const { urls, keys, issue, open, entered } = await withKeys(store, count);
+async function revoke(store: object, options: KeyOptions = {}) {
+  const { urls, keys, issue, open, entered } = await withKeys(store, options);
   const [revoked, kept] = [await issue(), await issue()];
   const [first, last] = [urls[0], urls.at(-1) ?? urls[0]];
   const headers = bearer(revoked.key);
@@ -83,7 +90,7 @@ describe("a revoked key ends its streams and long answers, and no others", () =>
   test.each(["sqlite", "memory"])("with STORE=%s", (store) => revoke({ store }));
 
   needing(redis, "redis-server").test("on every replica", () =>
-    revoke({ store: "redis", redis: { url: `${redis?.url}/0` } }, 2),
+    revoke({ store: "redis", redis: { url: `${redis?.url}/0` } }, { count: 2 }),
   );
 });
 
@@ -156,4 +163,62 @@ describe("a token that expires", () => {
     await expect(ended).rejects.toThrow(ProblemError);
     await expect(ended).rejects.toMatchObject({ status: 401, code: "credentials_expired" });
   });
+});
+
+test("with on_revoked: cancel a revoked key ends its runs and their subagents, and no others", async () => {
+  const { tool } = gate();
+  const asked: string[] = [];
+  const gateOf = (name: string) => () => {
+    asked.push(name);
+    return { call: [{ tool: "gate" }] };
+  };
+  const started = { call: [{ tool: "start_task", args: { agent: "coder", task: "Wait", context: "" } }] };
+  const { urls, keys, issue } = await withKeys(
+    { store: "sqlite" },
+    {
+      auth: { on_revoked: "cancel" },
+      tools: [tool],
+      agents: `
+agents:
+  lead: { model: "scripted:test", system_prompt: I am lead, subagents: [coder] }
+  coder: { model: "scripted:test", system_prompt: I am coder, description: Waits, tools: [gate] }
+  waiting: { model: "scripted:test", system_prompt: I am waiting, tools: [gate] }
+  kept: { model: "scripted:test", system_prompt: I am kept, tools: [gate] }
+`,
+      script: cast({
+        lead: [started, { say: "It is at work." }],
+        coder: gateOf("coder"),
+        waiting: gateOf("waiting"),
+        kept: gateOf("kept"),
+      }),
+    },
+  );
+  const [revoked, kept] = [await issue(), await issue()];
+  const begin = async (thread: string, { key }: { key: string }, agent: string) => {
+    const body = JSON.stringify({ input: "go", agent, background: true, on_busy: "enqueue" });
+    const path = `${urls[0]}/threads/${thread}/runs`;
+    const answer = await fetch(path, { method: "POST", body, headers: { ...json, ...bearer(key) } });
+    expect(answer.status).toBe(202);
+  };
+  await begin("lead", revoked, "lead");
+  await begin("waiting", revoked, "waiting");
+  await begin("waiting", revoked, "waiting");
+  await begin("kept", kept, "kept");
+  await expect.poll(() => asked.toSorted()).toEqual(["coder", "kept", "waiting"]);
+  const runsOf = async (thread: string) => {
+    const answer = await fetch(`${urls[0]}/threads/${thread}/runs`, { headers: bearer(kept.key) });
+    const { items } = (await answer.json()) as { items: { status: string; stop_reason?: string }[] };
+    return items.map(({ status, stop_reason }) => `${status} ${stop_reason ?? ""}`.trim());
+  };
+  await expect.poll(() => runsOf("lead")).toEqual(["success end_turn"]);
+  const messages = await fetch(`${urls[0]}/threads/lead/messages`, { headers: bearer(kept.key) });
+  const child = /id (th_\w+)/.exec(await messages.text())?.[1] ?? "";
+  await keys.revoke(revoked.record.id);
+  const CANCELLED = "cancelled credentials_revoked";
+  await expect.poll(() => runsOf("waiting")).toEqual([CANCELLED, CANCELLED]);
+  await expect.poll(() => runsOf(child)).toEqual([CANCELLED]);
+  expect(await runsOf("lead")).toEqual(["success end_turn"]);
+  expect(await runsOf("kept")).toEqual(["running"]);
+  // The queued run has called no model.
+  expect(asked.toSorted()).toEqual(["coder", "kept", "waiting"]);
 });

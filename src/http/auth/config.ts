@@ -46,6 +46,8 @@ export const AuthConfig = z.strictObject({
   trusted_proxies: z.array(Network).max(1000).default([]),
   /** Host names by which requests may reach the server, besides this machine's own and that of `public_url`. */
   hosts: z.array(HostName).max(100).default([]),
+  /** What happens to the runs that an API key has started when it is revoked. */
+  on_revoked: z.enum(["continue", "cancel"]).default("continue"),
   jwt: JwtConfig.partial().prefault({}),
   /** What stream tickets are signed with; the same for all processes of a deployment. Without: made at the start. */
   ticket_secret: TicketSecret.optional(),

@@ -6,7 +6,7 @@ import { RunRecord } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { notFound } from "../../runs/control.ts";
 import { openOn, resumeRun } from "../../runs/start.ts";
-import { ownerOf } from "../auth/guard.ts";
+import { ownerOf, principalOf } from "../auth/guard.ts";
 import { idempotencyKey, replyWithRun } from "../run-stream.ts";
 import { FinishedRun, IdempotencyKey, PageQuery, ResumeBody, RunParams, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
@@ -92,6 +92,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
       const resume = {
         ...request.params,
         answers,
+        api_key: principalOf(request).api_key,
         ...omitUndefined({ tools, idempotency_key: idempotencyKey(request) }),
       };
       return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>

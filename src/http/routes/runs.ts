@@ -12,7 +12,7 @@ import { getRun, keyOf, settledRun, steerRun } from "../../runs/control.ts";
 import { currentPhase } from "../../runs/follow.ts";
 import { endRun, type RunCommand, startRun } from "../../runs/start.ts";
 import { Trace, traceOf } from "../../runs/trace.ts";
-import { ownerOf } from "../auth/guard.ts";
+import { ownerOf, principalOf } from "../auth/guard.ts";
 import {
   expired,
   idempotencyKey,
@@ -209,10 +209,11 @@ const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): 
 function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBody }>): RunCommand {
   const { body } = request;
   const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools } = body;
+  const { api_key } = principalOf(request);
   const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
   return {
     thread_id,
-    request: { input: inputOf(body), settings, ...omitUndefined({ model, tools }) },
+    request: { input: inputOf(body), settings, ...omitUndefined({ model, tools, api_key }) },
     metadata,
     on_busy,
     ...omitUndefined({ agent, rewind_to: body.replaces, idempotency_key: idempotencyKey(request) }),

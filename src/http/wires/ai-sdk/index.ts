@@ -10,7 +10,7 @@ import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { keyOf, notFound } from "../../../runs/control.ts";
 import { openOn, type RunCommand, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnInProgress, turnStart } from "../../../runs/turn.ts";
-import { ownerOf } from "../../auth/guard.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
 import { refuse } from "../../errors.ts";
 import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
@@ -165,6 +165,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     request: ChatRequest,
   ): Promise<Begin> {
     const { body } = request;
+    const { api_key } = principalOf(request);
     const known = await threads.messages(owner, thread_id);
     const message = messageOf({ id: sent.id, content: contentOf(sent) });
     const place = align(known, heldBy(body, message), {
@@ -184,7 +185,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       agent,
       metadata: {},
       on_busy: "reject",
-      request: { input: [message], settings: {}, ...omitUndefined({ tools: clientTools(body) }) },
+      request: { input: [message], settings: {}, ...omitUndefined({ tools: clientTools(body), api_key }) },
       ...(place.as === "replacement" ? { rewind_to: place.of } : {}),
       idempotency_key: idempotencyKey(request) ?? keyOfMessage(message, known),
     };
@@ -203,6 +204,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       thread_id,
       run_id: newest?.id ?? run_id,
       answers,
+      api_key: principalOf(request).api_key,
       ...omitUndefined({ tools: clientTools(request.body), idempotency_key: idempotencyKey(request) }),
     };
     return {

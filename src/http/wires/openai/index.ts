@@ -15,11 +15,12 @@ import { withHold } from "../../../quotas/holds.ts";
 import { getRun, keyOf, settledRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
-import { ownerOf } from "../../auth/guard.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../../client-disconnect.ts";
 import { refuse } from "../../errors.ts";
 import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
+import { credentialsEnd } from "../../sse.ts";
 import type { App } from "../../validation.ts";
 import { foldedFrames } from "../fold.ts";
 import { align, threadIdOf } from "../messages.ts";
@@ -49,7 +50,7 @@ const TITLE_CHARS = 60;
 const LAST_MS = 10_000;
 
 export function openaiRoutes(app: App, services: RouteServices): void {
-  const { runs, stores, agents, quotas, streams } = services;
+  const { runs, stores, agents, quotas, streams, access } = services;
   const { threads } = stores;
   const tags = ["openai"];
   const began = Math.floor(Date.now() / 1000);
@@ -133,6 +134,13 @@ export function openaiRoutes(app: App, services: RouteServices): void {
     },
   );
 
+  interface Answered {
+    readonly thread_id: string;
+    readonly open: readonly Interrupt[];
+    readonly answers: Answer[];
+    readonly api_key: string | undefined;
+  }
+
   interface Chat {
     readonly thread_id: string;
     /** Nothing but this request names the thread: it is deleted after the answer. */
@@ -142,11 +150,12 @@ export function openaiRoutes(app: App, services: RouteServices): void {
 
   async function chatOf(owner: Owner, request: FastifyRequest<{ Body: ChatCompletionBody }>): Promise<Chat> {
     const { body, headers } = request;
+    const { api_key } = principalOf(request);
     const named = conversationOf(headers, body);
     if (named !== undefined) return namedChat(owner, threadIdOf(named), request);
     const results =
-      body.messages.at(-1)?.role === "tool" ? await waitingFor(owner, body.messages) : undefined;
-    return results ?? anonymousChat(owner, body);
+      body.messages.at(-1)?.role === "tool" ? await waitingFor(owner, body.messages, api_key) : undefined;
+    return results ?? anonymousChat(owner, body, api_key);
   }
 
   /** The newest user's message counts; the others tell its place. */
@@ -156,19 +165,20 @@ export function openaiRoutes(app: App, services: RouteServices): void {
     request: FastifyRequest<{ Body: ChatCompletionBody }>,
   ): Promise<Chat> {
     const { body } = request;
+    const { api_key } = principalOf(request);
     const open = await openOn(threads, owner, thread_id);
     const sent = body.messages.filter(({ role }) => role === "user");
     const newest = sent.at(-1);
     if (body.messages.at(-1)?.role === "tool") {
       const answers = answersInResults(body.messages, open);
-      if (answers.length > 0) return resumed(owner, { thread_id, open, answers });
+      if (answers.length > 0) return resumed(owner, { thread_id, open, answers, api_key });
     }
     if (!newest) throw new AppError("invalid_request", "messages: there is none of the role `user`.");
     const known = await threads.messages(owner, thread_id);
     const message = userMessage(contentOf(newest));
     const place = align(known, placed(known, sent), { isWhole: true, isRegenerated: true });
     const answers = place.as === "new" ? answersInWords(textOf(message.content), open) : [];
-    if (answers.length > 0) return resumed(owner, { thread_id, open, answers });
+    if (answers.length > 0) return resumed(owner, { thread_id, open, answers, api_key });
     const isFirst = known.length === 0;
     const system = isFirst ? historyOf(body.messages.filter(({ role }) => isSystem(role))) : [];
     const command = {
@@ -176,7 +186,7 @@ export function openaiRoutes(app: App, services: RouteServices): void {
       agent: body.model,
       metadata: {},
       on_busy: "reject" as const,
-      request: requestOf(body, [...system, message]),
+      request: { ...requestOf(body, [...system, message]), ...omitUndefined({ api_key }) },
       ...(place.as === "replacement" ? { rewind_to: place.of } : {}),
       ...omitUndefined({ idempotency_key: idempotencyKey(request) }),
     };
@@ -188,11 +198,11 @@ export function openaiRoutes(app: App, services: RouteServices): void {
   }
 
   /** A thread made of the history that was sent. No one can be asked on it. */
-  function anonymousChat(owner: Owner, body: ChatCompletionBody): Chat {
+  function anonymousChat(owner: Owner, body: ChatCompletionBody, api_key: string | undefined): Chat {
     const thread_id = newThreadId();
     const messages = historyOf(body.messages);
     const input = messages.at(-1)?.role === "user" ? messages.splice(-1) : [];
-    const request = { ...requestOf(body, input), unattended: true as const };
+    const request = { ...requestOf(body, input), unattended: true as const, ...omitUndefined({ api_key }) };
     return {
       thread_id,
       isAnonymous: true,
@@ -214,24 +224,26 @@ export function openaiRoutes(app: App, services: RouteServices): void {
   }
 
   /** The thread that waits for the tool results in these messages, if there is one. */
-  async function waitingFor(owner: Owner, sent: readonly SentMessage[]): Promise<Chat | undefined> {
+  async function waitingFor(
+    owner: Owner,
+    sent: readonly SentMessage[],
+    api_key: string | undefined,
+  ): Promise<Chat | undefined> {
     const { items } = await threads.list(owner, { limit: 100, status: "interrupted" });
     for (const { id: thread_id } of items) {
       const open = await openOn(threads, owner, thread_id);
       const answers = answersInResults(sent, open);
-      if (answers.length > 0) return { ...resumed(owner, { thread_id, open, answers }), isAnonymous: true };
+      if (answers.length > 0)
+        return { ...resumed(owner, { thread_id, open, answers, api_key }), isAnonymous: true };
     }
     return undefined;
   }
 
-  function resumed(
-    owner: Owner,
-    { thread_id, open, answers }: { thread_id: string; open: readonly Interrupt[]; answers: Answer[] },
-  ): Chat {
+  function resumed(owner: Owner, { thread_id, open, answers, api_key }: Answered): Chat {
     const start = async (stream?: string) => {
       const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
       const run_id = newest?.id ?? open[0]?.run_id ?? "";
-      return resumeRun(runs, owner, { thread_id, run_id, answers, stream });
+      return resumeRun(runs, owner, { thread_id, run_id, answers, api_key, stream });
     };
     return { thread_id, isAnonymous: false, start };
   }
@@ -240,15 +252,17 @@ export function openaiRoutes(app: App, services: RouteServices): void {
   async function whole(reply: FastifyReply, owner: Owner, { chat, model }: { chat: Chat; model: string }) {
     const run = await chat.start();
     const left = clientDisconnect(reply);
+    const over = credentialsEnd(access.credentials, reply);
     const all = collect(model);
     for await (const batch of stores.events.read(
       keyOf(owner, run),
       0,
-      AbortSignal.any([left, streams.closing]),
+      AbortSignal.any([left, streams.closing, over]),
     ))
       for (const { json } of batch) all.see(JSON.parse(json) as StreamEvent);
-    if (left.aborted) await cancelIfActive(runs, keyOf(owner, run));
-    else if (streams.closing.aborted)
+    if (left.aborted || over.aborted) await cancelIfActive(runs, keyOf(owner, run));
+    if (over.aborted) throw over.reason;
+    if (!left.aborted && streams.closing.aborted)
       throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
     const error = all.error();
     // Events hold only codes of this union.
