@@ -52,6 +52,8 @@ async function* read({ threads, toJson, owner, id }: Source, window: Window): Li
     await ownTurn();
     const page = { after, bytes: READ_BYTES, ...(limit === Number.POSITIVE_INFINITY ? {} : { limit }) };
     const { texts, isLast } = await threads.messagePage(owner, id, page);
+    // A store may answer many readers in one turn.
+    await ownTurn();
     // Every text was written from a message.
     const messages = texts.map((text) => JSON.parse(text) as Message);
     yield messages.map(toJson);
