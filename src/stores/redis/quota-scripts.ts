@@ -121,6 +121,16 @@ end
 return known and 'kept' or 'new'`,
 });
 
+/** A thing counts no longer. Again: nothing more. */
+export const releaseHeld = script<number>()({
+  kind: "always",
+  keys: ["held", "own_held"],
+  args: ["id", "user"],
+  lua: `
+redis.call('ZREM', held, user .. ':' .. id)
+return redis.call('ZREM', own_held, id)`,
+});
+
 /** How many of a thing the tenant and the user hold. */
 export const countHeld = script<[tenant: number, user: number]>()({
   kind: "reads",

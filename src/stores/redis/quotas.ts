@@ -25,6 +25,7 @@ import {
   readAccounts,
   readStored,
   readUsage,
+  releaseHeld,
   reserve,
   setStored,
   settleCall,
@@ -33,7 +34,7 @@ import {
 
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
-export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds" | "ask">): QuotaStore {
+export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): QuotaStore {
   return {
     async take(owner, { tenant, user }) {
       const args = { most: tenant ?? "", own_most: user ?? "" };
@@ -47,10 +48,7 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds" 
     },
 
     async release(owner, thing, id) {
-      const { held, own_held } = heldKeys(owner, thing);
-      await redis.ask((client) =>
-        Promise.all([client.zrem(held, `${ownerTag(owner)}:${id}`), client.zrem(own_held, id)]),
-      );
+      await redis.run(releaseHeld, heldKeys(owner, thing), { id, user: ownerTag(owner) });
     },
 
     async setStored(owner, { id, bytes, ms }, most) {
