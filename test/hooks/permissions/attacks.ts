@@ -61,6 +61,7 @@ export const REMOVALS: readonly string[] = [
   "m4 x.m4",
   "dc -e '!r\"\"m victim'",
   "unknown-program x",
+  "timeout 5 PROGRAM ls",
   "coproc r''m victim",
   "[[ -v 'a[$(r''m victim)]' ]]",
   "test -v 'a[$(r\"\"m victim)]'",

@@ -81,7 +81,7 @@ function loopDoubt([variable, preposition]: readonly Word[]): string | undefined
 const RUNNERS: ReadonlyMap<string, RegExp> = new Map([
   [
     "timeout",
-    /^(-k|-s|-v|--foreground|--preserve-status|--kill-after=\S+|--signal=\w+|[A-Z]+|\d[\d.]*[smhd]?)$/,
+    /^(-k|-v|--foreground|--preserve-status|--kill-after=\S+|--signal=\w+|\d[\d.]*[smhd]?)$/,
   ],
   ["nice", /^(-n|-?-?\d+)$/],
   ["nohup", /^--$/],
