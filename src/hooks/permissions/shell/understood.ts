@@ -79,10 +79,7 @@ function loopDoubt([variable, preposition]: readonly Word[]): string | undefined
 
 /** For programs that run the command behind their own options: what each of those words may be. */
 const RUNNERS: ReadonlyMap<string, RegExp> = new Map([
-  [
-    "timeout",
-    /^(-k|-v|--foreground|--preserve-status|--kill-after=\S+|--signal=\w+|\d[\d.]*[smhd]?)$/,
-  ],
+  ["timeout", /^(-k|-v|--foreground|--preserve-status|--kill-after=\S+|--signal=\w+|\d[\d.]*[smhd]?)$/],
   ["nice", /^(-n|-?-?\d+)$/],
   ["nohup", /^--$/],
   ["command", /^--$/],
