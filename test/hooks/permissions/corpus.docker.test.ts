@@ -63,12 +63,15 @@ function linesOf(payload: Payload): string[] {
   return [...new Set(Array.from({ length: LINES }, () => commandLine(payload, random)))];
 }
 
-/** So many lines are run by one container, one after the other. */
+/** One container runs at most so many lines, one after the other. */
 const PART = 540;
-const parts = (lines: readonly string[]): string[][] =>
-  Array.from({ length: Math.ceil(lines.length / PART) }, (_, part) =>
-    lines.slice(part * PART, (part + 1) * PART),
-  );
+
+/** Parts of equal size: of a few lines too many or too few may be effective. */
+function parts(lines: readonly string[]): string[][] {
+  const count = Math.ceil(lines.length / PART);
+  const size = Math.ceil(lines.length / count);
+  return Array.from({ length: count }, (_, part) => lines.slice(part * size, (part + 1) * size));
+}
 
 /** How many of the lines must do what they are made for: together more than a thousand in `debian`. */
 const EFFECTIVE = { debian: 0.5, busybox: 0.2 } as const;
