@@ -51,7 +51,8 @@ const ASKING: Record<Interrupt["kind"], Asking> = {
   },
 };
 
-function asked({ prompt, asked_by }: Interrupt): string {
+/** The line that asks, without the choices. */
+export function asked({ prompt, asked_by }: Interrupt): string {
   const who = asked_by ? `${asked_by.name} asks: ` : "";
   return styleText("yellow", visible(`? ${who}${prompt}`));
 }

@@ -2,7 +2,7 @@
 
 import { createInterface, type Interface } from "node:readline";
 import type { AgentHandle } from "../library/handle.ts";
-import { answersTo, askingAt } from "./answering.ts";
+import { answersTo, asked, askingAt } from "./answering.ts";
 import { renderer } from "./render.ts";
 
 export interface ConsoleOptions {
@@ -58,9 +58,14 @@ async function show({ handle, terminal, output, closed }: Console): Promise<void
     } finally {
       terminal.off("SIGINT", stop);
     }
-    const asked = await handle.interrupts();
-    const answers =
-      asked.length > 0 && !closed.aborted ? await answersTo(asked, askingAt(terminal)) : undefined;
+    const open = await handle.interrupts();
+    if (open.length === 0) return;
+    if (closed.aborted) {
+      // No one can answer here. The output shows what waits.
+      for (const each of open) output.write(`${asked(each)}\n`);
+      return;
+    }
+    const answers = await answersTo(open, askingAt(terminal));
     if (!answers) return;
     await handle.answer(answers);
   }

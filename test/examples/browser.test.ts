@@ -104,6 +104,6 @@ test("the page's server leads nowhere but to its own server", async () => {
     return answer.statusCode as number;
   };
   expect(await ask("//example.com/health", "localhost")).toBe(404);
-  expect(await ask("/health", "evil.example")).toBe(403);
+  expect(await ask("/agents", "evil.example")).toBe(403);
   expect(await ask("/health", "localhost")).toBe(200);
 });

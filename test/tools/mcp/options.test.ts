@@ -24,6 +24,7 @@ test("an address or a command is enough", () => {
 const DEFAULTS = {
   ...{ timeout: 600_000, idle_timeout: 60_000, connect_timeout: 60_000, refresh: 300_000 },
   tools: { include: ["*"], exclude: [] },
+  trust_annotations: false,
 };
 
 test.each([
