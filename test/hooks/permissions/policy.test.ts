@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { decide, isDeniedForGood, type Mode, makePolicy } from "../../../src/hooks/permissions/policy.ts";
 import { type Rule, ruleOf, type Scope } from "../../../src/hooks/permissions/rule.ts";
 import { ruleFor } from "../../../src/hooks/permissions/stored-rules.ts";
-import { callOf, policyOf, type Spec, toolNamed, verdict } from "./given.ts";
+import { callOf, policyOf, type Spec, toolNamed, verdict, verdictOn } from "./given.ts";
 
 const all = (decision: Rule["decision"], scope: Scope, more: Partial<Spec> = {}): Spec => ({
   ...{ scope, decision, matcher: { all: true }, id: `${decision} ${JSON.stringify(scope)}` },
@@ -15,6 +15,13 @@ describe("the order", () => {
     const allows = [all("allow", "user", { priority: 1000 }), all("allow", "session")];
     const decided = verdict(call, [...allows, all("deny", scope, { priority: -1 })], "bypass");
     expect(decided).toMatchObject({ decision: "deny", rule: { decision: "deny" } });
+  });
+
+  test("a user's rule does not name what an operator's deny takes for anything", () => {
+    const deny: Spec = { deny: "execute", command_prefix: ["rm"], scope: "global" };
+    const npm = (scope: Scope): Spec => ({ allow: "execute", command_prefix: ["npm"], scope, priority: 9 });
+    expect(verdictOn("npm run build", [deny, npm("user")]).decision).toBe("deny");
+    expect(verdictOn("npm run build", [deny, npm("global")]).decision).toBe("allow");
   });
 
   test.each(["user", "session"] as const)("a deny of scope %s is not", (scope) => {
