@@ -33,6 +33,8 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly lineage?: Lineage;
   /** The id of the API key that answers. */
   readonly api_key?: string | undefined;
+  /** No one can answer what the resumed run asks. */
+  readonly unattended?: true | undefined;
 }
 
 const WHEN_BUSY = { reject: "reject", enqueue: "queue", interrupt: "front" } as const;
@@ -50,7 +52,7 @@ export function startRun(runs: Runs, owner: Owner, command: RunCommand): Promise
  * `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request`, `thread_busy`.
  */
 export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Promise<RunRecord> {
-  const { run_id, thread_id, answers, tools, lineage, api_key, ...rest } = resume;
+  const { run_id, thread_id, answers, tools, lineage, api_key, unattended, ...rest } = resume;
   return orKnown(runs, owner, resume, async () => {
     const { status, agent, metadata } = await getRun(runs, { owner, thread_id, run_id });
     if (status !== "interrupted")
@@ -59,7 +61,8 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
         `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
       );
     checkAnswers(answers, await openOn(runs.stores.threads, owner, thread_id));
-    const request = { input: [], settings: {}, answers, ...omitUndefined({ tools, lineage, api_key }) };
+    const brought = omitUndefined({ tools, lineage, api_key, unattended });
+    const request = { input: [], settings: {}, answers, ...brought };
     return begin(runs, owner, {
       ...rest,
       thread_id,

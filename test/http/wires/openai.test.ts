@@ -176,6 +176,56 @@ describe("a chat client", () => {
     },
   );
 
+  test("without a conversation's name answers and deletes no other thread of its user", async () => {
+    const { url, client } = await started([
+      { call: [{ tool: "where", id: "call_where" }] },
+      { say: "A new one." },
+    ]);
+    const tool = { name: "where", description: "Where.", parameters: { type: "object" } };
+    const native = await fetch(`${url}/threads/mine/runs`, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json" },
+      body: JSON.stringify({ input: "where am I?", tools: [tool] }),
+    });
+    expect(await native.json()).toMatchObject({ status: "interrupted" });
+    const call = {
+      id: "call_where",
+      type: "function",
+      function: { name: "where", arguments: "{}" },
+    } as const;
+    const completion = await client.chat.completions.create({
+      model: MODEL,
+      messages: [
+        user("where am I?"),
+        { role: "assistant", tool_calls: [call] },
+        { role: "tool", tool_call_id: "call_where", content: "Vienna" },
+      ],
+    });
+    expect(contentOf(completion)).toBe("A new one.");
+    await expect.poll(() => threadsOf(url)).toMatchObject([{ id: "mine", status: "interrupted" }]);
+  });
+
+  test("without a conversation's name cannot be asked either after a tool of its own", async () => {
+    const { url, client } = await started([
+      { call: [{ tool: "where", id: "call_where" }] },
+      { call: [{ tool: "execute", args: { command: "echo hi" } }] },
+      { say: "Not allowed, then." },
+    ]);
+    const tools = [{ type: "function", function: { name: "where" } } as const];
+    const asked = await client.chat.completions.create({ model: MODEL, messages: [user("go")], tools });
+    const completion = await client.chat.completions.create({
+      model: MODEL,
+      tools,
+      messages: [
+        user("go"),
+        asked.choices[0]?.message ?? assistant(""),
+        { role: "tool", tool_call_id: "call_where", content: "Vienna" },
+      ],
+    });
+    expect(contentOf(completion)).toBe("Not allowed, then.");
+    await expect.poll(() => threadsOf(url)).toEqual([]);
+  });
+
   test("is never asked to carry out a tool of the server", async () => {
     const agents = AGENTS.replace("ask: execute, message: May it?", "allow: execute");
     const { url } = await startServer({

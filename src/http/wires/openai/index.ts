@@ -139,6 +139,7 @@ export function openaiRoutes(app: App, services: RouteServices): void {
     readonly open: readonly Interrupt[];
     readonly answers: Answer[];
     readonly api_key: string | undefined;
+    readonly unattended?: true;
   }
 
   interface Chat {
@@ -207,7 +208,7 @@ export function openaiRoutes(app: App, services: RouteServices): void {
       thread_id,
       isAnonymous: true,
       async start(stream) {
-        const thread = { id: thread_id, agent: body.model, metadata: {}, messages };
+        const thread = { id: thread_id, agent: body.model, metadata: ANONYMOUS, messages };
         await withHold(quotas, { owner, thing: "threads", id: thread_id }, () =>
           threads.create(owner, thread),
         );
@@ -223,27 +224,31 @@ export function openaiRoutes(app: App, services: RouteServices): void {
     };
   }
 
-  /** The thread that waits for the tool results in these messages, if there is one. */
+  /** The anonymous chat that waits for the tool results in these messages, if there is one. */
   async function waitingFor(
     owner: Owner,
     sent: readonly SentMessage[],
     api_key: string | undefined,
   ): Promise<Chat | undefined> {
     const { items } = await threads.list(owner, { limit: 100, status: "interrupted" });
-    for (const { id: thread_id } of items) {
+    for (const { id: thread_id, metadata } of items) {
+      if (metadata.anonymous !== true) continue;
       const open = await openOn(threads, owner, thread_id);
       const answers = answersInResults(sent, open);
       if (answers.length > 0)
-        return { ...resumed(owner, { thread_id, open, answers, api_key }), isAnonymous: true };
+        return {
+          ...resumed(owner, { thread_id, open, answers, api_key, unattended: true }),
+          isAnonymous: true,
+        };
     }
     return undefined;
   }
 
-  function resumed(owner: Owner, { thread_id, open, answers, api_key }: Answered): Chat {
+  function resumed(owner: Owner, { thread_id, open, answers, api_key, unattended }: Answered): Chat {
     const start = async (stream?: string) => {
       const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
       const run_id = newest?.id ?? open[0]?.run_id ?? "";
-      return resumeRun(runs, owner, { thread_id, run_id, answers, api_key, stream });
+      return resumeRun(runs, owner, { thread_id, run_id, answers, api_key, unattended, stream });
     };
     return { thread_id, isAnonymous: false, start };
   }
@@ -290,6 +295,9 @@ export function openaiRoutes(app: App, services: RouteServices): void {
     });
   }
 }
+
+/** Marks the thread of an anonymous chat: no other thread of the user is answered or deleted with it. */
+const ANONYMOUS = { anonymous: true };
 
 const isSystem = (role: string) => role === "system" || role === "developer";
 
