@@ -223,7 +223,7 @@ export interface Subject {
   allowable(): PlainReading | undefined;
   /** Why it is not known what its commands run; undefined when it is, or when it has none. */
   doubt(): string | undefined;
-  /** What a broad rule for commands looks at: every command that is known, and the words of what is not. */
+  /** The input of a broad rule for commands: every known command, and the words of the others. */
   spoken(): readonly Spoken[];
   /** What a broad rule searches: the arguments, every text in them, every command. */
   texts(): readonly string[];

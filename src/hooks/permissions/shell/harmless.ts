@@ -1,6 +1,6 @@
 // What programs do that runs no other program: for each program the options, subcommands and scripts that are known to be
-// harmless. What is not listed here is not known, so it is asked about or denied; a missing entry costs a question and is never
-// a way around. Writing files is harmless in this sense. Abbreviated options are not resolved: they are not listed.
+// harmless. Any other use is asked about or denied: a missing entry costs a question and never opens
+// a way around a rule. Writing files is harmless in this sense. Abbreviated options are not resolved: they are not listed.
 
 import { baseName } from "./programs.ts";
 

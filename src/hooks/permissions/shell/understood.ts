@@ -1,5 +1,5 @@
-// For rules that deny or ask: the commands that a line runs, when all of them are known to run nothing else. What is not known to
-// be harmless makes the whole line doubtful, and a doubtful line counts as anything.
+// For rules that deny or ask: the commands that a line runs, when all of them are known to run nothing else. Any
+// other command makes the whole line doubtful, and a doubtful line counts as anything.
 
 import {
   type Argument,
