@@ -1,6 +1,8 @@
-// Writes openapi.yaml from the routes' own schemas. With --check it only tells whether the file is up to date.
+// Writes openapi.yaml from the routes' own schemas, and the client's types. With --check it only tells whether the files
+// are up to date.
 
 import { readFile, writeFile } from "node:fs/promises";
+import { STATUS_CODES } from "node:http";
 import swagger from "@fastify/swagger";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { pino } from "pino";
@@ -11,12 +13,22 @@ import { AuthConfig } from "../src/http/auth/config.ts";
 import { accessOf } from "../src/http/auth/scopes.ts";
 import { createServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";
-import { WireName } from "../src/http/wires/names.ts";
+import { isWirePath, WireName } from "../src/http/wires/names.ts";
+import { operationId } from "./operation-ids.ts";
+import { type Document, wireTypes } from "./wire-types.ts";
 
-const FILE = new URL("../openapi.yaml", import.meta.url);
+/** Each file with its text. */
+export async function generate(): Promise<ReadonlyMap<string, string>> {
+  const document = await contract();
+  const yaml = stringify(document, { aliasDuplicateObjects: false, lineWidth: 110 });
+  return new Map([
+    ["openapi.yaml", yaml],
+    ["src/client/wire.ts", wireTypes(document, STREAMED)],
+  ]);
+}
 
-/** The contract as YAML. Routes are registered, never called: they get no services. */
-export async function generate(): Promise<string> {
+/** The routes' contract. They are registered, never called: they get no services. */
+async function contract(): Promise<Document> {
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const services = {
     access,
@@ -24,6 +36,7 @@ export async function generate(): Promise<string> {
     limits: { requestMs: 60_000 },
     stores: {},
     agents: {},
+    page: true,
     wires: WireName.options,
   } as unknown as HttpServices;
   const server = await createServer(services, pino({ level: "silent" }), async (bare) => {
@@ -36,7 +49,7 @@ export async function generate(): Promise<string> {
           description:
             "A multi-tenant agent server: POST messages to a thread, follow the run as Server-Sent Events.",
         },
-        servers: [{ url: "http://127.0.0.1:8000" }],
+        servers: [{ url: "/" }],
         components: { securitySchemes: SECURITY_SCHEMES },
       },
       transform: jsonSchemaTransform,
@@ -46,23 +59,68 @@ export async function generate(): Promise<string> {
   await server.ready();
   const document = server.swagger();
   await server.close();
-  return stringify(tidy(withAccess(withProblems(document))), {
-    aliasDuplicateObjects: false,
-    lineWidth: 110,
-  });
+  return optionalDefaults(tidy(withAccess(described(document)))) as Document;
 }
 
-/** Every operation may answer with a problem; said once here instead of in every route. */
-function withProblems(document: object): object {
-  const { paths = {} } = document as {
-    paths?: Record<string, Record<string, { responses: Record<string, unknown> }>>;
-  };
-  for (const operation of Object.values(paths).flatMap((path) => Object.values(path)))
-    operation.responses.default = {
-      description: "A problem (RFC 9457).",
-      content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
-    };
+interface Answer {
+  description: string;
+  content?: Record<string, { schema: Node }>;
+}
+interface Operation {
+  operationId?: string;
+  requestBody?: { content: Record<string, { example?: unknown }> };
+  responses: Record<string, Answer>;
+  security?: object[];
+}
+type Paths = Record<string, Record<string, Operation>>;
+
+const PROBLEM: Answer = {
+  description: "A problem (RFC 9457).",
+  content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+};
+
+/** What holds for every operation is said once here instead of in every route: its name, the words for a status, problems. */
+function described(document: object): object {
+  const { paths } = document as { paths: Paths };
+  for (const [path, operations] of Object.entries(paths))
+    for (const [method, operation] of Object.entries(operations)) {
+      const { responses } = operation;
+      const isStream = Object.values(responses).some(({ content = {} }) => EVENT_STREAM in content);
+      const named = { operationId: operationId(method.toUpperCase(), path, isStream), ...operation };
+      operations[method] = named;
+      suggestBody(named);
+      for (const [status, answer] of Object.entries(responses))
+        answer.description = STATUS_CODES[status] ?? status;
+      for (const { content } of Object.values(responses)) nameEvents(path, content?.[EVENT_STREAM]?.schema);
+      responses.default = PROBLEM;
+    }
   return document;
+}
+
+const EVENT_STREAM = "text/event-stream";
+
+/** Bodies with which a reader of /docs begins. */
+const EXAMPLES: Readonly<Record<string, unknown>> = {
+  createThread: { title: "My first thread" },
+  createThreadRun: { input: "Hello" },
+  createTool: {
+    name: "weather",
+    description: "The weather of a city.",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    callback_url: "https://tools.example.com/weather",
+  },
+};
+
+function suggestBody({ operationId = "", requestBody }: Operation): void {
+  const json = requestBody?.content["application/json"];
+  if (json && operationId in EXAMPLES) json.example = EXAMPLES[operationId];
+}
+
+/** The schema of the `data` of each event, in the routes of the native API. */
+function nameEvents(path: string, schema: Node | undefined): void {
+  if (!schema || isWirePath(path)) return;
+  schema.contentMediaType = EVENT_STREAM;
+  schema.contentSchema = { $ref: `#/components/schemas/${path === "/events" ? "UserEvent" : "StreamEvent"}` };
 }
 
 /** What a client may send to say who it is. A gateway in front of a server asks for what it likes. */
@@ -73,19 +131,25 @@ const SECURITY_SCHEMES = {
     description: "An API key (`AUTH=api_key`), or a JSON Web Token (`AUTH=jwt`).",
   },
   api_key: { type: "apiKey", in: "header", name: "X-API-Key", description: "An API key." },
-  ticket: { type: "apiKey", in: "query", name: "ticket", description: "Of `POST /tickets`, for one stream." },
+  ticket: {
+    type: "apiKey",
+    in: "query",
+    name: "ticket",
+    description: "Of `POST /tickets`, for one stream or file.",
+  },
 } as const;
 
 /** Every operation tells the scope that it takes, by the table that the server itself goes by. */
 function withAccess(document: object): object {
-  const { paths } = document as { paths: Record<string, Record<string, { security?: object[] }>> };
+  const { paths } = document as { paths: Paths };
   for (const [path, operations] of Object.entries(paths)) {
     const route = path.replace("{*}", "*").replace(/\{(\w+)\}/g, ":$1");
     for (const [method, operation] of Object.entries(operations)) {
       const access = accessOf(method.toUpperCase(), route);
-      const scope = access === "stream" ? "read" : access;
-      operation.security = scope === "public" ? [] : [{ bearer: [scope] }, { api_key: [scope] }];
-      if (access === "stream") operation.security.push({ ticket: [] });
+      const named = { any: [], ticket: ["read"], manage: ["admin"] }[String(access)];
+      const scopes = named ?? [access];
+      operation.security = access === "public" ? [] : [{ bearer: scopes }, { api_key: scopes }];
+      if (access === "ticket") operation.security.push({ ticket: [] });
     }
   }
   return document;
@@ -119,6 +183,24 @@ function tidy(document: object): object {
   return tidied;
 }
 
+/**
+ * A key that may be left out says its default in words: code generators take a key with a `default` for one that is always
+ * there, also in what is sent.
+ */
+function optionalDefaults<T>(node: T): T {
+  if (typeof node !== "object" || node === null) return node;
+  for (const each of Object.values(node)) optionalDefaults(each);
+  const { properties, required = [] } = node as { properties?: Record<string, Node>; required?: string[] };
+  if (typeof properties !== "object") return node;
+  for (const [name, property] of Object.entries(properties)) {
+    if (!("default" in property) || required.includes(name)) continue;
+    const { default: value, description = "" } = property;
+    delete property.default;
+    property.description = `${description} Default: \`${JSON.stringify(value)}\`.`.trim();
+  }
+  return node;
+}
+
 /** What comes as the data of a stream. */
 const STREAMED = ["StreamEvent", "UserEvent"];
 
@@ -141,10 +223,12 @@ const isSame = (a: unknown, b: unknown) =>
   JSON.stringify(a).replaceAll(/(\/\w+?)Input"/g, '$1"') === JSON.stringify(b);
 
 if (import.meta.main) {
-  const fresh = await generate();
-  if (!process.argv.includes("--check")) await writeFile(FILE, fresh);
-  else if ((await readFile(FILE, "utf8").catch(() => "")) !== fresh) {
-    console.error("openapi.yaml is out of date. Run `npm run openapi` and commit it.");
-    process.exit(1);
+  for (const [name, fresh] of await generate()) {
+    const file = new URL(`../${name}`, import.meta.url);
+    if (!process.argv.includes("--check")) await writeFile(file, fresh);
+    else if ((await readFile(file, "utf8").catch(() => "")) !== fresh) {
+      console.error(`${name} is out of date. Run \`npm run openapi\` and commit it.`);
+      process.exitCode = 1;
+    }
   }
 }

@@ -1,0 +1,61 @@
+// Names for the operations of the OpenAPI document, by which generated clients call their functions.
+
+/** Last words of a path that say what is done, rather than name a thing. */
+const VERBS: ReadonlySet<string> = new Set(
+  "cancel connect copy count fork join restart resume run search start stop stream wait".split(" "),
+);
+const EXCEPTIONS: Readonly<Record<string, string>> = {
+  "POST /threads/{thread_id}/title": "generateThreadTitle",
+  "POST /threads/{thread_id}/runs/{run_id}/messages": "steerThreadRun",
+  "POST /tool-results/{token}": "deliverToolResult",
+  "GET /agents/{name}/overrides": "getAgentOverrides",
+  "DELETE /agents/{name}/overrides": "deleteAgentOverrides",
+  "GET /langgraph/threads/{thread_id}/state/{checkpoint_id}": "getLanggraphThreadCheckpoint",
+  "POST /langgraph/threads/{thread_id}/stream/events": "followLanggraphThread",
+};
+
+/** `GET /threads/{thread_id}/runs` is `listThreadRuns`, `POST /threads/{thread_id}/runs/{run_id}/cancel` `cancelThreadRun`. */
+export function operationId(method: string, path: string, isStream: boolean): string {
+  const exception = EXCEPTIONS[`${method} ${path}`];
+  if (exception) return exception;
+  const segments = path.split("/").slice(1);
+  const last = segments.at(-1) ?? "";
+  if (VERBS.has(last)) return last + nouns(segments.slice(0, -1));
+  return verbOf(method, last, isStream) + nouns(segments, method === "POST");
+}
+
+const isParameter = (segment = "") => segment.startsWith("{");
+const isPlural = (segment: string) => segment.endsWith("s");
+
+function verbOf(method: string, last: string, isStream: boolean): string {
+  const isList = isPlural(last) && !isParameter(last);
+  switch (method) {
+    case "GET":
+      return isStream && !isParameter(last) ? "follow" : isList ? "list" : "get";
+    case "POST":
+      return isList ? "create" : "post";
+    case "PATCH":
+      return "update";
+    case "PUT":
+      return "put";
+    default:
+      return isList ? "clear" : "delete";
+  }
+}
+
+/** What lies under a parameter is one of them: `/threads/{thread_id}/runs` are the runs of a thread. */
+function nouns(segments: readonly string[], makesOne = false): string {
+  return segments
+    .map((segment, index) => {
+      if (isParameter(segment)) return "";
+      const isOne = isParameter(segments[index + 1]) || (makesOne && index === segments.length - 1);
+      return capitalized(isOne ? segment.replace(/s$/, "") : segment);
+    })
+    .join("");
+}
+
+const capitalized = (segment: string) =>
+  segment
+    .split(/[^a-zA-Z0-9]+/)
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join("");

@@ -1,0 +1,52 @@
+// What of a build is published: files that exports lead to.
+//   declarations DIST   removes the declarations to which no export of `skein` leads
+//   client              copies the files to which the exports of packages/client lead
+
+import { cpSync, globSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join, normalize, relative } from "node:path";
+
+type Exports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+
+function keepDeclarations(dist: string): void {
+  const kept = new Set(reached(entries("package.json", dist).filter((file) => file.endsWith(".d.ts"))));
+  for (const file of globSync("**/*.d.ts", { cwd: dist }).map((name) => join(dist, name)))
+    if (!kept.has(file)) rmSync(file);
+}
+
+function copyClient(): void {
+  const target = "packages/client/dist";
+  rmSync(target, { recursive: true, force: true });
+  for (const file of reached(entries("packages/client/package.json", "dist")))
+    cpSync(file, join(target, relative("dist", file)));
+  cpSync("LICENSE", "packages/client/LICENSE");
+}
+
+/** The files that a package exports from its build, which lies in `dist`. */
+function entries(manifest: string, dist: string): string[] {
+  const { exports }: { exports: Exports } = JSON.parse(readFileSync(manifest, "utf8"));
+  return Object.values(exports)
+    .flatMap((target) => (typeof target === "string" ? [target] : Object.values(target)))
+    .filter((target) => target.startsWith("./dist/"))
+    .map((target) => join(dist, target.slice("./dist/".length)));
+}
+
+const IMPORT = /(?:\bfrom\s+|\bimport\s*\(?\s*)"(\.[^"]+)"/g;
+
+/** These files and those that they import, at any distance. A declaration names others by their source. */
+function reached(files: readonly string[]): string[] {
+  const all = new Set(files);
+  for (const file of all) {
+    for (const [, path = ""] of readFileSync(file, "utf8").matchAll(IMPORT)) {
+      const target = normalize(join(dirname(file), path));
+      if (/\.[jt]sx?$/.test(target)) all.add(file.endsWith(".d.ts") ? declarationOf(target) : target);
+    }
+  }
+  return [...all];
+}
+
+const declarationOf = (file: string) => file.replace(/(?:\.d)?\.[jt]sx?$/, ".d.ts");
+
+const [command, dist = "dist"] = process.argv.slice(2);
+if (command === "declarations") keepDeclarations(dist);
+else if (command === "client") copyClient();
+else throw new Error("Usage: package-files.ts declarations DIST | client");

@@ -1,0 +1,88 @@
+// Bundles src/page/ for the browser. The names of the files hold a hash of what is in them, so that browsers never ask for them
+// twice; index.html names them. Beside each file lies its gzip.
+
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { type BuildResult, build, context, type Metafile } from "esbuild";
+
+const PAGE = fileURLToPath(new URL("../src/page", import.meta.url));
+
+const options = {
+  entryPoints: { page: join(PAGE, "main.tsx"), style: join(PAGE, "page.css") },
+  entryNames: "[name]-[hash]",
+  chunkNames: "[name]-[hash]",
+  splitting: true,
+  outdir: ".",
+  bundle: true,
+  minify: true,
+  metafile: true,
+  write: false,
+  format: "esm",
+  target: "es2023",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  logLevel: "warning",
+} as const;
+
+/** Throws what esbuild finds wrong. */
+export async function buildPage(out: string): Promise<void> {
+  save(await build(options), out);
+}
+
+/** Builds again after each change, and says on standard error what is wrong. The caller ends it by what it returns. */
+export async function watchPage(out: string): Promise<() => Promise<void>> {
+  const saves = {
+    name: "save",
+    setup: (building: { onEnd(then: (result: BuildResult<typeof options>) => void): void }) =>
+      building.onEnd((result) => {
+        if (result.errors.length === 0) save(result, out);
+      }),
+  };
+  const building = await context({ ...options, plugins: [saves] });
+  await building.watch();
+  return () => building.dispose();
+}
+
+/** The chunks that the entry cannot start without: named in index.html, they are fetched beside it and not after it. */
+function neededBy(entry: string, { outputs }: Metafile): string[] {
+  const needed = new Set([entry]);
+  for (const file of needed)
+    for (const { path, kind } of outputs[file]?.imports ?? [])
+      if (kind === "import-statement") needed.add(path);
+  return [...needed].slice(1);
+}
+
+/** index.html comes last: who sees the new one finds all that it names. What it no longer names is removed. */
+function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: string): void {
+  const names = outputFiles.map(({ path }) => basename(path));
+  const name = (start: string, ending: string) =>
+    names.find((each) => each.startsWith(start) && each.endsWith(ending)) ?? "";
+  const entry = name("page-", ".js");
+  const chunks = metafile ? neededBy(entry, metafile) : [];
+  const html = readFileSync(join(PAGE, "index.html"), "utf8")
+    .replace("PAGE_JS", entry)
+    .replace(
+      "<!-- CHUNKS -->",
+      chunks.map((file) => `<link rel="modulepreload" href="page/${file}">`).join("\n"),
+    )
+    .replace("PAGE_CSS", name("style-", ".css"));
+  const files = new Map<string, Uint8Array | string>([
+    ...outputFiles.map(({ path, contents }) => [basename(path), contents] as const),
+    ["index.html", html],
+  ]);
+  mkdirSync(out, { recursive: true });
+  for (const [file, content] of files) {
+    write(join(out, `${file}.gz`), gzipSync(content, { level: 9 }));
+    write(join(out, file), content);
+  }
+  for (const file of readdirSync(out)) if (!files.has(file.replace(/\.gz$/, ""))) rmSync(join(out, file));
+}
+
+/** A server may read at any time: no file is there in part. */
+function write(path: string, content: Uint8Array | string): void {
+  writeFileSync(`${path}.new`, content);
+  renameSync(`${path}.new`, path);
+}

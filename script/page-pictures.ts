@@ -1,0 +1,143 @@
+// Takes the pictures of the page in docs/images/, in Chromium:  page-pictures.ts [FOLDER].  What is seen is a server that plays
+// the demo and a script of its own.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { createClient } from "../src/client/client.ts";
+import { buildPage } from "./page-build.ts";
+
+const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const out = process.argv[2] ?? path("docs/images");
+
+/** Pictures are read over slow connections, and stay in the repository for ever. */
+const MAX_BYTES = 150_000;
+
+const AGENTS = {
+  agents: {
+    assistant: {
+      description: "Plans, writes files and runs commands in a workspace of its own",
+      model: "scripted:demo",
+      backend: { type: "local" },
+    },
+    editor: {
+      description: "Changes what is there",
+      model: "scripted:edits.yaml",
+      backend: { type: "local" },
+    },
+  },
+};
+
+const BEFORE = `# Prints the first ten squares.
+i=1
+while [ "$i" -le 10 ]; do
+  echo "$((i * i))"
+  i=$((i + 1))
+done
+`;
+const SCRIPT = [
+  {
+    say: "The script prints bare numbers. I name them, and add their sum.",
+    call: [
+      {
+        tool: "edit_file",
+        args: {
+          path: "squares.sh",
+          old_text: '  echo "$((i * i))"\n',
+          new_text: '  echo "$i squared is $((i * i))"\n  sum=$((sum + i * i))\n',
+        },
+      },
+      { tool: "edit_file", args: { path: "squares.sh", old_text: "i=1\n", new_text: "i=1\nsum=0\n" } },
+      {
+        tool: "edit_file",
+        args: { path: "squares.sh", old_text: "done\n", new_text: 'done\necho "their sum is $sum"\n' },
+      },
+      { tool: "execute", args: { command: "sh squares.sh" } },
+    ],
+  },
+  { say: "Each line now says what it is, and the last one is the sum." },
+];
+
+const folder = mkdtempSync(join(tmpdir(), "skein-pictures-"));
+let browser: Browser | undefined;
+let stop = async () => {};
+try {
+  await buildPage(path("dist/page"));
+  const server = await serve();
+  stop = server.stop;
+  await fill(server.url);
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  mkdirSync(out, { recursive: true });
+
+  await page.goto(`${server.url}/#/t/squares`);
+  await page.getByText("Done. The first ten squares add up to 385.").waitFor();
+  await take(page, "conversation");
+
+  await page.goto(`${server.url}/#/t/named-squares/files`);
+  await page.getByRole("button", { name: "squares.sh", exact: true }).last().click();
+  await page.getByRole("region", { name: "Difference" }).first().waitFor();
+  await take(page, "files");
+} finally {
+  await browser?.close();
+  await stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function serve(): Promise<{ url: string; stop: () => Promise<void> }> {
+  writeFileSync(join(folder, "edits.yaml"), JSON.stringify(SCRIPT));
+  writeFileSync(join(folder, "agents.yaml"), JSON.stringify(AGENTS));
+  const env = {
+    ...{ PATH: process.env.PATH, PORT: "0", LOG_LEVEL: "silent" },
+    ...{ DATA_DIR: join(folder, "data"), AGENTS_FILE: join(folder, "agents.yaml") },
+  };
+  const child = spawn(process.execPath, [path("src/main.ts"), "serve"], {
+    env,
+    // Scripts are looked for there.
+    cwd: folder,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  const url = await new Promise<string>((resolve, reject) => {
+    let text = "";
+    child.stdout.on("data", (chunk) => {
+      text += String(chunk);
+      const address = /serves on (http:\S+)/.exec(text)?.[1];
+      if (address) resolve(address);
+    });
+    void ended.then(() => reject(new Error(`The server ended: ${text}`)));
+  });
+  return {
+    url,
+    async stop() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+/** Conversations as a person would have them. */
+async function fill(baseUrl: string): Promise<void> {
+  const client = createClient({ baseUrl });
+  const run = async (id: string, title: string, input: string, agent = "assistant") => {
+    await client.threads.create({ id, title });
+    for await (const { event, data } of client.run(id, { agent, input }))
+      if (event === "error") throw new Error(data.message);
+  };
+  await client.files.write("squares.sh", BEFORE, { agent: "editor" });
+  await run("named-squares", "Name the squares", "Say what each number is, and add them up.", "editor");
+  await run("first-try", "A first try", "What can you do?");
+  await run("squares", "Squares in a shell script", "Hello, what can you do?");
+}
+
+async function take(page: Page, name: string): Promise<void> {
+  const file = join(out, `${name}.png`);
+  await page.screenshot({ path: file });
+  const { size } = statSync(file);
+  console.log(`${name}.png: ${Math.round(size / 1000)} kB`);
+  if (size > MAX_BYTES) throw new Error(`${file} has ${size} bytes, more than ${MAX_BYTES}.`);
+}
