@@ -2,47 +2,64 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
-import type { Catalogue } from "./agents/catalogue.ts";
+import type { UserKeys } from "./admin/services.ts";
 import { type AgentRegistry, createRegistry } from "./agents/registry.ts";
-import { BackendOptions } from "./backends/index.ts";
-import { createLedger } from "./backends/ledger.ts";
-import { createBackendPool, type ProcessBackends } from "./backends/pool.ts";
+import { backUpData, oneAtATime } from "./app/backup.ts";
+import { builtInNames, catalogueOf, extending } from "./app/catalogue.ts";
+import {
+  answersIn,
+  countReload,
+  followBackends,
+  type Observed,
+  openMetrics,
+  openTraces,
+  type Reload,
+} from "./app/metrics.ts";
+import { reloadAgents } from "./app/reload.ts";
+import { requireFiles } from "./app/restore.ts";
+import { loadServerPlugins, refuseAgentParts } from "./app/server-plugins.ts";
+import type { Siblings } from "./app/siblings.ts";
+import { openApiKeys, openStores, threadTtl } from "./app/stores.ts";
+import { createLedger, SOLE_ENGINE } from "./backends/ledger.ts";
+import { createBackendPool } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
+import type { BackendPool, BackendStatus } from "./core/backend.ts";
 import { AppError, hasCode } from "./core/errors.ts";
 import type { HookDefinition } from "./core/hook.ts";
 import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
 import type { Tool } from "./core/tool.ts";
-import { hooks } from "./hooks/index.ts";
 import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
+import { reportAnswers } from "./http/answer-report.ts";
 import { cachedKeys } from "./http/auth/api-key.ts";
-import { createApiKeys } from "./http/auth/api-keys.ts";
+import type { ApiKeyStore } from "./http/auth/api-keys.ts";
+import { keepBootstrapKey } from "./http/auth/bootstrap-key.ts";
 import { authProblems } from "./http/auth/config.ts";
 import { type Credentials, createCredentials } from "./http/auth/credential-end.ts";
+import { createDependencies } from "./http/dependencies.ts";
 import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { hostList, within } from "./lib/hosts.ts";
 import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
+import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
-import { createModel, missingKey } from "./models/index.ts";
+import type { Plugin } from "./plugins/definition.ts";
+import { createPluginLoader, type LoadedPlugin } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createEngine } from "./runs/index.ts";
 import { logRecorder } from "./runs/logging.ts";
+import { createSentRequests } from "./runs/sent-requests.ts";
 import type { StartingKeys } from "./runs/services.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
 import type { AllStores } from "./stores/all-stores.ts";
-import { createMemoryStores } from "./stores/memory/index.ts";
-import { DEFAULTS } from "./stores/options.ts";
-import { createRedisStores, openRedisKeys } from "./stores/redis/on-demand.ts";
-import { createSqliteStores } from "./stores/sqlite/index.ts";
-import { openSqliteKeyFile } from "./stores/sqlite/key-file.ts";
 import { maskedCalls } from "./tools/http/deferral.ts";
 import { createHttpTools } from "./tools/http/index.ts";
 import { createHttpToolStore, type HttpToolStore } from "./tools/http/store.ts";
-import { McpServerDefinitions } from "./tools/mcp/options.ts";
+import type { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
-import { nativeTools } from "./tools/native.ts";
+
+export { createLogger } from "./app/logger.ts";
 
 export interface AppOptions {
   readonly config: ServerConfig;
@@ -53,6 +70,19 @@ export interface AppOptions {
   readonly tools?: readonly Tool[];
   /** Wrapped around the built-in ones. */
   readonly hooks?: readonly HookDefinition[];
+  /** Besides those of the configuration. */
+  readonly plugins?: readonly Plugin[];
+  /** Agents of a program, in place of the agents file. */
+  readonly agents?: ProgramAgents;
+  /** Of a worker. */
+  readonly siblings?: Siblings;
+}
+
+export interface ProgramAgents {
+  /** `allowModels`: patterns of the models that runs may ask for, besides those of the agents. Default: any model. */
+  registry(allowModels: readonly string[] | undefined): AgentRegistry;
+  /** With the agents' own backends. */
+  withOwn(pool: BackendPool): BackendPool;
 }
 
 export interface App {
@@ -67,19 +97,37 @@ export interface App {
 
 /** Throws `config_invalid` for the agents file, `unavailable` for a store in use. The caller closes it. */
 export async function createApp(options: AppOptions): Promise<App> {
-  const { config, env, logger } = options;
+  const { config, env, logger, siblings } = options;
   const closers: (() => Promise<void>)[] = [];
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer();
   };
 
   try {
-    const problems = authProblems(config.listen.host, config.auth);
+    const own = await loadServerPlugins(
+      createPluginLoader(),
+      config.plugins,
+      options.plugins ?? [],
+      builtInNames(options),
+    );
+    const schemes = own.plugins.flatMap(({ plugin }) => plugin.auth ?? []);
+    const schemeNames = schemes.map(({ name }) => name);
+    const problems = authProblems(config.listen.host, config.auth, schemeNames);
     if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
     let mcp: McpServers | undefined;
-    const catalogue = catalogueOf(env, options, () => mcp?.tools() ?? []);
+    const parts = { ...options, plugins: own.plugins, mcp: () => mcp };
+    const extend = extending(createPluginLoader(), parts, own.names);
     const allowModels = config.models.allow ?? (config.auth.scheme === "none" ? undefined : []);
-    const agents = await createRegistry({ file: config.agents_file, catalogue, env, allowModels });
+    if (options.agents) refuseAgentParts(own.plugins);
+    const agents =
+      options.agents?.registry(allowModels) ??
+      (await createRegistry({
+        file: config.agents_file,
+        catalogue: catalogueOf(parts),
+        extend,
+        env,
+        allowModels,
+      }));
     for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
     // The catalogue's schema has made it.
     const servers = agents.mcpServers() as McpServerDefinitions;
@@ -88,18 +136,28 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => mcp?.close());
     const apiKeys = config.auth.scheme === "api_key" ? await openApiKeys(config) : undefined;
     closers.push(async () => apiKeys?.close());
+    const { bootstrap_key } = config.auth;
+    if (apiKeys && bootstrap_key !== undefined) await keepBootstrapKey(apiKeys.keys, bootstrap_key, logger);
     const findKey = apiKeys && cachedKeys(apiKeys.keys);
     const credentials = createCredentials(findKey, logger);
-    const stores = await openStores(config);
-    closers.push(() => stores.close());
+    const opened = await openStores(config);
+    closers.push(() => opened.close());
+    const metrics = await openMetrics(config, { agents, stores: opened, siblings }, () => observed);
+    const stores = metrics ? metrics.timed(opened) : opened;
+    const traces = await openTraces(env, config.traces, { metrics, logger });
+    closers.push(async () => traces?.close());
+    for (const warning of stores.warnings ?? []) logger.warn(warning);
     const httpTools = createHttpToolStore(stores.documents, config.http_tools.bytes);
     const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config) });
-    const backends = openBackends(config, stores, logger);
-    closers.push(() => backends.close());
+    const onStatus = metrics && followBackends(metrics);
+    const pool = openBackends(config, stores, logger, { plugins: own.plugins, onStatus, siblings });
+    closers.push(() => pool.close());
+    const backends = options.agents?.withOwn(pool) ?? pool;
 
     const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
     const { url, secret } = config.interrupts.webhook;
-    const webhook = url && secret ? new InterruptWebhook({ url, secret }, logger) : undefined;
+    const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
+    const webhook = url && secret ? new InterruptWebhook({ url, secret, onOutcome }, logger) : undefined;
     closers.push(async () => webhook?.close());
     const runs = createEngine({
       threadBytes: config.limits.thread_bytes,
@@ -116,11 +174,23 @@ export async function createApp(options: AppOptions): Promise<App> {
         inAll: config.limits.subagents_in_all,
       },
       tenantTools: tenantTools(config, httpTools, stores),
+      sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
       startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
+      listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),
+      traces,
+      onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
       ...(recorder ? { recorder } : {}),
       ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),
     });
     const { streams, limits } = config;
+    const dependencies = createDependencies(
+      [
+        { name: "store", check: () => stores.ping() },
+        { name: "backends", check: () => backends.ping() },
+        ...pool.engines.map(({ name, ping }) => ({ name: `engine ${name}`, check: ping, isOptional: true })),
+      ],
+      logger,
+    );
     const server = await createServer(
       {
         stores,
@@ -128,6 +198,12 @@ export async function createApp(options: AppOptions): Promise<App> {
         backends,
         agents,
         quotas,
+        admin: {
+          ...{ runs, quotas, backends, owners: stores.owners, keys: apiKeys && userKeys(apiKeys.keys) },
+          sandboxes: createLedger(stores.documents).list,
+          agents: () => agents.list(),
+          backUp: oneAtATime(() => backUp(config, stores)),
+        },
         version: packageJson.version,
         httpTools,
         permissionRule: OwnRuleSpec,
@@ -136,16 +212,21 @@ export async function createApp(options: AppOptions): Promise<App> {
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
           findKey,
+          ownScheme: schemes.find(({ name }) => name === config.auth.scheme),
           credentials,
           origins: config.cors.origins,
           publicUrl: config.public_url,
+          metricsToken: config.metrics.token,
         },
+        dependencies,
+        metrics,
         limits: {
           bodyBytes: limits.body_bytes,
           bodyEntries: limits.body_entries,
           requestMs: limits.request_timeout,
           uploadBytes: limits.upload_bytes,
           streams: limits.streams,
+          unreadBytes: limits.unread_bytes,
           connections: {
             total: limits.connections,
             perAddress: limits.connections_per_address,
@@ -154,10 +235,14 @@ export async function createApp(options: AppOptions): Promise<App> {
           heartbeatMs: streams.heartbeat,
           stallMs: streams.stall,
         },
+        pluginRoutes: own.plugins.flatMap(({ plugin: { name, routes } }) => (routes ? { name, routes } : [])),
+        page: config.page,
         wires: config.wires,
       },
       logger,
     );
+    const observed: Observed = { runs, dependencies, server };
+    if (metrics) reportAnswers(server, answersIn(metrics));
     closers.push(() => server.close());
     closers.push(() => runs.close(config.shutdown.grace));
     const { warn_after } = config.event_loop;
@@ -169,12 +254,21 @@ export async function createApp(options: AppOptions): Promise<App> {
     const listen = async () => {
       const address = await listenOn(server, config.listen);
       await runs.open();
-      backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
+      // Not with the first request that brings a schema.
+      void warmUpSchemaEngine();
+      pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
       return address;
     };
-    const reload = () => reloadAgents({ agents, mcp: tools, backends, stores, logger });
+    const onReloaded = (outcome: Reload) => metrics && countReload(metrics, outcome);
+    const reload = () => reloadAgents({ agents, mcp: tools, backends: pool, stores, logger, onReloaded });
     const watch = watchFiles(() => agents.files(), reload, WATCH);
     closers.push(async () => watch.close());
+    const fixed = watchFiles(
+      () => own.files,
+      async () => logger.warn({ files: own.files }, NEEDS_RESTART),
+      WATCH,
+    );
+    closers.push(async () => fixed.close());
     return { server, close, listen, reload };
   } catch (error) {
     await close();
@@ -190,35 +284,17 @@ function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string
   ];
 }
 
-/** For changes of the agents file. */
+const NEEDS_RESTART = "a plugin of server.yaml has changed; restart the server to load it";
+
+/** For changes of the agents file and of plugins. */
 const WATCH = { everyMs: 1000, settledMs: 200 };
 
-interface Reloaded {
-  readonly agents: AgentRegistry;
-  readonly mcp: McpServers;
-  readonly backends: ProcessBackends;
-  readonly stores: AllStores;
-  readonly logger: FastifyBaseLogger;
-}
-
-/** A broken file changes nothing. Runs keep the agent that they began with. Never throws. */
-async function reloadAgents({ agents, mcp, backends, stores, logger }: Reloaded): Promise<void> {
-  try {
-    if (!(await agents.reload())) return;
-    for (const warning of agents.warnings()) logger.warn(warning);
-    backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
-    stores.bus.announce({ event: "config_changed", data: {} });
-    logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents file was reloaded");
-    // The catalogue's schema has made it.
-    await mcp.replace(agents.mcpServers() as McpServerDefinitions);
-  } catch (err) {
-    logger.error({ err }, "the agents file is invalid; the previous configuration stays in effect");
-  }
-}
+/** Connections that may wait while a piece of work keeps the process busy: as many as Linux allows. Past Node's 511 clients were reset. */
+const BACKLOG = 4096;
 
 async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Promise<string> {
   try {
-    return await server.listen(listen);
+    return await server.listen({ ...listen, backlog: BACKLOG });
   } catch (error) {
     const { host, port } = listen;
     const why = error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
@@ -227,25 +303,16 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
   }
 }
 
-/** The parts of this server's agents. `listed` returns the current tools of MCP servers. */
-export function catalogueOf(
-  env: NodeJS.ProcessEnv,
-  {
-    tools = [],
-    hooks: own = [],
-    createModel: create,
-  }: Pick<AppOptions, "tools" | "hooks" | "createModel"> = {},
-  listed: () => readonly Tool[] = () => [],
-): Catalogue {
-  return {
-    hooks: [...own, ...hooks],
-    tools: () => [...nativeTools, ...tools, ...listed()],
-    mcpServers: McpServerDefinitions,
-    backends: BackendOptions,
-    createModel: create ?? ((spec) => createModel(spec, env)),
-    missingKey: (spec) => missingKey(spec, env),
-  };
+async function backUp({ store, data_dir }: ServerConfig, { copyTo }: AllStores) {
+  requireFiles(store);
+  return backUpData(data_dir, async (path) => copyTo?.(path));
 }
+
+const userKeys = (keys: ApiKeyStore): UserKeys => ({
+  of: async ({ tenant, user }) => (await keys.list(tenant)).filter((key) => key.user === user),
+  revoke: keys.revoke,
+  remove: keys.remove,
+});
 
 /** Of the reasons for which a key ends only its revocation counts. */
 function startingKeys(credentials: Credentials): StartingKeys {
@@ -283,60 +350,42 @@ function tenantTools(
     createHttpTools(await httpTools.listFor(tenant, agent), services);
 }
 
+interface SeenBackends {
+  readonly plugins: readonly LoadedPlugin[];
+  readonly onStatus?: ((owner: Owner, status: BackendStatus) => void) | undefined;
+  readonly siblings?: Siblings | undefined;
+}
+
 function openBackends(
   config: ServerConfig,
   { documents, bus, shared }: AllStores,
   logger: FastifyBaseLogger,
+  { plugins, onStatus, siblings }: SeenBackends,
 ) {
   const { allow_local, docker } = config.backends;
   return createBackendPool({
     dataDir: config.data_dir,
     allowSeveralUsers: allow_local,
+    ...(siblings ? { machine: siblings.machine } : {}),
     sandboxes: createLedger(documents),
     logger,
+    own: Object.assign({}, ...plugins.map(({ plugin }) => plugin.backends)),
     docker: {
-      host: docker.host,
+      engines: docker.engines ?? [{ name: SOLE_ENGINE, host: docker.host }],
       firewall: docker.firewall,
       isShared: shared !== undefined,
       deployment: docker.deployment ?? shared?.deployment,
       caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant ?? halfOf(config) },
       sweepMs: docker.sweep,
     },
-    onStatus: (owner, data) => bus.publish(owner, { event: "backend_status", data }),
+    onStatus(owner, data) {
+      bus.publish(owner, { event: "backend_status", data });
+      onStatus?.(owner, data);
+    },
   });
 }
 
 /** Of the sandboxes, where there may be several tenants; at least one. */
 function halfOf({ auth, backends: { docker } }: ServerConfig): number {
   return auth.scheme === "none" ? docker.sandboxes : Math.max(1, Math.floor(docker.sandboxes / 2));
-}
-
-/** How long an unused thread is kept, in ms. Without a setting the database keeps threads until they are deleted. */
-function threadTtl({ store, retention }: ServerConfig): number {
-  return retention.threads ?? (store === "sqlite" ? Number.POSITIVE_INFINITY : DEFAULTS.threadTtlMs);
-}
-
-/** The caller closes them. */
-export async function openStores(config: ServerConfig): Promise<AllStores> {
-  const { store, data_dir, redis, limits, retention } = config;
-  const all = {
-    threadTtlMs: threadTtl(config),
-    interruptedTtlMs: retention.interrupted_threads,
-    queueLength: limits.queued_runs,
-    tenantQueueLength: limits.waiting_threads,
-    eventRetentionMs: retention.events,
-    sweepMs: retention.sweep,
-  };
-  if (store === "sqlite") return createSqliteStores({ dataDir: data_dir, ...all });
-  if (store === "redis") {
-    const { url, lease: leaseMs, wait_replicas: waitReplicas } = redis;
-    return createRedisStores({ url, leaseMs, waitReplicas, ...all });
-  }
-  return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
-}
-
-/** For the command line and the server. The caller closes them. */
-export async function openApiKeys({ store, data_dir, redis }: ServerConfig) {
-  const opened = store === "redis" ? await openRedisKeys(redis.url) : openSqliteKeyFile(data_dir);
-  return { keys: createApiKeys(opened.documents), close: opened.close };
 }

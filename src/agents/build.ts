@@ -3,8 +3,9 @@
 import { LRUCache } from "lru-cache";
 import type { AgentDefinition, ModelSpec } from "../core/agent.ts";
 import type { Backend } from "../core/backend.ts";
+import { hookFailed } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
-import type { Hook, HookDefinition, ModelCallQuotas, Subagents } from "../core/hook.ts";
+import type { Hook, HookDefinition, HookServices, ModelCallQuotas, Subagents } from "../core/hook.ts";
 import type { InterruptPolicy } from "../core/interrupt.ts";
 import type { Model } from "../core/model.ts";
 import type { Agent } from "../core/runnable-agent.ts";
@@ -13,7 +14,7 @@ import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 import { issuesOf, overridden, told } from "./overrides.ts";
-import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
+import { chosenTools, leftOut, namesServer, reservedNames } from "./tool-choice.ts";
 
 export interface BuildOptions {
   readonly backend?: Backend | undefined;
@@ -48,25 +49,44 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     without: leftOut(definition.tools, catalogue.hooks),
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
-      ...activeHooks(definition, catalogue.hooks).map((hook) =>
-        hook.create(hook.options.parse(optionsOf(definition, hook)), services),
-      ),
+      ...missing(definition, catalogue),
+      ...activeHooks(definition, catalogue.hooks).map((hook) => created(hook, definition, services)),
     ],
     maxIterations: definition.max_iterations,
     ...(definition.interrupts ? { interrupts: policyOf(definition.interrupts) } : {}),
   };
 }
 
+function created(hook: HookDefinition, definition: AgentDefinition, services: HookServices): Hook {
+  try {
+    return hook.create(hook.options.parse(optionsOf(definition, hook)), services);
+  } catch (error) {
+    throw hookFailed(hook.name, error);
+  }
+}
+
 /** Warns once in a run of ignored overrides. */
 function ignoring(what: string): Hook {
   const text = `Some of your overrides no longer fit this agent and are ignored: ${what}`;
-  return {
-    name: "overrides",
-    async *beforeAgent() {
-      yield warning("overrides_ignored", text);
-    },
-  };
+  return warningOf("overrides", "overrides_ignored", text);
 }
+
+/** Warns once in a run of each MCP server that its agent names tools of and that cannot be used now. */
+function missing({ tools = [] }: AgentDefinition, { absentServers }: Catalogue): Hook[] {
+  if (tools.length === 0) return [];
+  return (absentServers?.() ?? [])
+    .filter(({ server }) => namesServer(tools, server))
+    .map(({ server, why }) =>
+      warningOf("mcp", "mcp_unavailable", `MCP server \`${server}\` ${why}. This run cannot use its tools.`),
+    );
+}
+
+const warningOf = (name: string, code: string, text: string): Hook => ({
+  name,
+  async *beforeAgent() {
+    yield warning(code, text);
+  },
+});
 
 function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): InterruptPolicy {
   const { expires_after, on_expiry: onExpiry, unattended } = interrupts;
@@ -78,7 +98,8 @@ export function activeHooks(definition: AgentDefinition, hooks: readonly HookDef
   return hooks.filter((hook) => definition.hooks[hook.name] ?? hook.activeByDefault(definition));
 }
 
-function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition): Record<string, unknown> {
+/** As they are set, before the hook's schema has parsed them. */
+export function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition): Record<string, unknown> {
   const setting = hooks[name];
   return typeof setting === "object" ? setting : {};
 }

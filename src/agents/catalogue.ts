@@ -14,11 +14,26 @@ export interface ModelChoice {
   list(): readonly string[];
 }
 
+/** A catalogue with own code from an agents file. */
+export interface Extended {
+  /** The same object as the last time where nothing has changed. */
+  readonly catalogue: Catalogue;
+  /** By the entry of the list. */
+  readonly faults: readonly { readonly index: number; readonly message: string }[];
+  /** All files that the own code is made of. */
+  readonly files: readonly string[];
+}
+
+/** Adds the plugins that an agents file names to the catalogue, read again where they have changed. Never throws. */
+export type Extend = (modules: readonly string[], agentsFile: string) => Promise<Extended>;
+
 export interface Catalogue {
   /** In the order in which they wrap an agent, first outermost. */
   readonly hooks: readonly HookDefinition[];
   /** The server's current tools; tenants may have more. */
   tools(): readonly Tool[];
+  /** The MCP servers whose tools are missing or cannot be called now; `why` completes "The server …". Default: none. */
+  absentServers?(): readonly { readonly server: string; readonly why: string }[];
   /** `mcp_servers`, by name. */
   readonly mcpServers: z.ZodType;
   /** A backend as configured; its value is a `BackendConfig`. */

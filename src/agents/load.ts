@@ -4,12 +4,13 @@
 import { z } from "zod";
 import { type AgentDefinition, ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
+import { PluginList } from "../core/plugin-ref.ts";
 import type { Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
-import type { Catalogue } from "./catalogue.ts";
+import type { Catalogue, Extend, Extended } from "./catalogue.ts";
 import { automaticModel } from "./model-choice.ts";
 import { draftsOf, isSingle, type RawAgent } from "./raw-agent.ts";
 import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
@@ -21,6 +22,8 @@ export interface AgentsSource {
   /** Paths in it are relative to its folder. */
   readonly file: string;
   readonly catalogue: Catalogue;
+  /** Loads `plugins`. Default: there are none. */
+  readonly extend?: Extend | undefined;
   readonly env: Variables;
   /** Patterns of the models that runs may ask for, besides those that the file names. Default: any model. */
   readonly allowModels?: readonly string[] | undefined;
@@ -31,6 +34,8 @@ export interface AgentsSource {
 export interface LoadedAgents {
   /** In the order of the file; at least one. */
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
+  /** With the parts of the file's plugins. */
+  readonly catalogue: Catalogue;
   /** Parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
   /** Problems that fail only in use, such as a model without its key. One line each, with its place. */
@@ -39,18 +44,28 @@ export interface LoadedAgents {
 
 /** Throws `config_invalid` with every problem, one a line. */
 export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
-  const { file, catalogue, env } = source;
+  const { file, env } = source;
   source.onFiles?.([file]);
   const read = await readText(file, MAX_YAML_BYTES);
   if ("fault" in read)
     throw invalid([`\`${file}\` ${read.fault}; AGENTS_FILE names the file that describes the agents`]);
   const document = readYaml(file, read.text, env);
+  const { catalogue, files: ofPlugins, faults: broken } = await extended(source, document.data);
+  source.onFiles?.([file, ...ofPlugins]);
+  // Without a plugin's parts, every agent that uses them would be at fault.
+  if (broken.length > 0)
+    throw invalid(
+      document.linesOf(
+        broken.map(({ index, message }) => document.problem({ path: ["plugins", index], message })),
+      ),
+    );
   const { agent: schema, single, several } = fileSchemas(catalogue);
   const checked = document.check(isSingle(document.data) ? single : several);
   const written = draftsOf(document.data);
   const rulesOf = (draft: RawAgent) => ruleFiles(permissionsOf(draft).value, file);
   source.onFiles?.([
     file,
+    ...ofPlugins,
     ...written.flatMap((each) => [...promptFiles(each.fields, file), ...rulesOf(each)]),
   ]);
   const permissions = catalogue.hooks.find(({ name }) => name === "permissions");
@@ -75,10 +90,19 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const doubts = drafts.flatMap((draft) => doubtsOf(draft, catalogue));
   return {
     definitions: [defined(first), ...others.map(defined)],
+    catalogue,
     mcpServers: checked.value.mcp_servers ?? {},
     warnings: document.linesOf(doubts.map(document.problem)),
   };
 }
+
+async function extended({ extend, catalogue, file }: AgentsSource, data: unknown): Promise<Extended> {
+  const plugins = WithPlugins.safeParse(data).data?.plugins ?? [];
+  if (extend) return extend(plugins, file);
+  const message = "cannot be loaded here";
+  return { catalogue, files: [], faults: plugins.map((_, index) => ({ index, message })) };
+}
+const WithPlugins = z.looseObject({ plugins: PluginList.optional() });
 
 const invalid = (problems: readonly string[]) => new AppError("config_invalid", problems.join("\n"));
 

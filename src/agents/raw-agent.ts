@@ -22,7 +22,7 @@ export const isSingle = (data: unknown): data is Fields =>
 /** Skips values that are not maps. */
 export function draftsOf(data: unknown): RawAgent[] {
   if (isSingle(data)) {
-    const { name, mcp_servers: _, ...fields } = data;
+    const { name, mcp_servers: _, plugins: __, ...fields } = data;
     return [{ name: String(name), fields, placeOf: (field) => [field] }];
   }
   if (!isFields(data) || !isFields(data.agents)) return [];

@@ -14,6 +14,7 @@ import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { modelChoice, namesOf, requestedModel } from "./model-choice.ts";
 import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
 import { reservedNames } from "./tool-choice.ts";
+import { HookChoice, hookChoices, ModelChoices, modelChoices } from "./user-choices.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
 export const AgentInfo = z
@@ -32,6 +33,13 @@ export const AgentInfo = z
     max_iterations: z.int(),
   })
   .meta({ id: "Agent" });
+/** What users may change with their overrides. */
+export const UserChoices = z.object({
+  hooks: z.array(HookChoice).describe("In their order, first outermost."),
+  models: ModelChoices.describe("The models that your runs and overrides may name."),
+});
+export type UserChoices = z.infer<typeof UserChoices>;
+
 /** The part that depends on the configuration alone. */
 export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
@@ -40,6 +48,8 @@ export interface AgentRegistry {
   find(name: string | undefined): AgentDefinition;
   /** Whether a tool of the server, or of one of its hooks, has this name in any agent. */
   isReserved(name: string): boolean;
+  /** Whether the file names this model, as `provider:model`, fallbacks included. */
+  hasModel(name: string): boolean;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
   /** An agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
@@ -47,6 +57,8 @@ export interface AgentRegistry {
     name: string,
     user: unknown,
   ): { readonly agent: AgentInfo; readonly ignored: readonly OverrideIssue[] };
+  /** What the user may change in an agent, whose overrides are `user`. Throws `not_found`. */
+  choices(name: string, user: unknown): UserChoices;
   /** What users may change, by hook. */
   changeable(): Readonly<Record<string, UserMay>>;
   /** Throws `invalid_request` for a model that runs may not ask for. */
@@ -70,34 +82,46 @@ export interface AgentRegistry {
 /** Throws `config_invalid`. */
 export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
   const { allowModels } = source;
-  const catalogue: Catalogue = {
-    ...source.catalogue,
-    createModel: memoizeModels(source.catalogue.createModel),
-    ...(allowModels ? { modelChoice: modelChoice(allowModels, () => current.models) } : {}),
-  };
+  const choice: Pick<Catalogue, "modelChoice"> = allowModels
+    ? { modelChoice: modelChoice(allowModels, () => current.models) }
+    : {};
   let files: readonly string[] = [];
   const onFiles = (read: readonly string[]) => {
     files = [...new Set(read)];
   };
-  const load = async () => snapshot(await loadAgents({ ...source, catalogue, onFiles }), catalogue);
-  let current = await load();
+  const load = async (): Promise<Snapshot> => {
+    const loaded = await loadAgents({ ...source, onFiles });
+    const { createModel } = loaded.catalogue;
+    return snapshot(loaded, { ...loaded.catalogue, createModel: memoizeModels(createModel), ...choice });
+  };
+  let current: Snapshot = await load();
   let reloads = 0;
   return {
     find: (name) => (name === undefined ? current.default : named(name, current.agents)),
+    hasModel: (name) => current.models.includes(name),
     list: () => current.list(),
     seenWith(name, user) {
-      const definition = current.agents.get(name);
-      if (!definition) throw noAgent("not_found", name, current.agents);
+      const { catalogue } = current;
+      const definition = known(name, current.agents);
       const { definition: changed, faults } = overridden(definition, user, catalogue);
       const agent = { ...infoOf(changed, catalogue), default: definition === current.default };
       return { agent, ignored: issuesOf(faults) };
     },
-    changeable: () => changeable(catalogue.hooks),
-    isReserved: (name) => reservedNames(catalogue).has(name),
+    choices(name, user) {
+      const { catalogue } = current;
+      const own = known(name, current.agents);
+      const { definition } = overridden(own, user, catalogue);
+      return {
+        hooks: hookChoices(definition, catalogue.hooks),
+        models: modelChoices(own, catalogue, current.models),
+      };
+    },
+    changeable: () => changeable(current.catalogue.hooks),
+    isReserved: (name) => reservedNames(current.catalogue).has(name),
     mcpServers: () => current.mcpServers,
-    checkModel: (definition, model) => void requestedModel(model, definition.model, catalogue),
+    checkModel: (definition, model) => void requestedModel(model, definition.model, current.catalogue),
     build: (definition, services, overrides) =>
-      buildAgent(definition, catalogue, { ...services, ...overrides }),
+      buildAgent(definition, current.catalogue, { ...services, ...overrides }),
     warnings: () => current.warnings,
     files: () => files,
     async reload() {
@@ -115,6 +139,9 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;
+  readonly catalogue: Catalogue;
+  /** The catalogue as it was loaded: another one when a plugin has changed. */
+  readonly parts: Catalogue;
   /** All models that the file names, fallbacks included. */
   readonly models: readonly string[];
   list(): readonly AgentInfo[];
@@ -122,13 +149,13 @@ interface Snapshot {
   readonly warnings: readonly string[];
 }
 
-function snapshot({ definitions, ...rest }: LoadedAgents, catalogue: Catalogue): Snapshot {
+function snapshot({ definitions, catalogue: parts, ...rest }: LoadedAgents, catalogue: Catalogue): Snapshot {
   const [first] = definitions;
   const agents = new Map(definitions.map((definition) => [definition.name, definition]));
   const standard = agents.get("default") ?? first;
   const list = () => definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
   const models = [...new Set(definitions.flatMap(({ model }) => namesOf(catalogue.createModel(model))))];
-  return { agents, default: standard, models, list, ...rest };
+  return { agents, default: standard, catalogue, parts, models, list, ...rest };
 }
 
 function isSame(one: Snapshot, other: Snapshot): boolean {
@@ -137,7 +164,13 @@ function isSame(one: Snapshot, other: Snapshot): boolean {
     standard.name,
     mcpServers,
   ];
-  return isDeepStrictEqual(said(one), said(other));
+  return one.parts === other.parts && isDeepStrictEqual(said(one), said(other));
+}
+
+function known(name: string, agents: Snapshot["agents"]): AgentDefinition {
+  const found = agents.get(name);
+  if (found) return found;
+  throw noAgent("not_found", name, agents);
 }
 
 function named(name: string, agents: Snapshot["agents"]): AgentDefinition {
@@ -149,7 +182,7 @@ function named(name: string, agents: Snapshot["agents"]): AgentDefinition {
 const noAgent = (code: "invalid_request" | "not_found", name: string, agents: Snapshot["agents"]) =>
   new AppError(code, `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
 
-function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
+export function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
   const { name, description, prefix, model, backend, context_window, max_iterations } = definition;
   return {
     name,

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { AgentFields, ModelSpec } from "../core/agent.ts";
 import { messageOf } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";
+import { PluginList } from "../core/plugin-ref.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isPattern, toolMatcher } from "./tool-choice.ts";
@@ -23,6 +24,7 @@ export type AgentSchema = ReturnType<typeof agentSchema>;
 export function fileSchemas(parts: Parts) {
   const agent = agentSchema(parts);
   const shared = {
+    plugins: PluginList.optional(),
     mcp_servers: parts.mcpServers
       .optional()
       .describe("Other programs whose tools agents may name as `mcp__<server>__<tool>`."),

@@ -12,6 +12,15 @@ export function toolMatcher(text: string): (name: string) => boolean {
   return isPattern(text) ? globMatcher(text) : (name) => name === text;
 }
 
+/** Whether a choice has a name or a glob that tools of an MCP server could match. */
+export function namesServer(choice: readonly string[], server: string): boolean {
+  const prefix = `mcp__${server}__`;
+  return choice.some((text) => {
+    const [start = ""] = text.split(/[*?[{]/, 1);
+    return start.startsWith(prefix) || (isPattern(text) && prefix.startsWith(start));
+  });
+}
+
 /** In the order of `tools`; the first of several with one name. */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
   const matchers = choice.map(toolMatcher);

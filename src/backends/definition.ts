@@ -4,6 +4,8 @@ import { z } from "zod";
 import type { Backend, BackendStatus } from "../core/backend.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { TlsFiles } from "../lib/tls-files.ts";
+import { Seconds } from "../lib/units.ts";
 import type { SandboxCaps, SandboxLedger } from "./ledger.ts";
 
 /** Options that every type has. */
@@ -18,12 +20,7 @@ export const commonOptions = {
     .regex(/^(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/, "must be an absolute path, for example /workspace")
     .default("/workspace")
     .describe("Where the agent sees its files; relative paths start here."),
-  timeout: z
-    .number()
-    .positive()
-    .max(600)
-    .default(120)
-    .describe("Seconds a command may take when the model does not say."),
+  timeout: Seconds(600).prefault(120).describe("How long a command may take when the model does not say."),
 };
 type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
 
@@ -32,6 +29,8 @@ export interface BackendServices {
   readonly dataDir: string;
   /** Lets several users share a machine that does not isolate them. */
   readonly allowSeveralUsers: boolean;
+  /** Default: this process alone. */
+  readonly machine?: SharedMachine;
   readonly docker: DockerSettings;
   readonly sandboxes: SandboxLedger;
   readonly logger: Logger;
@@ -39,20 +38,39 @@ export interface BackendServices {
   readonly onState: (place: Place, state: BackendState) => void;
 }
 
+/** The processes of one server that use this machine together. */
+export interface SharedMachine {
+  /** Another one at each start of the server. */
+  readonly id: string;
+  /** Whether this is the one user of the machine: the first whom any of them asked for. */
+  isOneUser(owner: string): Promise<boolean>;
+}
+
 /** The operator's settings for all Docker backends. */
 export interface DockerSettings {
-  /** `unix:///…`, `tcp://…`; without it the environment's `DOCKER_HOST`, or the engine's usual socket. */
-  readonly host: string | undefined;
+  /** One at least; a sandbox stays on the one where it was made. */
+  readonly engines: readonly EngineSettings[];
   /** Marks this server's containers on a shared engine. Default: created once and stored in `dataDir`. */
   readonly deployment: string | undefined;
   /** Whether other servers use the same sandboxes: then they outlive this one and expire when unused. */
   readonly isShared: boolean;
-  /** Limits of running sandboxes. */
-  readonly caps: SandboxCaps;
+  /** Limits of running sandboxes on all engines. */
+  readonly caps: Omit<SandboxCaps, "engine">;
   /** How often to check for unused sandboxes. */
   readonly sweepMs: number;
   /** Who keeps sandboxes on the network `bridge` from the host and private addresses: this server or the operator. */
   readonly firewall: "managed" | "operator";
+}
+
+export interface EngineSettings {
+  readonly name: string;
+  /** `unix:///…`, `tcp://…`; without it the environment's `DOCKER_HOST`, or the engine's usual socket. */
+  readonly host?: string | undefined;
+  readonly tls?: TlsFiles | undefined;
+  /** Takes no new sandboxes. */
+  readonly drain?: boolean;
+  /** Running ones at once; without it the limit of the deployment. */
+  readonly sandboxes?: number | undefined;
 }
 
 /** Identifies a backend by owner and name, independent of its options. */
@@ -62,6 +80,12 @@ export interface Place {
 }
 
 export type BackendState = Pick<BackendStatus, "status" | "error">;
+
+export interface EngineCheck {
+  readonly name: string;
+  /** Throws `unavailable` while it cannot be used. */
+  ping(): Promise<void>;
+}
 
 /** One per type and pool. Processes and containers belong to the driver, not to the backends it returns. */
 export interface BackendDriver<O> {
@@ -77,8 +101,12 @@ export interface BackendDriver<O> {
   isBusy(place: Place): boolean;
   /** Ends its processes. Its backends stay usable: their next operation starts it again. */
   stop(place: Place): Promise<void>;
+  /** Deletes what it keeps for the owner, running or not. Returns how many workspaces. */
+  erase(owner: Owner): Promise<number>;
   /** Throws `unavailable` while nothing can run. */
   ping(): Promise<void>;
+  /** Where there are several of what it runs on: each of them. */
+  readonly engines?: readonly EngineCheck[];
   /** Ends everything and refuses later calls. */
   close(): Promise<void>;
 }

@@ -5,8 +5,9 @@ import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../core
 import { AppError, messageOf } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import { countsOf } from "../core/shares.ts";
-import type { BackendDriver, BackendServices, BackendState, Place } from "./definition.ts";
-import { BackendOptions, backends } from "./index.ts";
+import type { BackendDriver, BackendServices, BackendState, EngineCheck, Place } from "./definition.ts";
+import { type BackendOptions, withOwnBackends } from "./index.ts";
+import type { OwnBackendType } from "./own.ts";
 
 export interface PoolOptions extends Omit<BackendServices, "onState"> {
   /** Called when a backend's status changes. */
@@ -16,6 +17,8 @@ export interface PoolOptions extends Omit<BackendServices, "onState"> {
    * recently; if none is idle, `get` throws `unavailable`.
    */
   readonly maxBackends?: number;
+  /** Types of plugins, by name. */
+  readonly own?: Readonly<Record<string, OwnBackendType>>;
 }
 
 type Options = z.output<typeof BackendOptions>;
@@ -36,12 +39,16 @@ interface Entry extends Wanted {
 export interface ProcessBackends extends BackendPool {
   /** Manages what earlier processes left running of these types, and includes them in `ping`. */
   begin(types: readonly string[]): void;
+  /** What the types run on, where that is several: each of them. */
+  readonly engines: readonly EngineCheck[];
 }
 
 const MAX_BACKENDS = 1000;
 
 export function createBackendPool(options: PoolOptions): ProcessBackends {
-  const { maxBackends = MAX_BACKENDS, onStatus, ...services } = options;
+  const { maxBackends = MAX_BACKENDS, onStatus, own = {}, ...services } = options;
+  const { definitions, options: schema } = withOwnBackends(own);
+  const read = (owner: Owner, config: BackendConfig) => wantedBy(schema, owner, config);
   /** Least recently used first. */
   const entries = new Map<string, Entry>();
   const begun = new Set<BackendDriver<Options>>();
@@ -52,7 +59,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
     if (entry) onStatus(place.owner, statusOf(entry, state));
   };
   const drivers = new Map<string, BackendDriver<Options>>(
-    backends.map((definition) => [definition.type, definition.open({ ...services, onState })]),
+    definitions.map((definition) => [definition.type, definition.open({ ...services, onState })]),
   );
   const driverOf = ({ options }: Pick<Wanted, "options">): BackendDriver<Options> => {
     const driver = drivers.get(options.type);
@@ -131,6 +138,15 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
       if (entry && entries.get(wanted.key) === entry) entries.delete(wanted.key);
       return status(owner, config);
     },
+    async erase(owner) {
+      const own = [...entries].filter(([, { place }]) => isOf(owner, place));
+      for (const [key, entry] of own) {
+        await entry.backend.catch(() => {});
+        entries.delete(key);
+      }
+      const counts = await Promise.all([...drivers.values()].map((driver) => driver.erase(owner)));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
     begin(types) {
       for (const type of types) {
         const driver = drivers.get(type);
@@ -139,6 +155,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
         driver.begin();
       }
     },
+    engines: [...drivers.values()].flatMap(({ engines = [] }) => engines),
     async ping() {
       await Promise.all([...begun].map((driver) => driver.ping()));
     },
@@ -150,8 +167,8 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
 }
 
 /** Throws `config_invalid`. The owner's agents that name no backend share one. */
-function read(owner: Owner, config: BackendConfig): Wanted {
-  const parsed = BackendOptions.safeParse(config);
+function wantedBy(schema: typeof BackendOptions, owner: Owner, config: BackendConfig): Wanted {
+  const parsed = schema.safeParse(config);
   if (!parsed.success)
     throw new AppError(
       "config_invalid",
@@ -161,6 +178,8 @@ function read(owner: Owner, config: BackendConfig): Wanted {
   const place = { owner, name: options.name ?? "default" };
   return { key: keyOf(place), place, options };
 }
+
+const isOf = ({ tenant, user }: Owner, { owner }: Place) => owner.tenant === tenant && owner.user === user;
 
 const tenantOf = ({ place }: Entry) => place.owner.tenant;
 

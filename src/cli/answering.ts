@@ -1,16 +1,18 @@
 // Asks the user at the terminal to answer the interrupts of a run.
 
 import type { Interface } from "node:readline";
-import { styleText } from "node:util";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../client/client.ts";
-import { visible } from "./render.ts";
+import { type Paint, visible } from "./paint.ts";
 
 /** Resolves with the answers, or with `undefined` when the user leaves one open. */
-export async function answersTo(interrupts: readonly Interrupt[], ask: Ask): Promise<Answer[] | undefined> {
+export async function answersTo(
+  interrupts: readonly Interrupt[],
+  asking: Asking,
+): Promise<Answer[] | undefined> {
   const answers: Answer[] = [];
   for (const interrupt of interrupts) {
-    const answer = await ASKING[interrupt.kind](interrupt, ask);
+    const answer = await ASK_FOR[interrupt.kind](interrupt, asking);
     if (!answer) return undefined;
     answers.push({ id: interrupt.id, ...answer });
   }
@@ -19,12 +21,19 @@ export async function answersTo(interrupts: readonly Interrupt[], ask: Ask): Pro
 
 /** Resolves with the line that the user enters; `undefined` when the terminal is closed or the user presses Ctrl-C. */
 export type Ask = (question: string) => Promise<string | undefined>;
-type Asking = (interrupt: Interrupt, ask: Ask) => Promise<Omit<Answer, "id"> | undefined>;
 
-const ASKING: Record<Interrupt["kind"], Asking> = {
-  async approval(interrupt, ask) {
-    const call = `${visible(interrupt.name)} ${styleText("dim", visible(JSON.stringify(interrupt.args)))}`;
-    const text = await ask(`${asked(interrupt)}\n  ${call}\n  ${CHOICES}: `);
+/** Someone who can answer. */
+export interface Asking {
+  readonly ask: Ask;
+  readonly paint: Paint;
+}
+
+type AskFor = (interrupt: Interrupt, asking: Asking) => Promise<Omit<Answer, "id"> | undefined>;
+
+const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
+  async approval(interrupt, { ask, paint }) {
+    const call = `${visible(interrupt.name)} ${paint("dim", JSON.stringify(interrupt.args))}`;
+    const text = await ask(`${asked(interrupt, paint)}\n  ${call}\n  ${CHOICES}: `);
     if (text === undefined) return undefined;
     if (/^e(dit)?$/i.test(text)) return edited(ask);
     const decided = APPROVALS.get(text);
@@ -32,12 +41,12 @@ const ASKING: Record<Interrupt["kind"], Asking> = {
     const reason = text.replace(/^no?\b[,.:]?\s*/i, "");
     return { decision: "deny", ...(reason ? { message: reason } : {}) };
   },
-  async question(interrupt, ask) {
+  async question(interrupt, { ask, paint }) {
     const { options = [], args } = interrupt;
     const choices = options.map((option, index) => `  ${index + 1}. ${visible(option)}\n`).join("");
     const isSeveral = args.kind === "multi_select";
-    const hint = isSeveral ? styleText("dim", "several with commas: ") : "";
-    let question = `${asked(interrupt)}\n${choices}  ${hint}`;
+    const hint = isSeveral ? paint("dim", "several with commas: ") : "";
+    let question = `${asked(interrupt, paint)}\n${choices}  ${hint}`;
     for (;;) {
       const text = await ask(question);
       if (text === undefined) return undefined;
@@ -52,9 +61,9 @@ const ASKING: Record<Interrupt["kind"], Asking> = {
 };
 
 /** The line that asks, without the choices. */
-export function asked({ prompt, asked_by }: Interrupt): string {
+export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
   const who = asked_by ? `${asked_by.name} asks: ` : "";
-  return styleText("yellow", visible(`? ${who}${prompt}`));
+  return paint("yellow", `? ${who}${prompt}`);
 }
 
 const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";

@@ -3,6 +3,8 @@
 import { createInterface, type Interface } from "node:readline";
 import type { AgentHandle } from "../library/handle.ts";
 import { answersTo, asked, askingAt } from "./answering.ts";
+import { linesAt } from "./lines.ts";
+import { paintFor } from "./paint.ts";
 import { renderer } from "./render.ts";
 
 export interface ConsoleOptions {
@@ -18,19 +20,18 @@ export async function runAtConsole(
   handle: AgentHandle,
   { input = process.stdin, output = process.stdout }: ConsoleOptions = {},
 ): Promise<void> {
-  const terminal = createInterface({ input, output, prompt: "\n> " });
+  const terminal = createInterface({ input, output });
   const closed = new AbortController();
   terminal.once("close", () => closed.abort());
   // Created first: the input may end while a run is shown.
-  const lines = terminal[Symbol.asyncIterator]();
+  const lines = linesAt(terminal, output);
   const console = { handle, terminal, output, closed: closed.signal };
   try {
     await show(console);
     while (!closed.signal.aborted) {
-      terminal.prompt();
       const line = await lines.next();
-      if (line.done || line.value.trim() === "") break;
-      await handle.send(line.value);
+      if (line === undefined || line.trim() === "") break;
+      await handle.send(line);
       await show(console);
     }
   } finally {
@@ -48,7 +49,8 @@ interface Console {
 
 /** Shows the newest run, and the runs that resume it once its questions are answered. */
 async function show({ handle, terminal, output, closed }: Console): Promise<void> {
-  const render = renderer();
+  const paint = paintFor(output);
+  const render = renderer(paint);
   let presses = 0;
   const stop = () => void (presses++ === 0 ? handle.interrupt() : handle.cancel()).catch(() => {});
   for (;;) {
@@ -62,10 +64,10 @@ async function show({ handle, terminal, output, closed }: Console): Promise<void
     if (open.length === 0) return;
     if (closed.aborted) {
       // No one can answer here. The output shows what waits.
-      for (const each of open) output.write(`${asked(each)}\n`);
+      for (const each of open) output.write(`${asked(each, paint)}\n`);
       return;
     }
-    const answers = await answersTo(open, askingAt(terminal));
+    const answers = await answersTo(open, { ask: askingAt(terminal), paint });
     if (!answers) return;
     await handle.answer(answers);
   }

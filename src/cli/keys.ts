@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
-import { ApiKey, type ApiKeyStore, issueApiKey, readApiKey } from "../http/auth/api-keys.ts";
+import { ApiKey, type ApiKeyStore, issueApiKey, newApiKey, readApiKey } from "../http/auth/api-keys.ts";
 import { check, sentence } from "../lib/check.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 
@@ -67,6 +67,14 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
   };
 }
 
+/** A key that no store knows: for `BOOTSTRAP_API_KEY`. */
+export function generateKey(): Answer {
+  return {
+    output: newApiKey().key,
+    note: "The key is not stored. Start a server with it as BOOTSTRAP_API_KEY: it then has all scopes, as the user `admin`.",
+  };
+}
+
 const HEAD = ["ID", "TENANT", "USER", "SCOPES", "CREATED", "STATE", "NAME"];
 
 /** Newest first. */
@@ -89,9 +97,8 @@ function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expire
   return `${Date.parse(expires_at) > Date.now() ? "until" : "expired"} ${expires_at}`;
 }
 
-/** Accepts the id or the whole key. Throws `not_found`, and `invalid_request` without either. */
-export async function revokeKey(store: ApiKeyStore, text: string | undefined): Promise<Answer> {
-  if (text === undefined) throw new AppError("invalid_request", "Specify the key: `skein keys revoke ID`.");
+/** Accepts the id or the whole key. Throws `not_found`. */
+export async function revokeKey(store: ApiKeyStore, text: string): Promise<Answer> {
   const id = readApiKey(text)?.id ?? text;
   const revoked = await store.revoke(id);
   if (!revoked)

@@ -1,28 +1,39 @@
 // Renders the events of a run as text for a terminal.
 
-import { styleText } from "node:util";
 import type { StreamEvent } from "../core/event.ts";
-
-/**
- * Escapes control and format characters, so that text from models, tools and servers cannot move the cursor, hide or reorder
- * what is shown, or reach the clipboard. It works on each character alone: a sequence split between two texts is escaped as
- * well. Line breaks and tabs stay, and the joiners that emoji and some scripts are written with.
- */
-export const visible = (text: string) =>
-  text
-    .replace(/\r\n?/g, "\n")
-    .replace(/[^\P{C}\n\t\u200c\u200d]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
-
-/** Every text of an event is shown through this or `visible`. */
-const painted = (style: Parameters<typeof styleText>[0], text: string) => styleText(style, visible(text));
+import { markdown } from "./markdown.ts";
+import { type Paint, visible } from "./paint.ts";
 
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 
-/** Returns a function from event to text; empty for events that are not shown. */
-export function renderer(): (event: StreamEvent) => string {
+/**
+ * Returns a function from event to text; empty for events that are not shown. What it returns is painted; what the agent
+ * says, with `spoken`.
+ */
+export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => string {
+  const speech = speechWith(spoken);
   /** Names of the active subagents by path. */
   const names = new Map<string, string>();
+  /** What the last line belongs to, while it has no end. */
+  let open: string | undefined;
+  let hasAsked = false;
+
+  /** Begins a new line when the last one belongs to something else. */
+  const lined = (event: StreamEvent, text: string): string => {
+    if (event.event === "on_chat_model_end") {
+      const begin = text !== "" && open !== undefined && open !== "text" ? "\n" : "";
+      const isLineOpen = text !== "" || open !== undefined;
+      open = undefined;
+      return `${begin}${text}${isLineOpen ? "\n" : ""}`;
+    }
+    if (text === "") return "";
+    const of = streamOf(event);
+    const begin = open === undefined || open === of ? "" : "\n";
+    open = of === undefined || text.endsWith("\n") ? undefined : of;
+    return begin + text;
+  };
+
   return (event) => {
     const { path = [] } = event;
     const place = event.event === "on_subagent_end" ? placeOf(path, event.data.id) : placeOf(path);
@@ -30,10 +41,38 @@ export function renderer(): (event: StreamEvent) => string {
     if (event.event === "on_subagent_start") names.set(placeOf(path, event.data.id), event.data.name);
     if (event.event === "on_subagent_end") names.delete(place);
     if (path.length > 0 && !SHOWN_OF_SUBAGENTS.has(event.event)) return "";
-    const text = renderOwn(event);
-    const who = name !== undefined && event.event !== "on_subagent_start" ? `${painted("dim", name)} ` : "";
-    return text && `${"  ".repeat(path.length)}${who}${text}`;
+    hasAsked ||= event.event === "on_interrupt";
+    // The questions show why the run waits.
+    if (hasAsked && event.event === "done" && event.data.status === "interrupted") return "";
+    const text = speech(event) ?? renderOwn(event, paint);
+    const who = name !== undefined && event.event !== "on_subagent_start" ? `${paint("dim", name)} ` : "";
+    return lined(event, text && `${"  ".repeat(path.length)}${who}${text}`);
   };
+}
+
+/** What the agent says: as Markdown where there are styles, else as it is. `undefined` for other events. */
+function speechWith(paint: Paint): (event: StreamEvent) => string | undefined {
+  const hasStyles = paint("bold", "?") !== "?";
+  const { write, end } = hasStyles ? markdown(paint) : { write: visible, end: () => "" };
+  return (event) => {
+    if (event.path && event.path.length > 0) return undefined;
+    if (event.event === "on_chat_model_stream" && "delta" in event.data) return write(event.data.delta);
+    return event.event === "on_chat_model_end" ? end() : undefined;
+  };
+}
+
+/** What arrives in parts that may end anywhere in a line. */
+function streamOf(event: StreamEvent): string | undefined {
+  if (event.event === "on_tool_progress") return `output of ${event.data.call_id}`;
+  if (event.event !== "on_chat_model_stream") return undefined;
+  return "reasoning_delta" in event.data ? "reasoning" : "text";
+}
+
+/** Whether it is what the agent says, not what it thinks or does. */
+export function isSpeech(event: StreamEvent): boolean {
+  if (event.path && event.path.length > 0) return false;
+  if (event.event === "on_chat_model_stream") return "delta" in event.data;
+  return event.event === "on_chat_model_end";
 }
 
 const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
@@ -46,49 +85,62 @@ const SHOWN_OF_SUBAGENTS: ReadonlySet<StreamEvent["event"]> = new Set([
   "warning",
 ]);
 
-function renderOwn(event: StreamEvent): string {
+function renderOwn(event: StreamEvent, paint: Paint): string {
   switch (event.event) {
     case "on_chat_model_stream":
-      if ("delta" in event.data) return visible(event.data.delta);
-      return "reasoning_delta" in event.data ? painted("dim", event.data.reasoning_delta) : "";
-    case "on_chat_model_end":
-      return "\n";
+      return "reasoning_delta" in event.data ? paint("dim", event.data.reasoning_delta) : "";
     case "on_tool_start":
-      return `${painted("cyan", `→ ${event.name}`)} ${painted("dim", short(JSON.stringify(event.data.args)))}\n`;
+      return callLine({ name: event.name, args: event.data.args }, paint);
     case "on_tool_progress":
-      return painted("dim", event.data.output);
+      return paint("dim", event.data.output);
     case "on_tool_end":
-      if (event.data.error !== undefined)
-        return painted("red", `✗ ${event.name}: ${short(event.data.error)}\n`);
-      return painted("green", `✓ ${event.name} (${Math.round(event.data.duration_ms)} ms)\n`);
+      return resultLine({ name: event.name, ...event.data }, paint);
     case "on_subagent_start":
-      return `${painted("magenta", `${event.data.prefix ?? "⇢"} ${event.data.name}`)} ${painted("dim", event.data.agent)}\n`;
+      return `${paint("magenta", `${event.data.prefix ?? "⇢"} ${event.data.name}`)} ${paint("dim", event.data.agent)}\n`;
     case "on_subagent_end": {
       const { status, summary } = event.data;
       const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
-      return `${painted(colour, `${mark} ${status}`)} ${painted("dim", short(summary))}\n`;
+      return `${paint(colour, `${mark} ${status}`)} ${paint("dim", short(summary))}\n`;
     }
     case "on_state":
-      return event.data.key === "todos" ? todos(event.data.value) : "";
+      return event.data.key === "todos" ? todos(event.data.value, paint) : "";
     case "warning":
-      return painted("yellow", `! ${event.data.message}\n`);
+      return paint("yellow", `! ${event.data.message}\n`);
     case "error":
-      return painted("red", `✗ ${event.data.message} (${event.data.code})\n`);
+      return paint("red", `✗ ${event.data.message} (${event.data.code})\n`);
     case "done":
       return event.data.status === "success"
         ? ""
-        : painted("yellow", `(${event.data.status}: ${event.data.stop_reason})\n`);
+        : paint("yellow", `(${event.data.status}: ${event.data.stop_reason})\n`);
     default:
       return "";
   }
 }
 
-function todos(value: unknown): string {
+export const callLine = ({ name, args }: { readonly name: string; readonly args: unknown }, paint: Paint) =>
+  `${paint("cyan", `→ ${name}`)} ${paint("dim", short(JSON.stringify(args)))}\n`;
+
+export interface Result {
+  readonly name: string;
+  readonly error?: string | undefined;
+  /** Absent in a history. */
+  readonly duration_ms?: number;
+  /** It has no result yet. */
+  readonly interrupted?: true | undefined;
+}
+
+export function resultLine({ name, error, duration_ms: ms, interrupted }: Result, paint: Paint): string {
+  if (interrupted) return paint("yellow", `⏸ ${name}\n`);
+  if (error !== undefined) return paint("red", `✗ ${name}: ${short(error)}\n`);
+  return paint("green", `✓ ${name}${ms === undefined ? "" : ` (${Math.round(ms)} ms)`}\n`);
+}
+
+function todos(value: unknown, paint: Paint): string {
   if (!Array.isArray(value) || value.length === 0) return "";
   const lines = value.map(
     ({ title, status }: { title: string; status: keyof typeof MARKS }) => `  ${MARKS[status]} ${title}`,
   );
-  return `${painted("magenta", lines.join("\n"))}\n`;
+  return `${paint("magenta", lines.join("\n"))}\n`;
 }
 
 const short = (text: string) =>

@@ -2,7 +2,10 @@
 
 export interface ConnectionOptions {
   readonly fetch: typeof fetch;
+  /** Longest silence between two pieces of the response. */
   readonly silenceMs: number;
+  /** Longest silence before the response begins, besides the time that the upload may take; default `silenceMs`. */
+  readonly beginMs?: number;
 }
 
 /** An error response of the server. */
@@ -11,13 +14,22 @@ export class ProblemError extends Error {
   readonly code: string;
   /** From `Retry-After`. */
   readonly retryAfterMs?: number;
-  constructor(status: number, problem: { code?: string; detail?: string }, retryAfterMs?: number) {
+  /** What the server says besides, such as the issues of a form. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  constructor(status: number, problem: Problem, retryAfterMs?: number) {
     super(problem.detail ?? `HTTP ${status}`);
     this.name = "ProblemError";
     this.status = status;
     this.code = problem.code ?? "unknown";
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
+    if (problem.details !== undefined) this.details = problem.details;
   }
+}
+
+interface Problem {
+  readonly code?: string;
+  readonly detail?: string;
+  readonly details?: Readonly<Record<string, unknown>>;
 }
 
 /** The response is missing or incomplete; the request may have taken effect. */
@@ -29,33 +41,46 @@ export interface Connection {
   readonly status: number;
   readonly headers: Headers;
   /** The body as it comes. Throws `ConnectionLost`. Ending the iteration closes the connection. */
-  chunks(): AsyncGenerator<Uint8Array, void, void>;
+  chunks(): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void>;
+  /** The whole body. Throws `ConnectionLost`. */
+  blob(): Promise<Blob>;
+  /** Throws `ConnectionLost`; `Error` for a response that is no JSON. */
   json(): Promise<unknown>;
   /** Closes the connection without reading the body. */
   close(): void;
 }
 
+/** The slowest upload that the server takes, in bytes a millisecond. */
+const SLOWEST_UPLOAD = 4;
+
 /** Throws `ProblemError`, `ConnectionLost`, or the reason of `signal` once that has aborted. */
 export async function connect(
-  options: ConnectionOptions,
+  { fetch: send, silenceMs, beginMs = silenceMs }: ConnectionOptions,
   url: string,
   init: RequestInit,
   signal?: AbortSignal,
 ): Promise<Connection> {
   const closing = new AbortController();
-  const { fetch: send, silenceMs } = options;
+  const onAbort = () => closing.abort(signal?.reason);
+  // By hand: `AbortSignal.any` is younger than the browsers and Nodes that the client supports.
+  if (signal?.aborted) onAbort();
+  else signal?.addEventListener("abort", onAbort, { once: true });
+  const close = () => {
+    signal?.removeEventListener("abort", onAbort);
+    closing.abort();
+  };
 
   /** The timer runs only during a read: a slow consumer does not make the server silent. */
-  async function withSilenceLimit<T>(work: Promise<T>): Promise<T> {
+  async function withSilenceLimit<T>(work: Promise<T>, ms = silenceMs): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence = new Promise<never>((_, reject) => {
-      const lost = () => reject(new ConnectionLost(`The server sent nothing for ${silenceMs} ms.`));
-      timer = setTimeout(lost, silenceMs);
+      const lost = () => reject(new ConnectionLost(`The server sent nothing for ${ms} ms.`));
+      timer = setTimeout(lost, ms);
     });
     try {
       return await Promise.race([work, silence]);
     } catch (error) {
-      closing.abort();
+      close();
       signal?.throwIfAborted();
       if (error instanceof ConnectionLost) throw error;
       throw new ConnectionLost(`The connection failed: ${reasonOf(error)}`, { cause: error });
@@ -64,36 +89,69 @@ export async function connect(
     }
   }
 
-  const ended = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
-  const response = await withSilenceLimit(send(url, { ...init, signal: ended }));
+  const longestBegin = beginMs + bytesOf(init.body) / SLOWEST_UPLOAD;
+  const response = await withSilenceLimit(send(url, { ...init, signal: closing.signal }), longestBegin);
+
+  async function* chunks() {
+    const reader = response.body?.getReader();
+    try {
+      for (;;) {
+        const { done, value } = reader
+          ? await withSilenceLimit(reader.read())
+          : { done: true, value: undefined };
+        if (done || !value) return;
+        yield value as Uint8Array<ArrayBuffer>;
+      }
+    } finally {
+      close();
+    }
+  }
+
+  async function blob() {
+    const parts: Uint8Array<ArrayBuffer>[] = [];
+    for await (const chunk of chunks()) parts.push(chunk);
+    return new Blob(parts, { type: response.headers.get("content-type") ?? "" });
+  }
+
   if (!response.ok) {
-    const problem = (await withSilenceLimit(response.json()).catch(() => ({}))) as {
-      code?: string;
-      detail?: string;
-    };
+    const problem = (await blob()
+      .then((body) => body.text())
+      .then(JSON.parse)
+      .catch(() => ({}))) as Problem;
     signal?.throwIfAborted();
     throw new ProblemError(response.status, problem, retryAfter(response.headers));
   }
+  const { status, headers } = response;
   return {
-    status: response.status,
-    headers: response.headers,
-    async *chunks() {
-      const reader = response.body?.getReader();
-      try {
-        for (;;) {
-          const { done, value } = reader
-            ? await withSilenceLimit(reader.read())
-            : { done: true, value: undefined };
-          if (done || !value) return;
-          yield value;
-        }
-      } finally {
-        closing.abort();
-      }
+    status,
+    headers,
+    chunks,
+    blob,
+    async json() {
+      assertType({ headers, close }, "application/json", "JSON");
+      return JSON.parse(await (await blob()).text());
     },
-    json: () => withSilenceLimit(response.json()),
-    close: () => closing.abort(),
+    close,
   };
+}
+
+/** Throws when a response is something else than what a Skein server sends, and closes its connection. */
+export function assertType(
+  { headers, close }: Pick<Connection, "headers" | "close">,
+  type: string,
+  name: string,
+): void {
+  const found = headers.get("content-type") ?? "nothing";
+  if (found.startsWith(type)) return;
+  close();
+  throw new Error(`The response is \`${found}\`, not ${name}. Check that \`baseUrl\` is a Skein server.`);
+}
+
+/** Of a body that is a text or bytes, about. */
+function bytesOf(body: RequestInit["body"]): number {
+  if (typeof body === "string") return body.length;
+  if (body instanceof Blob) return body.size;
+  return ArrayBuffer.isView(body) || body instanceof ArrayBuffer ? body.byteLength : 0;
 }
 
 /** Node's `fetch` puts the reason in `cause`. */

@@ -17,16 +17,20 @@ interface Agents {
   readonly warnings: readonly string[];
 }
 
-/** Reads the server's settings, and the agents that they name with `loadAgents`. */
+/** Reads the server's settings, the plugins that they name with `loadPlugins`, and then the agents with `loadAgents`. */
 export async function checkConfig(
   env: Variables,
   loadAgents: (file: string) => Promise<Agents>,
+  loadPlugins: (config: ServerConfig) => Promise<void> = async () => {},
 ): Promise<ConfigReport> {
   const server = await attempt(loadServerConfig(env));
+  const plugins = "value" in server ? await attempt(loadPlugins(server.value)) : server;
   // Settings that are wrong do not hide what is wrong with the agents.
   const { agents_file } = "value" in server ? server.value : ServerConfig.parse({});
   const agents = await attempt(loadAgents(env.AGENTS_FILE || agents_file));
-  const problems = [server, agents].flatMap((part) => ("problems" in part ? part.problems : []));
+  const problems = [...new Set([server, plugins, agents])].flatMap((part) =>
+    "problems" in part ? part.problems : [],
+  );
   const { definitions, warnings } = "value" in agents ? agents.value : { definitions: [], warnings: [] };
   const summary = problems.length > 0 ? counted(problems, "problem") : `ok: ${counted(definitions, "agent")}`;
   return { problems, warnings, summary };

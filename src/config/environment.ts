@@ -1,7 +1,7 @@
 // The environment variables that override config/server.yaml. A variable that is empty counts as not set.
 
 import { z } from "zod";
-import { type AuthConfig, AuthScheme, JwtAlgorithm, JwtConfig, TicketSecret } from "../http/auth/config.ts";
+import { AuthConfig, JwtAlgorithm, JwtConfig, SchemeName, TicketSecret } from "../http/auth/config.ts";
 import { check, sentence } from "../lib/check.ts";
 import { HostName, Network, Origin } from "../lib/hosts.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -10,12 +10,15 @@ import {
   DockerHost,
   Host,
   LogLevel,
+  MetricsToken,
   Port,
+  PostgresUrl,
   PublicUrl,
   RedisUrl,
   type ServerConfig,
   StoreKind,
   ToolHosts,
+  Workers,
 } from "./server.ts";
 
 /** `a, b` */
@@ -25,8 +28,10 @@ const list = <T extends z.ZodType<unknown, string>>(item: T) =>
     .transform((text) => text.split(",").map((each) => each.trim()))
     .pipe(z.array(item));
 
+const whole = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
+
 const Settings = z.object({
-  AUTH: AuthScheme.optional(),
+  AUTH: SchemeName.optional(),
   TRUSTED_PROXIES: list(Network).optional(),
   AUTH_HOSTS: list(HostName).optional(),
   JWT_JWKS_URL: JwtConfig.shape.jwks_url.optional(),
@@ -37,18 +42,23 @@ const Settings = z.object({
   JWT_USER_CLAIM: z.string().optional(),
   JWT_SCOPES_CLAIM: z.string().optional(),
   TICKET_SECRET: TicketSecret.optional(),
+  BOOTSTRAP_API_KEY: AuthConfig.shape.bootstrap_key,
   CORS_ORIGINS: list(Origin).optional(),
   PUBLIC_URL: PublicUrl.optional(),
   HTTP_TOOLS_ALLOW: ToolHosts.optional(),
   CONFIG_FILE: z.string().optional(),
   HOST: Host.optional(),
-  PORT: z.string().regex(/^\d+$/, "must be a whole number").transform(Number).pipe(Port).optional(),
+  PORT: whole.pipe(Port).optional(),
+  WORKERS: whole.pipe(Workers).optional(),
   DATA_DIR: z.string().optional(),
   AGENTS_FILE: z.string().optional(),
   STORE: StoreKind.optional(),
   REDIS_URL: RedisUrl.optional(),
+  POSTGRES_URL: PostgresUrl.optional(),
+  DATABASE_URL: z.string().optional(),
   DOCKER_HOST: DockerHost.optional(),
   LOG_LEVEL: LogLevel.optional(),
+  METRICS_TOKEN: MetricsToken.optional(),
   ALLOW_LOCAL_BACKEND: z
     .enum(["true", "false", "1", "0"])
     .transform((text) => text === "true" || text === "1")
@@ -76,9 +86,11 @@ export function override(config: ServerConfig, settings: Settings): ServerConfig
     auth: overrideAuth(config.auth, settings),
     cors: { ...config.cors, ...omitUndefined({ origins: settings.CORS_ORIGINS }) },
     ...omitUndefined({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
-    ...omitUndefined({ public_url: settings.PUBLIC_URL }),
+    ...omitUndefined({ public_url: settings.PUBLIC_URL, workers: settings.WORKERS }),
+    metrics: { ...config.metrics, ...omitUndefined({ token: settings.METRICS_TOKEN }) },
     http_tools: { ...config.http_tools, ...omitUndefined({ allow: settings.HTTP_TOOLS_ALLOW }) },
     redis: { ...config.redis, ...omitUndefined({ url: REDIS_URL }) },
+    postgres: { ...config.postgres, ...omitUndefined({ url: postgresUrl(settings) }) },
     listen: { ...config.listen, ...omitUndefined({ host: HOST, port: PORT }) },
     backends: {
       ...config.backends,
@@ -88,6 +100,11 @@ export function override(config: ServerConfig, settings: Settings): ServerConfig
   };
 }
 
+/** `DATABASE_URL` may be another program's, and of another database. */
+function postgresUrl({ POSTGRES_URL, DATABASE_URL }: Settings): string | undefined {
+  return POSTGRES_URL ?? PostgresUrl.safeParse(DATABASE_URL).data;
+}
+
 function overrideAuth(auth: AuthConfig, settings: Settings): AuthConfig {
   const { AUTH, TRUSTED_PROXIES, TICKET_SECRET, JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE, JWT_ALGORITHMS } =
     settings;
@@ -95,7 +112,7 @@ function overrideAuth(auth: AuthConfig, settings: Settings): AuthConfig {
   return {
     ...auth,
     ...omitUndefined({ scheme: AUTH, trusted_proxies: TRUSTED_PROXIES, ticket_secret: TICKET_SECRET }),
-    ...omitUndefined({ hosts: settings.AUTH_HOSTS }),
+    ...omitUndefined({ hosts: settings.AUTH_HOSTS, bootstrap_key: settings.BOOTSTRAP_API_KEY }),
     jwt: {
       ...auth.jwt,
       ...omitUndefined({ jwks_url: JWT_JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE }),

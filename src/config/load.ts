@@ -2,8 +2,10 @@
 
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
+import { pluginRefs } from "../core/plugin-ref.ts";
 import { authProblems } from "../http/auth/config.ts";
 import { readText } from "../lib/read-text.ts";
+import { readTls } from "../lib/tls-files.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
 import { override, readEnvironment } from "./environment.ts";
@@ -17,12 +19,38 @@ export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   const file = await readServerFile(env);
   if ("value" in environment && "value" in file) {
     const config = override(file.value, environment.value);
-    const wrong = authProblems(config.listen.host, config.auth);
+    // The plugins are loaded later.
+    const own = config.plugins.length > 0 ? "any" : [];
+    const wrong = [
+      ...authProblems(config.listen.host, config.auth, own),
+      ...(await engineProblems(config.backends.docker)),
+      ...workerProblems(config),
+    ];
     if (wrong.length === 0) return config;
     throw new AppError("config_invalid", wrong.join("\n"));
   }
   const problems = [environment, file].flatMap((part) => ("problems" in part ? part.problems : []));
   throw new AppError("config_invalid", problems.join("\n"));
+}
+
+async function engineProblems({ host, engines }: ServerConfig["backends"]["docker"]): Promise<string[]> {
+  if (!engines) return [];
+  const several = "backends.docker.engines: cannot stand beside DOCKER_HOST or `backends.docker.host`";
+  const files = engines.map(async ({ name, tls }) => {
+    const read = tls && (await readTls(tls));
+    const problems = read && "problems" in read ? read.problems : [];
+    return problems.map((problem) => `backends.docker.engines: \`${name}\`: tls.${problem}`);
+  });
+  const both = host === undefined ? [] : [`${several}; remove either`];
+  return [...both, ...(await Promise.all(files)).flat()];
+}
+
+/** Memory is of one process, and so is a database in a file: its process holds the lock, and tells viewers what is new. */
+function workerProblems({ workers, store }: ServerConfig): string[] {
+  if (workers === 1 || store === "redis" || store === "postgres") return [];
+  return [
+    `workers: ${workers} needs a store that several processes share, and STORE is ${store}: set STORE=redis or STORE=postgres, or 1 worker.`,
+  ];
 }
 
 /** A file with comments only is valid. */
@@ -40,5 +68,8 @@ async function readServerFile(env: Variables): Promise<{ value: ServerConfig } |
 function checkText(path: string, text: string, env: Variables) {
   const document = readYaml(path, text, env);
   const checked = document.check(FileContent);
-  return "value" in checked ? checked : { problems: document.linesOf(checked.problems) };
+  if ("problems" in checked) return { problems: document.linesOf(checked.problems) };
+  const modules = checked.value.plugins.map(({ module }) => module);
+  const plugins = pluginRefs(modules, path).map((ref) => ({ ...ref, place: `${path}: ${ref.place}` }));
+  return { value: { ...checked.value, plugins } };
 }

@@ -2,13 +2,14 @@
 
 import { z } from "zod";
 import { Duration } from "../lib/units.ts";
+import { shapeOf } from "../lib/untrusted-schema/shape.ts";
 import type { BackendConfig } from "./backend.ts";
-import { ModelSettings, type SystemBlock } from "./model.ts";
+import { type Model, ModelSettings, type SystemBlock } from "./model.ts";
 
 const SINGLE = z
   .string()
   .regex(
-    /^([a-z0-9_-]+:.+|(claude|gpt|chatgpt)-.+|o\d.*)$/,
+    /^([a-z0-9_-]+:.+|(claude|gemini|gpt|chatgpt)-.+|o\d.*)$/,
     "must be provider:model, for example openai:gpt-5",
   );
 
@@ -19,8 +20,15 @@ export const ModelConfig = ModelSettings.extend({
   base_url: z.url().optional(),
   api_key: z.string().min(1).optional().describe("Better not in the file itself: use api_key_env."),
   api_key_env: z.string().min(1).optional().describe("The environment variable that holds the key."),
+  traceparent: z
+    .boolean()
+    .optional()
+    .describe("Whether requests say which trace they are part of. Default: to a gateway of your own only."),
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
+
+/** Makes a model of a provider. Opens no connection. `env` holds the keys; a missing one is an error of the first call. */
+export type ModelFactory = (config: ModelConfig, env: NodeJS.ProcessEnv) => Model;
 
 export const ModelSpec = z.union([
   SINGLE,
@@ -32,6 +40,20 @@ export const ModelSpec = z.union([
   }),
 ]);
 export type ModelSpec = z.infer<typeof ModelSpec>;
+
+/** A prompt has spaces. */
+const LOOKS_LIKE_A_PATH = /^(?:file:\/\/)?[\w./-]+\.(?:md|txt|markdown)$/i;
+
+/** Bounded as tenants' schemas are. What only compiling it tells fails its runs. */
+const OutputSchema = z.record(z.string(), z.unknown()).superRefine((schema, context) => {
+  try {
+    shapeOf(schema);
+    if (schema.type !== "object") throw new SyntaxError('needs `"type": "object"`');
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    context.addIssue({ code: "custom", message: `cannot be used: it ${error.message}` });
+  }
+});
 
 const Paths = z.strictObject({ paths: z.array(z.string().min(1)).min(1) });
 
@@ -59,7 +81,7 @@ export const AgentFields = z.strictObject({
   model: ModelSpec.optional(),
   system_prompt: z
     .union([
-      z.string(),
+      z.string().refine((text) => !LOOKS_LIKE_A_PATH.test(text), "looks like a path: write { file: … }"),
       z.strictObject({ file: z.string().min(1) }),
       z.array(z.strictObject({ id: z.string().min(1), text: z.string().min(1) })).min(1),
     ])
@@ -81,6 +103,9 @@ export const AgentFields = z.strictObject({
     .boolean()
     .optional()
     .describe("Adds advice on how to work to its prompt: look first, check, be brief."),
+  output_schema: OutputSchema.optional().describe(
+    "JSON Schema (2020-12) of an object: every run's final answer is JSON of it, which `done` and the run have as `output`.",
+  ),
   context_window: z.int().min(1000).default(128_000).describe("In tokens."),
   max_iterations: z.int().min(0).default(25).describe("Model calls in one run; 0 = no limit."),
   tools: z.array(z.string().min(1)).optional().describe("Names and globs."),

@@ -136,6 +136,8 @@ export interface BackendPool {
   start(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /** Ends its processes; its files stay. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
+  /** Deletes every workspace of the owner, with its files. Returns how many. Those of plugins are only stopped. */
+  erase(owner: Owner): Promise<number>;
   /** Throws `unavailable` while a host of the configured backends cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -10,12 +10,15 @@ export type ErrorCode =
   | "credentials_revoked"
   | "forbidden"
   | "not_found"
+  | "not_recorded"
+  | "method_not_allowed"
   | "request_timeout"
   | "payload_too_large"
   | "unsupported_media_type"
   | "range_not_satisfiable"
   // what does not fit the state of things
   | "already_exists"
+  | "precondition_failed"
   | "thread_busy"
   | "queue_full"
   | "limit_exceeded"
@@ -35,6 +38,7 @@ export type ErrorCode =
   | "max_iterations"
   | "run_aborted"
   | "hook_failed"
+  | "output_invalid"
   | "crashed_too_often"
   | "lease_lost"
   // backends and the process itself

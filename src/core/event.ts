@@ -1,11 +1,13 @@
 // Stream events: the same inside and on the wire.
 //
+// Readers pass over events, kinds of deltas and fields that they do not know: a newer release may be writing to the same store.
+//
 // A delta carries only `path` and `data`; the event that opens its bracket has the rest. Every other event is stamped
 // with ids and time when it is stored.
 
 import { z } from "zod";
 import { Answer, Interrupt } from "./interrupt.ts";
-import { Message, Usage } from "./message.ts";
+import { Message, Usage } from "./message-shapes.ts";
 
 const stamp = {
   run_id: z.string().optional(),
@@ -35,7 +37,15 @@ export const DoneStatus = z.enum(["success", "interrupted", "cancelled", "error"
 
 const RunStart = event(
   "run_start",
-  z.object({ agent: z.string(), model: z.string(), attempt: z.int().positive() }),
+  z.object({
+    agent: z.string(),
+    model: z.string(),
+    attempt: z.int().positive(),
+    replaces: z
+      .string()
+      .optional()
+      .describe("The id of the message that the run has replaced: it and all later ones are deleted."),
+  }),
 );
 const RunResumed = event("run_resumed", z.object({ attempt: z.int().positive() }));
 const MessageDiscard = event("message_discard", z.object({ message_id: z.string() }));
@@ -69,6 +79,7 @@ const ModelEnd = named(
     message_id: z.string(),
     stop_reason: z.string().optional(),
     usage: Usage.optional(),
+    first_token_ms: z.number().optional().describe("From the request to the first delta."),
     error: ErrorShape.optional(),
   }),
 );
@@ -144,6 +155,10 @@ const Done = event(
     stop_reason: z.string(),
     usage: Usage,
     message_id: z.string().optional(),
+    output: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe("What the agent answered, as its `output_schema` has it."),
   }),
 );
 

@@ -106,7 +106,7 @@ export interface HookServices {
   createModel(spec: ModelSpec): Model;
 }
 
-/** `disable`: switch it off. `switch`: off and on. `configure`: also set its options. */
+/** `disable`: switch it off. `switch`: off and on. `configure`: also see and set its options. */
 export const UserMay = z.enum(["disable", "switch", "configure"]);
 export type UserMay = z.infer<typeof UserMay>;
 

@@ -21,6 +21,7 @@ import {
 import type { Completion, ModelRequest } from "./model.ts";
 import { callModel, inOrder, instanceBlock, isEmpty } from "./model-call.ts";
 import { clearInterrupts, OPEN_ENDED, settleInterrupts, staleAnswers } from "./open-interrupts.ts";
+import { correction, MAX_CORRECTIONS, outputInvalid, readOutput } from "./output.ts";
 import {
   append,
   type MutableRun,
@@ -42,7 +43,7 @@ import { dispatch, executeTool } from "./tool-calls.ts";
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
   const run = mutableRun(input, { interrupts: OPEN_ENDED, ...agent });
-  yield opening(agent, run);
+  yield opening(agent, input);
   for (const id of staleAnswers(run))
     yield warning("interrupt_closed", `The answer to \`${id}\` came too late: that interrupt is closed.`);
   let outcome: Outcome;
@@ -52,9 +53,9 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     for (const tool of agent.tools) registerTool(run, tool);
     for (const hook of agent.hooks) yield* inNameOf(hook, () => registerHookTools(hook, run));
     for (const hook of agent.hooks) yield* inNameOf(hook, () => hook.beforeAgent?.(run));
-    outcome = yield* agent.loop
-      ? runCustomLoop(agent.loop, partsOf(agent, run, input))
-      : iterate(agent, run, input);
+    outcome = agent.loop
+      ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
+      : yield* iterate(agent, run, input);
   } catch (error) {
     // The run continues on another process, so this one must not report its end.
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
@@ -75,16 +76,19 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
   const callModel = modelOnion(agent, run);
   const callTool = toolOnion(agent, run, input);
   const limit = agent.maxIterations || Number.POSITIVE_INFINITY;
+  const correct = corrections(agent);
 
   for (let iteration = 0; ; iteration++) {
     const calls = unanswered(run.messages);
     const said = run.messages.at(-1);
     // A resumed run may find every call answered and the model's final message in place.
-    if (iteration === 0 && calls.length === 0 && said?.role === "assistant")
-      return { status: "success", stop_reason: "end_turn", message: said };
+    if (iteration === 0 && calls.length === 0 && said?.role === "assistant") {
+      const outcome = { status: "success", stop_reason: "end_turn", message: said } as const;
+      if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
+    }
     const { waiting, endsRun } = yield* dispatch(calls, callTool, run);
     run.signal.throwIfAborted();
-    if (endsRun) return { status: "success", stop_reason: "end_turn" };
+    if (endsRun) return withOutput(agent, { status: "success", stop_reason: "end_turn" });
     if (waiting.length > 0) return { status: "interrupted", stop_reason: "tool_use", calls: waiting };
     if (input.interruptRequested()) return { status: "interrupted", stop_reason: "interrupt", calls: [] };
     if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
@@ -95,8 +99,35 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     if (message.tool_calls) continue;
 
     const mustContinue = (yield* takeInbox(run, input)) || (yield* runOnStop(agent, message, run));
-    if (!mustContinue) return { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) };
+    if (mustContinue) continue;
+    const outcome = { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) } as const;
+    if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
   }
+}
+
+type Success = Extract<Outcome, { status: "success" }>;
+
+/** What to call with each final answer: tells the model what is wrong with it, a few times. Returns whether it did. */
+function corrections({ output: format }: Agent) {
+  let made = 0;
+  return async function* correct({ message, stop_reason }: Success, run: MutableRun): Stream<boolean> {
+    if (!format || stop_reason === "refusal" || made === MAX_CORRECTIONS) return false;
+    const read = readOutput(format, message?.content ?? "", stop_reason);
+    if ("output" in read) return false;
+    made++;
+    yield* append(run, correction(format, read.faults));
+    return true;
+  };
+}
+
+/** `outcome` with the output that its message is. Throws `output_invalid`. */
+function withOutput({ output: format }: Agent, outcome: Outcome): Outcome {
+  if (!format || outcome.status !== "success") return outcome;
+  const { message, stop_reason } = outcome;
+  if (stop_reason === "refusal") throw outputInvalid(["The model refused to answer."]);
+  const read = readOutput(format, message?.content ?? "", stop_reason);
+  if ("faults" in read) throw outputInvalid(read.faults);
+  return { ...outcome, output: read.output };
 }
 
 function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
@@ -152,6 +183,7 @@ async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
     messages: [...run.messages],
     tools,
     settings: run.settings,
+    ...(agent.output ? { output: agent.output.schema } : {}),
     toolCalled: hasCalledTools(run.messages),
     signal: run.signal,
   };
@@ -267,17 +299,19 @@ function whyNotRun(outcome: Outcome): string {
     : "Not run: the run ended before it.";
 }
 
-function opening(agent: Agent, { attempt }: MutableRun): StreamEvent {
+function opening({ name, model }: Agent, { attempt, replaces }: RunInput): StreamEvent {
   if (attempt > 1) return { event: "run_resumed", data: { attempt } };
-  return { event: "run_start", data: { agent: agent.name, model: agent.model.name, attempt } };
+  const data = { agent: name, model: model.name, attempt, ...(replaces ? { replaces } : {}) };
+  return { event: "run_start", data };
 }
 
 function closing(run: MutableRun, outcome: Outcome): StreamEvent {
   if ("error" in outcome) return { event: "error", data: { ...outcome.error.toInfo(), usage: run.usage } };
   const { status, stop_reason } = outcome;
   const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;
+  const output = "output" in outcome && outcome.output ? { output: outcome.output } : {};
   return {
     event: "done",
-    data: { status, stop_reason, usage: run.usage, ...(message_id ? { message_id } : {}) },
+    data: { status, stop_reason, usage: run.usage, ...(message_id ? { message_id } : {}), ...output },
   };
 }

@@ -1,58 +1,21 @@
-// Messages, stored and sent in exactly this shape; and how to build, filter, check, measure and print lists of them.
+// How messages, and lists of them, are built, filtered, checked, measured and printed.
 
-import { z } from "zod";
+import { LARGE_BYTES } from "../lib/async.ts";
 import { newMessageId } from "./ids.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  type Message,
+  type Part,
+  Role,
+  type SystemMessage,
+  type ToolCall,
+  type ToolMessage,
+  type Usage,
+  type UserMessage,
+} from "./message-shapes.ts";
 
-export const Role = z.enum(["system", "user", "assistant", "tool"]);
-export type Role = z.infer<typeof Role>;
-
-const TextPart = z.strictObject({ type: z.literal("text"), text: z.string().min(1) });
-const ImagePart = z.strictObject({
-  type: z.literal("image"),
-  media_type: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
-  data: z.base64().min(1).describe("The image itself, in base64."),
-});
-const FilePart = z.strictObject({
-  type: z.literal("file"),
-  media_type: z.string().min(1),
-  data: z.base64().min(1).describe("The file itself, in base64."),
-  name: z.string().min(1).optional(),
-});
-export const Part = z.discriminatedUnion("type", [TextPart, ImagePart, FilePart]).meta({ id: "Part" });
-export type Part = z.infer<typeof Part>;
-
-export const Content = z.union([z.string(), z.array(Part)]);
-export type Content = z.infer<typeof Content>;
-
-export const ToolCall = z
-  .object({
-    id: z.string().describe("Given by the model. Every tool's idempotency key."),
-    name: z.string(),
-    args: z.record(z.string(), z.unknown()),
-    malformed: z
-      .string()
-      .optional()
-      .describe("The arguments as the model wrote them, when they were not a JSON object."),
-  })
-  .meta({ id: "ToolCall" });
-export type ToolCall = z.infer<typeof ToolCall>;
-
-/** One block of a model's thinking. `metadata` is the provider's (a signature), returned to it unread. */
-export const Reasoning = z
-  .object({ text: z.string(), metadata: z.record(z.string(), z.unknown()).optional() })
-  .meta({ id: "Reasoning" });
-export type Reasoning = z.infer<typeof Reasoning>;
-
-/** Token counts of model calls. `input_tokens` includes cached tokens for every provider. */
-export const Usage = z
-  .object({
-    input_tokens: z.int(),
-    output_tokens: z.int(),
-    cache_read_tokens: z.int(),
-    cache_write_tokens: z.int(),
-  })
-  .meta({ id: "Usage" });
-export type Usage = z.infer<typeof Usage>;
+export * from "./message-shapes.ts";
 
 export const NO_USAGE: Usage = {
   input_tokens: 0,
@@ -62,44 +25,15 @@ export const NO_USAGE: Usage = {
 };
 
 export function addUsage(a: Usage, b: Usage): Usage {
+  const hasCost = a.cost !== undefined || b.cost !== undefined;
   return {
     input_tokens: a.input_tokens + b.input_tokens,
     output_tokens: a.output_tokens + b.output_tokens,
     cache_read_tokens: a.cache_read_tokens + b.cache_read_tokens,
     cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
+    ...(hasCost ? { cost: (a.cost ?? 0) + (b.cost ?? 0) } : {}),
   };
 }
-
-const identity = { id: z.string(), created_at: z.iso.datetime() };
-
-export const SystemMessage = z.object({ ...identity, role: z.literal("system"), content: Content });
-export const UserMessage = z.object({ ...identity, role: z.literal("user"), content: Content });
-export const AssistantMessage = z.object({
-  ...identity,
-  role: z.literal("assistant"),
-  content: z.string(),
-  tool_calls: z.array(ToolCall).optional(),
-  reasoning: z.array(Reasoning).optional(),
-  model: z.string().optional().describe("provider:model that wrote it."),
-  usage: Usage.optional(),
-});
-export const ToolMessage = z.object({
-  ...identity,
-  role: z.literal("tool"),
-  content: Content.describe("The tool's output."),
-  tool_call_id: z.string(),
-  name: z.string(),
-  error: z.string().optional().describe("Present only when the call failed."),
-});
-
-export const Message = z
-  .discriminatedUnion("role", [SystemMessage, UserMessage, AssistantMessage, ToolMessage])
-  .meta({ id: "Message" });
-export type SystemMessage = z.infer<typeof SystemMessage>;
-export type UserMessage = z.infer<typeof UserMessage>;
-export type AssistantMessage = z.infer<typeof AssistantMessage>;
-export type ToolMessage = z.infer<typeof ToolMessage>;
-export type Message = z.infer<typeof Message>;
 
 const stamp = () => ({ id: newMessageId(), created_at: new Date().toISOString() });
 
@@ -254,6 +188,25 @@ function sizeOf(message: Message): number {
 function sizeOfPart(part: Part): number {
   if (part.type === "text") return textSize(part.text);
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
+}
+
+/** Whether writing the messages as JSON takes a turn of the event loop of its own. */
+export function areLong(messages: readonly Message[]): boolean {
+  let length = 0;
+  for (const message of messages) {
+    length += lengthOf(message);
+    if (length > LARGE_BYTES) return true;
+  }
+  return false;
+}
+
+/** Of what may be long. */
+function lengthOf(message: Message): number {
+  if (typeof message.content === "string") return message.content.length;
+  return message.content.reduce(
+    (sum, part) => sum + (part.type === "text" ? part.text : part.data).length,
+    0,
+  );
 }
 
 /** The messages that the thread does not hold yet. */

@@ -7,21 +7,40 @@ import { type AssistantMessage, addUsage, isBlank, type ToolCall } from "./messa
 import type { Completion, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
-import type { Stream } from "./stream.ts";
+import { onFirst, type Stream } from "./stream.ts";
 
 /** Calls the model. A failed call gets its end event, and no message in the thread. */
 export async function* callModel(request: ModelRequest, run: MutableRun): Stream<Completion> {
   const { model } = request;
   const id = newMessageId();
   run.offeredTools = request.tools.map(({ name }) => name);
+  await run.onModelRequest(request, id);
   const shown = { model: model.name, message_count: request.messages.length };
   yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, ...shown } };
   try {
-    const reply = yield* model.stream(request);
-    const { stop_reason, usage } = reply;
+    const begun = performance.now();
+    let first_token_ms: number | undefined;
+    const noteFirst = () => {
+      // Rounded down, as the times of events are: it never exceeds the duration of its span.
+      first_token_ms = Math.floor(performance.now() - begun);
+    };
+    const traceparent = run.traceparent?.(spanOf(id, run));
+    const traced = traceparent === undefined ? request : { ...request, traceparent };
+    const reply = yield* onFirst(model.stream(traced), noteFirst);
+    const { stop_reason } = reply;
+    const cost = run.costOf(model.name, reply.usage);
+    const usage = cost === undefined ? reply.usage : { ...reply.usage, cost };
     run.usage = addUsage(run.usage, usage);
-    yield { event: "on_chat_model_end", name: model.name, data: { message_id: id, stop_reason, usage } };
-    return { message: asMessage(id, model.name, reply), stop_reason };
+    const said = {
+      message_id: id,
+      stop_reason,
+      usage,
+      ...(first_token_ms === undefined ? {} : { first_token_ms }),
+    };
+    const completion = { message: asMessage(id, model.name, { ...reply, usage }), stop_reason };
+    run.onModelReply(completion);
+    yield { event: "on_chat_model_end", name: model.name, data: said };
+    return completion;
   } catch (error) {
     const failure = request.signal.aborted ? reasonOf(request.signal) : AppError.from(error);
     yield {
@@ -31,6 +50,13 @@ export async function* callModel(request: ModelRequest, run: MutableRun): Stream
     };
     throw error;
   }
+}
+
+/** The id of the first of the calls that repeat each other: they are one span. */
+function spanOf(id: string, run: MutableRun): string {
+  const { first, isRepeated } = run.modelCall;
+  run.modelCall = { first: isRepeated ? first : id, isRepeated: false };
+  return run.modelCall.first;
 }
 
 const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");

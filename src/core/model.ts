@@ -50,9 +50,13 @@ export interface ModelRequest {
   /** Sorted by name, so that requests begin alike and providers can cache them. */
   readonly tools: readonly ToolSchema[];
   readonly settings: ModelSettings;
+  /** JSON Schema of an object: the final answer, the one without tool calls, is to be JSON of it and nothing else. */
+  readonly output?: JsonSchema;
   /** Whether a tool was called since the user's last message: a `tool_choice` that forces a call is then fulfilled. */
   readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
+  /** W3C `traceparent` of the call. For gateways of the operator, not for providers. */
+  readonly traceparent?: string;
   /** The most tokens of the answer, thinking included. Sent to every provider; lowers `max_tokens` and `thinking`. */
   readonly outputLimit?: number;
   /** Called once, when an answer that has begun ends early: what the provider has counted of it so far. */

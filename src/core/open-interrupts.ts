@@ -126,6 +126,13 @@ function broughtTo({ id, run_id }: Kept, run: Run): Answer | undefined {
   return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
 }
 
+/** The ids of the interrupts that an event of a run answers or withdraws. */
+export function closedBy(event: StreamEvent): string[] {
+  if (event.event !== "on_state" || event.data.key !== STATE_KEY) return [];
+  const isClosed = (change: unknown) => change === null || Kept.safeParse(change).data?.answer !== undefined;
+  return Object.entries(event.data.patch ?? {}).flatMap(([id, change]) => (isClosed(change) ? [id] : []));
+}
+
 /** The answer, if any, to the call's approval. */
 export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   const asked = kept(run.state).get(`approval_${call.id}`);

@@ -39,6 +39,18 @@ export const Lineage = z.object({
 });
 export type Lineage = z.infer<typeof Lineage>;
 
+/** The thread that a thread began as a copy of. */
+export const ForkedFrom = z
+  .object({
+    thread_id: z.string(),
+    message_id: z
+      .string()
+      .optional()
+      .describe("The last message that was copied. Absent: the thread was empty."),
+  })
+  .meta({ id: "ForkedFrom" });
+export type ForkedFrom = z.infer<typeof ForkedFrom>;
+
 export const Thread = z
   .object({
     id: z.string(),
@@ -46,6 +58,9 @@ export const Thread = z
     title: z.string().optional(),
     metadata: Metadata,
     parent: Parent.optional().describe("The call of the parent's run that it works for."),
+    forked_from: ForkedFrom.optional().describe(
+      "What it began as a copy of. That thread may have changed, or be deleted.",
+    ),
     status: z.enum(["idle", "busy", "interrupted", "error"]).describe("The phase of its newest run."),
     message_count: z.int(),
     created_at: z.iso.datetime(),
@@ -93,12 +108,27 @@ export const ClientTool = z
   .meta({ id: "ClientTool" });
 export type ClientTool = z.infer<typeof ClientTool>;
 
+/** The request that a run was started with. */
+export const Origin = z.object({
+  /** The id that the server's answer and its log have of the request. */
+  request_id: z.string(),
+  /** W3C trace context: the span that the run is a part of. */
+  traceparent: z.string().optional(),
+  /** The same of a caller who may not name it: the run has a trace of its own, which links to it. */
+  linked: z.string().optional(),
+});
+export type Origin = z.infer<typeof Origin>;
+
 /** A run's task; stored with it so that any process can start or resume it. */
 export const RunRequest = z.object({
   model: z.string().optional(),
   settings: ModelSettings,
   input: z.array(Message),
+  /** The id of the message that its acceptance has deleted, with all later ones. */
+  replaces: z.string().optional(),
   answers: z.array(Answer).optional(),
+  /** JSON Schema of an object: what its final answer must be. Default: that of the agent. */
+  output_schema: z.record(z.string(), z.unknown()).optional(),
   /** Tools that the front end carries out. */
   tools: z.array(ClientTool).optional(),
   /** Of a run that works for another one. */
@@ -107,6 +137,8 @@ export const RunRequest = z.object({
   unattended: z.literal(true).optional(),
   /** The id of the API key that started it, or the run that it works for. */
   api_key: z.string().optional(),
+  /** Absent of a run that the server started by itself. */
+  origin: Origin.optional(),
   /** The run only cancels its thread's waiting calls: no model is asked. */
   cancel: z.literal(true).optional(),
 });

@@ -13,13 +13,20 @@ import {
   type Usage,
   type UserMessage,
 } from "./message.ts";
-import type { StopReason } from "./model.ts";
+import type { Completion, ModelRequest, StopReason } from "./model.ts";
+import type { Output } from "./output.ts";
 import type { Stream } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
 /** How a run ended. In each case every tool call has a result, except the interrupted ones. */
 export type Outcome =
-  | { readonly status: "success"; readonly stop_reason: StopReason; readonly message?: AssistantMessage }
+  | {
+      readonly status: "success";
+      readonly stop_reason: StopReason;
+      readonly message?: AssistantMessage;
+      /** Of an agent that has an output format. */
+      readonly output?: Output;
+    }
   | {
       readonly status: "interrupted";
       readonly stop_reason: "interrupt" | "tool_use";
@@ -53,6 +60,8 @@ export interface RunInput extends RunIdentity {
   readonly state: ReadonlyMap<string, unknown>;
   /** New messages. Those that the thread already holds are skipped. */
   readonly input: readonly Message[];
+  /** The id of the message that the run has replaced. */
+  readonly replaces?: string;
   /** Answers to interrupts of the thread. */
   readonly answers?: readonly Answer[];
   /** Of earlier attempts. */
@@ -65,6 +74,20 @@ export interface RunInput extends RunIdentity {
   inbox(): Promise<readonly UserMessage[]>;
   /** Called once for each failure, before its event. Must not throw. */
   onFailure?(failure: Failure): void;
+  /** What a model call costs, in millionths; undefined when its model has no price. */
+  costOf?(model: string, usage: Usage): number | undefined;
+  /** Awaited before each model call, those of retries and hooks included. Must not throw. */
+  onModelRequest?(request: ModelRequest, call: ModelCallInfo): Promise<void>;
+  /** Called with the answer of each of them, before its end event. Must return at once and not throw. */
+  onModelReply?(reply: Completion): void;
+}
+
+/** A model call that begins. */
+export interface ModelCallInfo {
+  /** Of the message that it answers with. */
+  readonly id: string;
+  /** The thread's messages as they are now. */
+  readonly thread: readonly Message[];
 }
 
 /**
@@ -87,7 +110,12 @@ export interface MutableRun extends Run {
   offeredTools: readonly string[];
   step: number;
   usage: Usage;
+  /** The id of the message that the last model call was to answer with, or of the call that it repeated; whether the next one repeats it. */
+  modelCall: { readonly first: string; readonly isRepeated: boolean };
   onFailure(failure: Failure): void;
+  onModelRequest(request: ModelRequest, id: string): Promise<void> | undefined;
+  onModelReply(reply: Completion): void;
+  costOf(model: string, usage: Usage): number | undefined;
 }
 
 export interface RunningAgent {
@@ -102,6 +130,8 @@ export function mutableRun(
   { name, description, interrupts, without }: RunningAgent,
 ): MutableRun {
   const { id, threadId, owner, attempt, signal, settings, threadMetadata, backend, lineage, trace } = input;
+  const { traceparent } = input;
+  const messages = [...input.messages];
   return {
     id,
     threadId,
@@ -115,10 +145,14 @@ export function mutableRun(
     backend,
     lineage,
     trace,
+    ...(traceparent ? { traceparent } : {}),
     interrupts,
     interruptRequested: () => input.interruptRequested(),
     onFailure: (failure) => input.onFailure?.(failure),
-    messages: [...input.messages],
+    costOf: (model, usage) => input.costOf?.(model, usage),
+    onModelRequest: (request, id) => input.onModelRequest?.(request, { id, thread: messages }),
+    onModelReply: (reply) => input.onModelReply?.(reply),
+    messages,
     state: new Map(input.state),
     tools: new Map(),
     values: createValues(),
@@ -126,6 +160,7 @@ export function mutableRun(
     offeredTools: [],
     answers: input.answers ?? [],
     usage: input.usage,
+    modelCall: { first: "", isRepeated: false },
     step: 0,
   };
 }
@@ -186,6 +221,11 @@ export function countUsage(run: Run, usage: Usage): void {
 /** Reports a failure that the run survives. To be called once, where it is handled. */
 export function reportFailure(run: Run, failure: Failure): void {
   live(run).onFailure(failure);
+}
+
+/** The run's next model call repeats the one that has failed. */
+export function repeatModelCall(run: Run): void {
+  live(run).modelCall = { ...live(run).modelCall, isRepeated: true };
 }
 
 /** Adds messages to the thread. The consumer of the run stores them with their events. */

@@ -5,6 +5,7 @@ import { hookFailed } from "./errors.ts";
 import type { Hook } from "./hook.ts";
 import type { InterruptPolicy } from "./interrupt.ts";
 import type { Model, SystemBlock } from "./model.ts";
+import type { OutputFormat } from "./output.ts";
 import { type MutableRun, registerTool } from "./run.ts";
 import type { Tool } from "./tool.ts";
 
@@ -23,6 +24,8 @@ export interface Agent {
   readonly maxIterations: number;
   /** Default: a question stays open until it is answered. */
   readonly interrupts?: InterruptPolicy;
+  /** What the final answer of a run must be. Default: any text. */
+  readonly output?: OutputFormat;
   /** Replaces the standard loop. */
   readonly loop?: AgentLoop;
 }

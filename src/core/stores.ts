@@ -6,8 +6,9 @@ import { BackendStatus } from "./backend.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
 import { DoneStatus, type EventName, type StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
+import { Interrupt } from "./interrupt.ts";
 import type { Message, UserMessage } from "./message.ts";
-import type { Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
+import type { ForkedFrom, Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
 
 /** The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is old. */
 export interface Lease {
@@ -52,6 +53,7 @@ export interface NewThread {
   readonly title?: string;
   readonly metadata: z.infer<typeof Metadata>;
   readonly parent?: Parent;
+  readonly forked_from?: ForkedFrom;
   /** Its first messages. */
   readonly messages?: readonly Message[];
   readonly state?: Readonly<Record<string, unknown>>;
@@ -91,6 +93,12 @@ export interface MessagePage {
   readonly isLast: boolean;
 }
 
+export interface MeasuredThread {
+  readonly thread: Thread;
+  /** As `ThreadStore.bytes`. */
+  readonly bytes: number;
+}
+
 export interface ThreadStore {
   /** Atomic. Throws `already_exists`. */
   create(owner: Owner, thread: NewThread): Promise<Thread>;
@@ -121,13 +129,20 @@ export interface ThreadStore {
   ): Promise<MessagePage>;
   /** Of its messages as JSON; 0 without the thread. */
   bytes(owner: Owner, id: string): Promise<number>;
+  /** The thread and its bytes, read at once. */
+  measured(owner: Owner, id: string): Promise<MeasuredThread | undefined>;
   message(owner: Owner, id: string, messageId: string): Promise<Message | undefined>;
   /**
-   * Creates a thread that begins with the messages of thread `from`, up to and with `until`. Copies in slices, and lets
+   * Creates a thread that begins with the messages of thread `from`, up to and with `until`, and says so. Copies in slices, and lets
    * other work run between them; no read shows the thread before it is whole. Throws `not_found` without `from` or `until`,
    * `thread_busy` when `from` loses messages meanwhile, and what `create` throws.
    */
-  fork(owner: Owner, from: string, thread: Omit<NewThread, "messages">, until?: string): Promise<Thread>;
+  fork(
+    owner: Owner,
+    from: string,
+    thread: Omit<NewThread, "messages" | "forked_from">,
+    until?: string,
+  ): Promise<Thread>;
   /** Forgets messages and state, keeps the thread. As `delete`, otherwise. */
   clear(owner: Owner, id: string): Promise<boolean>;
   state(owner: Owner, id: string): Promise<Record<string, unknown>>;
@@ -165,6 +180,8 @@ export interface RunStore {
    * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn.
    */
   claimAbandoned(limit: number, except?: readonly string[]): Promise<Claim[]>;
+  /** Of all threads with a run that no process executes. */
+  waiting(): Promise<Waiting>;
   /**
    * Gives a run back: the next process that looks takes it over, one epoch later. Does not count as a crash. Throws
    * `lease_lost`.
@@ -180,6 +197,8 @@ export interface RunStore {
    * that ended before they began are skipped.
    */
   begun(owner: Owner, threadId: string, after?: string): Promise<RunRecord | undefined>;
+  /** A run's place among those of its thread that began: larger than that of each before it. It never changes. */
+  place(owner: Owner, threadId: string, runId: string): Promise<number | undefined>;
   /** Asks a run to end. A waiting run ends at once. Returns the run afterwards. */
   requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
   /**
@@ -192,11 +211,20 @@ export interface RunStore {
   /** Renews the lease. Returns the stop that was requested, if any. Throws `lease_lost`. */
   renew(lease: Lease): Promise<{ stop?: StopMode }>;
 }
+export interface Waiting {
+  readonly threads: number;
+  /** How long the one waits that waits longest, in ms. */
+  readonly oldestMs: number;
+}
 export type StopMode = "cancel" | "interrupt";
 export type WhenBusy = "reject" | "queue" | "front";
 
-/** `stop`: a stop of that run was requested. `waiting`: runs wait to be executed. */
+/**
+ * `stop`: a stop of that run was requested. `waiting`: runs wait to be executed. `crashed`: this process found a run that had
+ * died too often, and has ended it with that error.
+ */
 export type ControlMessage =
+  | { readonly call: "crashed"; readonly claim: Claim; readonly end: StreamEvent }
   | { readonly call: "stop"; readonly run_id: string; readonly mode: StopMode }
   | { readonly call: "waiting" };
 
@@ -279,6 +307,18 @@ export const UserEvent = z
     z.object({ event: z.literal("backend_status"), data: BackendStatus }),
     z.object({ event: z.literal("run_started"), data: z.object(Run) }),
     z.object({ event: z.literal("run_ended"), data: z.object({ ...Run, status: DoneStatus }) }),
+    z.object({
+      event: z.literal("interrupt_opened"),
+      data: z.object({ ...Run, ...Interrupt.pick({ id: true, kind: true, name: true }).shape }),
+    }),
+    z.object({ event: z.literal("interrupt_closed"), data: z.object({ ...Run, id: z.string() }) }),
+    z.object({
+      event: z.literal("thread_changed"),
+      data: z.object({
+        thread_id: z.string(),
+        change: z.enum(["created", "updated", "cleared", "deleted"]),
+      }),
+    }),
     z.object({ event: z.literal("config_changed"), data: z.object({}) }),
   ])
   .meta({ id: "UserEvent" });
@@ -314,7 +354,7 @@ export const MAX_KEY_CHARS = 256;
 export interface Shelf {
   readonly owner: Owner;
   readonly of: { readonly thread: string } | { readonly agent: string };
-  readonly kind: "notes" | "tasks" | "reflections" | "settings";
+  readonly kind: "notes" | "tasks" | "reflections" | "settings" | "sent";
 }
 
 export interface Item {

@@ -27,6 +27,27 @@ export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
   }
 }
 
+/** Passes `stream` on. Calls `call` before it yields the first event; the events after it cost nothing more. */
+export function onFirst<T, E>(stream: Stream<T, E>, call: () => void): Stream<T, E> {
+  let isFirst = true;
+  return {
+    next: () => {
+      if (!isFirst) return stream.next();
+      isFirst = false;
+      return stream.next().then((item) => {
+        if (!item.done) call();
+        return item;
+      });
+    },
+    return: (value) => stream.return(value),
+    throw: (error) => stream.throw(error),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    [Symbol.asyncDispose]: () => close(stream),
+  };
+}
+
 /**
  * Passes `stream` on. Calls `onPull` before it asks for an event and `onEvent` before it yields one; what `onEvent` throws
  * ends the stream.

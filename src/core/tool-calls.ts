@@ -1,7 +1,7 @@
 // Runs the tool calls of one message in parallel. Each gets exactly one start, one end and, unless it must wait, one
 // result, appended to the thread as soon as it is known.
 
-import { untilAborted } from "../lib/async.ts";
+import { linkedTo, untilAborted } from "../lib/async.ts";
 import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
@@ -36,8 +36,8 @@ export async function* dispatch(
   run: MutableRun,
 ): Stream<Dispatched> {
   if (calls.length === 0) return { waiting: [], endsRun: false };
-  const batch = new AbortController();
-  const signal = AbortSignal.any([run.signal, batch.signal]);
+  const batch = linkedTo(run.signal);
+  const { signal } = batch;
   const fatal: unknown[] = [];
 
   let endsRun = false;
@@ -73,6 +73,7 @@ export async function* dispatch(
     if (fatal.length > 0) throw fatal[0];
     return { waiting: waiting.filter((call) => call !== undefined), endsRun };
   } finally {
+    batch.detach();
     batch.abort(BATCH_ENDED); // stops running calls when the consumer returned early
   }
 }

@@ -3,12 +3,14 @@
 import { z } from "zod";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { Backend } from "./backend.ts";
+import { AppError } from "./errors.ts";
 import type { Owner } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import type { Content, Message, ToolCall, Usage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import { type MaybeStream, toStream } from "./stream.ts";
+import { zodFault } from "./zod-version.ts";
 
 /** Properties of a tool that are known without running it. */
 export interface ToolAnnotations {
@@ -81,6 +83,8 @@ export interface RunIdentity {
   readonly lineage?: Lineage | undefined;
   /** Where hooks and tools record spans and events. Absent when no traces are kept. */
   readonly trace?: RunTrace | undefined;
+  /** W3C `traceparent` for requests that are made for a call. Absent, or undefined: none is sent. */
+  traceparent?(callId: string): string | undefined;
   /** True once the run was asked to stop after the current step. */
   interruptRequested(): boolean;
 }
@@ -116,15 +120,16 @@ interface Definition<S extends z.ZodObject> {
   execute(args: z.output<S>, call: ToolCall, run: Run): MaybeStream<ToolResult | string>;
 }
 
-/** A tool whose parameters are a zod object. A returned string is its output. */
+/** A tool whose parameters are a zod object. A returned string is its output. Throws `config_invalid` for a schema of zod 3. */
 export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
   const { name, description, parameters, annotations = {}, describeCall } = definition;
-  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: "input" });
+  const wrong = zodFault(parameters);
+  if (wrong) throw new AppError("config_invalid", `tool \`${name}\`: parameters ${wrong}.`);
   return {
     name,
     description,
     annotations,
-    parameters: schema,
+    parameters: jsonSchemaOf(parameters),
     // `parse` is the only source of `args`, here and below.
     ...(describeCall ? { describeCall: (args: unknown) => describeCall(args as z.output<S>) } : {}),
     parse(args) {
@@ -141,6 +146,17 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
       return typeof result === "string" ? done(result) : result;
     },
   };
+}
+
+const jsonSchemas = new WeakMap<z.ZodObject, Tool["parameters"]>();
+
+/** Made once of each schema: most tools are defined again for every run. */
+function jsonSchemaOf(parameters: z.ZodObject): Tool["parameters"] {
+  const known = jsonSchemas.get(parameters);
+  if (known) return known;
+  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: "input" });
+  jsonSchemas.set(parameters, schema);
+  return schema;
 }
 
 // Values that the hooks and tools of one run share; never stored.

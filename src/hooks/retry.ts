@@ -7,7 +7,7 @@ import { AppError, isTransient } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { type CallModel, defineHook } from "../core/hook.ts";
 import type { Completion, Model, ModelRequest } from "../core/model.ts";
-import { reportFailure } from "../core/run.ts";
+import { repeatModelCall, reportFailure } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { backoff } from "../lib/backoff.ts";
@@ -34,7 +34,7 @@ export const retry = defineHook({
       wrapModelCall(request, next, run) {
         const model = firstOf(request.model, givenUp);
         const first = { ...request, model };
-        return model.fallback ? withFallbacks(first, next, run) : persist(first, next, options);
+        return model.fallback ? withFallbacks(first, next, run) : persist(first, next, { options, run });
       },
     };
 
@@ -42,7 +42,7 @@ export const retry = defineHook({
       for (let request = first; ; ) {
         const { model, signal } = request;
         try {
-          return yield* persist(request, next, options);
+          return yield* persist(request, next, { options, run });
         } catch (error) {
           const { fallback } = model;
           if (!fallback || signal.aborted || !isUnavailable(error)) throw error;
@@ -68,8 +68,17 @@ function isUnavailable(error: unknown): error is AppError {
   return isTransient(error) || (error instanceof AppError && error.code === "model_auth");
 }
 
+interface Caller {
+  readonly options: Options;
+  readonly run: Run;
+}
+
 /** One model, up to `attempts` times. */
-async function* persist(request: ModelRequest, next: CallModel, options: Options): Stream<Completion> {
+async function* persist(
+  request: ModelRequest,
+  next: CallModel,
+  { options, run }: Caller,
+): Stream<Completion> {
   const { attempts } = options;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -84,6 +93,7 @@ async function* persist(request: ModelRequest, next: CallModel, options: Options
         `Model \`${request.model.name}\` failed (${error.code}), retrying in ${inSeconds(wait)} (attempt ${attempt + 1} of ${attempts}).`,
       );
       await sleep(wait, undefined, { signal: request.signal });
+      repeatModelCall(run);
     }
   }
 }

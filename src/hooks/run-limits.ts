@@ -8,6 +8,7 @@ import { defineHook, type ToolRequest } from "../core/hook.ts";
 import { setState } from "../core/run.ts";
 import { type Stream, tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
+import { Seconds } from "../lib/units.ts";
 import { reminders } from "./reminders.ts";
 
 /** The key of the thread's state that holds when its newest run began. */
@@ -29,7 +30,9 @@ export const budgets = defineHook({
       .min(0)
       .default(1_000_000)
       .describe("Tokens, read and written, that the model calls of a run may use; 0 = no limit."),
-    seconds: z.number().min(0).max(86_400).default(3600).describe("A run may take so long; 0 = no limit."),
+    seconds: Seconds(86_400, (seconds) => seconds >= 0)
+      .prefault(3600)
+      .describe("A run may take so long; 0 = no limit."),
     warn_at: z
       .number()
       .gt(0)

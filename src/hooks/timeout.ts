@@ -3,48 +3,48 @@
 
 import { z } from "zod";
 import { AppError, endsTheRun } from "../core/errors.ts";
-import { defineHook } from "../core/hook.ts";
-import type { Completion } from "../core/model.ts";
+import { type CallModel, defineHook } from "../core/hook.ts";
+import type { Completion, ModelRequest } from "../core/model.ts";
 import { type Stream, tap } from "../core/stream.ts";
 import { failed, type ToolResult } from "../core/tool.ts";
+import { linkedTo } from "../lib/async.ts";
+import { Seconds } from "../lib/units.ts";
 
-const seconds = z.number().positive().max(86_400);
+const seconds = Seconds(86_400);
 
 export const timeout = defineHook({
   name: "timeout",
   options: z.strictObject({
     tool: seconds
-      .default(600)
-      .describe("Seconds that one tool call may take, unless it waits for other agents."),
-    model: seconds.default(300).describe("Seconds that a model may say nothing."),
+      .prefault(600)
+      .describe("How long one tool call may take, unless it waits for other agents."),
+    model: seconds.prefault(300).describe("How long a model may say nothing."),
   }),
   activeByDefault: () => true,
   create: (options) => ({
     name: "timeout",
 
-    wrapModelCall(request, next) {
-      const silence = new AbortController();
-      const signal = AbortSignal.any([request.signal, silence.signal]);
-      return unlessSilent(next({ ...request, signal }), silence, options.model);
-    },
+    wrapModelCall: (request, next) => unlessSilent(request, next, options.model),
 
     async *wrapToolCall(request, next) {
       if (request.tool?.annotations.waits) return yield* next(request);
       const expired = `Timed out after ${options.tool} s.`;
-      const deadline = new AbortController();
-      const timer = setTimeout(
-        () => deadline.abort(new DOMException(expired, "TimeoutError")),
-        options.tool * 1000,
-      );
-      const signal = AbortSignal.any([request.signal, deadline.signal]);
+      const deadline = linkedTo(request.signal);
+      let isLate = false;
+      const expire = () => {
+        isLate = !request.signal.aborted;
+        deadline.abort(new DOMException(expired, "TimeoutError"));
+      };
+      const timer = setTimeout(expire, options.tool * 1000);
       try {
-        const result = yield* next({ ...request, signal });
-        return deadline.signal.aborted ? late(result, expired) : result;
+        const result = yield* next({ ...request, signal: deadline.signal });
+        return isLate ? late(result, expired) : result;
       } catch (error) {
-        if (!deadline.signal.aborted || request.signal.aborted || endsTheRun(error)) throw error;
+        if (!isLate || request.signal.aborted || endsTheRun(error)) throw error;
         return failed(expired);
       } finally {
         clearTimeout(timer);
+        deadline.detach();
       }
     },
   }),
@@ -56,20 +56,22 @@ function late(result: ToolResult, expired: string): ToolResult {
 }
 
 /**
- * Forwards `stream`; throws `model_timeout` when no event comes for `limit` seconds. Only the time spent waiting for the
- * model counts, not what the reader does with an event.
+ * Forwards the stream of a model call; throws `model_timeout` when no event comes for `limit` seconds. Only the time spent
+ * waiting for the model counts, not what the reader does with an event.
  */
-async function* unlessSilent(
-  stream: Stream<Completion>,
-  silence: AbortController,
-  limit: number,
-): Stream<Completion> {
+async function* unlessSilent(request: ModelRequest, next: CallModel, limit: number): Stream<Completion> {
+  const call = linkedTo(request.signal);
   let isWaiting = true;
-  const expire = () => silence.abort(new AppError("model_timeout", `The model said nothing for ${limit} s.`));
-  const timer = setTimeout(() => isWaiting && expire(), limit * 1000);
+  let silence: AppError | undefined;
+  const expire = () => {
+    if (!isWaiting) return;
+    silence = new AppError("model_timeout", `The model said nothing for ${limit} s.`);
+    call.abort(silence);
+  };
+  const timer = setTimeout(expire, limit * 1000);
   try {
     return yield* tap(
-      stream,
+      next({ ...request, signal: call.signal }),
       () => {
         isWaiting = false;
       },
@@ -79,8 +81,9 @@ async function* unlessSilent(
       },
     );
   } catch (error) {
-    throw silence.signal.aborted ? silence.signal.reason : error;
+    throw silence ?? error;
   } finally {
     clearTimeout(timer);
+    call.detach();
   }
 }

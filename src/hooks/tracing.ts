@@ -33,7 +33,7 @@ export const tracing = defineHook({
           const completion = yield* tap(next(request), ({ event }) => {
             if (hasSpoken || event !== "on_chat_model_stream") return;
             hasSpoken = true;
-            span.set("time_to_first_token_ms", Math.round(performance.now() - started));
+            span.set("time_to_first_token_ms", Math.floor(performance.now() - started));
           });
           describeCompletion(span, completion);
           return completion;

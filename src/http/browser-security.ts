@@ -32,11 +32,22 @@ const ALLOWED_HEADERS = [
   "Authorization",
   "Content-Type",
   "Idempotency-Key",
+  "If-Match",
+  "If-None-Match",
   "Last-Event-ID",
   "Range",
+  "Traceparent",
   "X-API-Key",
+  "X-Request-Id",
 ];
-const EXPOSED_HEADERS = ["Content-Range", "Location", "Retry-After", "WWW-Authenticate"];
+const EXPOSED_HEADERS = [
+  "Content-Range",
+  "ETag",
+  "Location",
+  "Retry-After",
+  "WWW-Authenticate",
+  "X-Request-Id",
+];
 
 /** What stock clients send and read beside these. A `*` would not cover `Authorization`, so each is named. */
 const WIRE_ALLOWED_HEADERS = [
@@ -49,7 +60,7 @@ const WIRE_ALLOWED_HEADERS = [
   ...["Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"],
 ];
 const WIRE_EXPOSED_HEADERS = [
-  ...["Content-Location", "X-Pagination-Total", "X-Pagination-Next", "X-Request-Id"],
+  ...["Content-Location", "X-Pagination-Total", "X-Pagination-Next"],
   ...["X-Vercel-AI-UI-Message-Stream", "Mcp-Session-Id"],
 ];
 
@@ -157,7 +168,8 @@ export function refuseForeignHosts({ hosts, publicUrl }: ServerNames) {
   const names = new Set([...hosts, ...own].map((name) => name.toLowerCase()));
 
   return async ({ method, routeOptions, headers: { host } }: FastifyRequest): Promise<void> => {
-    if (host === undefined || accessOf(method, routeOptions.url ?? "") === "public") return;
+    if (host === undefined || accessOf(method, routeOptions.url ?? "", routeOptions.config) === "public")
+      return;
     const name = HOST.exec(host)?.[1]
       ?.toLowerCase()
       .replace(/^\[(.*)\]$/, "$1");

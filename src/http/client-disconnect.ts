@@ -4,6 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
+import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
 /** Shared, because creating an Error per connection is expensive. */
 const DISCONNECTED = new Error("The client has disconnected.");
@@ -32,6 +33,21 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
     yield bytes.subarray(start, start + PIECE_BYTES);
 }
 
+/** The pieces of so many bytes. Says what is left of them whenever one is taken. */
+export function* counted(
+  pieces: Iterable<Buffer>,
+  length: number,
+  unread: Unread,
+): Generator<Buffer, void, void> {
+  let left = length;
+  unread(left);
+  for (const piece of pieces) {
+    yield piece;
+    left -= piece.length;
+    unread(left);
+  }
+}
+
 /** Whether `text` is to be written in pieces. */
 export const isLong = (text: string) => text.length > LONG_BYTES;
 
@@ -55,15 +71,21 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
   raw.once("close", () => clearInterval(timer));
 }
 
-/** Does the same for every long answer that is not an event stream. */
-export function cutStalledAnswers(server: FastifyInstance, stallMs: number): void {
+/** Does the same for every long answer that is not an event stream, and counts what waits of those that are whole. */
+export function cutStalledAnswers(
+  server: FastifyInstance,
+  stallMs: number,
+  unreadAnswers: Pick<UnreadAnswers, "open">,
+): void {
   server.addHook("onSend", async (_request, reply, payload: unknown) => {
     const isWhole = typeof payload === "string" || Buffer.isBuffer(payload);
     const length = isWhole ? Buffer.byteLength(payload) : Number.POSITIVE_INFINITY;
     if (payload === null || payload === undefined || length <= LONG_BYTES) return payload;
+    const unread = isWhole ? unreadAnswers.open(reply) : undefined;
     cutWhenStalled(reply.raw, stallMs);
-    if (!isWhole) return payload;
+    if (!isWhole || !unread) return payload;
     reply.header("content-length", length);
-    return Readable.from(piecesOf(payload), { objectMode: false, highWaterMark: PIECE_BYTES });
+    const pieces = counted(piecesOf(payload), length, unread);
+    return Readable.from(pieces, { objectMode: false, highWaterMark: PIECE_BYTES });
   });
 }

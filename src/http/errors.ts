@@ -14,11 +14,14 @@ const STATUS: Record<ErrorCode, number> = {
   credentials_revoked: 401,
   forbidden: 403,
   not_found: 404,
+  not_recorded: 404,
+  method_not_allowed: 405,
   request_timeout: 408,
   payload_too_large: 413,
   unsupported_media_type: 415,
   range_not_satisfiable: 416,
   already_exists: 409,
+  precondition_failed: 412,
   thread_busy: 409,
   queue_full: 429,
   limit_exceeded: 429,
@@ -36,6 +39,7 @@ const STATUS: Record<ErrorCode, number> = {
   max_iterations: 500,
   run_aborted: 500,
   hook_failed: 500,
+  output_invalid: 500,
   crashed_too_often: 500,
   lease_lost: 500,
   backend_failed: 502,
@@ -64,13 +68,14 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
 };
 
 /** The body of an error. `type` keeps its default: the code identifies the error. */
-export function problem(error: AppError, instance: string): z.infer<typeof Problem> {
+export function problem(error: AppError, instance: string, request_id: string): z.infer<typeof Problem> {
   return {
     title: error.code.replaceAll("_", " "),
     status: STATUS[error.code],
     code: error.code,
     detail: error.message,
     instance,
+    request_id,
     ...(error.details === undefined ? {} : { details: error.details }),
   };
 }
@@ -93,13 +98,15 @@ export function refuse(
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
+  // No hook runs for a path that cannot be read.
+  reply.header("x-request-id", request.id);
   // The rest of the request would be read as another one.
   if (status === 408) reply.header("connection", "close");
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
   // Without the query, which may hold a ticket.
   const [path = "/"] = request.url.split("?");
   reply.code(status);
-  return problem(error, path);
+  return problem(error, path, request.id);
 }
 
 type Refusal = readonly [status: number, code: ErrorCode, title: string, detail: string];

@@ -3,14 +3,12 @@
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../core/errors.ts";
-import { ownTurn } from "../lib/async.ts";
+import { LARGE_BYTES, ownTurn } from "../lib/async.ts";
 import { jsonSize } from "../lib/json.ts";
+import { tenantOf } from "./auth/guard.ts";
 
 /** Nested lists and maps. Recursive code must not overflow the stack on them. */
 const MAX_DEPTH = 64;
-
-/** Bytes from which on a body gets a turn of its own: a millisecond's work. */
-const LARGE = 32 * 1024;
 
 /** Replaces Fastify's parser. `maxEntries`: keys and values of a body. */
 export function readJsonBodies(server: FastifyInstance, maxEntries: number): void {
@@ -20,7 +18,7 @@ export function readJsonBodies(server: FastifyInstance, maxEntries: number): voi
     "application/json",
     { parseAs: "buffer" },
     async (request: FastifyRequest, body: Buffer) => {
-      if (body.length > LARGE) await ownTurn();
+      if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
       const { entries, depth } = jsonSize(body);
       if (depth > MAX_DEPTH)
         throw new AppError(
@@ -37,7 +35,7 @@ export function readJsonBodies(server: FastifyInstance, maxEntries: number): voi
         void parse(request, body.toString(), (error, parsed) => (error ? reject(error) : resolve(parsed)));
       });
       // What follows may take as long as parsing.
-      if (body.length > LARGE) await ownTurn();
+      if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
       return value;
     },
   );

@@ -7,7 +7,8 @@ import type { Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import { isLong, piecesOf } from "./client-disconnect.ts";
+import { counted, isLong, piecesOf } from "./client-disconnect.ts";
+import type { Unread } from "./unread-answers.ts";
 
 /** Of messages that are read and checked at a time. */
 const READ_BYTES = 256 * 1024;
@@ -16,9 +17,11 @@ const PAGE_BYTES = 8 * 1024 * 1024;
 
 interface Source {
   readonly threads: Pick<ThreadStore, "messagePage">;
-  readonly toJson: (message: Message) => string;
+  readonly toJson: (message: Message, text: string) => string;
   readonly owner: Owner;
   readonly id: string;
+  /** Begins to count what waits of a long answer. */
+  readonly open: () => Unread;
 }
 
 /** JSON of a page of messages, with `next_cursor` when the thread has more. Throws `not_found` for an unknown `after`. */
@@ -27,13 +30,19 @@ export function messagesAnswer(
   page: { readonly after?: string | undefined; readonly limit: number },
 ): Promise<string | Readable> {
   const lists = read(source, { ...page, bytes: PAGE_BYTES });
-  return payloadOf(objectOf("items", lists, (next_cursor) => omitUndefined({ next_cursor })));
+  return payloadOf(
+    objectOf("items", lists, (next_cursor) => omitUndefined({ next_cursor })),
+    source.open,
+  );
 }
 
 /** JSON of all messages of a thread, as the member `messages` of an object that has the members of `rest` as well. */
 export function stateAnswer(source: Source, rest: object): Promise<string | Readable> {
   const all = { limit: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
-  return payloadOf(objectOf("messages", read(source, all), () => rest));
+  return payloadOf(
+    objectOf("messages", read(source, all), () => rest),
+    source.open,
+  );
 }
 
 interface Window {
@@ -49,16 +58,16 @@ async function* read({ threads, toJson, owner, id }: Source, window: Window): Li
   let { after, limit, bytes } = window;
   for (;;) {
     // Several answers at once take turns, too.
-    await ownTurn();
+    await ownTurn(owner.tenant);
     const page = { after, bytes: READ_BYTES, ...(limit === Number.POSITIVE_INFINITY ? {} : { limit }) };
     const { texts, isLast } = await threads.messagePage(owner, id, page);
     // A store may answer many readers in one turn.
-    await ownTurn();
+    await ownTurn(owner.tenant);
     // Every text was written from a message.
-    const messages = texts.map((text) => JSON.parse(text) as Message);
-    yield messages.map(toJson);
+    const messages = texts.map((text) => ({ message: JSON.parse(text) as Message, text }));
+    yield messages.map(({ message, text }) => toJson(message, text));
     if (isLast) return undefined;
-    after = messages.at(-1)?.id;
+    after = messages.at(-1)?.message.id;
     limit -= messages.length;
     for (const text of texts) bytes -= Buffer.byteLength(text);
     if (limit <= 0 || bytes <= 0) return after;
@@ -83,20 +92,29 @@ async function* objectOf(
 }
 
 /** A short text whole. What fails before the first part is there is thrown; after it, the connection is closed. */
-async function payloadOf(parts: AsyncGenerator<string, void, void>): Promise<string | Readable> {
+async function payloadOf(
+  parts: AsyncGenerator<string, void, void>,
+  open: () => Unread,
+): Promise<string | Readable> {
   let first = "";
   while (!isLong(first)) {
     const part = await parts.next();
     if (part.done) return first;
     first += part.value;
   }
-  return Readable.from(pieces(first, parts), { objectMode: false });
+  return Readable.from(pieces(first, parts, open()), { objectMode: false });
 }
 
 async function* pieces(
   first: string,
   parts: AsyncGenerator<string, void, void>,
+  unread: Unread,
 ): AsyncGenerator<Buffer, void, void> {
-  yield* piecesOf(first);
-  for await (const part of parts) yield* piecesOf(part);
+  yield* piecesOfPart(first, unread);
+  for await (const part of parts) yield* piecesOfPart(part, unread);
+}
+
+function piecesOfPart(part: string, unread: Unread): Generator<Buffer, void, void> {
+  const bytes = Buffer.from(part);
+  return counted(piecesOf(bytes), bytes.length, unread);
 }

@@ -56,17 +56,26 @@ export function liftDeadline(body: IncomingMessage): void {
   clearTimeout(deadlines.get(body));
 }
 
-/** Yields a body that may arrive slowly. Throws `request_timeout` when none of it comes for `stallMs`. */
+/** The rate at which a slow body must arrive, on the whole. */
+const BYTES_A_MS = 4;
+
+/**
+ * Yields a body that may arrive slowly. Throws `request_timeout` when none of it comes for `stallMs`, or it takes `stallMs` longer
+ * than at the lowest rate.
+ */
 export async function* slowBody(body: Readable, stallMs: number): AsyncGenerator<Uint8Array, void, void> {
   // Otherwise an early end destroys the connection before the answer.
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, void>;
+  let leftMs = stallMs;
   try {
     for (;;) {
       // Only the wait counts: the reader may be slow too.
       const { promise, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => reject(requestTimeout(stallMs)), stallMs);
+      const began = performance.now();
+      const timer = setTimeout(() => reject(requestTimeout(stallMs)), Math.min(leftMs, stallMs));
       const next = await Promise.race([chunks.next(), promise]).finally(() => clearTimeout(timer));
       if (next.done) return;
+      leftMs += next.value.length / BYTES_A_MS - (performance.now() - began);
       yield next.value;
     }
   } finally {
@@ -77,5 +86,5 @@ export async function* slowBody(body: Readable, stallMs: number): AsyncGenerator
 const requestTimeout = (ms: number) =>
   new AppError(
     "request_timeout",
-    `The body of the request did not arrive within ${ms / 1000} s (limits.request_timeout).`,
+    `The body of the request did not arrive within ${ms / 1000} s, or far too slowly (limits.request_timeout).`,
   );

@@ -6,11 +6,12 @@ import { AppError, hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
+import type { Output } from "../core/output.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, LogEntry, RunKey, Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { getRun, keyOf, stopRun } from "../runs/control.ts";
-import { followThread, type ThreadCursor } from "../runs/follow.ts";
+import { followThread, outputOf, type ThreadCursor } from "../runs/follow.ts";
 import { isRevoked } from "./auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
 import type { RouteServices } from "./services.ts";
@@ -72,7 +73,7 @@ async function finishedRun(
   key: RunKey,
   { reply, closing, over }: { reply: FastifyReply; closing: AbortSignal; over: AbortSignal },
   onLeft: () => Promise<void>,
-): Promise<RunRecord & { messages: Message[] }> {
+): Promise<RunRecord & { messages: Message[]; output?: Output }> {
   const left = clientDisconnect(reply);
   const messages: Message[] = [];
   for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing, over])))
@@ -81,7 +82,8 @@ async function finishedRun(
   if (over.aborted) throw over.reason;
   if (!left.aborted && closing.aborted)
     throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
-  return { ...(await getRun({ stores }, key)), messages };
+  const run = await getRun({ stores }, key);
+  return { ...run, messages, ...omitUndefined({ output: await outputOf(stores.events, key, run) }) };
 }
 
 /** Events were checked when they were appended. A subagent's message belongs to its own thread. */

@@ -15,12 +15,17 @@ export const Problem = z
     code: z.string(),
     detail: z.string(),
     instance: z.string(),
+    request_id: z
+      .string()
+      .optional()
+      .describe("As in `X-Request-Id` and in the server's log. Absent when the request could not be read."),
     details: z.record(z.string(), z.unknown()).optional(),
   })
   .meta({ id: "Problem" });
 
 export const ThreadParams = z.object({ thread_id: Id });
 export const RunParams = z.object({ thread_id: Id, run_id: Id });
+export const RequestParams = RunParams.extend({ n: z.coerce.number().int().min(1).max(1_000_000) });
 
 // Loose, because the validated object replaces `request.headers`.
 export const IdempotencyKey = z.looseObject({ "idempotency-key": z.string().min(1).max(255).optional() });
@@ -32,7 +37,7 @@ export const InputMessage = z
   .strictObject({
     role: z.enum(["user", "system"], { error: "may only be `user` or `system`" }),
     content: z.union([Text, z.array(Part).min(1, "must not be empty").max(64)], {
-      error: "must be a text or a list of parts",
+      error: "must be a string or a list of parts",
     }),
   })
   .meta({ id: "InputMessage" });
@@ -56,6 +61,12 @@ export const StartRunBody = z
     messages: z.array(InputMessage).min(1).max(100).optional(),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,
+    output_schema: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe(
+        "JSON Schema (2020-12) of an object: the final answer is JSON of it, which `done` and the run have as `output`. Default: the agent's own.",
+      ),
     tools: ClientTools,
     metadata: Metadata.default({}),
     replaces: z
@@ -108,12 +119,19 @@ export const Phase = z
   })
   .meta({ id: "Phase" });
 
+const Output = z
+  .record(z.string(), z.unknown())
+  .optional()
+  .describe("The answer of a run with an `output_schema`, while its events are kept.");
+
 export const RunNow = RunRecord.extend({
   phase: Phase.optional().describe("What the run is doing, until it has ended."),
+  output: Output,
 }).meta({ id: "RunNow" });
 
 export const FinishedRun = RunRecord.extend({
   messages: z.array(Message).describe("The messages that the run added to the thread, its input included."),
+  output: Output,
 }).meta({ id: "FinishedRun" });
 
 export const SteerBody = z.union([
@@ -143,10 +161,29 @@ export const UpdateThreadBody = z.strictObject({ title: Title.optional(), metada
 const Limit = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual);
 export const PageQuery = z.strictObject({ limit: Limit(100, 20), cursor: z.string().max(512).optional() });
 
+/** Held as ISO 8601 in UTC. */
+const Since = z
+  .union(
+    [
+      z.iso.datetime({ offset: true }),
+      z
+        .string()
+        .regex(/^\d{1,15}$/)
+        .transform(Number),
+    ],
+    "must be a time such as 2026-11-23T09:00:00Z, or ms since 1970",
+  )
+  .transform((time) => new Date(time).toISOString());
+
 export const ThreadsQuery = PageQuery.extend({
   agent: z.string().max(64).optional(),
   status: Thread.shape.status.optional(),
-  q: z.string().max(256).optional().describe("Part of the title."),
+  since: Since.optional().describe("ISO 8601, or ms since 1970: only threads that changed then or later."),
+  q: z.string().max(256).optional().describe("Part of the title, in any case."),
+  in: z
+    .enum(["title", "messages"])
+    .default("title")
+    .describe("Where `q` is looked for; with `messages`, in the title and what users and agents have said."),
   parent: Id.optional().describe(
     "Only threads of subagents of this one. Default: only threads that are no subagent's.",
   ),
@@ -155,6 +192,14 @@ export const ThreadsQuery = PageQuery.extend({
     .transform(() => true as const)
     .optional()
     .describe("Include subagents' threads."),
+});
+
+export const RunsQuery = PageQuery.extend({
+  agent: z.string().max(64).optional(),
+  status: RunRecord.shape.status.optional(),
+  since: Since.optional().describe(
+    "ISO 8601, or ms since 1970: only runs that were accepted or have ended then or later.",
+  ),
 });
 
 export const MessagesQuery = z.strictObject({

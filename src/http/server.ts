@@ -5,13 +5,16 @@ import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyRequest,
-  LogController,
+  type HTTPMethods,
 } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { EventLoopWatch } from "../lib/event-loop.ts";
 import { checksHosts } from "./auth/config.ts";
 import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
+import { operators } from "./auth/operator.ts";
+import { routesAt } from "./auth/scopes.ts";
+import { createSignIn } from "./auth/sign-in.ts";
 import { createTickets } from "./auth/tickets.ts";
 import {
   browserHeaders,
@@ -23,12 +26,24 @@ import { cutStalledAnswers } from "./client-disconnect.ts";
 import { limitConnections } from "./connections.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
+import { pluginRoutes } from "./plugin-routes.ts";
+import { requestIds, sendRequestId } from "./request-id.ts";
 import { boundBodies, headTimeout } from "./request-timeout.ts";
+import { adminRoutes } from "./routes/admin.ts";
+import { adminUserRoutes } from "./routes/admin-users.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
-import { docsRoutes, healthRoutes, ticketRoutes } from "./routes/operations.ts";
+import {
+  docsRoutes,
+  healthRoutes,
+  meRoutes,
+  metricsRoutes,
+  signInRoutes,
+  ticketRoutes,
+} from "./routes/operations.ts";
+import { pageRoutes } from "./routes/page.ts";
 import { permissionRoutes } from "./routes/permissions.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
@@ -36,13 +51,16 @@ import { toolRoutes } from "./routes/tools.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import type { HttpServices } from "./services.ts";
 import { createStreams } from "./sse.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
 import { withZod } from "./validation.ts";
 import { wireRoutes } from "./wires/index.ts";
 
-export type HttpServer = Awaited<ReturnType<typeof createServer>>;
+export type HttpServer = FastifyInstance;
 
 const ROUTES = [
   healthRoutes,
+  metricsRoutes,
+  meRoutes,
   agentRoutes,
   threadRoutes,
   threadActionRoutes,
@@ -54,39 +72,60 @@ const ROUTES = [
   backendRoutes,
   eventRoutes,
   usageRoutes,
+  adminRoutes,
+  adminUserRoutes,
 ];
+
+const OPEN_STREAMS = "openStreams";
+
+/** How many event streams a server has open. */
+export const openStreams = (server: HttpServer): number => server.getDecorator<() => number>(OPEN_STREAMS)();
 
 /** Does not listen yet. `extend` gets the server before its routes are added. */
 export async function createServer(
   services: HttpServices,
   logger: FastifyBaseLogger,
-  extend: (server: ReturnType<typeof bare>) => Promise<void> = async () => {},
-) {
+  extend: (server: HttpServer) => Promise<void> = async () => {},
+): Promise<HttpServer> {
   const server = bare(services, logger);
   await extend(server);
-  const { auth, findKey, credentials, origins, publicUrl } = services.access;
+  const { auth, findKey, ownScheme, credentials, origins, publicUrl, metricsToken } = services.access;
   const tickets = createTickets(auth.ticket_secret);
   server.addHook("onRequest", forbidCaching);
   await browserHeaders(server, origins);
   if (checksHosts(auth)) server.addHook("onRequest", refuseForeignHosts({ hosts: auth.hosts, publicUrl }));
   const { trusted_proxies: trustedProxies } = auth;
   server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
-  guard(server, { authenticate: createAuthenticate(auth, findKey), tickets, credentials });
+  const authenticate = createAuthenticate(auth, findKey, ownScheme);
+  guard(server, { authenticate, tickets, credentials });
+  const requireOperator = operators(authenticate, metricsToken);
+  const isOperator = (request: FastifyRequest) =>
+    requireOperator(request).then(
+      () => true,
+      () => false,
+    );
   limitRequests(server, services.quotas);
-  cutStalledAnswers(server, services.limits.stallMs);
+  const unreadAnswers = new UnreadAnswers(services.limits.unreadBytes, logger);
+  cutStalledAnswers(server, services.limits.stallMs, unreadAnswers);
   // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);
   const streams = createStreams(
     services.limits,
-    { quotas: services.quotas, credentials },
+    { quotas: services.quotas, credentials, unreadAnswers },
     auth.scheme !== "none",
   );
   server.addHook("preClose", async () => streams.close());
-  for (const routes of ROUTES) routes(app, { ...services, streams });
-  await wireRoutes(app, { ...services, streams }, services.wires);
+  const routeServices = { ...services, streams, unreadAnswers, requireOperator, isOperator };
+  for (const routes of ROUTES) routes(app, routeServices);
+  await wireRoutes(app, routeServices, services.wires);
   ticketRoutes(app, tickets);
   docsRoutes(app);
+  const signIn = createSignIn(auth);
+  signInRoutes(app, signIn);
+  pageRoutes(app, services, signIn);
+  await pluginRoutes(server, services.pluginRoutes ?? []);
+  server.decorate(OPEN_STREAMS, () => streams.open);
   return server;
 }
 
@@ -99,9 +138,10 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
     exposeHeadRoutes: false,
     frameworkErrors: sendProblem,
     clientErrorHandler: refuseConnection,
-    logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 4096 },
+    ...requestIds,
   });
+  server.addHook("onRequest", sendRequestId);
   // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, limits.bodyEntries);
@@ -109,14 +149,22 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   if (limits.connections) limitConnections(server.server, limits.connections, logger);
   closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
-  server.setNotFoundHandler((request, reply) =>
-    sendProblem(
-      new AppError("not_found", `There is no route ${request.method} ${request.url.split("?")[0]}.`),
-      request,
-      reply,
-    ),
-  );
+  server.setNotFoundHandler((request, reply) => {
+    const [path = ""] = request.url.split("?");
+    // A wire that is off has no routes.
+    const routes = routesAt(path).filter(({ method, url }) =>
+      server.hasRoute({ method: method as HTTPMethods, url }),
+    );
+    const allow = routes.map(({ method }) => method);
+    if (allow.length > 0) reply.header("allow", allow.join(", "));
+    return sendProblem(noRoute(request.method, path, allow), request, reply);
+  });
   return server;
+}
+
+function noRoute(method: string, path: string, allow: readonly string[]): AppError {
+  if (allow.length === 0) return new AppError("not_found", `There is no route ${method} ${path}.`);
+  return new AppError("method_not_allowed", `${path} takes ${allow.join(", ")}, not ${method}.`);
 }
 
 /** How long answers in progress may take once the server closes, in ms. */

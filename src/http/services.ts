@@ -1,6 +1,8 @@
 // What the routes work on. The composition root builds it; the server adds its streams.
 
+import type { FastifyRequest } from "fastify";
 import type { z } from "zod";
+import type { AdminServices } from "../admin/services.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { BackendPool } from "../core/backend.ts";
 import type { Stores } from "../core/stores.ts";
@@ -10,9 +12,24 @@ import type { HttpToolStore } from "../tools/http/store.ts";
 import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
 import type { Credentials } from "./auth/credential-end.ts";
+import type { RequireOperator } from "./auth/operator.ts";
+import type { OwnScheme } from "./auth/own-scheme.ts";
 import type { ConnectionLimits } from "./connections.ts";
+import type { Dependencies } from "./dependencies.ts";
+import type { NamedRoutes } from "./plugin-routes.ts";
 import type { StreamLimits, Streams } from "./sse.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 import type { WireName } from "./wires/names.ts";
+
+export interface MetricsPage {
+  readonly text: MetricsFormat;
+  readonly openMetrics: MetricsFormat;
+}
+
+interface MetricsFormat {
+  readonly contentType: string;
+  read(): Promise<string>;
+}
 
 export interface HttpServices {
   readonly stores: Stores;
@@ -22,7 +39,7 @@ export interface HttpServices {
   readonly backends: BackendPool;
   readonly agents: Pick<
     AgentRegistry,
-    "find" | "list" | "seenWith" | "changeable" | "isReserved" | "checkModel" | "build"
+    "find" | "list" | "seenWith" | "choices" | "changeable" | "isReserved" | "checkModel" | "build"
   >;
   /** Whether callback tools at this URL are refused, because of the addresses that its host has now. */
   readonly isRefusedTool: (url: URL) => Promise<boolean>;
@@ -30,23 +47,39 @@ export interface HttpServices {
     readonly auth: AuthConfig;
     /** Needed for API keys; asked for every request. */
     readonly findKey?: ApiKeyStore["find"] | undefined;
+    /** A plugin's scheme, if the settings choose it. */
+    readonly ownScheme?: OwnScheme | undefined;
     readonly credentials: Credentials;
     /** Origins whose pages may use this server. */
     readonly origins: readonly string[];
     readonly publicUrl?: string | undefined;
+    /** Lets `GET /metrics` be read without other credentials. */
+    readonly metricsToken?: string | undefined;
   };
   readonly limits: HttpLimits;
   /** Whether messages of the role `system` are refused. */
   readonly refusesSystemMessages?: boolean;
+  readonly dependencies: Dependencies;
+  /** Present: `GET /metrics` answers with it. */
+  readonly metrics?: MetricsPage | undefined;
+  /** Whether the page is served at `/`. */
+  readonly page: boolean;
   /** The wires that are on. */
   readonly wires: readonly WireName[];
   /** The schema of a permission rule made by a user. */
   readonly permissionRule: z.ZodType<{ readonly id: string }>;
+  /** What admins and operators work with. */
+  readonly admin: AdminServices;
   readonly version: string;
+  readonly pluginRoutes?: readonly NamedRoutes[];
 }
 
 export interface RouteServices extends HttpServices {
+  readonly requireOperator: RequireOperator;
+  /** Whether `requireOperator` would let the request pass. */
+  isOperator(request: FastifyRequest): Promise<boolean>;
   readonly streams: Streams;
+  readonly unreadAnswers: UnreadAnswers;
 }
 
 export interface HttpLimits extends StreamLimits {
@@ -58,6 +91,8 @@ export interface HttpLimits extends StreamLimits {
   readonly bodyEntries: number;
   /** How long the body of a request may take to arrive, and an upload may send nothing, in ms. */
   readonly requestMs: number;
+  /** Bytes that may wait for clients to read them, of all answers together. */
+  readonly unreadBytes: number;
   /** Bytes of an uploaded file. */
   readonly uploadBytes: number;
 }

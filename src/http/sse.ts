@@ -4,14 +4,16 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import type { AppError } from "../core/errors.ts";
+import { AppError } from "../core/errors.ts";
 import { Shares, sharedPlaces } from "../core/shares.ts";
+import { linkedTo } from "../lib/async.ts";
 import { randomId } from "../lib/random-id.ts";
 import { admit, type Hold, holdWhile } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { type Credentials, isRevoked } from "./auth/credential-end.ts";
 import { ownerOf, principalOf } from "./auth/guard.ts";
-import { clientDisconnect, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
+import { clientDisconnect, counted, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
+import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
@@ -48,14 +50,14 @@ export interface StreamLimits {
   readonly stallMs: number;
 }
 
-/** Named heartbeats are visible to browser code, comments are not. */
-type Heartbeat = "comment" | "named";
+/** Named heartbeats are visible to browser code, comments are not. A protocol may have a message of its own for it. */
+export type Heartbeat = "comment" | "named" | (() => Frame);
 
 /**
- * How a stream ends before its frames do: with a frame that asks the client to connect again, or, for clients that take a
- * clean end for success, by a cut connection.
+ * How a stream ends before its frames do: with a frame that asks the client to connect again; for clients that take a clean
+ * end for success, by a cut connection; for clients that do not bear that, with frames of their own that say why.
  */
-type EarlyEnd = "frame" | "cut";
+export type EarlyEnd = "frame" | "cut" | ((why: AppError) => readonly Frame[]);
 
 /** A reply's place among the open streams, until its connection is done. */
 export interface StreamPlace {
@@ -73,6 +75,8 @@ export interface StreamPlace {
 export interface Streams {
   /** Aborted when the server shuts down: streams then end. */
   readonly closing: AbortSignal;
+  /** How many are open. */
+  readonly open: number;
   close(): void;
   /** Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Quotas are not asked. */
   take(reply: FastifyReply): StreamPlace;
@@ -88,7 +92,11 @@ export interface Streams {
 /** Tenants have fair shares of the places. */
 export function createStreams(
   limits: StreamLimits,
-  { quotas, credentials }: { quotas: Quotas; credentials: Credentials },
+  {
+    quotas,
+    credentials,
+    unreadAnswers,
+  }: { quotas: Quotas; credentials: Credentials; unreadAnswers: Pick<UnreadAnswers, "open"> },
   hasSeveralTenants: boolean,
 ): Streams {
   const closing = new AbortController();
@@ -96,6 +104,7 @@ export function createStreams(
 
   const take = (reply: FastifyReply): StreamPlace => {
     const owner = ownerOf(reply.request);
+    const unread = unreadAnswers.open(reply);
     const giveBack = shares.takeOrRefuse(owner.tenant, { what: "event streams", setting: "limits.streams" });
     const held = { owner, thing: "streams", id: randomId() } as const;
     let hold: Hold | undefined;
@@ -116,12 +125,18 @@ export function createStreams(
         if (disconnected.aborted) void hold.release();
       },
       send: (frames, heartbeat, earlyEnd = "frame") =>
-        sendFrames(reply, frames, { ...limits, heartbeat, earlyEnd, closing: closing.signal, over }),
+        sendFrames(reply, frames, {
+          ...limits,
+          ...{ heartbeat, earlyEnd, left: disconnected, closing: closing.signal, over, unread },
+        }),
     };
   };
 
   return {
     closing: closing.signal,
+    get open() {
+      return shares.used;
+    },
     close: () => closing.abort(),
     take,
     async send(reply, frames, heartbeat, earlyEnd) {
@@ -145,9 +160,12 @@ export function credentialsEnd(credentials: Credentials, { request, raw }: Fasti
 interface StreamOptions extends StreamLimits {
   readonly heartbeat: Heartbeat;
   readonly earlyEnd: EarlyEnd;
+  /** Aborts when the client disconnects. */
+  readonly left: AbortSignal;
   readonly closing: AbortSignal;
   /** Aborts with the reason when the credentials of the request end. */
   readonly over: AbortSignal;
+  readonly unread: Unread;
 }
 
 async function sendFrames(
@@ -156,11 +174,11 @@ async function sendFrames(
   options: StreamOptions,
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
-  const { closing, over, earlyEnd } = options;
-  const left = clientDisconnect(reply);
-  const stop = AbortSignal.any([left, closing, over]);
+  const { left, closing, over, earlyEnd, unread } = options;
   // The client has left, or may not read on.
-  const denied = AbortSignal.any([left, over]);
+  const whenDenied = linkedTo(left, over);
+  const denied = whenDenied.signal;
+  const stop = linkedTo(denied, closing);
 
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
@@ -174,42 +192,53 @@ async function sendFrames(
   cutWhenStalled(raw, options.stallMs);
 
   try {
-    for await (const frames of read(stop)) {
+    for await (const frames of read(stop.signal)) {
+      // What a fold leaves out sends neither the headers nor a sign of life.
+      if (frames.length === 0) continue;
       clearImmediate(flush);
       heartbeat.refresh();
-      for (const frame of frames) {
+      for (const [index, frame] of frames.entries()) {
         isBetweenEvents = false;
         if (!isLong(frame.data)) send(reply, frame);
         // Nothing can follow a part of an event.
-        else if (!(await writeInPieces(raw, frame, denied))) raw.destroy();
+        else if (!(await writeInPieces(raw, frame, { denied, unread }))) raw.destroy();
         isBetweenEvents = true;
-        if (raw.writableNeedDrain) await drained(raw, denied);
+        if (raw.writableNeedDrain) {
+          unread(raw.writableLength + lengthOf(frames.slice(index + 1)));
+          await drained(raw, denied);
+          unread(0);
+        }
         if (denied.aborted) return endOfDenied();
       }
     }
     if (denied.aborted) return endOfDenied();
-    if (closing.aborted) endEarly(SHUTDOWN);
+    if (closing.aborted) endEarly(SHUTDOWN, shuttingDown());
     return "ended";
   } catch (error) {
-    if (earlyEnd === "cut") raw.destroy();
+    // A stream with frames of our own just ends: its reader comes back with a cursor.
+    if (earlyEnd !== "frame") endEarly(SHUTDOWN, AppError.from(error));
     throw error;
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);
+    whenDenied.detach();
+    stop.detach();
     reply.sse.close();
   }
 
   function endOfDenied(): "ended" | "left" {
     if (left.aborted) return "left";
-    endEarly(credentialsFrame(over.reason));
+    endEarly(credentialsFrame(over.reason), over.reason);
     return isRevoked(over) ? "left" : "ended";
   }
 
-  function endEarly(frame: Frame): void {
-    if (earlyEnd === "frame") send(reply, frame);
-    else raw.destroy();
+  function endEarly(frame: Frame, why: AppError): void {
+    if (earlyEnd === "cut") raw.destroy();
+    else for (const each of earlyEnd === "frame" ? [frame] : earlyEnd(why)) send(reply, each);
   }
 }
+
+const shuttingDown = () => new AppError("shutting_down", "The server is shutting down. The run is kept.");
 
 /**
  * Does not await the plugin: its promise settles when the socket has drained, never if the client disconnects first, and it
@@ -221,7 +250,8 @@ function send({ sse }: FastifyReply, frame: Frame): void {
 
 /** The plugin cannot send comments, and its own heartbeats ignore silence. */
 function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
-  if (kind === "named") send(reply, { event: "heartbeat", data: "{}" });
+  if (typeof kind === "function") send(reply, kind());
+  else if (kind === "named") send(reply, { event: "heartbeat", data: "{}" });
   else reply.raw.write(": heartbeat\n\n");
 }
 
@@ -232,7 +262,7 @@ function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
 async function writeInPieces(
   raw: ServerResponse,
   { id, event, data }: Frame,
-  denied: AbortSignal,
+  { denied, unread }: { denied: AbortSignal; unread: Unread },
 ): Promise<boolean> {
   const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;
   const text = `${head}data: ${data}\n\n`;
@@ -240,7 +270,8 @@ async function writeInPieces(
   const onDenied = () => proceed();
   denied.addEventListener("abort", onDenied);
   let isWhole = true;
-  for (const piece of piecesOf(text)) {
+  const bytes = Buffer.from(text);
+  for (const piece of counted(piecesOf(bytes), bytes.length, unread)) {
     isWhole = !denied.aborted;
     if (!isWhole) break;
     await new Promise<void>((resolve) => {
@@ -251,6 +282,8 @@ async function writeInPieces(
   denied.removeEventListener("abort", onDenied);
   return isWhole;
 }
+
+const lengthOf = (frames: readonly Frame[]) => frames.reduce((sum, { data }) => sum + data.length, 0);
 
 /** Resolves when the socket takes more, or `denied` aborts. */
 async function drained(raw: ServerResponse, denied: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 // zod as Fastify's validator and serialiser: routes accept and return exactly what their schemas declare.
 
+import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { z } from "zod";
@@ -24,15 +25,15 @@ export function withZod(server: FastifyInstance) {
 
 /**
  * Replies contain documented fields only. Data that an earlier version stored may not fit and must stay readable, so it is
- * corrected. Logged once per route: call this once for each.
+ * corrected. Logged once per route: call this once for each. `text`: the data as JSON, if it is written already.
  */
 export function fittingJson(
   { log }: Pick<FastifyInstance, "log">,
   schema: z.ZodType,
   { method, url }: { method: string; url: string },
-): (data: unknown) => string {
+): (data: unknown, text?: string) => string {
   let isLogged = false;
-  return (data) => {
+  return (data, text) => {
     const { value, changed } = fitted(schema, data);
     if (changed.length > 0 && !isLogged)
       log.warn(
@@ -40,7 +41,8 @@ export function fittingJson(
         "a reply did not fit its schema and was corrected",
       );
     isLogged ||= changed.length > 0;
-    return JSON.stringify(value);
+    // Nothing was corrected or left out: what may be long need not be written again.
+    return text !== undefined && isDeepStrictEqual(value, data) ? text : JSON.stringify(value);
   };
 }
 

@@ -1,6 +1,6 @@
 // Waiting with a signal, taking turns, sharing one call, and long work in slices.
 
-import { setImmediate } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 /**
  * Yields what `source` yields and returns its result. After an abort `source` has `graceMs` to end by itself; then the
@@ -41,6 +41,29 @@ export async function* untilAborted<E, T>(
     // A source that is stuck never answers this either.
     void Promise.resolve(iterator.return?.()).catch(() => {});
   }
+}
+
+/** A controller whose signal also aborts with others. */
+export interface Linked extends AbortController {
+  /** The others no longer abort it. To be called when the signal is no longer needed. */
+  detach(): void;
+}
+
+/**
+ * Like `AbortSignal.any`, which holds each signal weakly and leaves it to the garbage collector: that is most of what a
+ * short call costs with one.
+ */
+export function linkedTo(...others: readonly AbortSignal[]): Linked {
+  const controller = new AbortController();
+  const follow = ({ target }: Event) => controller.abort((target as AbortSignal).reason);
+  const aborted = others.find((each) => each.aborted);
+  if (aborted) controller.abort(aborted.reason);
+  else for (const each of others) each.addEventListener("abort", follow, { once: true });
+  return Object.assign(controller, {
+    detach() {
+      for (const each of others) each.removeEventListener("abort", follow);
+    },
+  });
 }
 
 /** The result of `work`. Throws the reason of `signal` if it aborts first; `work` continues. */
@@ -85,16 +108,49 @@ export function sharedFor<T>(freshMs: number, work: () => Promise<T>): () => Pro
   };
 }
 
-let lastTurn: Promise<void> = Promise.resolve();
+/** Those who wait for a turn, by tenant; the tenant whose turn is next comes first. */
+const waiting = new Map<string, (() => void)[]>();
+/** Whether a caller has this turn of the event loop. */
+let isTaken = false;
 
 /**
- * Resolves in a turn of the event loop that no other caller of this function gets, in the order of the calls. For work
- * of several milliseconds, of which many pieces may be asked for at once.
+ * Resolves in a turn of the event loop that no other caller gets: tenants in turn, the callers of one tenant in the order
+ * of their calls. For work of several milliseconds, of which many pieces may be asked for at once.
  */
-export function ownTurn(): Promise<void> {
-  lastTurn = lastTurn.then(() => setImmediate());
-  return lastTurn;
+export function ownTurn(tenant = ""): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const line = waiting.get(tenant);
+  if (line) line.push(resolve);
+  else waiting.set(tenant, [resolve]);
+  takeTurn();
+  return promise;
 }
+
+/** The same, but at once when no other caller has this turn: what comes alone does not wait. */
+export async function freeTurn(tenant: string): Promise<void> {
+  if (isTaken) return ownTurn(tenant);
+  takeTurn();
+}
+
+function takeTurn(): void {
+  if (isTaken) return;
+  isTaken = true;
+  setImmediate(giveTurn);
+}
+
+function giveTurn(): void {
+  isTaken = false;
+  const [first] = waiting;
+  if (!first) return;
+  const [tenant, line] = first;
+  waiting.delete(tenant);
+  line.shift()?.();
+  if (line.length > 0) waiting.set(tenant, line);
+  takeTurn();
+}
+
+/** Bytes from which on work with a text gets a turn of its own: a millisecond's work. */
+export const LARGE_BYTES = 32 * 1024;
 
 /** How long work may keep the event loop. */
 const SLICE_MS = 10;
@@ -114,7 +170,7 @@ export function timeSlices(signal: AbortSignal, limitMs: number): TimeSlices {
     isDue: () => performance.now() - since > SLICE_MS,
     async rest() {
       used += performance.now() - since;
-      await setImmediate();
+      await nextTurn();
       signal.throwIfAborted();
       since = performance.now();
       return used < limitMs;

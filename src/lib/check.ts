@@ -8,7 +8,7 @@ type Path = readonly PropertyKey[];
 
 export interface Fault {
   readonly path: Path;
-  /** A clause about the thing at `path`: "must be a text", "is missing: …", "unknown key …". */
+  /** A clause about the thing at `path`: "must be a string", "is missing: …", "unknown key …". */
   readonly message: string;
   /** The key itself is wrong, not its value. */
   readonly isKey?: true;
@@ -49,7 +49,7 @@ const emptiness = (input: unknown) =>
   input === undefined ? "is missing: " : input === null ? "is empty: " : "";
 
 const WORDINGS: Readonly<Record<string, (issue: RawIssue) => string | undefined>> = {
-  invalid_type: (issue) => `must be ${kindOf(String(issue.expected))}`,
+  invalid_type: (issue) => `must be ${kindOf(String(issue.expected))}${example(issue)}`,
   invalid_value: (issue) => oneOf(listOf(issue.values), issue.input),
   unrecognized_keys: (issue) =>
     listOf(issue.keys)
@@ -66,7 +66,7 @@ const WORDINGS: Readonly<Record<string, (issue: RawIssue) => string | undefined>
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 const KINDS: Readonly<Record<string, string>> = {
-  string: "a text",
+  string: "a string",
   number: "a number",
   int: "a whole number",
   boolean: "true or false",
@@ -75,6 +75,18 @@ const KINDS: Readonly<Record<string, string>> = {
   record: "a map",
 };
 const kindOf = (expected: string) => KINDS[expected] ?? expected;
+
+/** For what is of the wrong type in a way that tells what was meant. */
+function example({ input, inst }: RawIssue): string {
+  if (Array.isArray(input)) return ", not a list";
+  if (!(inst instanceof z.ZodDiscriminatedUnion) || typeof input !== "string") return "";
+  const { discriminator } = inst.def;
+  const isNamed = mapsIn(inst).some(({ shape }) => accepts(shape[discriminator], input));
+  return isNamed ? `: write { ${discriminator}: ${input} }` : "";
+}
+
+const accepts = (schema: unknown, value: string) =>
+  schema instanceof z.ZodLiteral && schema.values.has(value);
 
 function oneOf(values: readonly unknown[], input: unknown): string {
   const names = values.map((value) => `\`${String(value)}\``);
@@ -87,15 +99,34 @@ const MAX_KEYS_SHOWN = 20;
 const MAX_UNKNOWN_KEYS = 20;
 
 function unknownKey(key: string, schema: unknown): string {
-  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
-  const hint = didYouMean(key, known);
+  const shape: Shape = schema instanceof z.ZodObject ? schema.shape : {};
+  const known = Object.keys(shape);
+  const hint = didYouMean(key, known) || belonging(key, shape);
   const shown = known.slice(0, MAX_KEYS_SHOWN).join(", ") + (known.length > MAX_KEYS_SHOWN ? ", …" : "");
   return `unknown key \`${shortened(key)}\`${hint || (known.length > 0 ? `; use one of ${shown}` : "")}`;
 }
 
+type Shape = Readonly<Record<string, unknown>>;
+
+/** A key of a map one level below, written one level too high. */
+function belonging(key: string, shape: Shape): string {
+  const place = Object.keys(shape).find((name) => mapsIn(shape[name]).some((map) => key in map.shape));
+  return place === undefined ? "" : `; it belongs in \`${place}: { …, ${key}: … }\``;
+}
+
+/** The maps that a value may be. */
+function mapsIn(schema: unknown): z.ZodObject[] {
+  if (schema instanceof z.ZodObject) return [schema];
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap(mapsIn);
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)
+    return mapsIn(schema.def.innerType);
+  return schema instanceof z.ZodPipe ? mapsIn(schema.def.in) : [];
+}
+
 /** Only for discriminated unions; other unions report the faults of a member. */
 function unionWording({ discriminator, options, input }: RawIssue): string | undefined {
-  if (typeof discriminator !== "string" || typeof input !== "object" || input === null) return undefined;
+  if (typeof discriminator !== "string") return undefined;
+  if (typeof input !== "object" || input === null) return undefined;
   const given: unknown = Reflect.get(input, discriminator);
   return emptiness(given) + oneOf(listOf(options), given);
 }

@@ -3,9 +3,17 @@
 //
 // Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No
 // redirects, compression or HTTP/2; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
+//
+// `send` is what is beneath it, for a caller who has no use for `Request`, `Headers` and `Response`.
 
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import {
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { urlToHttpOptions } from "node:url";
 
 const MAX_ERROR_BYTES = 64 * 1024;
 /** How long `release` waits for the rest of a body. */
@@ -28,7 +36,12 @@ export class StreamResponse extends Response {
 }
 
 export async function httpFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
-  const stream = await send(new URL(input instanceof Request ? input.url : input), init);
+  const { method = "GET", body = null, signal } = init;
+  if (body !== null && typeof body !== "string" && !(body instanceof Uint8Array))
+    throw new TypeError("This fetch sends text and bytes only.");
+  const target = targetOf(new URL(input instanceof Request ? input.url : input));
+  const headers = Object.fromEntries(new Headers(init.headers));
+  const stream = await send(target, { method, headers, body, signal: signal ?? undefined });
   const status = stream.statusCode ?? 0;
   if (status >= 200 && status < 300) return new StreamResponse(stream, status);
   const text = await readCapped(stream, MAX_ERROR_BYTES);
@@ -55,31 +68,53 @@ export async function readCapped(stream: IncomingMessage, cap: number): Promise<
   return Buffer.concat(chunks).subarray(0, cap).toString("utf8");
 }
 
-function send(url: URL, init: RequestInit): Promise<IncomingMessage> {
-  const { method = "GET", body = null, signal } = init;
-  if (body !== null && typeof body !== "string" && !(body instanceof Uint8Array))
-    throw new TypeError("This fetch sends text and bytes only.");
-  const secure = url.protocol === "https:";
-  return new Promise((resolve, reject) => {
-    const request = (secure ? httpsRequest : httpRequest)(
-      url,
-      {
-        method,
-        agent: secure ? agents.https : agents.http,
-        headers: { ...Object.fromEntries(new Headers(init.headers)), "accept-encoding": "identity" },
-        ...(signal ? { signal } : {}),
-      },
-      (response) => {
-        response.on("error", () => {}); // readers get it; without one it must not crash the process
-        resolve(response);
-      },
-    );
-    request.on("error", reject);
-    request.end(body ?? undefined);
-  });
+/** Where requests go, taken apart once. */
+export type Target = Readonly<RequestOptions>;
+
+export const targetOf = (url: URL): Target => ({
+  ...urlToHttpOptions(url),
+  agent: url.protocol === "https:" ? agents.https : agents.http,
+});
+
+export interface Sent {
+  readonly method: string;
+  /** Their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | null;
+  readonly signal: AbortSignal | undefined;
+  /** How long the answer's head may take. */
+  readonly timeoutMs?: number;
 }
 
-function headersOf(stream: IncomingMessage): Headers {
+/** The answer, also one of failure, with an unread body. */
+export async function send(
+  target: Target,
+  { method, headers, body, signal, timeoutMs }: Sent,
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  signal?.throwIfAborted();
+  const request = (target.protocol === "https:" ? httpsRequest : httpRequest)({
+    ...target,
+    method,
+    headers: { ...headers, "accept-encoding": "identity" },
+  });
+  const timer =
+    timeoutMs && setTimeout(() => request.destroy(new Error("The request timed out.")), timeoutMs).unref();
+  request.on("response", (response) => {
+    clearTimeout(timer);
+    response.on("error", () => {}); // readers get it; without one it must not crash the process
+    resolve(response);
+  });
+  request.on("error", (error) => {
+    clearTimeout(timer);
+    reject(error);
+  });
+  signal?.addEventListener("abort", () => request.destroy(signal.reason), { once: true });
+  request.end(body ?? undefined);
+  return promise;
+}
+
+export function headersOf(stream: IncomingMessage): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(stream.headers))
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(", ") : value);

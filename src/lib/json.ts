@@ -78,10 +78,9 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** The index of the closing quote, or the text's length without one. */
 function endOfString(text: Uint8Array, start: number): number {
-  for (let end = text.indexOf(QUOTE, start + 1); end !== -1; end = text.indexOf(QUOTE, end + 1)) {
-    let escapes = 0;
-    while (text[end - 1 - escapes] === BACKSLASH) escapes++;
-    if (escapes % 2 === 0) return end;
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === QUOTE) return at;
+    if (text[at] === BACKSLASH) at++;
   }
   return text.length;
 }

@@ -7,11 +7,14 @@ const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
 /** The limit of Node's timers, nearly 25 days. A longer one would fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 
+/** The longest time for which something is kept: a hundred years. Past it there is `forever`. */
+const MAX_KEPT_MS = 36_500 * 86_400_000;
+
 /** Milliseconds, or undefined for any other text. */
-export function parseDuration(written: string | number): number | undefined {
+export function parseDuration(written: string | number, most = MAX_MS): number | undefined {
   const [, amount, unit = "s"] = WRITTEN.exec(String(written)) ?? [];
   const ms = Math.round(Number(amount) * (UNITS[unit] ?? Number.NaN));
-  return ms <= MAX_MS ? ms : undefined;
+  return ms <= most ? ms : undefined;
 }
 
 /** A configured duration, in milliseconds. */
@@ -24,6 +27,31 @@ export const Duration = z.union([z.string(), z.number()]).transform((written, co
   });
   return z.NEVER;
 });
+
+/** How long something is kept, in milliseconds; `forever` is infinite. No timer may wait for it. */
+export const Lifetime = z.union([z.string(), z.number()]).transform((written, context) => {
+  const ms = written === "forever" ? Number.POSITIVE_INFINITY : parseDuration(written, MAX_KEPT_MS);
+  if (ms !== undefined && ms > 0) return ms;
+  context.addIssue({
+    code: "custom",
+    message: "must be a duration longer than 0 s, such as 15m, 24h or 365d, or `forever`",
+  });
+  return z.NEVER;
+});
+
+/**
+ * A configured duration of at most `most` seconds, in seconds: a number of them, or a text such as 10m. What it yields may be read
+ * again, as options of hooks are.
+ */
+export const Seconds = (most: number, accepts: (seconds: number) => boolean = (seconds) => seconds > 0) =>
+  z.union([z.number(), z.string()]).transform((written, context) => {
+    const seconds = (parseDuration(written) ?? Number.NaN) / 1000;
+    if (seconds <= most && accepts(seconds)) return seconds;
+    const least = accepts(0) ? "" : " above 0";
+    const message = `must be a duration${least} of at most ${most} s, such as 90s or 10m, or a number of seconds`;
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  });
 
 /** Powers of 1024. */
 const SIZE_UNITS: Readonly<Record<string, number>> = {

@@ -10,33 +10,38 @@ import { type AgentDefinition, AgentFields, type ModelSpec } from "../core/agent
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
 import { defineHook, type HookDefinition } from "../core/hook.ts";
+import { arrangeHooks } from "../core/hook-order.ts";
 import type { Model } from "../core/model.ts";
 import { hooks } from "../hooks/index.ts";
 import { permissions, permissionsWith } from "../hooks/permissions/index.ts";
 import { check, type Fault } from "../lib/check.ts";
-import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { createModel, missingKey } from "../models/index.ts";
 import { nativeTools } from "../tools/native.ts";
 import { OWN_BACKEND } from "./backends.ts";
-import type { AgentOptions, HookFactory, LocalAgent, OwnHook } from "./local-agent.ts";
+import type { AgentOptions, HookFactory, LocalAgent, OwnHook, TypedOutput } from "./local-agent.ts";
 import { createRuntime, type Runtime } from "./runtime.ts";
 
 /** Opens no connection. Throws `config_invalid` with every problem, one per line. */
-export function createAgent(options: AgentOptions = {}): LocalAgent {
+export function createAgent<S extends z.ZodType>(
+  options: AgentOptions & { readonly output_schema: S },
+): LocalAgent<z.output<S>>;
+export function createAgent(options?: AgentOptions): LocalAgent;
+export function createAgent(given: AgentOptions = {}): LocalAgent {
+  const { options, output } = withJsonSchema(given);
   const { definition, catalogue, backend } = define(options);
   let own: Runtime | undefined;
   const agent: LocalAgent = {
     name: definition.name,
     definition,
     catalogue,
-    ...omitUndefined({ description: definition.description, backend, loop: options.loop }),
+    ...omitUndefined({ description: definition.description, backend, loop: options.loop, output }),
     subagents: (options.subagents ?? []).map((each) => ("agent" in each ? each.agent : each)),
     run(input, spawning = {}) {
       own ??= createRuntime({ agents: [agent] });
       return own.spawn(agent, { ...spawning, input });
     },
-    with: (changes) => createAgent({ ...options, ...changes }),
+    with: (changes: Partial<AgentOptions>) => createAgent({ ...given, ...changes }),
     async close() {
       const closing = own;
       own = undefined;
@@ -44,6 +49,23 @@ export function createAgent(options: AgentOptions = {}): LocalAgent {
     },
   };
   return agent;
+}
+
+/** A Zod schema as JSON Schema, and what it checks and makes of a value. */
+function withJsonSchema(options: AgentOptions): { options: AgentOptions; output?: TypedOutput } {
+  const { output_schema: zod } = options;
+  if (!(zod instanceof z.ZodType)) return { options };
+  const { $schema: _, ...schema } = z.toJSONSchema(zod, { io: "input", unrepresentable: "any" });
+  const sentence = ({ path, message }: z.core.$ZodIssue) =>
+    `${path.length > 0 ? `\`${path.join(".")}\`` : "It"}: ${message}.`;
+  return {
+    options: { ...options, output_schema: schema },
+    output: {
+      schema,
+      check: (value) => zod.safeParse(value).error?.issues.map(sentence) ?? [],
+      parse: (value) => zod.parse(value),
+    },
+  };
 }
 
 function define(options: AgentOptions) {
@@ -57,7 +79,7 @@ function define(options: AgentOptions) {
   const configured = isBackend(backend) ? undefined : backend;
   const { single } = fileSchemas(catalogue);
   const more = omitUndefined({ hooks: hook_settings, permissions, backend: configured });
-  const checked = check(single, { name, ...fields, ...more });
+  const checked = check(single.omit({ plugins: true }), { name, ...fields, ...more });
   const faults = [...("faults" in checked ? checked.faults : []), ...faultsOf(options, spec, catalogue)];
   if (faults.length > 0) throw new AppError("config_invalid", faults.map(formatFault(name)).join("\n"));
   const definition: AgentDefinition = {
@@ -79,7 +101,7 @@ function catalogueOf(
 ): Catalogue {
   const ownOf = (spec: ModelSpec) => (isModel(model) && spec === model.name ? model : undefined);
   return {
-    hooks: arrangeHooks(hooks).map((hook) => (hook === permissions ? permissionsWith(rules) : hook)),
+    hooks: allHooks(hooks).map((hook) => (hook === permissions ? permissionsWith(rules) : hook)),
     tools: () => [...tools.filter((tool) => typeof tool !== "string"), ...nativeTools],
     mcpServers: z.never(),
     backends: BackendOptions,
@@ -172,25 +194,12 @@ function noModel(name: string): Model {
 }
 
 /** All hooks of an agent, outermost first. Throws `config_invalid`. */
-function arrangeHooks(own: readonly OwnHook[]): HookDefinition[] {
-  const list = [...hooks];
-  const outside: HookDefinition[] = [];
-  for (const [index, each] of own.entries()) {
-    const definition = asDefinition("hook" in each ? each.hook : each, `own#${index + 1}`);
-    if ([...list, ...outside].some(({ name }) => name === definition.name))
-      throw new AppError("config_invalid", `hooks: \`${definition.name}\` already exists.`);
-    if ("hook" in each) list.splice(placeOf(each, list), 0, definition);
-    else outside.push(definition);
-  }
-  return [...outside, ...list];
-}
-
-function placeOf(own: { before: string } | { after: string }, list: readonly HookDefinition[]): number {
-  const name = "before" in own ? own.before : own.after;
-  const place = list.findIndex((hook) => hook.name === name);
-  if (place !== -1) return "before" in own ? place : place + 1;
-  const names = list.map((hook) => hook.name);
-  throw new AppError("config_invalid", `hooks: there is no hook \`${name}\`${didYouMean(name, names)}`);
+function allHooks(own: readonly OwnHook[]): HookDefinition[] {
+  const defined = own.map((each, index) => {
+    const name = `own#${index + 1}`;
+    return "hook" in each ? { ...each, hook: asDefinition(each.hook, name) } : asDefinition(each, name);
+  });
+  return arrangeHooks(defined, hooks);
 }
 
 /** A factory is named by its place in the list. */

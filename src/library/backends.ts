@@ -1,6 +1,6 @@
 // The backends of a program's agents: its own `Backend` objects, and a pool for configured ones.
 
-import { createLedger } from "../backends/ledger.ts";
+import { createLedger, SOLE_ENGINE } from "../backends/ledger.ts";
 import { createBackendPool } from "../backends/pool.ts";
 import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -30,6 +30,7 @@ export function withOwnBackends(own: (name: string) => Backend | undefined, pool
     status: orOwn("status"),
     start: orOwn("start"),
     stop: orOwn("stop"),
+    erase: (owner) => pool.erase(owner),
     ping: () => pool.ping(),
     close: () => pool.close(),
   };
@@ -51,7 +52,7 @@ export function openPool({
     sandboxes: createLedger(stores.documents),
     logger,
     docker: {
-      host: undefined,
+      engines: [{ name: SOLE_ENGINE }],
       firewall: "managed",
       isShared: stores.shared !== undefined,
       deployment: stores.shared?.deployment,

@@ -18,7 +18,7 @@ import { endRun, openOn, type RunCommand, resumeRun, startRun } from "../runs/st
 import { type Input, messagesOf, userMessagesOf } from "./input.ts";
 import { eventOf, type ResultServices, type RunResult, resultOf } from "./result.ts";
 
-export interface AgentHandle {
+export interface AgentHandle<Output = unknown> {
   /** Id of the thread, for `runtime.get`. */
   readonly id: string;
   readonly agent: string;
@@ -27,7 +27,7 @@ export interface AgentHandle {
    * The result of the newest run started through this handle. A failed run is a result too. Rejects with the reason when
    * the run was not accepted, and with `run_not_active` before the first run.
    */
-  readonly result: Promise<RunResult>;
+  readonly result: Promise<RunResult<Output>>;
   /** The newest run started through this handle, once accepted. */
   run(): Promise<RunRecord | undefined>;
   /** Status of that run; `idle` before the first. */
@@ -89,7 +89,7 @@ interface HandleStart {
 
 interface RunStart
   extends Partial<Pick<RunCommand, "metadata" | "on_busy">>,
-    Partial<Pick<RunRequest, "model" | "settings" | "tools">> {
+    Partial<Pick<RunRequest, "model" | "settings" | "output_schema" | "tools">> {
   readonly messages: readonly Message[];
 }
 

@@ -6,10 +6,13 @@ import type { AgentDefinition, AgentFields, ModelSpec } from "../core/agent.ts";
 import type { Backend, BackendConfig } from "../core/backend.ts";
 import type { AgentLoop } from "../core/custom-loop.ts";
 import type { Hook, HookDefinition, HookServices } from "../core/hook.ts";
+import type { PlacedHook } from "../core/hook-order.ts";
 import type { Model, ModelSettings } from "../core/model.ts";
+import type { OutputFormat } from "../core/output.ts";
 import type { ClientTool } from "../core/records.ts";
 import type { Tool } from "../core/tool.ts";
 import type { Rule } from "../hooks/permissions/rule.ts";
+import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { RunCommand } from "../runs/start.ts";
 import type { AgentHandle } from "./handle.ts";
 import type { Input } from "./input.ts";
@@ -52,25 +55,39 @@ export interface AgentOptions
   )[];
   /** As in agents.yaml; or a `Backend`, shared by all users of the agent and closed by the caller. */
   readonly backend?: BackendConfig | Backend;
+  /** What the final answer of each run is: a JSON Schema of an object, or a Zod one, which also types `result.output`. */
+  readonly output_schema?: z.ZodType | JsonSchema;
   /** Replaces Skein's loop. */
   readonly loop?: AgentLoop;
   /** Holds the API keys of models. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
+/** The output of a Zod schema: checked with its refinements, read with its defaults and transforms. */
+export interface TypedOutput extends OutputFormat {
+  /** `value` has passed `check`. */
+  parse(value: unknown): unknown;
+}
+
 /** An immutable agent; `with` returns another one. */
-export interface LocalAgent {
+export interface LocalAgent<Output = unknown> {
   readonly name: string;
   readonly description?: string;
   readonly definition: AgentDefinition;
   readonly catalogue: Catalogue;
   readonly backend?: Backend;
   readonly loop?: AgentLoop;
+  /** Of an agent whose `output_schema` is a Zod schema. */
+  readonly output?: TypedOutput;
   /** Agents that it may delegate to. */
   readonly subagents: readonly LocalAgent[];
   /** Runs it in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
-  run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle;
+  run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle<Output>;
   /** A copy with other options. Threads in memory stay with the original. */
+  with(changes: Partial<Omit<AgentOptions, "output_schema">>): LocalAgent<Output>;
+  with<S extends z.ZodType>(
+    changes: Partial<AgentOptions> & { readonly output_schema: S },
+  ): LocalAgent<z.output<S>>;
   with(changes: Partial<AgentOptions>): LocalAgent;
   /** Ends all runs that `run` started. */
   close(): Promise<void>;
@@ -92,6 +109,8 @@ export interface SpawnOptions extends Whose {
   /** `provider:model`, in place of the agent's model. */
   readonly model?: string;
   readonly settings?: ModelSettings;
+  /** JSON Schema of an object, in place of the agent's. */
+  readonly output_schema?: Record<string, unknown>;
   /** Metadata of the run. */
   readonly metadata?: RunCommand["metadata"];
   /** Default: `reject`. */
@@ -103,9 +122,5 @@ export interface SpawnOptions extends Whose {
 /** Called once per run, so a closure holds state of that run only. */
 export type HookFactory = (services: HookServices) => Hook;
 
-export type OwnHook =
-  | HookFactory
-  | HookDefinition
-  /** Placed directly before (outside) or after (inside) the named hook. */
-  | { readonly hook: HookFactory | HookDefinition; readonly before: string }
-  | { readonly hook: HookFactory | HookDefinition; readonly after: string };
+/** `before` and `after` place it directly outside or inside the named hook. */
+export type OwnHook = PlacedHook<HookFactory | HookDefinition>;

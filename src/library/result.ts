@@ -11,7 +11,7 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { getRun, keyOf } from "../runs/control.ts";
 import { openOn } from "../runs/start.ts";
 
-export interface RunResult {
+export interface RunResult<Output = unknown> {
   readonly run: RunRecord;
   /** `error` comes with a limit as `stop_reason`, or with `error` set. */
   readonly status: Exclude<RunStatus, "pending" | "running">;
@@ -20,6 +20,8 @@ export interface RunResult {
   readonly message?: AssistantMessage;
   /** Text of `message`, or empty. */
   readonly text: string;
+  /** The answer of a successful run with an `output_schema`. */
+  readonly output?: Output;
   /** All messages that the run added to the thread, including its input. */
   readonly messages: readonly Message[];
   readonly usage: Usage;
@@ -36,18 +38,24 @@ export interface ResultServices {
   readonly stores: Stores;
   /** Thrown values by run id. */
   readonly causes: { get(runId: string): unknown };
+  /** What an agent makes of the output of its run. */
+  readOutput(agent: string, value: unknown): unknown;
 }
 
 /** Resolves when the run ends. Throws `shutting_down` when `signal` aborts first: the run may continue elsewhere. */
 export async function resultOf(
-  { stores, causes }: ResultServices,
+  { stores, causes, readOutput }: ResultServices,
   { owner, run }: { owner: Owner; run: RunRecord },
   signal: AbortSignal,
 ): Promise<RunResult> {
   const messages: Message[] = [];
   const key = keyOf(owner, run);
+  let output: unknown;
   for await (const batch of stores.events.read(key, 0, signal)) {
-    for (const entry of batch) if (entry.event === "on_message") messages.push(...messageIn(entry));
+    for (const entry of batch) {
+      if (entry.event === "on_message") messages.push(...messageIn(entry));
+      if (entry.event === "done") output = outputIn(entry) ?? output;
+    }
   }
   const ended = await getRun({ stores }, key);
   const { status, stop_reason, usage, error } = ended;
@@ -66,10 +74,16 @@ export async function resultOf(
     ...omitUndefined({
       stop_reason,
       message,
+      output: output === undefined ? undefined : readOutput(run.agent, output),
       error: error && ({ ...error, ...omitUndefined({ cause }) } as RunResult["error"]),
     }),
   };
 }
+
+const outputIn = (entry: LogEntry): unknown => {
+  const event = eventOf(entry);
+  return event.event === "done" && !event.path ? event.data.output : undefined;
+};
 
 /** Leaves out messages of subagents, which belong to their own threads. */
 function messageIn(entry: LogEntry): Message[] {

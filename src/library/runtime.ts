@@ -1,27 +1,23 @@
 // Runs agents in this process, on the engine of the server: the same threads, quotas and take-overs.
 
 import { LRUCache } from "lru-cache";
-import { buildAgent } from "../agents/build.ts";
-import { requestedModel } from "../agents/model-choice.ts";
-import { reservedNames } from "../agents/tool-choice.ts";
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { TraceRecorder } from "../core/tool.ts";
-import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { keyOf, settledRun, stopRun } from "../runs/control.ts";
 import { createEngine } from "../runs/index.ts";
-import type { Agents } from "../runs/services.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { openPool, withOwnBackends } from "./backends.ts";
 import { type AgentHandle, createHandle, type StartableHandle } from "./handle.ts";
 import { messagesOf } from "./input.ts";
 import type { LocalAgent, SpawnOptions, Whose } from "./local-agent.ts";
+import { localAgents } from "./local-agents.ts";
 import type { RunResult } from "./result.ts";
 
 const TO_CONSOLE: Logger = {
@@ -43,7 +39,7 @@ export interface RuntimeOptions {
   readonly recorder?: TraceRecorder;
   /** Logs runs that fail and failures within runs. Default: errors and warnings go to the console. */
   readonly logger?: Logger;
-  /** Concurrent runs; further runs wait. Default 256. */
+  /** Concurrent runs; further runs wait. Default 500. */
   readonly max_runs?: number;
   /** How long `close` waits for runs, in ms. Default 10 s. */
   readonly grace_ms?: number;
@@ -54,7 +50,7 @@ export interface Runtime extends AsyncDisposable {
    * Starts a run on a thread, by an agent or the name of one. Throws `invalid_request` for an empty input, an unknown
    * name and an invalid thread id; for other reasons why a run is not accepted, the handle's `result` rejects.
    */
-  spawn(agent: LocalAgent | string, options?: SpawnOptions): AgentHandle;
+  spawn<Output>(agent: LocalAgent<Output> | string, options?: SpawnOptions): AgentHandle<Output>;
   /** A handle on an existing thread, at its newest run. */
   get(id: string, whose?: Whose): Promise<AgentHandle | undefined>;
   /** Whether a run of the thread is active or queued. */
@@ -75,7 +71,7 @@ const RUNS_OF_A_THREAD = 100;
 const MAX_CAUSES = 1000;
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  const { stores = createMemoryStores(), logger = TO_CONSOLE, max_runs = 256, grace_ms = 10_000 } = options;
+  const { stores = createMemoryStores(), logger = TO_CONSOLE, max_runs = 500, grace_ms = 10_000 } = options;
   const agents = localAgents();
   for (const agent of options.agents ?? []) agents.add(agent);
   const pool = options.backends ?? openPool({ dir: options.data_dir ?? "./data", stores, logger });
@@ -107,7 +103,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     const [run] = (await stores.runs.list(owner, id, { limit: 1 })).items;
     return createHandle(services, { id, agent, owner, prepared: opened, ...omitUndefined({ run }) }).handle;
   };
-  const services = { runs, stores, causes, logger, closing: closing.signal, onBegin, attach };
+  const readOutput = (agent: string, value: unknown) => agents.get(agent)?.output?.parse(value) ?? value;
+  const services = { runs, stores, causes, readOutput, logger, closing: closing.signal, onBegin, attach };
 
   /** Cancels every run of a thread that has not ended. */
   const shutdown = async (owner: Owner, id: string): Promise<void> => {
@@ -121,7 +118,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   };
 
   const runtime: Runtime = {
-    spawn(agent, { input, thread: id = newThreadId(), signal, client_tools, ...spawning } = {}) {
+    spawn<Output>(
+      agent: LocalAgent<Output> | string,
+      { input, thread: id = newThreadId(), signal, client_tools, ...spawning }: SpawnOptions = {},
+    ) {
       assertId(id);
       const messages = input === undefined ? undefined : messagesOf(input);
       if (typeof agent !== "string") agents.add(agent);
@@ -136,7 +136,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...omitUndefined({ ...beginning, tools: client_tools && [...client_tools] }),
         });
       if (signal) cancelWith(signal, startable);
-      return startable.handle;
+      // Its results are read by this agent's schema.
+      return startable.handle as AgentHandle<Output>;
     },
     async get(id, whose) {
       const owner = ownerOf(whose);
@@ -188,60 +189,4 @@ function cancelWith(signal: AbortSignal, { handle }: StartableHandle): void {
   signal.addEventListener("abort", cancel, { once: true });
   const over = () => signal.removeEventListener("abort", cancel);
   handle.result.then(over, over);
-}
-
-interface LocalAgents extends Agents {
-  /** Includes its subagents. Throws `config_invalid` when another agent has the name. */
-  add(agent: LocalAgent): void;
-  replace(agent: LocalAgent): void;
-  get(name: string): LocalAgent | undefined;
-}
-
-function localAgents(): LocalAgents {
-  const agents = new Map<string, LocalAgent>();
-
-  const named = (name: string): LocalAgent => {
-    const agent = agents.get(name);
-    if (agent) return agent;
-    const message = `There is no agent \`${name}\` in this runtime${didYouMean(name, agents.keys())}`;
-    throw new AppError("invalid_request", message);
-  };
-
-  const add = (agent: LocalAgent): void => {
-    const known = agents.get(agent.name);
-    if (known === agent) return;
-    if (known)
-      throw new AppError(
-        "config_invalid",
-        `This runtime already has another agent \`${agent.name}\`. Rename this one, or call \`replace\`.`,
-      );
-    agents.set(agent.name, agent);
-    for (const subagent of agent.subagents) add(subagent);
-  };
-
-  return {
-    add,
-    replace(agent) {
-      agents.set(agent.name, agent);
-      for (const subagent of agent.subagents) if (!agents.has(subagent.name)) add(subagent);
-    },
-    get: (name) => agents.get(name),
-    find(name) {
-      const [first] = agents.keys();
-      if (name === undefined && first === undefined)
-        throw new AppError("invalid_request", "This runtime has no agents yet.");
-      return named(name ?? first ?? "").definition;
-    },
-    checkModel(definition, model) {
-      requestedModel(model, definition.model, named(definition.name).catalogue);
-    },
-    isReserved: (name) => agents.values().some(({ catalogue }) => reservedNames(catalogue).has(name)),
-    build(definition, services, overrides) {
-      const { catalogue, loop } = named(definition.name);
-      return {
-        ...buildAgent(definition, catalogue, { ...services, ...overrides }),
-        ...omitUndefined({ loop }),
-      };
-    },
-  };
 }

@@ -6,8 +6,9 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { Stream } from "../core/stream.ts";
-import { readCapped, release, StreamResponse } from "../lib/http-fetch.ts";
+import { readCapped, release } from "../lib/http-fetch.ts";
 import { type SseParser, sseParser } from "../lib/sse-parser.ts";
+import { awsFrames } from "./aws-frames.ts";
 import { failureOf, ProviderError } from "./failure.ts";
 import type { ReplyReader } from "./reply.ts";
 
@@ -19,8 +20,8 @@ export interface Exchange {
   readonly reader: ReplyReader;
   /** Never to be shown. */
   readonly secret?: string;
-  /** Sends the request through an SDK that was given `nodeFetch`. */
-  open(signal: AbortSignal): Promise<Response>;
+  /** Sends the request; see `Send`. */
+  open(signal: AbortSignal): Promise<IncomingMessage>;
 }
 
 /**
@@ -51,7 +52,7 @@ async function* run(
   signal.addEventListener("abort", cut, { once: true });
   controller.signal.addEventListener("abort", () => body?.destroy(), { once: true });
   try {
-    body = await bodyOf(await open(controller.signal));
+    body = await checked(await open(controller.signal));
     return yield* read(body, reader, controller.signal);
   } catch (error) {
     isRefused = error instanceof ProviderError && error.body !== undefined;
@@ -73,7 +74,9 @@ async function* run(
 /** The events of one piece of the body are yielded one after the other, without waiting between them. */
 async function* read(body: IncomingMessage, reader: ReplyReader, signal: AbortSignal): Stream<ModelReply> {
   const events: StreamEvent[] = [];
-  const parser = sseParser((data) => reader.take(data, events));
+  const take = (data: string) => reader.take(data, events);
+  const isFramed = body.headers["content-type"]?.includes("vnd.amazon.eventstream");
+  const parser = isFramed ? awsFrames(take) : sseParser(take);
   let bytes = 0;
   for await (const chunk of body.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
@@ -111,7 +114,7 @@ function joined(events: readonly StreamEvent[]): readonly StreamEvent[] {
   return result;
 }
 
-function push(parser: SseParser, chunk: Buffer): void {
+function push(parser: Pick<SseParser, "push">, chunk: Buffer): void {
   try {
     parser.push(chunk);
   } catch (cause) {
@@ -120,12 +123,11 @@ function push(parser: SseParser, chunk: Buffer): void {
   }
 }
 
-async function bodyOf(response: Response): Promise<IncomingMessage> {
-  if (!(response instanceof StreamResponse))
-    throw new TypeError("The SDK did not use the fetch it was given.");
-  const type = response.headers.get("content-type") ?? "";
-  if (!/json|html/.test(type)) return response.stream;
-  const text = await readCapped(response.stream, MAX_ERROR_BYTES);
+/** Throws for an answer that is no event stream. */
+async function checked(answer: IncomingMessage): Promise<IncomingMessage> {
+  const type = answer.headers["content-type"] ?? "";
+  if (!/json|html/.test(type)) return answer;
+  const text = await readCapped(answer, MAX_ERROR_BYTES);
   const message = `answered with ${type} instead of an event stream; check base_url`;
   throw new ProviderError(message, { body: errorIn(text) ?? { code: 400, message } });
 }

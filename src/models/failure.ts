@@ -5,17 +5,28 @@ import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 
 /**
- * A failure that no SDK sees, because it comes inside a stream or instead of one. `body` is the error that the provider
- * sent, in any form; without it, the stream itself is invalid.
+ * A failure that no SDK sees, because it comes beside one, inside a stream or instead of one. `body` is the error that the
+ * provider sent, in any form; without it and without a `refusal`, the stream itself is invalid.
  */
 export class ProviderError extends Error {
   readonly body: unknown;
+  readonly refusal: Refusal | undefined;
 
-  constructor(message: string, { body, cause }: { body?: unknown; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    { body, refusal, cause }: { body?: unknown; refusal?: Refusal; cause?: unknown } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "ProviderError";
     this.body = body;
+    this.refusal = refusal;
   }
+}
+
+/** An answer with another status than 2xx. */
+interface Refusal {
+  readonly status: number;
+  readonly headers: Headers;
 }
 
 interface Asked {
@@ -37,7 +48,7 @@ export function failureOf(error: unknown, { model, secret }: Asked): AppError {
   return new AppError(code, `The provider of \`${model}\` ${SAYS[code]}${status}${words && `: ${words}`}`, {
     details: {
       ...(facts.status ? { status: facts.status } : {}),
-      ...retryAfter(facts.headers),
+      ...(retryAfter(facts.headers) ?? retryInfo(facts.whole)),
       ...requestId(facts.headers),
     },
     // For the log. The provider's own error may hold a key; those of the network do not.
@@ -68,6 +79,7 @@ const OVERFLOW: readonly RegExp[] = [
   /exceeds the context length|exceeded max context length/i, // Ollama
   /greater than the context length/i, // LM Studio
   /input token count.*exceeds the maximum/i, // Gemini
+  /request payload size exceeds the limit/i, // Gemini
   /reduce the length of (the|your) (messages|prompt|input)/i, // Groq, Cerebras
   /maximum prompt length/i, // xAI
   /tokens \+ `?max_new_tokens`? must be <=|longer than the model's context length/i, // Together
@@ -92,6 +104,13 @@ const TYPES: Readonly<Record<string, number>> = {
   server_error: 500,
   timeout_error: 504,
   overloaded_error: 529,
+  // Bedrock, as frames of a stream
+  validationException: 400,
+  throttlingException: 429,
+  modelStreamErrorException: 500,
+  internalServerException: 500,
+  serviceUnavailableException: 503,
+  modelTimeoutException: 504,
 };
 
 const STATUSES: Readonly<Record<number, keyof typeof SAYS>> = {
@@ -116,9 +135,11 @@ interface Facts {
 }
 
 function codeOf({ status, types, whole }: Facts): keyof typeof SAYS {
+  if (status === undefined && /could not load (the default )?credentials/i.test(whole)) return "model_auth";
   if (status === undefined) return /timed? ?out/i.test(whole) ? "model_timeout" : "model_unreachable";
   // A quota that is used up looks like a rate limit, but no waiting helps.
   if (types.includes("insufficient_quota")) return "model_auth";
+  if (/API_KEY_INVALID|API key not valid/.test(whole)) return "model_auth"; // Gemini, with status 400
   if (status !== 429 && OVERFLOW.some((pattern) => pattern.test(whole))) return "context_overflow";
   return STATUSES[status] ?? (status >= 500 ? "model_overloaded" : "model_rejected");
 }
@@ -135,7 +156,9 @@ const Thrown = z.object({
 function factsOf(error: unknown): Facts | undefined {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof ProviderError)
-    return error.body === undefined ? broken(message) : said(error.body, message);
+    return error.body === undefined && !error.refusal
+      ? broken(message)
+      : { ...said(error.body, message), ...error.refusal };
   const thrown = Thrown.safeParse(error).data;
   if (thrown) return { ...said(thrown.error, message), ...thrown };
   return error instanceof Error && !isBug(error) ? disconnected(innermost(error)) : undefined;
@@ -205,16 +228,24 @@ function withoutAddresses(message: string): string {
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** How long the provider asks to wait, at most a day. */
-function retryAfter(headers: Headers | undefined): { retry_after_ms?: number } {
+function retryAfter(headers: Headers | undefined): { retry_after_ms: number } | undefined {
   const milliseconds = Number.parseFloat(headers?.get("retry-after-ms") ?? "");
   const value = headers?.get("retry-after") ?? "";
   const date = /[a-z]/i.test(value) ? Date.parse(value) - Date.now() : Number.NaN;
   const seconds = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1000 : date;
   const wait = Number.isFinite(milliseconds) ? milliseconds : seconds;
-  return Number.isFinite(wait) ? { retry_after_ms: Math.round(Math.min(Math.max(wait, 0), DAY_MS)) } : {};
+  return Number.isFinite(wait) ? { retry_after_ms: atMostADay(wait) } : undefined;
 }
 
+/** Google says it in the body, in seconds. */
+function retryInfo(said: string): { retry_after_ms?: number } {
+  const [, seconds] = /"retryDelay":"(\d+(?:\.\d+)?)s"/.exec(said) ?? [];
+  return seconds === undefined ? {} : { retry_after_ms: atMostADay(Number(seconds) * 1000) };
+}
+
+const atMostADay = (ms: number) => Math.round(Math.min(Math.max(ms, 0), DAY_MS));
+
 function requestId(headers: Headers | undefined): { request_id?: string } {
-  const id = headers?.get("request-id") ?? headers?.get("x-request-id");
+  const id = headers?.get("request-id") ?? headers?.get("x-request-id") ?? headers?.get("x-amzn-requestid");
   return id ? { request_id: id } : {};
 }

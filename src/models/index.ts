@@ -1,66 +1,39 @@
-// The providers of models, by name.
+// Makes models of their configuration: finds the provider, its address and its key.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { ModelConfig, ModelSpec } from "../core/agent.ts";
+import type { ModelConfig, ModelFactory, ModelSpec } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { Model } from "../core/model.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { packageRoot } from "../lib/paths.ts";
-import { anthropicModel } from "./anthropic/client.ts";
-import { openaiModel } from "./openai/client.ts";
-import type { Key, ModelOptions } from "./options.ts";
+import { isGateway } from "./gateway.ts";
+import type { Key } from "./options.ts";
+import { PROVIDERS, type Provider } from "./providers.ts";
 import { scriptedFile } from "./scripted.ts";
-
-interface Provider {
-  readonly create: (options: ModelOptions) => Model;
-  readonly baseUrl: string;
-  /** The variable that names another address. */
-  readonly baseUrlEnv?: string;
-  /** The variable that holds the key. Without it the provider wants none. */
-  readonly keyEnv?: string;
-}
-
-const PROVIDERS: Readonly<Record<string, Provider>> = {
-  anthropic: {
-    create: anthropicModel,
-    baseUrl: "https://api.anthropic.com",
-    baseUrlEnv: "ANTHROPIC_BASE_URL",
-    keyEnv: "ANTHROPIC_API_KEY",
-  },
-  openai: {
-    create: openaiModel,
-    baseUrl: "https://api.openai.com/v1",
-    baseUrlEnv: "OPENAI_BASE_URL",
-    keyEnv: "OPENAI_API_KEY",
-  },
-  deepseek: { create: openaiModel, baseUrl: "https://api.deepseek.com/v1", keyEnv: "DEEPSEEK_API_KEY" },
-  groq: { create: openaiModel, baseUrl: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY" },
-  mistral: { create: openaiModel, baseUrl: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY" },
-  ollama: { create: openaiModel, baseUrl: "http://127.0.0.1:11434/v1" },
-  openrouter: { create: openaiModel, baseUrl: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY" },
-  together: { create: openaiModel, baseUrl: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY" },
-  xai: { create: openaiModel, baseUrl: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY" },
-};
 
 const SCRIPTED = "scripted";
 
 /** Models that may be named without their provider. */
 const FAMILIES: readonly (readonly [RegExp, string])[] = [
   [/^claude-/, "anthropic"],
+  [/^gemini-/, "gemini"],
   [/^(gpt-|chatgpt-|o\d)/, "openai"],
 ];
 
 type Single = string | ModelConfig;
 
+/** Providers of plugins, by name. */
+export type OwnProviders = ReadonlyMap<string, ModelFactory>;
+
 /**
  * The model, linked to its fallbacks. Opens no connection: a missing key is an error of the first call. Throws
  * `config_invalid` for an unknown provider and an invalid address.
  */
-export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv): Model {
+export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnProviders = new Map()): Model {
   return chainOf(spec).reduceRight<Model | undefined>(
-    (fallback, single) => createOne(configOf(single), env, fallback),
+    (fallback, single) => createOne(configOf(single), env, fallback, own),
     undefined,
   ) as Model; // a chain has at least one link
 }
@@ -87,26 +60,52 @@ function configOf(single: Single): ModelConfig {
   return { provider: single.slice(0, colon), model: single.slice(colon + 1) };
 }
 
-function createOne(config: ModelConfig, env: NodeJS.ProcessEnv, fallback: Model | undefined): Model {
+function createOne(
+  config: ModelConfig,
+  env: NodeJS.ProcessEnv,
+  fallback: Model | undefined,
+  own: OwnProviders,
+): Model {
   const { provider: providerName, model, temperature, max_tokens, thinking, tool_choice } = config;
   const name = `${providerName}:${model}`;
+  const factory = own.get(providerName);
+  if (factory) return ofPlugin(name, factory(config, env), fallback);
   if (providerName === SCRIPTED) return { ...scriptedFile(scriptPath(model), name), fallback };
   const provider = providerOf(providerName);
-  if (!provider) throw unknownProvider(providerName);
+  if (!provider) throw unknownProvider(providerName, own);
   const baseUrl = addressOf(config, provider, env);
   if (!URL.canParse(baseUrl))
     throw new AppError(
       "config_invalid",
-      `\`${baseUrl}\` is not a valid base URL for \`${name}\`. Use one such as ${provider.baseUrl}.`,
+      `\`${baseUrl}\` is not a valid base URL for \`${name}\`. Use one such as ${usual(provider.baseUrl, env)}.`,
     );
-  return provider.create({
+  const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
+  const key = keyOf(config, provider, env);
+  const made = provider.create({ name, model, baseUrl, key, settings, fallback }, env);
+  return (config.traceparent ?? isGateway(baseUrl)) ? made : untraced(made);
+}
+
+export const providerNames = (): string[] => [...Object.keys(PROVIDERS), SCRIPTED];
+
+/** Its requests do not say which trace they are part of. */
+const untraced = (made: Model): Model => ({
+  ...made,
+  stream: ({ traceparent: _, ...request }) => made.stream(request),
+});
+
+/** `made` under the name that it was configured by. Throws `config_invalid` for what is no model. */
+function ofPlugin(name: string, made: Model, fallback: Model | undefined): Model {
+  if (typeof made?.stream !== "function")
+    throw new AppError(
+      "config_invalid",
+      `The provider of \`${name}\` must return a model: an object with a method \`stream\`.`,
+    );
+  return {
     name,
-    model,
-    baseUrl,
-    key: keyOf(config, provider, env),
-    settings: omitUndefined({ temperature, max_tokens, thinking, tool_choice }),
     fallback,
-  });
+    stream: (request) => made.stream(request),
+    ...(made.outputLimit ? { outputLimit: (request) => made.outputLimit?.(request) } : {}),
+  };
 }
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
@@ -127,30 +126,43 @@ function addressOf(
   { baseUrl, baseUrlEnv }: Provider,
   env: NodeJS.ProcessEnv,
 ): string {
-  return base_url ?? ((baseUrlEnv && env[baseUrlEnv]?.trim()) || baseUrl);
+  return base_url ?? ((baseUrlEnv && env[baseUrlEnv]?.trim()) || usual(baseUrl, env));
 }
+
+const usual = (baseUrl: Provider["baseUrl"], env: NodeJS.ProcessEnv) =>
+  typeof baseUrl === "string" ? baseUrl : baseUrl(env);
 
 function keyOf(config: ModelConfig, provider: Provider, env: NodeJS.ProcessEnv): Key {
   const missing = missingFor(config, env);
   if (missing) return { missing: `Set ${missing}.` };
-  return { secret: givenKey(config, provider, env) ?? "none" };
+  const secret = givenKey(config, provider, env);
+  if (secret === undefined && (provider.credentialsEnv || provider.findsCredentials))
+    return { others: "found by the SDK" };
+  return { secret: secret ?? "none" };
 }
 
-function givenKey({ api_key, api_key_env }: ModelConfig, { keyEnv }: Provider, env: NodeJS.ProcessEnv) {
-  const variable = api_key_env ?? keyEnv;
-  return api_key?.trim() || (variable && env[variable]?.trim()) || undefined;
+function givenKey({ api_key, api_key_env }: ModelConfig, { keyEnv = [] }: Provider, env: NodeJS.ProcessEnv) {
+  const variables = api_key_env === undefined ? [keyEnv].flat() : [api_key_env];
+  return api_key?.trim() || variables.map((name) => env[name]?.trim()).find(Boolean);
 }
 
-/** The provider's own address needs a key; other addresses may not. */
+/** The variable to set first. The provider's own address needs a key; other addresses may not. */
 function missingFor(config: ModelConfig, env: NodeJS.ProcessEnv): string | undefined {
   const provider = providerOf(config.provider);
-  if (!provider || givenKey(config, provider, env) !== undefined) return undefined;
+  if (!provider) return undefined;
+  const { hasOwnAddress, baseUrl, baseUrlEnv, keyEnv, credentialsEnv = [] } = provider;
+  const isDefault = addressOf(config, provider, env) === usual(baseUrl, env);
+  const missing = provider.missing?.(env);
+  if (missing) return missing;
+  if (hasOwnAddress && isDefault) return baseUrlEnv;
+  if (givenKey(config, provider, env) !== undefined) return undefined;
   if (config.api_key_env) return config.api_key_env;
-  return addressOf(config, provider, env) === provider.baseUrl ? provider.keyEnv : undefined;
+  if (provider.findsCredentials || credentialsEnv.some((name) => env[name]?.trim())) return undefined;
+  return hasOwnAddress || isDefault ? [keyEnv].flat()[0] : undefined;
 }
 
-function unknownProvider(name: string): AppError {
-  const names = [...Object.keys(PROVIDERS), SCRIPTED];
+function unknownProvider(name: string, own: OwnProviders): AppError {
+  const names = [...providerNames(), ...own.keys()];
   const known = names.map((known) => `\`${known}\``).join(", ");
   return new AppError(
     "config_invalid",

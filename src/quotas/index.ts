@@ -8,30 +8,20 @@ import { NO_USAGE, type Usage } from "../core/message.ts";
 import { modelMatcher } from "../core/model.ts";
 import { randomId } from "../lib/random-id.ts";
 import type { LimitName, Price, Quota, QuotaConfig } from "./config.ts";
+import { budgetStates, LIMIT_OF, type LimitState, limitStates } from "./limit-states.ts";
 import {
   type Accounts,
   type Amounts,
   BUDGETS,
-  endOf,
   type PerScope,
   type QuotaScope,
   type QuotaStore,
   type Resource,
   SCOPES,
+  type TenantUsage,
   tokensOf,
   type UsageRow,
 } from "./store.ts";
-
-/** A limit and its current use. */
-export interface LimitState {
-  readonly limit: LimitName;
-  readonly of: QuotaScope;
-  readonly most: number;
-  readonly used: number;
-  readonly left: number;
-  /** When a daily or monthly budget resets. */
-  readonly resets_at?: string;
-}
 
 /** Every method throws `unavailable` when the store cannot be reached. Without limits the store is not asked. */
 export interface Quotas extends ModelCallQuotas {
@@ -59,8 +49,12 @@ export interface Quotas extends ModelCallQuotas {
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
   /** Throws `limit_exceeded` when a run could not call its model even once. */
   assertFunds(owner: Owner): Promise<void>;
+  /** What a call cost, in millionths of the currency. Undefined when its model has no price. */
+  costOf(model: string, usage: Usage): number | undefined;
   /** The user's own usage, and every limit on it. */
   report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: LimitState[] }>;
+  /** The usage of all users of the owner's tenant, and the limits on the tenant. */
+  reportTenant(owner: Owner, days: number): Promise<TenantUsage & { limits: LimitState[] }>;
 }
 
 export interface QuotaOptions {
@@ -79,7 +73,6 @@ const MAX_ATTEMPTS = 4;
 /** Longer than nearly every model call. The settlement of a longer one still counts. */
 const RESERVED_MS = 15 * 60_000;
 
-const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
 /** When to retry, in ms, where the time cannot be known. */
 const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 
@@ -87,7 +80,8 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
   const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
   const isLimited = (limit: LimitName) => SCOPES.some((level) => config[level][limit] !== undefined);
   const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
-  const priceFor = pricing(config.prices);
+  const priceOn = pricing(config.prices);
+  const priceFor = (model: string) => priceOn(model) ?? FREE;
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
   const lives = { runs: KEPT_MS, streams: KEPT_MS, threads: threadLife };
 
@@ -170,36 +164,27 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       await store.settle(owner, id, { ...call, usage, cost: priceOf(priceFor(call.model), usage) });
     },
 
+    costOf(model, usage) {
+      const price = priceOn(model);
+      return price && priceOf(price, plausible(usage));
+    },
+
     async report(owner, days) {
-      const [usage, accounts, held, stored] = await Promise.all([
+      const [usage, limits] = await Promise.all([
         store.usage(owner, days),
-        store.accounts(owner),
-        store.held(owner),
-        store.stored(owner),
+        limitStates(store, config, owner),
       ]);
-      const things = SCOPES.flatMap((of) =>
-        (["runs", "streams", "threads"] as const).flatMap((thing) =>
-          state(config, LIMIT_OF[thing], of, held[of][thing]),
-        ),
-      );
-      const bytes = SCOPES.flatMap((of) => state(config, "stored_bytes", of, stored[of]));
-      return { usage, limits: [...budgetStates(config, accounts), ...things, ...bytes] };
+      return { usage, limits };
+    },
+
+    async reportTenant(owner, days) {
+      const [used, limits] = await Promise.all([
+        store.tenantUsage(owner.tenant, days),
+        limitStates(store, config, owner),
+      ]);
+      return { ...used, limits: limits.filter(({ of }) => of === "tenant") };
     },
   };
-}
-
-function budgetStates(config: QuotaConfig, accounts: Accounts): LimitState[] {
-  return SCOPES.flatMap((of) =>
-    BUDGETS.flatMap(({ limit, period, unit }) => {
-      const resets_at = new Date(endOf(period, accounts.now)).toISOString();
-      return state(config, limit, of, accounts[of][period][unit]).map((each) => ({ ...each, resets_at }));
-    }),
-  );
-}
-
-function state(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, used: number): LimitState[] {
-  const most = config[of][limit];
-  return most === undefined ? [] : [{ limit, of, most, used, left: Math.max(0, most - used) }];
 }
 
 interface Planned {
@@ -306,7 +291,7 @@ const MILLION = 1_000_000;
 
 const FREE: Price = { input: 0, output: 0 };
 
-function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Price {
+function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Price | undefined {
   const patterns = Object.entries(prices).map(([pattern, price]) => ({
     matches: modelMatcher(pattern),
     price,
@@ -315,11 +300,11 @@ function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Pr
   const known = new Map<string, Price | undefined>();
   const find = (model: string) => exact.get(model) ?? patterns.find(({ matches }) => matches(model))?.price;
   return (model) => {
-    if (patterns.length === 0) return FREE;
+    if (patterns.length === 0) return undefined;
     const price = known.has(model) ? known.get(model) : find(model);
     if (known.size >= MAX_NAMES) known.clear();
     known.set(model, price);
-    return price ?? FREE;
+    return price;
   };
 }
 

@@ -53,21 +53,40 @@ export interface Spending {
   readonly cost: number;
 }
 
-/** The usage of a model by an agent on one day. */
-export interface UsageRow extends Usage {
-  /** `2026-11-22` */
-  readonly day: string;
-  readonly agent: string;
-  readonly model: string;
+/** What model calls have used together. */
+export interface Used extends Usage {
   readonly calls: number;
   readonly cost: number;
 }
 
+/** The usage of a model by an agent on one day. */
+export interface UsageRow extends Used {
+  /** `2026-11-22` */
+  readonly day: string;
+  readonly agent: string;
+  readonly model: string;
+}
+
+/** The usage of one user of a tenant; without `user`, that of all who have no row of their own. */
+export interface UserUsage extends Used {
+  readonly user?: string;
+}
+
+/** The usage of all users of a tenant. */
+export interface TenantUsage {
+  /** Newest first. */
+  readonly rows: UsageRow[];
+  /** The `MAX_USERS` users who cost most, dearest first; last, if there are more, the rest without a name. */
+  readonly users: UserUsage[];
+}
+
 /** Days for which usage is kept, today included. */
 export const USAGE_DAYS = 100;
-/** Rows per user and day; further agents and models are counted as `OTHER`. */
+/** Rows per day of a user, and of a tenant; further agents and models are counted as `OTHER`. */
 export const MAX_ROWS = 64;
 export const OTHER = "other";
+/** Users of a tenant who are counted by name on a day, the first ones; the rest are counted together. */
+export const MAX_USERS = 256;
 
 export interface QuotaStore {
   /**
@@ -115,6 +134,8 @@ export interface QuotaStore {
   accounts(owner: Owner): Promise<Accounts>;
   /** The user's usage of the last `days`, newest first. */
   usage(owner: Owner, days: number): Promise<UsageRow[]>;
+  /** The usage of all users of the tenant in the last `days`. */
+  tenantUsage(tenant: string, days: number): Promise<TenantUsage>;
 }
 
 /** Whether every budget has something left, and room for `amounts`. */
@@ -147,4 +168,28 @@ export const tokensOf = ({ input_tokens, output_tokens }: Usage) => input_tokens
 export function sortedRows(rows: readonly UsageRow[]): UsageRow[] {
   const rank = ({ agent, model }: UsageRow) => JSON.stringify([agent, model]);
   return rows.toSorted((a, b) => (a.day === b.day ? (rank(a) < rank(b) ? -1 : 1) : a.day > b.day ? -1 : 1));
+}
+
+/** What all of them have used together. */
+export function sumOf(all: readonly Used[]): Used {
+  const sum = (key: keyof Used) => all.reduce((total, used) => total + used[key], 0);
+  return {
+    calls: sum("calls"),
+    cost: sum("cost"),
+    input_tokens: sum("input_tokens"),
+    output_tokens: sum("output_tokens"),
+    cache_read_tokens: sum("cache_read_tokens"),
+    cache_write_tokens: sum("cache_write_tokens"),
+  };
+}
+
+/** As `TenantUsage` has them; one row for each user comes in. */
+export function dearestUsers(users: readonly UserUsage[]): UserUsage[] {
+  const named = users
+    .filter(({ user }) => user !== undefined)
+    .toSorted(
+      (a, b) => b.cost - a.cost || tokensOf(b) - tokensOf(a) || ((a.user ?? "") < (b.user ?? "") ? -1 : 1),
+    );
+  const rest = [...users.filter(({ user }) => user === undefined), ...named.slice(MAX_USERS)];
+  return [...named.slice(0, MAX_USERS), ...(rest.length > 0 ? [sumOf(rest)] : [])];
 }

@@ -63,7 +63,8 @@ export async function steerRun(
 ): Promise<void> {
   const { owner, thread_id, run_id } = key;
   const run = await getRun(runs, key);
-  await bytesWith(runs.stores.threads, key, [message], runs.threadBytes);
+  const before = await runs.stores.threads.bytes(owner, thread_id);
+  await bytesWith(before, key, [message], runs.threadBytes);
   if (await runs.stores.runs.steer(owner, thread_id, run_id, message)) return;
   throw new AppError(
     "run_not_active",

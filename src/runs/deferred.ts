@@ -14,7 +14,7 @@ import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { type UserMessage, unanswered } from "../core/message.ts";
-import { openInterrupts } from "../core/open-interrupts.ts";
+import { closedBy, openInterrupts } from "../core/open-interrupts.ts";
 import type { RunInput, StandIn } from "../core/run.ts";
 import type { Stores } from "../core/stores.ts";
 import { type DoneResult, done, failed } from "../core/tool.ts";
@@ -96,16 +96,19 @@ export interface InterruptTracker extends RunObserver {
 
 /**
  * Follows a run's questions. The expiry of a question is scheduled before the question is shown, and removed before its call
- * may run, so that any process can resume the thread in time.
+ * may run, so that any process can resume the thread in time. The user's subscribers hear of questions that were open before
+ * the run as it closes them.
  */
 export function trackInterrupts(
-  { deferredCalls }: Pick<Stores, "deferredCalls">,
+  { deferredCalls, bus }: Pick<Stores, "deferredCalls" | "bus">,
   { owner, threadId: thread_id, id: run_id, lineage, state }: RunInput,
+  agent: string,
 ): InterruptTracker {
   // A parent that waits shows the questions of its child, and its thread is the one to resume.
   const isShownHere = lineage?.parent.background ?? true;
   const known = new Map(openInterrupts(state).map((each) => [each.id, each]));
   const shown = new Map<string, Interrupt>();
+  const before = new Set(isShownHere ? known.keys() : []);
 
   /** Several subagents may ask questions under one call: the first expiry counts. */
   async function scheduleExpiry(call_id: string): Promise<void> {
@@ -134,7 +137,7 @@ export function trackInterrupts(
     async beforeWrite(event) {
       if (event.event !== "on_interrupt" && event.event !== "on_resume") return;
       const { id } = event.data;
-      const before = known.get(id);
+      const asked = known.get(id);
       if (event.event === "on_interrupt") {
         known.set(id, event.data);
         shown.set(id, event.data);
@@ -142,8 +145,14 @@ export function trackInterrupts(
         known.delete(id);
         shown.delete(id);
       }
-      const { call_id, expires_at } = known.get(id) ?? before ?? {};
+      const { call_id, expires_at } = known.get(id) ?? asked ?? {};
       if (call_id !== undefined && expires_at !== undefined) await scheduleExpiry(call_id);
+    },
+    afterWrite(event) {
+      for (const id of closedBy(event))
+        if (before.delete(id))
+          bus.publish(owner, { event: "interrupt_closed", data: { thread_id, run_id, agent, id } });
+      return undefined;
     },
     open: () => (isShownHere ? [...shown.values()] : []),
   };

@@ -6,8 +6,10 @@ import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, interruptedEnd } from "../core/grammar.ts";
 import type { Owner } from "../core/ids.ts";
+import type { Interrupt } from "../core/interrupt.ts";
 import { runAgent } from "../core/loop.ts";
 import {
+  areLong,
   type Message,
   type ToolCall,
   toolMessage,
@@ -15,14 +17,18 @@ import {
   unanswered,
   unknownTo,
 } from "../core/message.ts";
+import type { ModelRequest } from "../core/model.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
+import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
 import type { Claim, EventBus, EventLog, Lease, Stores, UserEvent } from "../core/stores.ts";
 import { failed } from "../core/tool.ts";
+import { ownTurn } from "../lib/async.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { standIns, trackInterrupts } from "./deferred.ts";
-import { failureLog } from "./logging.ts";
+import { runLog } from "./logging.ts";
 import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
-import type { Control, RunObserver, RunServices } from "./services.ts";
+import type { Control, RunListener, RunObserver, RunServices } from "./services.ts";
 import { recount, threadLimit } from "./thread-bytes.ts";
 
 /**
@@ -33,56 +39,79 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
   const { stores, quotas } = services;
   const { run, lease } = claim;
   const { owner } = lease;
-  const writer = createWriter(stores.events, lease);
+  const listeners = (services.listeners ?? []).map((listen) => listen(claim));
+  const writer = createWriter(stores.events, lease, (ms) => {
+    for (const each of listeners) each.onStored?.(ms);
+  });
   publishStart(stores.bus, owner, run);
   const hold = quotas && holdWhile(quotas, { owner, thing: "runs", id: run.id });
-  const failures = failureLog(services.logger, claim);
+  const log = runLog(services, claim);
   const mayWrite = untilHandedOver(control.handedOver);
   let last: StreamEvent | undefined;
   try {
     const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : FIRST_ATTEMPT;
-    const [prepared, bytes] = await Promise.all([
-      prepareRun(claim, services, control, previous),
-      stores.threads.bytes(owner, lease.thread_id),
-    ]);
-    const { agent, input } = prepared;
+    const prepared = await prepareRun(claim, services, control, previous);
+    const { agent, input, bytes } = prepared;
+    if (areLong(input.input)) await ownTurn(owner.tenant);
     if (run.attempt > 1)
       for (const event of await missingStart(claim, stores.events, agent.model.name))
         await writer.write(event);
-    const interrupts = trackInterrupts(stores, input);
+    const interrupts = trackInterrupts(stores, input, run.agent);
     const observers: readonly RunObserver[] = [
       threadLimit(services, lease, bytes),
       interrupts,
       releaseQuota(hold),
-      { beforeWrite: (event) => reportFailure(event, failures.cause, claim, services) },
+      { beforeWrite: (event) => reportFailure(event, log.cause, claim, services) },
       prepared.runOptions,
       prepared.deferredResults,
       recovery(previous, writer),
+      log,
+      ...listeners,
     ];
 
-    for await (const event of runAgent(agent, { ...input, onFailure: failures.hear })) {
+    const sent = requestLog(services, lease, previous.modelCalls);
+    const priced = quotas ? { costOf: quotas.costOf } : {};
+    const onFailure = (failure: Failure) => {
+      log.hear(failure);
+      for (const each of listeners) each.onFailure?.(failure);
+    };
+    const observed = { ...overheard(listeners, sent), ...priced, onFailure };
+    for await (const event of runAgent(agent, { ...input, ...observed })) {
       if (!mayWrite(event)) continue;
-      const watching = event.path || isProgress(event.event) ? [] : observers;
-      const more: StreamEvent[] = [];
-      for (const each of watching) more.push(...((await each.beforeWrite?.(event)) ?? []));
-      await writer.write(...more, event);
-      for (const each of watching) await each.afterWrite?.(event);
       last = event;
+      if (event.path || event.event === "on_chat_model_stream") {
+        await writer.write(event);
+      } else if (isProgress(event.event)) {
+        await writer.write(event);
+        for (const each of observers) each.onProgress?.(event);
+      } else {
+        const more: StreamEvent[] = [];
+        for (const each of observers) more.push(...((await each.beforeWrite?.(event)) ?? []));
+        await writer.write(...more, event);
+        for (const each of observers) {
+          const work = each.afterWrite?.(event);
+          if (work) await work;
+        }
+      }
     }
 
-    failures.ended(last);
+    log.ended(last);
     publishEnd(stores.bus, owner, run, last?.event === "done" ? last.data.status : "error");
-    const open = interrupts.open();
-    if (last?.event === "done" && last.data.status === "interrupted" && open.length > 0)
-      services.onInterrupted?.({ owner, run, interrupts: open });
+    const open = last?.event === "done" && last.data.status === "interrupted" ? interrupts.open() : [];
+    publishInterrupts(stores.bus, owner, run, open);
+    if (open.length > 0) services.onInterrupted?.({ owner, run, interrupts: open });
   } catch (error) {
     control.handedOver.throwIfAborted();
-    if (hasCode(error, "lease_lost")) throw error;
+    if (hasCode(error, "lease_lost")) {
+      for (const each of listeners) each.onLost?.();
+      throw error;
+    }
     await hold?.release();
     const failure = AppError.from(error);
     services.onFailed?.(run, failure);
     await recount({ threads: stores.threads, quotas }, lease);
-    await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
+    const end = await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
+    if (end) for (const each of listeners) await each.afterWrite?.(end);
     throw error;
   } finally {
     hold?.leave();
@@ -101,6 +130,39 @@ function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boole
     if (handedOver.aborted && running.size > 0) return false;
     handedOver.throwIfAborted();
     return true;
+  };
+}
+
+/** Shows what models are sent and answer to those who listen. */
+function overheard(
+  listeners: readonly RunListener[],
+  { onModelRequest }: Pick<RunInput, "onModelRequest">,
+): Pick<RunInput, "onModelRequest" | "onModelReply"> {
+  const listening = listeners.filter((each) => each.onModelRequest || each.onModelReply);
+  if (listening.length === 0) return onModelRequest ? { onModelRequest } : {};
+  return {
+    async onModelRequest(request, call) {
+      for (const each of listening) each.onModelRequest?.(request);
+      await onModelRequest?.(request, call);
+    },
+    onModelReply(reply) {
+      for (const each of listening) each.onModelReply?.(reply);
+    },
+  };
+}
+
+/** Keeps what models are sent, where the server's settings ask for it. A run does not fail because that fails. */
+function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCalls: number) {
+  let number = modelCalls;
+  if (!sentRequests) return {};
+  return {
+    async onModelRequest(request: ModelRequest, call: ModelCallInfo): Promise<void> {
+      number++;
+      await sentRequests.record(lease, number, request, call).catch((error: unknown) => {
+        const { run_id, thread_id } = lease;
+        logger.warn({ err: error, run_id, thread_id }, "What a model was sent could not be kept.");
+      });
+    },
   };
 }
 
@@ -131,29 +193,30 @@ const RETRY_MS = 1_000;
 
 /**
  * Settles a run that failed outside the loop, as soon as the store is reachable, unless another process has taken it over
- * by then or `handedOver` aborts. Never throws.
+ * by then or `handedOver` aborts. Returns its last event when it has written it. Never throws.
  */
 async function settleAsFailed(
   claim: Claim,
   { stores }: RunServices,
   error: ErrorInfo,
   handedOver: AbortSignal,
-): Promise<void> {
+): Promise<StreamEvent | undefined> {
   while (!handedOver.aborted) {
     try {
       return await writeFailure(claim, stores, error);
     } catch (failure) {
-      if (!hasCode(failure, "unavailable")) return;
+      if (!hasCode(failure, "unavailable")) return undefined;
       await sleep(RETRY_MS, undefined, { signal: handedOver }).catch(() => {});
     }
   }
+  return undefined;
 }
 
 /**
  * Ends open spans, answers open calls, keeps the accepted input, and writes the error last. All in one step, because a full
  * store still has room for the end of a run.
  */
-async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Promise<void> {
+async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Promise<StreamEvent> {
   const { lease, run, request } = claim;
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
@@ -170,6 +233,7 @@ async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Pro
     end,
   );
   publishEnd(bus, lease.owner, run, status);
+  return end;
 }
 
 /** Results for the calls that a failing run leaves open. */
@@ -200,9 +264,15 @@ function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
 }
 
 /** The first event of a run whose process died before it wrote one. */
-async function missingStart({ lease, run }: Claim, log: EventLog, model: string): Promise<StreamEvent[]> {
+async function missingStart(
+  { lease, run, request }: Claim,
+  log: EventLog,
+  model: string,
+): Promise<StreamEvent[]> {
   const { last } = await log.bounds(lease);
-  return last === 0 ? [{ event: "run_start", data: { agent: run.agent, model, attempt: 1 } }] : [];
+  if (last > 0) return [];
+  const data = { agent: run.agent, model, attempt: 1, ...omitUndefined({ replaces: request.replaces }) };
+  return [{ event: "run_start", data }];
 }
 
 /** Events that may wait for the store at a time; past it the run waits for the store. */
@@ -217,7 +287,7 @@ interface RunWriter {
 }
 
 /** The one writer of a run: stamps events and appends them to the log, in order. */
-function createWriter(log: EventLog, lease: Lease): RunWriter {
+function createWriter(log: EventLog, lease: Lease, onStored: (ms: number) => void = () => {}): RunWriter {
   let unwritten = 0;
   let failure: unknown;
 
@@ -237,11 +307,12 @@ function createWriter(log: EventLog, lease: Lease): RunWriter {
       if (failure) throw failure;
       const [event] = events;
       if (events.length === 1 && event && (event.path || isProgress(event.event))) await writeProgress(event);
-      else
-        await log.append(
-          lease,
-          events.map((each) => stamp(each, lease)),
-        );
+      else {
+        const begun = performance.now();
+        const stamped = events.map((each) => stamp(each, lease));
+        await log.append(lease, stamped);
+        onStored(performance.now() - begun);
+      }
     },
   };
 }
@@ -265,6 +336,12 @@ function publishStart(bus: EventBus, owner: Owner, run: RunRecord): void {
 /** Call it once the end is written. */
 export function publishEnd(bus: EventBus, owner: Owner, run: RunRecord, status: EndStatus): void {
   bus.publish(owner, { event: "run_ended", data: { ...idsOf(run), status } });
+}
+
+/** Only now: an answer needs the end of the run that asks. */
+function publishInterrupts(bus: EventBus, owner: Owner, run: RunRecord, open: readonly Interrupt[]): void {
+  for (const { id, kind, name } of open)
+    bus.publish(owner, { event: "interrupt_opened", data: { ...idsOf(run), id, kind, name } });
 }
 
 const idsOf = ({ thread_id, id, agent }: RunRecord) => ({ thread_id, run_id: id, agent });

@@ -3,9 +3,13 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
+import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
+import type { RunRequest } from "../core/records.ts";
 import { sharedPlaces } from "../core/shares.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
+import { freeTurn } from "../lib/async.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { drive } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";
 import type { RunServices } from "./services.ts";
@@ -33,7 +37,7 @@ export interface ExecutorOptions extends RunServices {
 
 interface ActiveRun {
   readonly lease: Lease;
-  readonly apiKey: string | undefined;
+  readonly sender: Pick<RunRequest, "api_key" | "origin">;
   readonly abort: AbortController;
   /** Aborted when another process continues the run: nothing more is written for it here. */
   readonly handOver: AbortController;
@@ -71,11 +75,19 @@ export class Executor {
     });
   }
 
+  /** The store has ended the run: none of its processes could. */
+  #reportCrashed(claim: Claim, end: StreamEvent): void {
+    const { listeners = [] } = this.#options;
+    if (end.event === "error") logFailedRun(this.#options, claim, crashed(end.data.message));
+    for (const listen of listeners) void listen(claim).afterWrite?.(end);
+  }
+
   /** Adopts the runs that earlier processes left, and starts to renew leases. */
   async open(): Promise<void> {
     const { runs } = this.#options.stores;
     runs.subscribe((call) => {
       if (call.call === "stop") this.stop(call.run_id, call.mode);
+      else if (call.call === "crashed") this.#reportCrashed(call.claim, call.end);
       // The end of a run is published before the start of the next one.
       else setImmediate(() => void this.poll());
     });
@@ -87,6 +99,11 @@ export class Executor {
       setInterval(() => void this.poll(), (runs.leaseMs / 4) * spread),
     ];
     for (const timer of this.#timers) timer.unref();
+  }
+
+  /** How many runs this process executes, those outside the slots included. */
+  get active(): number {
+    return this.#active.size;
   }
 
   get isClosing(): boolean {
@@ -191,7 +208,7 @@ export class Executor {
       handOver,
       renewedAt: performance.now(),
       interrupt: false,
-      apiKey: claim.request.api_key,
+      sender: omitUndefined({ api_key: claim.request.api_key, origin: claim.request.origin }),
     };
     this.#active.set(run.id, active);
     if (this.#ended) this.#end(active, this.#ended);
@@ -205,11 +222,13 @@ export class Executor {
     const stopWatching = await this.#cancelWithKey(claim, abort);
     const leaveTree = this.#subagentPlaces.join(treeOf(claim));
     const leave = await enter(abort.signal);
+    // Runs that come at once, as a run's subagents do, begin one after the other.
+    await freeTurn(lease.owner.tenant);
     try {
       await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {
       abort.abort(err);
-      if (!handOver.signal.aborted) logFailedRun(this.#options.logger, claim, err);
+      if (!handOver.signal.aborted) logFailedRun(this.#options, claim, err);
     } finally {
       leave();
       leaveTree();
@@ -232,9 +251,9 @@ export class Executor {
     return startingKeys.watch(api_key, cancel);
   }
 
-  /** The API key that started a run of this process. */
-  keyOf(runId: string): string | undefined {
-    return this.#active.get(runId)?.apiKey;
+  /** What a run of this process was started with: its API key and its request. */
+  senderOf(runId: string): Pick<RunRequest, "api_key" | "origin"> {
+    return this.#active.get(runId)?.sender ?? {};
   }
 
   /** With free slots, only the thread's own next run can be waiting. */
@@ -349,6 +368,8 @@ export class Executor {
     while (this.#outsideSlots.size > 0) await Promise.all(this.#outsideSlots);
   }
 }
+
+const crashed = (message: string) => new AppError("crashed_too_often", message);
 
 const treeOf = ({ lease: { owner, thread_id }, request: { lineage } }: Claim): TreeKey => ({
   tenant: owner.tenant,

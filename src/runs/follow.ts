@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
+import type { Output } from "../core/output.ts";
 import { type Phase, trackPhase } from "../core/phase.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../core/stores.ts";
@@ -36,33 +37,67 @@ export async function* followThread(
   const newest = from?.run ?? (await stores.runs.begun(owner, threadId));
   const start = from ?? (newest && !isSettled(newest.status) ? { run: newest, after: START } : undefined);
   if (start) yield start;
-  for (let last = newest?.id; !signal.aborted; ) {
-    const run = await nextRun(stores, { owner, threadId, last }, signal);
-    if (!run) return;
-    last = run.id;
+  for await (const run of runsAfter(stores, { owner, threadId, last: newest?.id }, signal))
     yield { run, after: START };
-  }
 }
 
-interface Wanted {
+export interface Wanted {
   readonly owner: Owner;
   readonly threadId: string;
   /** The run before it; absent: the thread has had none. */
   readonly last: string | undefined;
 }
 
-/** Retries while the store is unreachable. */
+/** Yields each run that begins after `last`. Ends with the thread, or when `signal` aborts. */
+export async function* runsAfter(
+  stores: Stores,
+  wanted: Wanted,
+  signal: AbortSignal,
+): AsyncGenerator<RunRecord, void, void> {
+  for (let { last } = wanted; !signal.aborted; ) {
+    const run = await nextRun(stores, { ...wanted, last }, signal);
+    if (!run) return;
+    last = run.id;
+    yield run;
+  }
+}
+
 async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Promise<RunRecord | undefined> {
   const { owner, threadId, last = "" } = wanted;
-  const { runs, bus } = stores;
+  const found = await awaited(stores, wanted, signal, async () => {
+    if (!(await isSameThread(stores, wanted))) return "gone";
+    return stores.runs.begun(owner, threadId, last);
+  });
+  return found === "gone" ? undefined : found;
+}
+
+/** Resolves once the thread exists, true, or when `signal` aborts. */
+export async function untilThread(
+  stores: Stores,
+  { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const found = await awaited(stores, { owner, threadId }, signal, () => stores.threads.get(owner, threadId));
+  return found !== undefined;
+}
+
+/**
+ * What `look` finds. Looks again whenever a run of the thread starts, and from time to time. Retries while the store is
+ * unreachable. Undefined when `signal` aborts first.
+ */
+async function awaited<T>(
+  { bus }: Stores,
+  { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
+  signal: AbortSignal,
+  look: () => Promise<T | undefined>,
+): Promise<T | undefined> {
   for (let attempt = 0; !signal.aborted; attempt++) {
     const wait = backoff(attempt, CHECK);
-    // Subscribes before it reads, so that a run that starts in between is not missed.
+    // Subscribes before it looks, so that a run that starts in between is not missed.
     const events = bus.subscribe(owner, AbortSignal.any([signal, AbortSignal.timeout(wait)]));
     try {
-      if (!(await isSameThread(stores, wanted))) return undefined;
-      const run = await runs.begun(owner, threadId, last);
-      if (run) return run;
+      const found = await look();
+      if (found !== undefined) return found;
       for await (const { event, data } of events)
         if (event === "run_started" && data.thread_id === threadId) break;
     } catch (error) {
@@ -78,6 +113,22 @@ async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Pro
 /** A thread that was deleted and created again under the same id does not have the old runs. */
 async function isSameThread({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
   return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
+}
+
+/** The output of a run that has ended; undefined without one, and when the run's events are no longer kept. */
+export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Promise<Output | undefined> {
+  if (run.status !== "success") return undefined;
+  const { last } = await log.bounds(key);
+  if (last === 0) return undefined;
+  try {
+    // Events were checked when they were appended.
+    for await (const { event, json } of readLogRange(log, key, { after: last - 1, last }))
+      if (event === "done") return (JSON.parse(json) as Extract<StreamEvent, { event: "done" }>).data.output;
+    return undefined;
+  } catch (error) {
+    if (hasCode(error, "events_expired")) return undefined;
+    throw error;
+  }
 }
 
 /** The entries after `after`, up to `last`, which must exist. Does not wait for more. Throws `events_expired`. */

@@ -49,6 +49,7 @@ export async function deliverResult(
 ): Promise<boolean> {
   const call = await runs.stores.deferredCalls.deliver(tokenHash, reply);
   if (!call) return false;
+  runs.onDelivered?.(call.state === "late" ? "late" : "delivered");
   await steerLateResults(runs.stores, [call]);
   void resumeThreads(runs);
   return true;

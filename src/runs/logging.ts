@@ -1,5 +1,5 @@
-// What runs write to the server's log: each failure once, with owner and cause, and for `LOG_LEVEL=debug` every span. No line
-// contains messages of the conversation or secrets.
+// What runs write to the server's log: one line for each run that ends, one for each failure, with owner and cause, and for
+// `LOG_LEVEL=debug` every span. No line contains messages of the conversation or secrets.
 
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
@@ -8,8 +8,11 @@ import type { Claim } from "../core/stores.ts";
 import type { Span, TraceRecorder } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { createReporter, type RunReport } from "./report.ts";
+import type { RunObserver, RunServices } from "./services.ts";
+import { traceIdIn } from "./tracing.ts";
 
-export interface FailureLog {
+export interface RunLog extends RunObserver {
   /** The error that failed the run; undefined if there is none. */
   readonly cause: AppError | undefined;
   hear(failure: Failure): void;
@@ -23,9 +26,13 @@ const SAYINGS = {
   tool: "tool endpoint failed",
 } as const satisfies Record<Exclude<Failure["what"], "run">, string>;
 
-export function failureLog(logger: Logger, claim: Claim): FailureLog {
+export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: Claim): RunLog {
+  const { logger } = services;
+  const ids = idsOf(services, claim);
   let cause: AppError | undefined;
+  const { report, ...reporter } = createReporter(claim);
   return {
+    ...reporter,
     get cause() {
       return cause;
     },
@@ -36,27 +43,42 @@ export function failureLog(logger: Logger, claim: Claim): FailureLog {
       }
       const err = withoutFields(error);
       const own = err instanceof AppError ? err.code : what === "hook" ? "hook_failed" : "internal";
-      logger.warn({ ...idsOf(claim), ...omitUndefined(about), code: code ?? own, err }, SAYINGS[what]);
+      logger.warn({ ...ids, ...omitUndefined(about), code: code ?? own, err }, SAYINGS[what]);
     },
     ended(last) {
-      if (last?.event === "error") logFailedRun(logger, claim, cause);
-      if (last?.event !== "done" || last.data.status !== "error") return;
-      logger.warn({ ...idsOf(claim), code: last.data.stop_reason }, "run ended at a limit");
+      if (last?.event === "error") logFailedRun(services, claim, cause, report());
+      if (last?.event !== "done") return;
+      const { status, stop_reason } = last.data;
+      const line = { ...ids, status, stop_reason, ...report() };
+      if (status === "error") logger.warn({ ...line, code: stop_reason }, "run ended at a limit");
+      else logger.info(line, "run ended");
     },
   };
 }
 
-export function logFailedRun(logger: Logger, claim: Claim, error: unknown): void {
+/** `report` is of a run that fails within the loop. */
+export function logFailedRun(
+  services: Pick<RunServices, "logger" | "traces">,
+  claim: Claim,
+  error: unknown,
+  report?: RunReport,
+): void {
   const err = AppError.from(error);
   // Another process or the client retries: nothing is broken.
   const level = err.code === "shutting_down" ? "warn" : "error";
-  logger[level]({ ...idsOf(claim), code: err.code, err }, "run failed");
+  services.logger[level](
+    { ...idsOf(services, claim), status: "error", code: err.code, err, ...report },
+    "run failed",
+  );
 }
 
-function idsOf({ lease, run }: Claim) {
+function idsOf(services: Pick<RunServices, "traces">, { lease, run, request }: Claim) {
   const { tenant, user } = lease.owner;
   const { id: run_id, thread_id, agent, attempt } = run;
-  return { run_id, thread_id, tenant, user, agent, attempt };
+  const { origin } = request;
+  const trace_id = traceIdIn(services, { id: run_id, origin });
+  const known = omitUndefined({ request_id: origin?.request_id, trace_id });
+  return { run_id, thread_id, tenant, user, agent, attempt, ...known };
 }
 
 /** Loggers write all fields of an error, and those of a library's errors may hold keys. Of causes they write the stack. */

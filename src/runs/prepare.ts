@@ -11,20 +11,26 @@ import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
 import { addUsage, Message, NO_USAGE, type Usage, unanswered } from "../core/message.ts";
 import { OPEN_ENDED, openInterrupts } from "../core/open-interrupts.ts";
+import type { OutputFormat } from "../core/output.ts";
 import { Lineage, RunRequest } from "../core/records.ts";
 import { type RunInput, unrecordedRun } from "../core/run.ts";
 import { type Agent, toolsOffered } from "../core/runnable-agent.ts";
 import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import { runTrace, type Tool } from "../core/tool.ts";
+import { freeTurn } from "../lib/async.ts";
 import { fitted } from "../lib/fitted.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
 import { EXPIRY, standIns } from "./deferred.ts";
 import type { Agents, Control, RunObserver, RunServices } from "./services.ts";
+import { traceparentOfCall } from "./tracing.ts";
 
 export interface PreparedRun {
   readonly agent: Agent;
   readonly input: RunInput;
+  /** Of the thread's messages. */
+  readonly bytes: number;
   readonly runOptions: RunObserver;
   readonly deferredResults: RunObserver;
 }
@@ -48,9 +54,9 @@ export async function prepareRun(
     const backend = definition.backend && (await backends.get(owner, definition.backend));
     return { lineage, definition, backend };
   });
-  const [stored, thread, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
+  const [stored, measured, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
     stores.threads.messages(owner, thread_id),
-    stores.threads.get(owner, thread_id),
+    stores.threads.measured(owner, thread_id),
     known,
     placed,
     services.tenantTools?.(owner, run.agent),
@@ -71,6 +77,7 @@ export async function prepareRun(
   const built = agents.build(definition, parts, { user, model: options.model });
   const agent = {
     ...built,
+    ...omitUndefined({ output: await outputOf(options.output_schema, definition, built) }),
     tools: [...built.tools, ...(await clientTools(request, state, built.tools))],
     ...(request.unattended ? { interrupts: { ...OPEN_ENDED, ...built.interrupts, unattended: true } } : {}),
   };
@@ -84,6 +91,7 @@ export async function prepareRun(
     state,
     settings: options.settings,
     input: request.input,
+    ...omitUndefined({ replaces: request.replaces }),
     usage,
     answers: request.answers ?? [],
     // If the log is incomplete, every open call may have started. The id of an ended call may return.
@@ -100,12 +108,14 @@ export async function prepareRun(
     interruptRequested: control.interruptRequested,
     backend,
     lineage,
-    threadMetadata: thread?.metadata,
+    threadMetadata: measured?.thread.metadata,
+    traceparent: (callId) => traceparentOfCall(services, { id: run.id, origin: request.origin }, callId),
     trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }),
   };
   return {
     agent,
     input,
+    bytes: measured?.bytes ?? 0,
     runOptions: keepOptions(options, state),
     deferredResults: {
       async afterWrite(event) {
@@ -167,23 +177,40 @@ async function clientTools(
   return [...defined, ...[...names].map((name) => clientTool({ name, description: name, parameters }))];
 }
 
+/** The run's own schema comes before the agent's. A program's agent brings its own check. */
+async function outputOf(
+  own: RunOptions["output_schema"],
+  { output_schema }: AgentDefinition,
+  { output }: Agent,
+): Promise<OutputFormat | undefined> {
+  const schema = own ?? (output ? undefined : output_schema);
+  if (schema === undefined) return output;
+  const { checker } = await loadSchemaEngine();
+  const { prepare, check } = checker(schema);
+  await prepare();
+  return { schema, check };
+}
+
 /** The state key that keeps the model and settings of an interrupted run, so that the run that resumes it uses them. */
 const OPTIONS_KEY = "run_options";
-const RunOptions = RunRequest.pick({ model: true, settings: true });
-type RunOptions = Pick<RunRequest, "model" | "settings">;
+const RunOptions = RunRequest.pick({ model: true, settings: true, output_schema: true });
+type RunOptions = Pick<RunRequest, "model" | "settings" | "output_schema">;
 type State = ReadonlyMap<string, unknown>;
 
 /** The options of the request, over those of the run that it resumes unless that run's model is no longer allowed. */
 function optionsOf(
   agents: Agents,
   definition: AgentDefinition,
-  { run, request: { model, settings } }: Claim,
+  { run, request: { model, settings, output_schema } }: Claim,
   state: State,
 ): RunOptions {
   const kept = run.resumes === undefined ? undefined : RunOptions.safeParse(state.get(OPTIONS_KEY)).data;
   const before =
     kept?.model !== undefined && isAllowed(agents, definition, kept.model) ? kept.model : undefined;
-  return { ...omitUndefined({ model: model ?? before }), settings: { ...kept?.settings, ...settings } };
+  return {
+    ...omitUndefined({ model: model ?? before, output_schema: output_schema ?? kept?.output_schema }),
+    settings: { ...kept?.settings, ...settings },
+  };
 }
 
 function isAllowed(agents: Agents, definition: AgentDefinition, model: string): boolean {
@@ -197,9 +224,9 @@ function isAllowed(agents: Agents, definition: AgentDefinition, model: string): 
 }
 
 /** Writes the options with the end of an interrupted run. */
-function keepOptions({ model, settings }: RunOptions, state: State): RunObserver {
-  const isDefault = model === undefined && Object.keys(settings).length === 0;
-  const value = { settings, ...omitUndefined({ model }) };
+function keepOptions({ settings, ...others }: RunOptions, state: State): RunObserver {
+  const value = { settings, ...omitUndefined(others) };
+  const isDefault = Object.keys(value).length === 1 && Object.keys(settings).length === 0;
   return {
     beforeWrite(event) {
       if (event.event !== "done" || event.data.status !== "interrupted") return undefined;
@@ -218,11 +245,19 @@ export interface PreviousAttempt {
   readonly begun: readonly string[];
   /** What its model calls and its ended subagents have used so far. */
   readonly usage: Usage;
+  /** How many model calls the run itself has begun, if `isWhole`. */
+  readonly modelCalls: number;
   /** False if the log's beginning was dropped: more calls may have started. */
   readonly isWhole: boolean;
 }
 
-export const FIRST_ATTEMPT: PreviousAttempt = { openings: [], begun: [], usage: NO_USAGE, isWhole: true };
+export const FIRST_ATTEMPT: PreviousAttempt = {
+  openings: [],
+  begun: [],
+  usage: NO_USAGE,
+  modelCalls: 0,
+  isWhole: true,
+};
 
 const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
@@ -240,7 +275,8 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
   const own = events.filter((event) => !event.path);
   const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
   const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
-  return { openings: stillOpen(events), begun, usage, isWhole: first <= 1 };
+  const modelCalls = own.filter(({ event }) => event === "on_chat_model_start").length;
+  return { openings: stillOpen(events), begun, usage, modelCalls, isWhole: first <= 1 };
 }
 
 /** A subagent's usage counts at its end: one that has not ended is followed again from its start. */
@@ -263,6 +299,8 @@ export async function offeredTools(
     tenantTools?.(owner, name),
     keptOverrides(items, owner, name),
   ]);
+  // They are asked for of every agent at once.
+  await freeTurn(owner.tenant);
   const backend = definition.backend && unopened(definition.backend);
   const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
   const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };

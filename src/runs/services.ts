@@ -7,11 +7,15 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Subagents } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
+import type { Completion, ModelRequest } from "../core/model.ts";
 import type { RunRecord } from "../core/records.ts";
-import type { Stores } from "../core/stores.ts";
+import type { Failure } from "../core/run.ts";
+import type { Claim, Stores } from "../core/stores.ts";
 import type { Tool, TraceRecorder } from "../core/tool.ts";
+import type { TraceContext, TracedRun } from "../core/trace-context.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Quotas } from "../quotas/index.ts";
+import type { SentRequests } from "./sent-requests.ts";
 
 /** The agents that runs execute. */
 export type Agents = Pick<AgentRegistry, "find" | "checkModel" | "isReserved" | "build">;
@@ -44,12 +48,25 @@ export interface RunServices {
   readonly threadBytes?: number | undefined;
   /** Present: a run is cancelled when the key that started it is revoked. */
   readonly startingKeys?: StartingKeys | undefined;
+  /** Present: what models are sent is kept. */
+  readonly sentRequests?: SentRequests | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /** Called for each run that ends with open questions. Must return at once and not throw. */
   onInterrupted?(interrupted: InterruptedRun): void;
+  /** Called for each deferred result that is taken; `late`: its thread has continued without. Must return at once and not throw. */
+  onDelivered?(outcome: "delivered" | "late"): void;
+  /** Where runs belong in traces. Absent: what came with a run's request is passed on. */
+  readonly traces?: RunTraces | undefined;
+  /** What follows each run of this process, for metrics and traces. Nothing in it may wait or throw. */
+  readonly listeners?: readonly ((claim: Claim) => RunListener)[] | undefined;
   /** The tools that the user's tenant registered for an agent. */
   tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
+}
+
+export interface RunTraces {
+  /** Of the run itself. */
+  contextOf(run: TracedRun): TraceContext;
 }
 
 /** How a running run is controlled from outside. */
@@ -62,10 +79,23 @@ export interface Control {
   interruptRequested(): boolean;
 }
 
-/** Sees every event of the run itself, not those of its subagents and not progress events, in the run's order. */
+/** Sees the events of the run itself, not those of its subagents and no deltas, in the run's order. */
 export interface RunObserver {
   /** Runs before the event is written. The events it returns are written in the same step, first. May throw. */
   beforeWrite?(event: StreamEvent): Promise<void> | readonly StreamEvent[] | undefined;
   /** Runs once the event is in the log. */
   afterWrite?(event: StreamEvent): Promise<void> | undefined;
+  /** Runs for a progress event, on its way to the log. Must return at once and not throw. */
+  onProgress?(event: StreamEvent): void;
+}
+
+export interface RunListener extends Pick<RunObserver, "afterWrite" | "onProgress"> {
+  onFailure?(failure: Failure): void;
+  /** What a model of the run is about to be sent, and what it answered. */
+  onModelRequest?(request: ModelRequest): void;
+  onModelReply?(reply: Completion): void;
+  /** Runs when events that are waited for are in the log; after how many ms. */
+  onStored?(ms: number): void;
+  /** Another process has the run: nothing more is written for it here. */
+  onLost?(): void;
 }

@@ -3,11 +3,13 @@
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
-import { type Message, unanswered } from "../core/message.ts";
+import { areLong, type Message, unanswered } from "../core/message.ts";
 import { openInterrupts } from "../core/open-interrupts.ts";
-import { type ClientTool, isSettled, type Lineage, type RunRecord } from "../core/records.ts";
+import { type ClientTool, isSettled, type Lineage, type Origin, type RunRecord } from "../core/records.ts";
 import type { NewRun, RunKey, StartResult, StopMode, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
+import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { admit } from "../quotas/holds.ts";
 import { checkClientTools } from "../tools/client.ts";
 import { getRun, stopRun } from "./control.ts";
@@ -27,12 +29,16 @@ export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
 /** Answers to an interrupted run. */
 export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempotency_key" | "stream"> {
   readonly run_id: string;
+  /** Default: that of the interrupted run. */
+  readonly metadata?: RunCommand["metadata"];
   /** Empty: continue with the decisions that were made meanwhile. */
   readonly answers: Answer[];
   readonly tools?: ClientTool[];
   readonly lineage?: Lineage;
   /** The id of the API key that answers. */
   readonly api_key?: string | undefined;
+  /** The request that answers. */
+  readonly origin?: Origin | undefined;
   /** No one can answer what the resumed run asks. */
   readonly unattended?: true | undefined;
 }
@@ -52,7 +58,18 @@ export function startRun(runs: Runs, owner: Owner, command: RunCommand): Promise
  * `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request`, `thread_busy`.
  */
 export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Promise<RunRecord> {
-  const { run_id, thread_id, answers, tools, lineage, api_key, unattended, ...rest } = resume;
+  const {
+    run_id,
+    thread_id,
+    answers,
+    tools,
+    lineage,
+    api_key,
+    origin,
+    unattended,
+    metadata: own,
+    ...rest
+  } = resume;
   return orKnown(runs, owner, resume, async () => {
     const { status, agent, metadata } = await getRun(runs, { owner, thread_id, run_id });
     if (status !== "interrupted")
@@ -61,13 +78,13 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
         `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
       );
     checkAnswers(answers, await openOn(runs.stores.threads, owner, thread_id));
-    const brought = omitUndefined({ tools, lineage, api_key, unattended });
+    const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
     const request = { input: [], settings: {}, answers, ...brought };
     return begin(runs, owner, {
       ...rest,
       thread_id,
       agent,
-      metadata,
+      metadata: own ?? metadata,
       request,
       on_busy: "reject",
       resumes: run_id,
@@ -92,6 +109,19 @@ async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: 
   const [newest] = (await runs.list(owner, thread_id, { limit: 1 })).items;
   if (newest?.id === run_id) return true;
   return (await openOn(threads, owner, thread_id)).some((open) => open.run_id === run_id);
+}
+
+/** Checks what a request of a tenant brings. Throws `invalid_request`. */
+async function checkOutputSchema(tenant: string, schema: Record<string, unknown>): Promise<void> {
+  const { validate } = await loadSchemaEngine();
+  await ownTurn(tenant);
+  try {
+    if (schema.type !== "object") throw new SyntaxError('needs `"type": "object"`');
+    validate(schema);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new AppError("invalid_request", `output_schema: the schema ${error.message}.`);
+  }
 }
 
 /** The new run costs no quota and calls no model. */
@@ -127,31 +157,35 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const { thread_id, request, rewind_to } = command;
   // A child that its parent waits for is part of the parent's run, which may still be ending.
   if (!isAwaited(request.lineage)) assertOpen(runs);
-  const [thread, bytes] = await Promise.all([
-    name === undefined ? stores.threads.get(owner, thread_id) : undefined,
-    // A run that replaces a message makes room first.
-    rewind_to === undefined
-      ? bytesWith(stores.threads, { owner, thread_id }, request.input, threadBytes)
-      : undefined,
-  ]);
-  const agent = agents.find(name ?? thread?.agent);
+  const isCounted = rewind_to === undefined && request.input.length > 0;
+  const found = name === undefined || isCounted ? await stores.threads.measured(owner, thread_id) : undefined;
+  const place = { owner, thread_id };
+  // A run that replaces a message makes room first.
+  const bytes = isCounted ? await bytesWith(found?.bytes ?? 0, place, request.input, threadBytes) : undefined;
+  const agent = agents.find(name ?? found?.thread.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
   checkNames(agents, request.tools ?? []);
   if (request.tools && on_busy === "reject") await assertFree(stores, owner, thread_id);
   if (rewind_to !== undefined)
     checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
 
-  const run = { ...rest, id: newRunId(), agent: agent.name };
+  const run = {
+    ...rest,
+    ...(rewind_to === undefined ? {} : { request: { ...request, replaces: rewind_to } }),
+    id: newRunId(),
+    agent: agent.name,
+  };
   const isThreadKnown = async () => (await stores.threads.get(owner, thread_id)) !== undefined;
   const wanted = { run: run.id, thread: thread_id, isThreadKnown, stream };
   const hold = quotas && (await admit(quotas, owner, wanted));
   const start = async () => {
     // Last, as it takes long: a run that is refused anyway costs nothing.
-    await checkClientTools(request.tools ?? []);
+    await checkClientTools(owner.tenant, request.tools ?? []);
+    if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
+    if (areLong(request.input)) await ownTurn(owner.tenant);
     return accept(runs, owner, run, WHEN_BUSY[on_busy]);
   };
   const counted = { threads: stores.threads, quotas };
-  const place = { owner, thread_id };
   const result = await storing(counted, place, bytes, start).catch(async (error: unknown) => {
     await hold?.release();
     throw error;

@@ -6,14 +6,16 @@ import { AppError, hasCode } from "../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../core/event.ts";
 import type { AgentSummary, NewChild, Subagents } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
-import { isSettled } from "../core/records.ts";
+import { isSettled, type Lineage, type RunRequest } from "../core/records.ts";
 import type { RunKey, Stores } from "../core/stores.ts";
+import { freeTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { withHold } from "../quotas/holds.ts";
 import { keyOf } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
 import { endRun, resumeRun, startRun } from "./start.ts";
+import { originOfChild } from "./tracing.ts";
 
 /** How long to wait before an unreachable store is tried again, in ms. */
 const RETRY_MS = 500;
@@ -29,18 +31,20 @@ export function createSubagents(engine: () => Runs): Subagents {
     describe: (names) => names.flatMap((name) => describe(name, engine().agents)),
 
     async begin(owner, child) {
+      // A run may start many at once.
+      await freeTurn(owner.tenant);
       const runs = engine();
       const existing = await newest(owner, child.thread_id);
       if (existing) return existing;
       runs.executor.countSubagent(owner, child.lineage.root);
       const isNew = await createThread(runs, owner, child);
       const { thread_id, agent, messages, lineage } = child;
-      const api_key = runs.executor.keyOf(lineage.parent.run_id);
+      const sender = senderFor(runs, lineage);
       try {
         return await startRun(runs, owner, {
           thread_id,
           agent,
-          request: { input: [...messages], settings: {}, lineage, ...omitUndefined({ api_key }) },
+          request: { input: [...messages], settings: {}, lineage, ...sender },
           metadata: {},
           on_busy: "reject",
           idempotency_key: thread_id,
@@ -56,9 +60,9 @@ export function createSubagents(engine: () => Runs): Subagents {
       if (last && last.resumes === run.id) return last;
       const { thread_id, id: run_id } = run;
       const runs = engine();
-      const api_key = runs.executor.keyOf(lineage.parent.run_id);
-      const resume = { thread_id, run_id, lineage, api_key, answers: [...answers], idempotency_key: key };
-      return resumeRun(runs, owner, resume);
+      const sender = senderFor(runs, lineage);
+      const resume = { thread_id, run_id, lineage, answers: [...answers], idempotency_key: key };
+      return resumeRun(runs, owner, { ...resume, ...sender });
     },
 
     async *events(owner, run, signal) {
@@ -102,6 +106,13 @@ export function createSubagents(engine: () => Runs): Subagents {
       }
     },
   };
+}
+
+/** The child counts as started by whom its parent was, within the call that it works for. */
+function senderFor(runs: Runs, { parent }: Lineage): Pick<RunRequest, "api_key" | "origin"> {
+  const { origin, ...sender } = runs.executor.senderOf(parent.run_id);
+  const traced = originOfChild(runs, { id: parent.run_id, origin }, parent.call_id);
+  return { ...sender, ...omitUndefined({ origin: traced }) };
 }
 
 function describe(name: string, agents: Agents): AgentSummary[] {

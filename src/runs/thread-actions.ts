@@ -208,7 +208,12 @@ export async function clearThreadTree(services: ThreadServices, owner: Owner, id
   return isCleared;
 }
 
-async function deleteThread({ threads, quotas }: ThreadServices, owner: Owner, id: string): Promise<boolean> {
+/** The thread alone. False if it does not exist. Throws `thread_busy`. */
+export async function deleteThread(
+  { threads, quotas }: ThreadServices,
+  owner: Owner,
+  id: string,
+): Promise<boolean> {
   const isDeleted = await threads.delete(owner, id);
   if (isDeleted) await Promise.all([quotas.release(owner, "threads", id), quotas.recordStored(owner, id, 0)]);
   return isDeleted;

@@ -4,8 +4,9 @@
 import { AppError } from "../core/errors.ts";
 import { isTerminal } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Message } from "../core/message.ts";
+import { areLong, type Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
+import { ownTurn } from "../lib/async.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 
@@ -17,15 +18,16 @@ interface Place {
   readonly thread_id: string;
 }
 
-/** The bytes of the thread with these messages. Throws `limit_exceeded` when they are more than the limit. */
+/** The bytes of the thread, which has `before`, with these messages. Throws `limit_exceeded` when they are more than the limit. */
 export async function bytesWith(
-  threads: Pick<ThreadStore, "bytes">,
+  before: number,
   { owner, thread_id }: Place,
   messages: readonly Message[],
   limit = THREAD_BYTES,
 ): Promise<number | undefined> {
   if (messages.length === 0) return undefined;
-  let bytes = await threads.bytes(owner, thread_id);
+  let bytes = before;
+  if (areLong(messages)) await ownTurn(owner.tenant);
   for (const message of messages) bytes += sizeOf(message);
   if (bytes > limit) throw threadFull(thread_id, bytes, limit);
   return bytes;

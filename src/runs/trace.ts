@@ -6,6 +6,7 @@ import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars } from "../lib/text.ts";
+import type { Quotas } from "../quotas/index.ts";
 import { readLogRange } from "./follow.ts";
 
 /** A trace is no second copy of the thread. */
@@ -25,6 +26,7 @@ export const Span = z
     agent: z.string().optional(),
     tool: z.string().optional(),
     call_id: z.string().optional(),
+    number: z.int().optional().describe("Of a model call: which one of the run's own it is, from 1."),
     message_count: z.int().optional().describe("Messages that the model was sent."),
     content_length: z.int().optional().describe("Characters of the model's text."),
     tool_calls_count: z.int().optional(),
@@ -34,6 +36,8 @@ export const Span = z
     status: z.string().optional(),
     stop_reason: z.string().optional(),
     usage: Usage.optional(),
+    cost: z.int().optional().describe("Of a model call, in millionths. Absent when its model has no price."),
+    first_token_ms: z.number().optional().describe("From the request to the model's first delta."),
     error: ErrorShape.partial({ code: true }).optional(),
   })
   .meta({ id: "Span" });
@@ -48,9 +52,13 @@ export const Trace = z
 export type Trace = z.infer<typeof Trace>;
 
 /** Of a run in progress, the spans so far. Throws `events_expired`. */
-export async function traceOf(log: EventLog, run: RunKey): Promise<Trace> {
+export async function traceOf(
+  log: EventLog,
+  run: RunKey,
+  { costOf }: Pick<Quotas, "costOf">,
+): Promise<Trace> {
   const { last } = await log.bounds(run);
-  const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map() };
+  const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map(), calls: 0, costOf };
   // Events were checked when they were appended.
   for await (const { event, json } of readLogRange(log, run, { after: 0, last }))
     if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
@@ -68,6 +76,9 @@ interface Mutable extends Trace {
   readonly open: Map<string, Span>;
   /** Model calls whose message has not come yet, by message id. */
   readonly answers: Map<string, Span>;
+  /** How many model calls of the run itself there were so far. */
+  calls: number;
+  readonly costOf: Quotas["costOf"];
 }
 
 function see(event: StreamEvent, trace: Mutable): void {
@@ -98,19 +109,23 @@ function begin(event: StreamEvent, { kind, about }: Beginning, trace: Mutable): 
   if (!trace.is_whole) return;
   const parent = open.get(placeAround(event));
   const id = String(spans.length + 1);
-  const span = { id, ...(parent ? { parent_id: parent.id } : {}), ...about, started_at: timeOf(event) };
+  const isOwnCall = event.event === "on_chat_model_start" && !event.path;
+  const number = isOwnCall ? ++trace.calls : undefined;
+  const place = omitUndefined({ parent_id: parent?.id, number });
+  const span = { id, ...place, ...about, started_at: timeOf(event) };
   spans.push(span);
   open.set(keyOf(event.path, kind), span);
   if (event.event === "on_chat_model_start") answers.set(event.data.message_id, span);
 }
 
-function end(event: StreamEvent, { kind, about }: Ending, { open }: Mutable): void {
+function end(event: StreamEvent, { kind, about }: Ending, { open, costOf }: Mutable): void {
   const key = keyOf(event.path, kind);
   const span = open.get(key);
   if (!span) return;
   open.delete(key);
   const duration_ms = Date.parse(timeOf(event)) - Date.parse(span.started_at);
-  Object.assign(span, { duration_ms }, about);
+  const cost = span.name === "llm.call" && about.usage ? costOf(span.model ?? "", about.usage) : undefined;
+  Object.assign(span, { duration_ms }, about, omitUndefined({ cost }));
 }
 
 /** A subagent's span lies in its tool call's, every other span in that of its run or subagent. */
@@ -160,8 +175,8 @@ interface Ending {
 function ending(event: StreamEvent): Ending | undefined {
   switch (event.event) {
     case "on_chat_model_end": {
-      const { stop_reason, usage, error } = event.data;
-      return { kind: "llm", about: omitUndefined({ stop_reason, usage, error }) };
+      const { stop_reason, usage, first_token_ms, error } = event.data;
+      return { kind: "llm", about: omitUndefined({ stop_reason, usage, first_token_ms, error }) };
     }
     case "message_discard":
       return {

@@ -3,6 +3,7 @@
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Runs } from "./executor.ts";
 import { openOn } from "./start.ts";
 
@@ -19,6 +20,24 @@ export async function turnStart(
     first = before;
   }
   return first;
+}
+
+/** The run that the turn of `run` is at: the newest of those that resume it, one after the other, or itself. */
+export async function turnNow(
+  { stores }: Pick<Runs, "stores">,
+  owner: Owner,
+  run: RunRecord,
+): Promise<RunRecord> {
+  const later: RunRecord[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = omitUndefined({ limit: 100, cursor });
+    const { items, next_cursor } = await stores.runs.list(owner, run.thread_id, page);
+    const at = items.findIndex(({ id }) => id === run.id);
+    later.push(...(at < 0 ? items : items.slice(0, at + 1)));
+    cursor = at < 0 ? next_cursor : undefined;
+  } while (cursor !== undefined);
+  return later.reduceRight((now, each) => (each.id === run.id || each.resumes === now.id ? each : now), run);
 }
 
 /** The thread's newest run, if its turn continues without an answer: it runs, or waits for a slot or a deferred result. */

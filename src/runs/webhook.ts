@@ -23,6 +23,8 @@ const CLOSING = "the server is shutting down";
 export interface WebhookOptions {
   readonly url: string;
   readonly secret: string;
+  /** Called for each notification. Must return at once and not throw. */
+  onOutcome?(outcome: "delivered" | "dropped"): void;
 }
 
 interface Message {
@@ -93,7 +95,8 @@ export class InterruptWebhook {
   async #work(): Promise<void> {
     for (let message = this.#next(); message; message = this.#next()) {
       const failure = await this.#deliver(message);
-      if (failure !== undefined) this.#drop(message, failure);
+      if (failure === undefined) this.#options.onOutcome?.("delivered");
+      else this.#drop(message, failure);
     }
   }
 
@@ -136,6 +139,7 @@ export class InterruptWebhook {
   #drop({ id, tenant, run_id, thread_id }: Message, why: string): void {
     const details = { webhook_id: id, tenant, run_id, thread_id, why };
     this.#logger.error(details, "a webhook notification was dropped");
+    this.#options.onOutcome?.("dropped");
   }
 }
 

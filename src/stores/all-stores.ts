@@ -1,11 +1,17 @@
 // What a store of this server offers: what runs need, and what other rooms keep beside it.
 
 import type { Documents } from "../core/documents.ts";
+import type { Owners } from "../core/owners.ts";
 import type { Stores } from "../core/stores.ts";
 import type { QuotaStore } from "../quotas/store.ts";
 
 /** Opened and closed together. */
 export interface AllStores extends Stores {
   readonly documents: Documents;
+  readonly owners: Owners;
   readonly quotas: QuotaStore;
+  /** Copies the database while it is in use. Only of a store that is a file of its own. */
+  readonly copyTo?: (path: string) => Promise<void>;
+  /** What an operator should know of what is behind them, found when they were opened. */
+  readonly warnings?: readonly string[];
 }

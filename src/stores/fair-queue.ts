@@ -3,6 +3,7 @@
 //
 // As large as what it stands for. A turn costs the same however many wait.
 
+import type { Waiting } from "../core/stores.ts";
 import type { Limits } from "./options.ts";
 
 export class FairQueue<Thread> {
@@ -11,8 +12,8 @@ export class FairQueue<Thread> {
   readonly #busy = new Map<string, Set<Thread>>();
   /** Those whose run has a holder, and until when; what ends first comes first. */
   readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
-  /** Those whose run has none, by tenant. The tenant whose turn it is comes first. */
-  readonly #waiting = new Map<string, Set<Thread>>();
+  /** Those whose run has none, and since when, by tenant. The tenant whose turn it is comes first. */
+  readonly #waiting = new Map<string, Map<Thread, number>>();
 
   constructor(limits: Pick<Limits, "now" | "leaseMs">) {
     this.#limits = limits;
@@ -46,7 +47,7 @@ export class FairQueue<Thread> {
     this.#expireLeases();
     this.#held.delete(thread);
     add(this.#busy, tenant, thread);
-    add(this.#waiting, tenant, thread);
+    this.#await(tenant, thread);
   }
 
   /** No run is active on the thread or waits for it. */
@@ -54,6 +55,19 @@ export class FairQueue<Thread> {
     this.#held.delete(thread);
     remove(this.#busy, tenant, thread);
     remove(this.#waiting, tenant, thread);
+  }
+
+  /** Of the threads whose run has no holder. */
+  waiting(): Waiting {
+    this.#expireLeases();
+    let threads = 0;
+    let oldest = this.#limits.now();
+    for (const each of this.#waiting.values()) {
+      threads += each.size;
+      const [since = oldest] = each.values();
+      oldest = Math.min(oldest, since);
+    }
+    return { threads, oldestMs: this.#limits.now() - oldest };
   }
 
   /**
@@ -64,7 +78,7 @@ export class FairQueue<Thread> {
     this.#expireLeases();
     for (const [tenant, threads] of this.#waiting) {
       if (except.has(tenant)) continue;
-      for (const thread of threads) {
+      for (const thread of threads.keys()) {
         threads.delete(thread);
         this.#waiting.delete(tenant);
         if (threads.size > 0) this.#waiting.set(tenant, threads);
@@ -79,8 +93,14 @@ export class FairQueue<Thread> {
     for (const [thread, { tenant, until }] of this.#held) {
       if (until > this.#limits.now()) return;
       this.#held.delete(thread);
-      add(this.#waiting, tenant, thread);
+      this.#await(tenant, thread);
     }
+  }
+
+  #await(tenant: string, thread: Thread): void {
+    const threads = this.#waiting.get(tenant);
+    if (!threads) this.#waiting.set(tenant, new Map([[thread, this.#limits.now()]]));
+    else if (!threads.has(thread)) threads.set(thread, this.#limits.now());
   }
 }
 
@@ -90,7 +110,7 @@ function add<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
   else sets.set(key, new Set([value]));
 }
 
-function remove<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
+function remove<T>(sets: Map<string, Set<T> | Map<T, unknown>>, key: string, value: T): void {
   const set = sets.get(key);
   set?.delete(value);
   if (set?.size === 0) sets.delete(key);

@@ -7,6 +7,7 @@ import type { Owner } from "../core/ids.ts";
 import type { EventLog, Lease, LogEntry, RunStore, ThreadStore } from "../core/stores.ts";
 import { randomId } from "../lib/random-id.ts";
 import type { Limits } from "./options.ts";
+import type { MessageText } from "./outcomes.ts";
 import type { Decision, Lookups, View, Write } from "./thread-head.ts";
 
 export interface Due {
@@ -35,7 +36,7 @@ export interface Kernel<Thread> {
    * Keeps messages for a thread that a `create_thread` with the same token will create, behind those of earlier calls.
    * Until then no read shows them. Throws `already_exists` when another thread of this id was created or is being copied.
    */
-  stage(thread: Thread, token: string, messages: readonly StagedMessage[]): Promise<void>;
+  stage(thread: Thread, token: string, messages: readonly MessageText[]): Promise<void>;
   /** Drops what was staged. A store drops what its process left behind as well. */
   unstage(thread: Thread, token: string): Promise<void>;
 
@@ -57,17 +58,14 @@ export interface Kernel<Thread> {
   /** What has no rules: reads, and what the epoch alone fences. */
   readonly runs: Pick<
     RunStore,
-    "get" | "known" | "list" | "active" | "begun" | "subscribe" | "inbox" | "renew"
+    "get" | "known" | "list" | "active" | "begun" | "place" | "subscribe" | "inbox" | "renew" | "waiting"
   >;
-  readonly threads: Pick<ThreadStore, "get" | "list" | "bytes" | "message" | "messagePage" | "state">;
+  readonly threads: Pick<
+    ThreadStore,
+    "get" | "list" | "bytes" | "measured" | "message" | "messagePage" | "state"
+  >;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;
-}
-
-export interface StagedMessage {
-  readonly id: string;
-  /** The message as JSON. */
-  readonly text: string;
 }
 
 export type Looked<T> =

@@ -4,8 +4,9 @@ import { AppError } from "../core/errors.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
 import { NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
-import type { RunRecord, ThreadStatus } from "../core/records.ts";
+import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 
 export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
@@ -15,9 +16,24 @@ export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "u
 export interface PendingEvent {
   readonly event: StreamEvent;
   readonly json: string;
+  /** The message that it adds to the thread, with the text that will stand there. */
+  readonly message?: MessageText;
 }
 
-export const pendingEvent = (event: StreamEvent): PendingEvent => ({ event, json: JSON.stringify(event) });
+export interface MessageText {
+  readonly id: string;
+  /** The message as JSON. */
+  readonly text: string;
+}
+
+/** A message may be large: it is written once, and is a part of its event's text. */
+export function pendingEvent(event: StreamEvent): PendingEvent {
+  if (event.event !== "on_message" || !isOwn(event)) return { event, json: JSON.stringify(event) };
+  const { data, ...rest } = event;
+  const text = JSON.stringify(data.message);
+  const json = `${JSON.stringify(rest).slice(0, -1)},"data":{"message":${text}}}`;
+  return { event, json, message: { id: data.message.id, text } };
+}
 
 /** What a thread is at once a run has ended so, and nothing else waits for it. */
 export const THREAD_STATUS = {
@@ -30,10 +46,14 @@ export const THREAD_STATUS = {
 /** An event of the run itself. The others belong to threads further down. */
 const isOwn = (event: StreamEvent) => !event.path?.length;
 
-/** The events that change more than the log. */
-export type Change = Extract<StreamEvent, { event: "on_message" | "on_state" | "done" | "error" }>;
+/** The events that change more than the log, beside those that add a message. */
+export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
 
-const CHANGES: ReadonlySet<EventName> = new Set(["on_message", "on_state", "done", "error"]);
+const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
+
+/** Whether it changes more than the log. */
+export const changesThread = ({ event, message }: PendingEvent) =>
+  message !== undefined || (CHANGES.has(event.event) && isOwn(event));
 
 /** The change that an event makes, as a copy; undefined for other events. */
 export function changeOf({ event, json }: PendingEvent): Change | undefined {
@@ -100,12 +120,13 @@ export function withUnreadInbox(
 /** The whole log of a run that was cancelled while it waited. */
 export function cancelledBeforeStart(
   agent: string,
-  model: string | undefined,
+  request: RunRequest | undefined,
   stamped: Stamp,
 ): StreamEvent[] {
   const usage = NO_USAGE;
+  const data = { agent, model: request?.model ?? "", attempt: 1, replaces: request?.replaces };
   return [
-    { event: "run_start", ...stamped, data: { agent, model: model ?? "", attempt: 1 } },
+    { event: "run_start", ...stamped, data: omitUndefined(data) },
     { event: "done", ...stamped, data: { status: "cancelled", stop_reason: "cancelled", usage } },
   ];
 }

@@ -190,7 +190,7 @@ export function stop({ head, run, now }: View, mode: StopMode): Decision<RunReco
   }
   if (!queue.includes(record.id)) return nothing(record);
   const stamped = stamp({ run_id: record.id, thread_id: head.id }, now);
-  const pending = cancelledBeforeStart(record.agent, request?.model, stamped).map(pendingEvent);
+  const pending = cancelledBeforeStart(record.agent, request, stamped).map(pendingEvent);
   const ending = endingIn(pending);
   return {
     writes: [{ write: "cancel_run", run: record.id, pending, ending }],
@@ -213,7 +213,7 @@ export function steer(
 
 export function createThread({ head }: View, thread: NewThread, staged?: Staged): Decision<Thread> {
   if (head) throw threadExists(thread.id);
-  const { id, agent, title, metadata, parent, messages = [] } = thread;
+  const { id, agent, title, metadata, parent, forked_from, messages = [] } = thread;
   return {
     writes: [{ write: "create_thread", thread, staged }],
     result: (now) => ({
@@ -222,6 +222,7 @@ export function createThread({ head }: View, thread: NewThread, staged?: Staged)
       ...(title === undefined ? {} : { title }),
       metadata: { ...metadata },
       ...(parent === undefined ? {} : { parent: { ...parent } }),
+      ...(forked_from === undefined ? {} : { forked_from: { ...forked_from } }),
       status: "idle",
       message_count: staged?.count ?? new Set(messages.map((message) => message.id)).size,
       created_at: new Date(now).toISOString(),

@@ -1,17 +1,23 @@
 // The run port over a kernel: every command is one decision of rules.ts.
 
 import { isSettled } from "../core/records.ts";
-import type { Claim, RunStore } from "../core/stores.ts";
+import type { Claim, ControlMessage, RunStore } from "../core/stores.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
 
 export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
   const { limits } = kernel;
+  let listener: ((call: ControlMessage) => void) | undefined;
 
   return {
     ...kernel.runs,
     leaseMs: limits.leaseMs,
+
+    subscribe(heard) {
+      listener = heard;
+      kernel.runs.subscribe(heard);
+    },
 
     start(owner, run, whenBusy) {
       const { id, thread_id, idempotency_key: key, rewind_to: message } = run;
@@ -77,10 +83,10 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       const { claim, spent } = taken;
       if (spent === undefined) return { found: claim };
       const entries = await kernel.logOf(claim.lease);
-      await kernel.events.append(
-        claim.lease,
-        failedAfterCrashes(spent, entries, stamp(claim.lease, limits.now())),
-      );
+      const events = failedAfterCrashes(spent, entries, stamp(claim.lease, limits.now()));
+      await kernel.events.append(claim.lease, events);
+      const end = events.at(-1);
+      if (end) listener?.({ call: "crashed", claim, end });
     }
   }
 }

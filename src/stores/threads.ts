@@ -1,10 +1,10 @@
-// The thread port over a kernel.
+// The thread port over a kernel. The user's subscribers hear of each change.
 
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
-import type { MessagePage, ThreadStore } from "../core/stores.ts";
-import { ownTurn } from "../lib/async.ts";
+import type { EventBus, MessagePage, ThreadStore, UserEvent } from "../core/stores.ts";
+import { freeTurn, LARGE_BYTES, ownTurn } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
@@ -15,7 +15,12 @@ import type { Staged } from "./thread-head.ts";
 /** Of messages that are parsed or copied in one turn of the event loop. */
 const PAGE_BYTES = 256 * 1024;
 
-export function createThreads<Thread>(kernel: Kernel<Thread>): ThreadStore {
+type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
+
+export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus, "publish">): ThreadStore {
+  const publish = (owner: Owner, thread_id: string, change: Change) =>
+    bus.publish(owner, { event: "thread_changed", data: { thread_id, change } });
+
   return {
     ...kernel.threads,
 
@@ -40,35 +45,50 @@ export function createThreads<Thread>(kernel: Kernel<Thread>): ThreadStore {
         throw noSuchMessage(until);
       const token = randomId();
       try {
-        const staged = await stageCopy(kernel, { owner, from, ref, token, until });
-        return await kernel.change(ref, { isLikelyNew: true }, (view) =>
-          rules.createThread(view, jsonCopy(thread), staged),
+        const { last, ...staged } = await stageCopy(kernel, { owner, from, ref, token, until });
+        const forked_from = { thread_id: from, ...(last === undefined ? {} : { message_id: last }) };
+        const fork = await kernel.change(ref, { isLikelyNew: true }, (view) =>
+          rules.createThread(view, { ...jsonCopy(thread), forked_from }, staged),
         );
+        publish(owner, thread.id, "created");
+        return fork;
       } catch (error) {
         await kernel.unstage(ref, token).catch(() => {});
         throw error;
       }
     },
 
-    create(owner, thread) {
-      return kernel.change(kernel.ref(owner, thread.id), { isLikelyNew: true }, (view) =>
+    async create(owner, thread) {
+      const created = await kernel.change(kernel.ref(owner, thread.id), { isLikelyNew: true }, (view) =>
         rules.createThread(view, jsonCopy(thread)),
       );
+      publish(owner, thread.id, "created");
+      return created;
     },
 
     async update(owner, id, change) {
       const isThere = await kernel.change(kernel.ref(owner, id), {}, (view) =>
         rules.updateThread(view, change),
       );
-      return isThere ? kernel.threads.get(owner, id) : undefined;
+      if (!isThere) return undefined;
+      publish(owner, id, "updated");
+      return kernel.threads.get(owner, id);
     },
 
-    delete(owner, id) {
-      return kernel.change(kernel.ref(owner, id), {}, (view) => rules.emptyThread(view, "delete_thread"));
+    async delete(owner, id) {
+      const isDeleted = await kernel.change(kernel.ref(owner, id), {}, (view) =>
+        rules.emptyThread(view, "delete_thread"),
+      );
+      if (isDeleted) publish(owner, id, "deleted");
+      return isDeleted;
     },
 
-    clear(owner, id) {
-      return kernel.change(kernel.ref(owner, id), {}, (view) => rules.emptyThread(view, "clear_thread"));
+    async clear(owner, id) {
+      const isCleared = await kernel.change(kernel.ref(owner, id), {}, (view) =>
+        rules.emptyThread(view, "clear_thread"),
+      );
+      if (isCleared) publish(owner, id, "cleared");
+      return isCleared;
     },
   };
 }
@@ -85,9 +105,11 @@ async function* pages<Thread>(
   { id, after, limit }: Window,
 ): AsyncGenerator<Message[], void, void> {
   let from = after;
-  for (let left = limit; left !== 0; await ownTurn()) {
+  for (let left = limit; left !== 0; await ownTurn(owner.tenant)) {
     const page = { after: from, limit: left, bytes: PAGE_BYTES };
     const { texts, isLast } = await kernel.threads.messagePage(owner, id, page);
+    // A store may answer many readers in one turn.
+    if (areLong(texts)) await freeTurn(owner.tenant);
     // Every text was written from a message.
     const messages = texts.map((text) => JSON.parse(text) as Message);
     yield messages;
@@ -95,6 +117,10 @@ async function* pages<Thread>(
     from = messages.at(-1)?.id;
     left = left === undefined ? undefined : left - messages.length;
   }
+}
+
+function areLong(texts: readonly string[]): boolean {
+  return texts.reduce((length, text) => length + text.length, 0) > LARGE_BYTES;
 }
 
 interface Copy<Thread> {
@@ -105,27 +131,29 @@ interface Copy<Thread> {
   readonly until: string | undefined;
 }
 
-/** Stages the messages of thread `from` for thread `ref`, slice by slice. */
+/** Stages the messages of thread `from` for thread `ref`, slice by slice. `last` is the id of the last one. */
 async function stageCopy<Thread>(
   kernel: Kernel<Thread>,
   { owner, from, ref, token, until }: Copy<Thread>,
-): Promise<Staged> {
+): Promise<Staged & { readonly last: string | undefined }> {
   let [count, bytes] = [0, 0];
   let after: string | undefined;
   for (;;) {
-    await ownTurn();
+    await ownTurn(owner.tenant);
     const { texts, isLast } = await nextSlice(kernel, owner, { from, after });
-    // Every text was written from a message.
-    const all = texts.map((text) => ({ id: (JSON.parse(text) as Message).id, text }));
+    const all = texts.map((text) => ({ id: idIn(text), text }));
     const end = all.findIndex(({ id }) => id === until) + 1;
     const slice = end > 0 ? all.slice(0, end) : all;
     if (slice.length > 0) await kernel.stage(ref, token, slice);
     count += slice.length;
     for (const { text } of slice) bytes += Buffer.byteLength(text);
     after = slice.at(-1)?.id;
-    if (isLast || end > 0) return { token, count, bytes };
+    if (isLast || end > 0) return { token, count, bytes, last: after };
   }
 }
+
+/** Every text was written from a message, and most begin with its id. */
+const idIn = (text: string) => /^\{"id":"([\w-]+)"/.exec(text)?.[1] ?? (JSON.parse(text) as Message).id;
 
 async function nextSlice<Thread>(
   kernel: Kernel<Thread>,

@@ -12,13 +12,16 @@ import { loadSchemaEngine, type SchemaChecker, type SchemaEngine } from "../lib/
 /** Parts of the schemas of a run's tools: some ten milliseconds of checking. */
 const MAX_PARTS = 500;
 
-/** Throws `invalid_request` for parameters that are no JSON Schema of an object, and for too many of them. */
-export async function checkClientTools(definitions: readonly ClientTool[]): Promise<void> {
+/**
+ * Checks what a request of a tenant brings. Throws `invalid_request` for parameters that are no JSON Schema of an object, and
+ * for too many of them.
+ */
+export async function checkClientTools(tenant: string, definitions: readonly ClientTool[]): Promise<void> {
   if (definitions.length === 0) return;
   const engine = await loadSchemaEngine();
   let parts = 0;
   for (const { name, parameters } of definitions) {
-    await ownTurn();
+    await ownTurn(tenant);
     parts += partsOf(name, parameters, engine);
     if (parts > MAX_PARTS)
       throw new AppError(

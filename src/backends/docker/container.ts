@@ -8,8 +8,8 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
-import type { Sandbox } from "../ledger.ts";
 import { type ContainerInfo, type ContainerSpec, EngineError, type ExecSpec, toAppError } from "./engine.ts";
+import type { Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelsOf, SPEC } from "./identity.ts";
 import { type DockerOptions, SHM_BYTES } from "./options.ts";
@@ -19,7 +19,7 @@ const RETRY_MS = 12_000;
 const RETRY_BACKOFF = { base: 20, cap: 1000 };
 
 export interface Wanted {
-  readonly sandbox: Sandbox;
+  readonly sandbox: Unplaced;
   readonly options: DockerOptions;
 }
 
@@ -87,21 +87,18 @@ async function startExisting(
   }
 }
 
-async function pull({ engine, logger }: Host, { sandbox, options }: Wanted, signal: AbortSignal) {
+async function pull({ engine, logger }: Host, { options }: Wanted, signal: AbortSignal) {
   const { image } = options;
   logger.info({ image }, "pulling an image");
   try {
     await engine.pull(image, signal);
   } catch (cause) {
     signal.throwIfAborted();
-    const err = new AppError(
+    throw new AppError(
       "backend_failed",
       `The Docker engine does not have the image \`${image}\` and cannot pull it: ${messageOf(cause)}`,
-      { cause },
+      { cause, details: { image } },
     );
-    const { id, owner, name: backend } = sandbox;
-    logger.warn({ sandbox: id, ...owner, backend, image, code: err.code, err }, "an image cannot be pulled");
-    throw err;
   }
 }
 

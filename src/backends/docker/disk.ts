@@ -45,9 +45,11 @@ type WorkspaceFiles = Pick<VolumeInfo, "labels"> & { readonly id: string };
 export type DiskClient = ProbedClient & Pick<DockerClient, "inspectVolume" | "listVolumes">;
 
 interface DiskOptions {
-  /** The server's own folder. The same for all processes on one machine. */
-  readonly dataDir: string;
+  /** For the files of the kind `loop`. The same for all processes on one machine. */
+  readonly folder: string;
   readonly deployment: string;
+  /** What the links of the kind `loop` are named by. */
+  readonly mark: string;
   readonly logger: Logger;
 }
 
@@ -103,10 +105,10 @@ export async function openDisk(engine: DiskClient, options: DiskOptions): Promis
   };
 }
 
-async function loopCandidates({ dataDir, deployment, logger }: DiskOptions): Promise<LoopDisks[]> {
+async function loopCandidates({ folder, mark, logger }: DiskOptions): Promise<LoopDisks[]> {
   if (process.getuid?.() !== 0) return [];
-  const folders = await linkFolders(deployment);
-  return folders.map((links) => loopDisks({ dataDir, links, logger }));
+  const folders = await linkFolders(mark);
+  return folders.map((links) => loopDisks({ folder, links, logger }));
 }
 
 const isElsewhere = () =>

@@ -3,21 +3,33 @@
 // Every call has a deadline, because an engine may never answer: even inspecting a wedged container can hang. A refusal is
 // an `EngineError` with its HTTP status; an engine that is unreachable or silent is one with status 0.
 
-import type { Duplex, Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { AppError } from "../../core/errors.ts";
+import { readTls, type TlsFiles } from "../../lib/tls-files.ts";
+import type { EngineSettings } from "../definition.ts";
 
 const CALL_MS = 10_000;
 const START_MS = 30_000;
 const PULL_MS = 10 * 60_000;
+const COPY_MS = 30 * 60_000;
+/** Two empty blocks, which end a tar. */
+const EMPTY_TAR = Buffer.alloc(1024);
 
 export type DockerClient = ReturnType<typeof connect>;
 
-/** Loads the client at the first call. Keeps nothing open, so there is nothing to close. */
-export function connect(host: string | undefined) {
+/** Loads the client and its certificates at the first call. Keeps nothing open, so there is nothing to close. */
+export function connect({ host, tls }: Pick<EngineSettings, "host" | "tls">) {
   let client: Promise<Dockerode> | undefined;
+  const open = async () => {
+    const { default: Client } = await import("dockerode");
+    return new Client({ ...addressOf(host), ...(tls ? await certificatesOf(tls) : {}) });
+  };
   const docker = () => {
-    client ??= import("dockerode").then((module) => new module.default(addressOf(host)));
+    client ??= open().catch((error: unknown) => {
+      client = undefined;
+      throw error;
+    });
     return client;
   };
 
@@ -46,8 +58,8 @@ export function connect(host: string | undefined) {
   };
 
   return {
-    ping: (signal?: AbortSignal) =>
-      call(signal, CALL_MS, (docker, abortSignal) => {
+    ping: (ms = CALL_MS) =>
+      call(undefined, ms, (docker, abortSignal) => {
         // It takes options like the other calls, but its type lacks them.
         const ping = docker.ping as (options: { abortSignal: AbortSignal }) => Promise<unknown>;
         return ping.call(docker, { abortSignal });
@@ -153,6 +165,34 @@ export function connect(host: string | undefined) {
         });
       }),
 
+    /** Creates an image without files unless there is one of that name. */
+    ensureEmptyImage: (name: string, signal?: AbortSignal): Promise<void> =>
+      call(signal, START_MS, async (docker, abortSignal) => {
+        const known = await docker.listImages({ filters: { reference: [name] }, abortSignal });
+        if (known.length > 0) return;
+        const [repo = "", tag = ""] = name.split(":");
+        const progress = await docker.importImage(Readable.from([EMPTY_TAR]), { repo, tag });
+        await new Promise<void>((resolve, reject) => {
+          docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));
+        });
+      }),
+
+    /** A folder as a tar whose names begin with that of the folder. The container need not run. */
+    readFolder: (id: string, path: string, signal?: AbortSignal): Promise<Readable> =>
+      call(signal, START_MS, async (docker) => {
+        // Ends with the stream; its type says less.
+        return (await docker.getContainer(id).getArchive({ path })) as Readable;
+      }),
+
+    /**
+     * Unpacks a tar into the root folder, with owners and modes: in any other, the engine refuses links that lead out of it.
+     * The container need not run.
+     */
+    unpack: (id: string, tar: Readable, signal?: AbortSignal): Promise<void> =>
+      call(signal, COPY_MS, async (docker, abortSignal) => {
+        await docker.getContainer(id).putArchive(tar, { path: "/", abortSignal });
+      }),
+
     createVolume: (
       name: string,
       labels: Record<string, string>,
@@ -229,6 +269,12 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
     "config_invalid",
     `\`${host}\` is not the address of a Docker engine: use unix:///… or tcp://….`,
   );
+}
+
+async function certificatesOf(files: TlsFiles): Promise<Dockerode.DockerOptions> {
+  const read = await readTls(files);
+  if ("value" in read) return { ...read.value, protocol: "https" };
+  throw new AppError("config_invalid", `The certificates of a Docker engine: ${read.problems.join("; ")}.`);
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -1,15 +1,18 @@
-// The Docker engine with everything that its sandboxes share, opened on first use.
+// A Docker engine with everything that its sandboxes share, opened on first use.
 
+import { join } from "node:path";
 import type { Logger } from "../../lib/logger.ts";
-import type { BackendServices } from "../definition.ts";
-import type { SandboxCaps, SandboxLedger } from "../ledger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { BackendServices, EngineSettings } from "../definition.ts";
+import { type SandboxCaps, type SandboxLedger, SOLE_ENGINE } from "../ledger.ts";
 import { type Disk, openDisk } from "./disk.ts";
 import { connect, type DockerClient, toAppError } from "./engine.ts";
-import { deploymentOf } from "./identity.ts";
 import { type Networks, networks } from "./network.ts";
 
 /** The parts that all sandboxes of one engine share. */
 export interface Host {
+  /** The engine's name. */
+  readonly name: string;
   readonly engine: DockerClient;
   readonly deployment: string;
   readonly disk: Disk;
@@ -20,45 +23,49 @@ export interface Host {
 }
 
 export interface LazyHost {
-  readonly engine: Host["engine"];
-  /** The name of this deployment. Needs no engine. */
-  deployment(): Promise<string>;
+  readonly settings: EngineSettings;
+  /** Throws `unavailable` when the engine does not answer within `ms`. */
+  ping(ms: number): Promise<void>;
   /** Connects at the first call, and again after a failure. Throws `unavailable` while the engine is unreachable. */
   getHost(): Promise<Host>;
 }
 
-export function lazyHost({ dataDir, docker, sandboxes, logger }: BackendServices): LazyHost {
-  const engine = connect(docker.host);
-  let deployment: Promise<string> | undefined;
+export function lazyHost(
+  { dataDir, docker, sandboxes, logger }: BackendServices,
+  settings: EngineSettings,
+  deploymentOf: () => Promise<string>,
+): LazyHost {
+  const { name } = settings;
+  const engine = connect(settings);
   let host: Promise<Host> | undefined;
 
-  const nameOf = () => {
-    deployment ??=
-      docker.deployment === undefined ? deploymentOf(dataDir) : Promise.resolve(docker.deployment);
-    return deployment.catch((error: unknown) => {
-      deployment = undefined;
-      throw error;
-    });
-  };
   const openHost = async (): Promise<Host> => {
-    const name = await nameOf();
+    const deployment = await deploymentOf();
     await engine.ping();
-    const disk = await openDisk(engine, { dataDir, deployment: name, logger });
-    logger.info({ deployment: name, disk: disk.kind }, "using the Docker engine for sandboxes");
+    // Engines may be on one machine: what is made for one must not be taken for that of another.
+    const mark = name === SOLE_ENGINE ? deployment : `${deployment}/${name}`;
+    const folder = name === SOLE_ENGINE ? "volumes" : join("volumes", name);
+    const disk = await openDisk(engine, { folder: join(dataDir, folder), deployment, mark, logger });
+    logger.info({ deployment, engine: name, disk: disk.kind }, "using the Docker engine for sandboxes");
     return {
+      name,
       engine,
-      deployment: name,
+      deployment,
       disk,
-      networks: networks(engine, { firewall: docker.firewall, deployment: name, logger }),
+      networks: networks(engine, { firewall: docker.firewall, deployment, mark, logger }),
       ledger: sandboxes,
-      caps: docker.caps,
+      caps: { ...docker.caps, ...omitUndefined({ engine: settings.sandboxes }) },
       logger,
     };
   };
 
   return {
-    engine,
-    deployment: nameOf,
+    settings,
+    async ping(ms) {
+      await engine.ping(ms).catch((error: unknown) => {
+        throw toAppError(error);
+      });
+    },
     getHost() {
       host ??= openHost().catch((error: unknown) => {
         host = undefined;

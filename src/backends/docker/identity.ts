@@ -16,6 +16,8 @@ const KEEP = "skein.keep";
 export const SPEC = "skein.spec";
 /** Marks a short-lived container that works on a sandbox. */
 export const ERRAND = "skein.errand";
+/** The errand of a container that a move copies files with. */
+export const MOVE = "move";
 
 /** Selects everything of a deployment. */
 export const labelOf = (deployment: string) => `${DEPLOYMENT}=${deployment}`;
@@ -26,9 +28,12 @@ export function sandboxId(deployment: string, { owner, name }: Place): string {
   return `skein-${hash.digest("hex").slice(0, 24)}`;
 }
 
+/** Of the container `name`, which does an errand for a sandbox. */
+export const sandboxOfErrand = (name: string) => name.slice(0, "skein-".length + 24);
+
 export function labelsOf(
   deployment: string,
-  { owner, name, keep }: Omit<Sandbox, "id">,
+  { owner, name, keep }: Pick<Sandbox, "owner" | "name" | "keep">,
 ): Record<string, string> {
   return {
     [DEPLOYMENT]: deployment,
@@ -46,7 +51,7 @@ export function sandboxOf(
   deployment: string,
   id: string,
   labels: Readonly<Record<string, string>>,
-): Sandbox | undefined {
+): Omit<Sandbox, "engine"> | undefined {
   const place = PlaceLabel.safeParse(parsed(labels[PLACE])).data;
   const keep = KeepLabel.safeParse(parsed(labels[KEEP])).data;
   if (!place || !keep) return undefined;

@@ -1,14 +1,15 @@
 // The backend `docker`: a container of its own for each user and backend, made on first use.
 
 import type { Backend } from "../../core/backend.ts";
-import { messageOf } from "../../core/errors.ts";
+import { AppError, messageOf } from "../../core/errors.ts";
 import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
 import { toAppError } from "./engine.ts";
+import { openEngines } from "./engines.ts";
 import { sandboxFiles } from "./files.ts";
-import { type Host, lazyHost } from "./host.ts";
 import { sandboxId } from "./identity.ts";
+import { deleteFiles } from "./move.ts";
 import { DockerOptions, keepOf } from "./options.ts";
 import { Reaper } from "./reaper.ts";
 import { DockerSandbox } from "./sandbox.ts";
@@ -17,18 +18,20 @@ export const docker = {
   type: "docker",
   options: DockerOptions,
   open(services): BackendDriver<DockerOptions> {
-    const { logger, docker: settings, onState } = services;
-    const { engine, deployment, getHost } = lazyHost(services);
+    const { logger, docker: settings, onState, sandboxes: ledger } = services;
+    const engines = openEngines(services);
     const sandboxes = new Map<string, DockerSandbox>();
-    const reaper = new Reaper({ getHost, sandboxes: () => sandboxes, sweepMs: settings.sweepMs, logger });
-    const idOf = async (place: Place) => sandboxId(await deployment(), place);
+    const { sweepMs } = settings;
+    const reaper = new Reaper({ engines, ledger, sandboxes: () => sandboxes, sweepMs, logger });
+    const idOf = async (place: Place) => sandboxId(await engines.deployment(), place);
 
     const make = (id: string, options: DockerOptions, place: Place): DockerSandbox => {
       const made = new DockerSandbox({
-        host: getHost,
-        sandbox: { id, owner: place.owner, name: place.name, keep: keepOf(options) },
+        engines,
+        sandbox: { id, owner: place.owner, name: place.name, keep: keepOf(options), disk: options.disk },
         options,
         onState: (state) => onState(place, state),
+        logger,
       });
       sandboxes.set(id, made);
       return made;
@@ -43,7 +46,9 @@ export const docker = {
     };
 
     /** Stops it and records that in the ledger. The files stay. */
-    const halt = async (host: Host, id: string): Promise<void> => {
+    const halt = async (id: string): Promise<void> => {
+      const host = await engines.find(id);
+      if (!host) return;
       const seen = await host.ledger.get(id);
       const ending = seen && (await host.ledger.begin(seen));
       await host.engine.stop(id);
@@ -72,10 +77,11 @@ export const docker = {
         const known = sandboxes.get(id)?.state;
         if (known && known.status !== "stopped") return known;
         try {
-          const found = await engine.inspect(id);
+          const host = await engines.find(id);
+          const found = await host?.engine.inspect(id);
           return { status: found?.status === "running" ? "running" : "stopped" };
         } catch (error) {
-          return { status: "error", error: `Cannot reach the Docker engine: ${messageOf(error)}.` };
+          return { status: "error", error: messageOf(toAppError(error)) };
         }
       },
 
@@ -85,15 +91,30 @@ export const docker = {
         const id = await idOf(place);
         const sandbox = sandboxes.get(id);
         await sandbox?.detach("it was stopped");
-        await halt(await getHost(), id);
+        await halt(id);
         if (sandbox && !sandbox.isBusy && !sandbox.isOpen) sandboxes.delete(id);
       },
 
-      async ping() {
-        await engine.ping().catch((error: unknown) => {
-          throw toAppError(error);
-        });
+      async erase(owner) {
+        const own = (await ledger.list()).filter(
+          (each) => each.owner.tenant === owner.tenant && each.owner.user === owner.user,
+        );
+        for (const { id, engine } of own) {
+          await sandboxes.get(id)?.close("its user is being deleted");
+          sandboxes.delete(id);
+          const seen = await ledger.get(id);
+          const ending = seen && (await ledger.begin(seen));
+          if (seen?.copy !== undefined && !ending)
+            throw new AppError("unavailable", "A workspace of this user is being moved. Try again shortly.");
+          for (const name of new Set([seen?.engine ?? engine, seen?.copy]))
+            if (name !== undefined) await deleteFiles(await engines.host(name), id);
+          if (ending) await ledger.settle(ending, "gone");
+        }
+        return own.length;
       },
+
+      ping: engines.ping,
+      engines: engines.checks,
 
       async close() {
         await reaper.close();
@@ -101,8 +122,7 @@ export const docker = {
         await Promise.all(sandboxes.values().map((sandbox) => sandbox.close("the server is stopping")));
         // Other servers may use them.
         if (open.length === 0 || settings.isShared) return;
-        const host = await getHost();
-        await Promise.allSettled(open.map(([id]) => halt(host, id)));
+        await Promise.allSettled(open.map(([id]) => halt(id)));
       },
     };
   },

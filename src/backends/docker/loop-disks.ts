@@ -33,16 +33,15 @@ export interface LoopDisks {
 }
 
 export interface LoopDisksOptions {
-  /** The server's own folder, for the files. */
-  readonly dataDir: string;
+  /** For the files. */
+  readonly folder: string;
   /** One of `linkFolders`. It exists, with its locks, until the machine restarts. */
   readonly links: string;
   readonly logger: Logger;
 }
 
 /** Errors of the host are thrown as `backend_failed`. */
-export function loopDisks({ dataDir, links, logger }: LoopDisksOptions): LoopDisks {
-  const folder = join(dataDir, "volumes");
+export function loopDisks({ folder, links, logger }: LoopDisksOptions): LoopDisks {
   const imageOf = (id: string) => join(folder, `${id}.img`);
   const linkOf = (id: string) => join(links, id);
   const has = (id: string) => exists(imageOf(id));
@@ -116,14 +115,14 @@ const exists = (path: string) =>
   );
 
 /** Folders for a deployment's links, best first: in memory, so that they do not outlive the devices. */
-export async function linkFolders(deployment: string): Promise<string[]> {
+export async function linkFolders(mark: string): Promise<string[]> {
   const bases = await Promise.all(
     ["/run", "/dev/shm"].map(async (base) => {
       const stats = await statfs(base).catch(() => undefined);
       return stats?.type === IN_MEMORY ? base : undefined;
     }),
   );
-  const name = hashOf(deployment).slice(0, 16);
+  const name = hashOf(mark).slice(0, 16);
   return bases.filter((base) => base !== undefined).map((base) => join(base, "skein", name));
 }
 

@@ -32,6 +32,8 @@ export type NetworkClient = Pick<DockerClient, "inspectNetwork" | "createNetwork
 
 export interface NetworksOptions {
   readonly deployment: string;
+  /** What the network and its firewall are named by. */
+  readonly mark: string;
   /** `operator`: the operator restricts what sandboxes reach on `bridge` and on internal networks. */
   readonly firewall: DockerSettings["firewall"];
   readonly logger: Logger;
@@ -40,7 +42,7 @@ export interface NetworksOptions {
 export function networks(engine: NetworkClient, options: NetworksOptions): Networks {
   const { deployment, logger } = options;
   const isManaged = options.firewall === "managed";
-  const mark = createHash("sha256").update(deployment).digest("hex").slice(0, 12);
+  const mark = createHash("sha256").update(options.mark).digest("hex").slice(0, 12);
   const name = `skein-${mark}`;
   // The kernel allows 15 characters.
   const bridge = `sk-${mark}`;

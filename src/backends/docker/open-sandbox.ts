@@ -2,7 +2,6 @@
 
 import type { Duplex } from "node:stream";
 import { randomId } from "../../lib/random-id.ts";
-import type { Sandbox } from "../ledger.ts";
 import { clearStaging } from "../shell/files.ts";
 import { openPerl, type PerlFiles } from "../shell/perl/client.ts";
 import { PRELUDE } from "../shell/prelude.ts";
@@ -12,6 +11,7 @@ import { Shell } from "../shell/shell.ts";
 import { chownSpec, shellSpec } from "./container.ts";
 import { DiskWatch } from "./disk.ts";
 import { type ContainerInfo, type DockerClient, EngineError } from "./engine.ts";
+import type { Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { labelsOf } from "./identity.ts";
 import type { DockerOptions } from "./options.ts";
@@ -30,7 +30,7 @@ export interface OpenSandbox {
 }
 
 export interface OpenSandboxOptions {
-  readonly sandbox: Sandbox;
+  readonly sandbox: Unplaced;
   readonly options: DockerOptions;
   readonly containerId: string;
   /** Called when a shell has not answered for 1.5 s. */

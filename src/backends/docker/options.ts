@@ -9,6 +9,13 @@ const MIB = 1024 ** 2;
 /** Pages of a tmpfs count as memory: if they could fill it, nothing could be started any more. */
 const MAX_TMP_SHARE = 0.4;
 export const SHM_BYTES = 16 * MIB;
+const USUAL_TMP_BYTES = 64 * MIB;
+/** Leaves room for /tmp. */
+const LEAST_MEMORY_MIB = 48;
+
+const roomForTmp = (memory: number) => Math.floor(memory * MAX_TMP_SHARE) - SHM_BYTES;
+
+const EXAMPLE_IMAGE = "for example python:3.12-slim";
 
 const atLeast = (mib: number) =>
   Size.refine((bytes) => bytes >= mib * MIB, `must be at least ${mib}m, for example ${mib * 2}m`);
@@ -19,19 +26,23 @@ export const DockerOptions = z
     type: z.literal("docker"),
     ...commonOptions,
     image: z
-      .string()
-      .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, "must name an image, for example python:3.12-slim")
+      .string({ error: ({ input }) => (input === undefined ? `is missing, ${EXAMPLE_IMAGE}` : undefined) })
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, `must name an image, ${EXAMPLE_IMAGE}`)
       .describe("Any image with /bin/sh. Pulled when the engine does not have it."),
     network: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "must be none, bridge, or the name of an internal network")
       .default("none")
       .describe("`none`; `bridge` for the internet; or an internal network of the engine, by its name."),
-    memory: atLeast(32).prefault("512m").describe("There is no swap."),
+    memory: atLeast(LEAST_MEMORY_MIB).prefault("512m").describe("There is no swap."),
     cpus: z.number().min(0.05).max(1024).default(1),
     pids: z.int().min(16).max(32_768).default(256),
     disk: atLeast(16).prefault("1g").describe("What the workspace may hold."),
-    tmp: atLeast(1).prefault("64m").describe("What /tmp may hold; a part of `memory`."),
+    tmp: atLeast(1)
+      .optional()
+      .describe(
+        "What /tmp may hold; a part of `memory`. Default: 64m, or as much as a smaller `memory` leaves.",
+      ),
     runtime: z
       .string()
       .regex(
@@ -44,17 +55,19 @@ export const DockerOptions = z
     idle_remove: Keep.prefault("24h").describe("… its container is removed; files stay."),
     keep_files: Keep.prefault("forever").describe("… its files are deleted. `forever`: never."),
   })
-  .refine(({ memory, tmp }) => tmp + SHM_BYTES <= memory * MAX_TMP_SHARE, {
+  .refine(({ memory, tmp }) => tmp === undefined || tmp <= roomForTmp(memory), {
     path: ["tmp"],
     error: ({ input }) => {
       // Refinements run only on what the fields before have accepted.
       const { memory } = input as { memory: number };
-      const most = Math.floor((memory * MAX_TMP_SHARE - SHM_BYTES) / MIB);
-      return most >= 1
-        ? `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`
-        : "leaves no room in this `memory`: what is in /tmp counts as memory";
+      const most = Math.floor(roomForTmp(memory) / MIB);
+      return `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`;
     },
-  });
+  })
+  .transform(({ tmp, ...options }) => ({
+    ...options,
+    tmp: tmp ?? Math.min(USUAL_TMP_BYTES, roomForTmp(options.memory)),
+  }));
 export type DockerOptions = z.output<typeof DockerOptions>;
 
 export const keepOf = ({ idle_stop, idle_remove, keep_files }: DockerOptions): SandboxKeep => ({

@@ -8,10 +8,13 @@ import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/logger.ts";
-import type { Sandbox, SandboxRecord, SandboxState } from "../ledger.ts";
+import type { SandboxCaps, SandboxesOf, SandboxLedger, SandboxRecord, SandboxState } from "../ledger.ts";
+import { drainer } from "./drain.ts";
 import type { ContainerSummary, DockerClient } from "./engine.ts";
+import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
-import { ERRAND, labelOf, sandboxOf } from "./identity.ts";
+import { ERRAND, labelOf, MOVE, sandboxOf, sandboxOfErrand } from "./identity.ts";
+import { deleteCopy } from "./move.ts";
 
 /** The most sandboxes to expire in one round. */
 const BATCH_SIZE = 20;
@@ -26,7 +29,8 @@ interface OwnSandbox {
 }
 
 interface ReaperOptions {
-  readonly getHost: () => Promise<Host>;
+  readonly engines: Engines;
+  readonly ledger: SandboxLedger;
   /** Those of this process, by id. */
   readonly sandboxes: () => Iterable<readonly [id: string, sandbox: OwnSandbox]>;
   readonly sweepMs: number;
@@ -35,16 +39,20 @@ interface ReaperOptions {
 
 export class Reaper {
   readonly #options: ReaperOptions;
+  readonly #drain: ReturnType<typeof drainer>;
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
   #isInRound = false;
-  #reconciledAt = Number.NEGATIVE_INFINITY;
-  #isWatching = false;
-  #failure: string | undefined;
+  #moving: Promise<void> | undefined;
+  /** By the names of engines. */
+  readonly #reconciledAt = new Map<string, number>();
+  readonly #watched = new Set<string>();
+  readonly #failures = new Map<string, string>();
 
   constructor(options: ReaperOptions) {
     this.#options = options;
+    this.#drain = drainer(options.engines, options.logger);
   }
 
   /** Safe to repeat. */
@@ -59,42 +67,54 @@ export class Reaper {
     this.#closing.abort();
     clearInterval(this.#timer);
     await this.#round;
+    await this.#moving;
   }
 
   #next(): void {
     if (this.#isInRound || this.#closing.signal.aborted) return;
     this.#isInRound = true;
     this.#round = this.#look()
-      .then(
-        () => {
-          this.#failure = undefined;
-        },
-        (error: unknown) => this.#complain(error),
-      )
+      .catch((error: unknown) => this.#complain("", error))
       .finally(() => {
         this.#isInRound = false;
       });
   }
 
   async #look(): Promise<void> {
-    const { signal } = this.#closing;
-    const host = await this.#options.getHost();
-    this.#watch(host);
-    if (performance.now() - this.#reconciledAt > RECONCILE_MS) {
-      await reconcile(host, signal);
-      this.#reconciledAt = performance.now();
-    }
+    const { engines, ledger } = this.#options;
+    const hosts = await engines.reachable((name, error) => this.#complain(name, error));
+    for (const host of hosts) await this.#lookAt(host);
     const used = [...this.#options.sandboxes()].filter(([, sandbox]) => sandbox.takeUse());
-    if (used.length > 0) await host.ledger.touch(used.map(([id]) => id));
-    for (const seen of await host.ledger.due(BATCH_SIZE)) {
-      if (signal.aborted) return;
-      await expire(host, seen, signal).catch((error: unknown) => this.#complain(error));
+    if (used.length > 0) await ledger.touch(used.map(([id]) => id));
+    const byName = new Map(hosts.map((host) => [host.name, host]));
+    for (const seen of await dueOn(ledger, byName)) {
+      const host = byName.get(seen.engine);
+      if (this.#closing.signal.aborted) return;
+      if (host)
+        await expire(host, seen, this.#closing.signal).catch((error: unknown) => this.#complain("", error));
+    }
+    // Files take longer than a round may: meanwhile use has to be reported.
+    this.#moving ??= this.#drain(hosts, this.#closing.signal)
+      .catch((error: unknown) => this.#complain("", error))
+      .finally(() => (this.#moving = undefined));
+  }
+
+  async #lookAt(host: Host): Promise<void> {
+    this.#watch(host);
+    const before = this.#reconciledAt.get(host.name) ?? Number.NEGATIVE_INFINITY;
+    if (performance.now() - before <= RECONCILE_MS) return;
+    try {
+      await reconcile(host, this.#closing.signal);
+      this.#reconciledAt.set(host.name, performance.now());
+      this.#failures.delete(host.name);
+    } catch (error) {
+      this.#complain(host.name, error);
     }
   }
 
-  #watch({ engine, deployment }: Host): void {
-    if (this.#isWatching) return;
-    this.#isWatching = true;
+  #watch({ name, engine, deployment }: Host): void {
+    if (this.#watched.has(name)) return;
+    this.#watched.add(name);
     void watch(
       engine,
       labelOf(deployment),
@@ -105,12 +125,22 @@ export class Reaper {
     );
   }
 
-  /** Logs the same failure once, not in every round. */
-  #complain(err: unknown): void {
+  /** Logs the same failure of an engine once, not in every round. */
+  #complain(engine: string, err: unknown): void {
     if (this.#closing.signal.aborted) return;
     const failure = String(err);
-    if (failure !== this.#failure) this.#options.logger.warn({ err }, "could not check for unused sandboxes");
-    this.#failure = failure;
+    if (failure !== this.#failures.get(engine))
+      this.#options.logger.warn({ engine, err }, "could not check for unused sandboxes");
+    this.#failures.set(engine, failure);
+  }
+}
+
+/** Those that are due on engines that answer: those of an engine that is away must not keep the others waiting. */
+async function dueOn(ledger: SandboxLedger, hosts: ReadonlyMap<string, Host>): Promise<SandboxRecord[]> {
+  for (let limit = BATCH_SIZE; ; limit *= 4) {
+    const due = await ledger.due(limit);
+    const there = due.filter(({ engine }) => hosts.has(engine));
+    if (there.length >= BATCH_SIZE || due.length < limit) return there.slice(0, BATCH_SIZE);
   }
 }
 
@@ -119,6 +149,8 @@ export class Reaper {
  * effect, when it was used meanwhile. Throws the engine's error.
  */
 async function expire(host: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
+  // Its copy is deleted before it may be forgotten.
+  if (seen.copy !== undefined && seen.state === "removed") return false;
   const ending = await host.ledger.begin(seen);
   if (!ending) return false;
   const next = await STEPS[seen.state](host, seen.id, signal);
@@ -205,6 +237,8 @@ async function reconcile(host: Host, signal: AbortSignal): Promise<void> {
     const sandbox = known.has(id) ? undefined : sandboxOf(host.deployment, id, labels);
     if (sandbox) await reconcileFiles(host, sandbox);
   }
+  for (const seen of await host.ledger.list())
+    if (seen.copy === host.name) await deleteCopy(host, seen, signal);
 }
 
 async function reconcileContainer(
@@ -215,22 +249,36 @@ async function reconcileContainer(
   const { id, name, labels, status, createdAt } = container;
   const sandbox = ERRAND in labels ? undefined : sandboxOf(host.deployment, name, labels);
   if (!sandbox) {
-    if (isSettled(createdAt)) await host.engine.remove(id, signal);
+    const isMoving =
+      labels[ERRAND] === MOVE && (await host.ledger.get(sandboxOfErrand(name)))?.state === "ending";
+    if (isSettled(createdAt) && !isMoving) await host.engine.remove(id, signal);
     return;
   }
-  await host.ledger.adopt(sandbox, status === "running" ? "running" : "stopped");
+  await adopt(host, sandbox, status === "running" ? "running" : "stopped");
   // Stopped by an operator, or with the machine.
   if (status === "exited") await correct(host, name, ["running"], "stopped");
 }
 
-async function reconcileFiles(host: Host, sandbox: Sandbox): Promise<void> {
-  await host.ledger.adopt(sandbox, "removed");
+async function reconcileFiles(host: Host, sandbox: Unplaced): Promise<void> {
+  await adopt(host, sandbox, "removed");
   await correct(host, sandbox.id, ["running", "stopped"], "removed");
+}
+
+/** Its files on another engine than the recorded one are left alone: only a person can tell which are right. */
+async function adopt(host: Host, sandbox: Unplaced, state: "running" | "stopped" | "removed") {
+  await host.ledger.adopt({ ...sandbox, engine: host.name }, state);
+  const { engine, copy } = (await host.ledger.get(sandbox.id)) ?? {};
+  if (engine !== undefined && engine !== host.name && copy !== host.name)
+    host.logger.warn(
+      { sandbox: sandbox.id, engine: host.name, recorded: engine },
+      "a sandbox has files on another engine than the one that is recorded for it",
+    );
 }
 
 async function correct(host: Host, id: string, wrong: readonly SandboxState[], state: "stopped" | "removed") {
   const seen = await host.ledger.get(id);
-  if (!seen || !wrong.includes(seen.state) || !isSettled(seen.used_at)) return;
+  if (!seen || seen.engine !== host.name) return;
+  if (!wrong.includes(seen.state) || !isSettled(seen.used_at)) return;
   const ending = await host.ledger.begin(seen);
   if (ending) await host.ledger.settle(ending, state);
 }
@@ -242,18 +290,22 @@ const ROOM_IDLE_MS = 60_000;
 const CANDIDATES = 5;
 const RETRY_MS = 100;
 
-/** Records it in the ledger as running. Throws `unavailable` or `limit_exceeded` when too many run. */
-export async function admit(host: Host, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+/** Records it in the ledger as running. Returns its engine. Throws `unavailable` or `limit_exceeded` when too many run. */
+export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSignal): Promise<Host> {
   let hasMadeRoom = false;
   for (;;) {
-    const answer = await host.ledger.enter(sandbox, host.caps);
-    if (answer === "entered") return;
-    if (answer === "tenant" || answer === "total") {
-      const tenant = answer === "tenant" ? sandbox.owner.tenant : undefined;
-      if (hasMadeRoom || !(await makeRoom(host, tenant, signal)))
-        throw answer === "tenant" ? tooMany(host.caps.tenant) : allInUse(host.caps.total);
-      hasMadeRoom = true;
-    } else await sleep(RETRY_MS, undefined, { signal });
+    const { host, answer } = await engines.enter(sandbox, async (host, placed) => ({
+      host,
+      answer: await host.ledger.enter(placed, host.caps),
+    }));
+    if (answer === "entered") return host;
+    if (answer === "ending") await sleep(RETRY_MS, undefined, { signal });
+    // Another process was faster.
+    if (answer === "ending" || answer === "elsewhere") continue;
+    const { tenant } = sandbox.owner;
+    const full = { tenant: { tenant }, engine: { engine: host.name }, total: {} }[answer];
+    if (hasMadeRoom || !(await makeRoom(engines, host, full, signal))) throw TOO_MANY[answer](host.caps);
+    hasMadeRoom = true;
   }
 }
 
@@ -265,19 +317,35 @@ export async function withdraw({ engine, ledger }: Host, id: string): Promise<vo
   if (ending) await ledger.settle(ending, found ? "stopped" : "removed");
 }
 
-/** Stops an idle sandbox: one of `tenant`, or of the tenant that has most. */
-async function makeRoom(host: Host, tenant: string | undefined, signal: AbortSignal): Promise<boolean> {
-  for (const seen of await host.ledger.idle(ROOM_IDLE_MS, CANDIDATES, tenant))
-    if (await expire(host, seen, signal)) return true;
+/** Stops an idle sandbox: of those, one of the tenant that has most. */
+async function makeRoom(
+  engines: Engines,
+  { ledger, logger }: Host,
+  of: SandboxesOf,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const seen of await ledger.idle(ROOM_IDLE_MS, CANDIDATES, of))
+    try {
+      if (await expire(await engines.host(seen.engine), seen, signal)) return true;
+    } catch (err) {
+      signal.throwIfAborted();
+      logger.warn({ sandbox: seen.id, engine: seen.engine, err }, "could not stop an idle sandbox");
+    }
   return false;
 }
 
-const tooMany = (most: number) =>
-  new AppError(
-    "limit_exceeded",
-    `At most ${most} sandboxes of one tenant may run at once. Stop one, or wait until one is idle.`,
-    { details: { limit: "sandboxes", most } },
-  );
-
-const allInUse = (most: number) =>
-  new AppError("unavailable", `All ${most} sandboxes of this server are in use. Try again later.`);
+const TOO_MANY = {
+  tenant: ({ tenant }: SandboxCaps) =>
+    new AppError(
+      "limit_exceeded",
+      `At most ${tenant} sandboxes of one tenant may run at once. Stop one, or wait until one is idle.`,
+      { details: { limit: "sandboxes", most: tenant } },
+    ),
+  total: ({ total }: SandboxCaps) =>
+    new AppError("unavailable", `All ${total} sandboxes of this server are in use. Try again later.`),
+  engine: ({ engine }: SandboxCaps) =>
+    new AppError(
+      "unavailable",
+      `All ${engine} sandboxes of the engine with this workspace are in use. Try again later.`,
+    ),
+};

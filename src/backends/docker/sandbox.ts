@@ -9,14 +9,16 @@ import { AppError, messageOf } from "../../core/errors.ts";
 import type { Stream } from "../../core/stream.ts";
 import { orAborted } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { BackendState, Place } from "../definition.ts";
-import type { Sandbox } from "../ledger.ts";
 import { CANCELLED } from "../process.ts";
 import type { Files } from "../shell/files.ts";
 import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
 import { ensureContainer } from "./container.ts";
 import { execWatched } from "./disk.ts";
 import { toAppError } from "./engine.ts";
+import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-sandbox.ts";
 import type { DockerOptions } from "./options.ts";
@@ -31,11 +33,11 @@ const RETRY_BACKOFF = { base: 30 };
 const EXPLAIN_TRIES = 4;
 
 interface SandboxSettings {
-  /** Throws `unavailable` while the engine is unreachable. */
-  readonly host: () => Promise<Host>;
-  readonly sandbox: Sandbox;
+  readonly engines: Engines;
+  readonly sandbox: Unplaced;
   readonly options: DockerOptions;
   readonly onState: (state: BackendState) => void;
+  readonly logger: Logger;
 }
 
 export class DockerSandbox implements ScriptRunner {
@@ -194,18 +196,29 @@ export class DockerSandbox implements ScriptRunner {
     this.#opening ??= this.#begin().catch((error: unknown) => {
       this.#opening = undefined;
       this.#setState({ status: "error", error: messageOf(error) });
+      this.#logFailure(AppError.from(error));
       throw error;
     });
     return orAborted(this.#opening, signal);
   }
 
+  /** It belongs to no run: all calls that need the sandbox fail. */
+  #logFailure(err: AppError): void {
+    const { sandbox, logger } = this.#settings;
+    // Its own limit, which the tenant reads.
+    if (this.#closing.signal.aborted || err.code === "limit_exceeded") return;
+    const { id, owner, name: backend } = sandbox;
+    const image = err.details?.image;
+    const what = image === undefined ? "a sandbox cannot be started" : "an image cannot be pulled";
+    logger.warn({ sandbox: id, ...owner, backend, ...omitUndefined({ image }), code: err.code, err }, what);
+  }
+
   async #begin(): Promise<OpenSandbox> {
-    const { sandbox } = this.#settings;
+    const { sandbox, engines } = this.#settings;
     const { signal } = this.#closing;
     this.#setState({ status: "starting" });
     try {
-      const host = await this.#settings.host();
-      await admit(host, sandbox, signal);
+      const host = await admit(engines, sandbox, signal);
       const opened = await this.#openContainer(host).catch(async (error: unknown) => {
         await withdraw(host, sandbox.id).catch(() => {});
         throw error;

@@ -26,7 +26,13 @@ interface Commands {
 export class LocalCommands {
   readonly #workspaces = new Map<string, Commands>();
   readonly #openPipe = pipePool();
+  readonly #machine: string;
   #isClosed = false;
+
+  /** `machine`: the id of the server, of which this process may be one of several. */
+  constructor(machine: string) {
+    this.#machine = machine;
+  }
 
   isBusy(workspaceId: string): boolean {
     return (this.#workspaces.get(workspaceId)?.running ?? 0) > 0;
@@ -54,10 +60,13 @@ export class LocalCommands {
     }
   }
 
-  /** Ends everything that runs in a workspace. */
+  /** Ends everything that runs in a workspace, started by any process of this server. */
   stop(workspaceId: string): Promise<void> {
     const commands = this.#workspaces.get(workspaceId);
-    return endAll(commands ? [commands] : [], (mark) => mark.startsWith(`${PROCESS_ID}/${workspaceId}/`));
+    return endAll(commands ? [commands] : [], (mark) => {
+      const [, id, machine] = mark.split("/");
+      return id === workspaceId && machine === this.#machine;
+    });
   }
 
   /** Ends what a crashed server left running in a workspace. */
@@ -82,7 +91,7 @@ export class LocalCommands {
         closeSync(pipe.input);
         throw shuttingDown();
       }
-      const mark = `${PROCESS_ID}/${workspace.id}/${randomId()}`;
+      const mark = `${PROCESS_ID}/${workspace.id}/${this.#machine}/${randomId()}`;
       const running = new LocalProcess(command, workspace.root, mark, pipe);
       await running.started();
       return running;

@@ -4,12 +4,13 @@
 import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
-import { type BackendDefinition, commonOptions } from "../definition.ts";
+import { PROCESS_ID } from "../../lib/process-id.ts";
+import { type BackendDefinition, commonOptions, type SharedMachine } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
 import { LocalCommands } from "./commands.ts";
 import { localFiles } from "./files.ts";
-import { openWorkspace, workspaceId } from "./workspace.ts";
+import { eraseWorkspace, markUnused, openWorkspace, usedBy, workspaceId, workspacesOf } from "./workspace.ts";
 
 const options = z.strictObject({ type: z.literal("local"), ...commonOptions });
 type Options = z.output<typeof options>;
@@ -17,11 +18,8 @@ type Options = z.output<typeof options>;
 export const local = {
   type: "local",
   options,
-  open({ dataDir, allowSeveralUsers }) {
-    const commands = new LocalCommands();
-    /** The one user of this machine: the first to come. */
-    let sole: string | undefined;
-    const made = new Set<string>();
+  open({ dataDir, allowSeveralUsers, machine = alone() }) {
+    const commands = new LocalCommands(machine.id);
 
     return {
       begin() {},
@@ -32,12 +30,10 @@ export const local = {
             "The local backend needs Linux or macOS. Use `type: docker`.",
           );
         const owner = JSON.stringify([place.owner.tenant, place.owner.user]);
-        sole ??= owner;
-        if (owner !== sole && !allowSeveralUsers) throw severalUsers();
+        if (!allowSeveralUsers && !(await machine.isOneUser(owner))) throw severalUsers();
 
-        const workspace = await openWorkspace(dataDir, place);
+        const workspace = await openWorkspace(dataDir, place, machine.id);
         await commands.endOrphans(workspace.id);
-        made.add(workspace.id);
         const tree = localFiles(workspace, workdir);
         const { stat, read, write, list, remove } = tree;
         return {
@@ -55,16 +51,38 @@ export const local = {
       },
       isBusy: (place) => commands.isBusy(workspaceId(place)),
       async ready() {},
-      state: async (_, place) => ({ status: made.has(workspaceId(place)) ? "running" : "stopped" }),
+      state: async (_, place) => ({
+        status: (await usedBy(dataDir, place)) === machine.id ? "running" : "stopped",
+      }),
       async stop(place) {
         await commands.stop(workspaceId(place));
-        made.delete(workspaceId(place));
+        await markUnused(dataDir, place);
+      },
+      async erase(owner) {
+        const ids = await workspacesOf(dataDir, owner);
+        let count = 0;
+        for (const id of ids) {
+          await commands.stop(id);
+          if (await eraseWorkspace(dataDir, id)) count += 1;
+        }
+        return count;
       },
       async ping() {},
       close: () => commands.close(),
     };
   },
 } satisfies BackendDefinition<Options>;
+
+function alone(): SharedMachine {
+  let first: string | undefined;
+  return {
+    id: PROCESS_ID,
+    async isOneUser(owner) {
+      first ??= owner;
+      return owner === first;
+    },
+  };
+}
 
 const severalUsers = () =>
   new AppError(

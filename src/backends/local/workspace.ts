@@ -15,14 +15,18 @@ import {
   open,
   opendir,
   readdir,
+  readFile,
   readlink,
   realpath,
   rename,
+  rm,
   rmdir,
   unlink,
+  writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../core/errors.ts";
+import type { Owner } from "../../core/ids.ts";
 import { isInside } from "../../lib/paths.ts";
 import { hasEnded, PROCESS_ID } from "../../lib/process-id.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -48,14 +52,18 @@ export function workspaceId({ owner, name }: Place): string {
     .slice(0, 32);
 }
 
-/** Creates the folders, accessible to this process's user only, and erases what crashed processes left in staging. */
-export async function openWorkspace(dataDir: string, place: Place): Promise<Workspace> {
+/**
+ * Creates the folders, accessible to this process's user only, and erases what crashed processes left in staging. `server` is
+ * then the one that uses it.
+ */
+export async function openWorkspace(dataDir: string, place: Place, server: string): Promise<Workspace> {
   const id = workspaceId(place);
-  const folder = join(dataDir, "workspaces", id);
+  const folder = folderOf(dataDir, place);
   try {
     for (const name of ["files", "staging"])
       await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
     await chmod(folder, 0o700);
+    await notePlace(folder, place, server);
     const home = await realpath(folder);
     const workspace = { id, root: join(home, "files"), staging: join(home, "staging") };
     for (const name of await readdir(workspace.staging))
@@ -69,6 +77,63 @@ export async function openWorkspace(dataDir: string, place: Place): Promise<Work
       { cause: error },
     );
   }
+}
+
+/** Says whose it is, which the folder's name does not, and the server that uses it. */
+const PLACE = "place";
+type PlaceNote = [tenant?: string, user?: string, name?: string, server?: string];
+
+async function notePlace(folder: string, { owner, name }: Place, server?: string): Promise<void> {
+  const note: PlaceNote = [owner.tenant, owner.user, name];
+  if (server !== undefined) note.push(server);
+  const fresh = join(folder, "staging", `${PROCESS_ID}.${randomId()}`);
+  await writeFile(fresh, JSON.stringify(note), { mode: 0o600 });
+  await rename(fresh, join(folder, PLACE));
+}
+
+async function readPlace(folder: string): Promise<PlaceNote> {
+  const text = await readFile(join(folder, PLACE), "utf8").catch(unlessMissing);
+  return text === undefined ? [] : (JSON.parse(text) as PlaceNote);
+}
+
+const folderOf = (dataDir: string, place: Place) => join(dataDir, "workspaces", workspaceId(place));
+
+/** The server that opened it last, unless it was marked as unused since. */
+export async function usedBy(dataDir: string, place: Place): Promise<string | undefined> {
+  const [, , , server] = await readPlace(folderOf(dataDir, place));
+  return server;
+}
+
+export async function markUnused(dataDir: string, place: Place): Promise<void> {
+  await notePlace(folderOf(dataDir, place), place).catch(unlessMissing);
+}
+
+/** The ids of the owner's workspaces. Those that were last opened by version 0.1.0 do not say whose they are. */
+export async function workspacesOf(dataDir: string, owner: Owner): Promise<string[]> {
+  const all = join(dataDir, "workspaces");
+  const found: string[] = [];
+  for (const id of (await readdir(all).catch(unlessMissing)) ?? []) {
+    const [tenant, user] = await readPlace(join(all, id));
+    if (tenant === owner.tenant && user === owner.user) found.push(id);
+  }
+  return found;
+}
+
+/**
+ * With all that is in it. Of two calls at once one finds it; resolves with whether it was this one. A later call continues what
+ * an earlier one is still at, or has left: that one ends then.
+ */
+export async function eraseWorkspace(dataDir: string, found: string): Promise<boolean> {
+  const all = join(dataDir, "workspaces");
+  const id = `erased-${randomId()}`;
+  const home = join(all, id);
+  const moved = await rename(join(all, found), home).then(() => true, unlessMissing);
+  if (!moved) return false;
+  const workspace = { id, root: join(home, "files"), staging: join(home, "staging") };
+  await ensureFolders(workspace);
+  await erase(workspace.root, workspace).catch(unlessMissing);
+  await rm(home, { recursive: true, force: true });
+  return true;
 }
 
 /** Creates the folders again if a command has removed them. */

@@ -3,20 +3,18 @@
 
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
-import { ConnectionLost, connect, ProblemError } from "../../client/connection.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
-import type { Page, ThreadStore } from "../../core/stores.ts";
+import type { ThreadStore } from "../../core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
 
-const SILENCE_MS = 25_000;
 const THREADS_A_PAGE = 100;
 const MESSAGES_A_PAGE = 100;
 
-type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "state">;
+export type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "state">;
 
 /** Returns a summary. Throws `already_exists` when the folder of a thread exists: no file is overwritten. */
 export async function exportThreads(threads: ReadableThreads, owner: Owner, dir: string): Promise<string> {
@@ -116,39 +114,3 @@ async function makeFolder(path: string): Promise<void> {
 
 /** Readable by the owner of the file only. */
 const create = (path: string): Promise<FileHandle> => open(path, "wx", 0o600);
-
-/** The threads of a running server; the key determines the owner. Throws `unavailable` when the server refuses or does not answer. */
-export function remoteThreads({ url, key }: { url: string; key: string | undefined }): ReadableThreads {
-  const base = url.replace(/\/+$/, "");
-  const headers = omitUndefined({ authorization: key && `Bearer ${key}` });
-
-  async function read(path: string, query?: object): Promise<unknown> {
-    const answer = await readIfThere(path, query);
-    if (answer === undefined) throw new AppError("unavailable", `${base}${path} was not found.`);
-    return answer;
-  }
-
-  async function readIfThere(path: string, query: object = {}): Promise<unknown> {
-    const search = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) search.set(name, String(value));
-    const options = { fetch, silenceMs: SILENCE_MS };
-    try {
-      return await (await connect(options, `${base}${path}?${search}`, { headers })).json();
-    } catch (error) {
-      if (error instanceof ProblemError && error.status === 404) return undefined;
-      if (!(error instanceof ProblemError || error instanceof ConnectionLost)) throw error;
-      throw new AppError("unavailable", `${base}: ${error.message}`, { cause: error });
-    }
-  }
-
-  return {
-    // Safe: the server's response schemas produced these values.
-    list: async (_, query) => (await read("/threads", omitUndefined(query))) as Page<Thread>,
-    get: async (_, id) => (await readIfThere(pathOf(id))) as Thread | undefined,
-    messages: async (_, id, query = {}) =>
-      ((await read(`${pathOf(id)}/messages`, omitUndefined(query))) as { items: Message[] }).items,
-    state: async (_, id) => (await read(`${pathOf(id)}/state`)) as Record<string, unknown>,
-  };
-}
-
-const pathOf = (id: string) => `/threads/${encodeURIComponent(id)}`;

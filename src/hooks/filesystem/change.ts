@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
+import { hasCode } from "../../core/errors.ts";
 import { patchState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
@@ -15,10 +16,14 @@ interface FileRecord {
   readonly op: "write" | "edit";
   /** Of small text files only. */
   readonly content?: string;
+  /** The content before that change, of small text files only; empty when there was no file. */
+  readonly before?: string;
 }
 
 /** Above this the oldest record is dropped. */
 const MAX_RECORDS = 500;
+/** Records with `before`; above this the oldest one loses it. */
+const MAX_BEFORE = 100;
 const MAX_CONTENT_BYTES = 16 * 1024;
 
 export function writeFile(backend: Backend): Tool {
@@ -32,9 +37,10 @@ export function writeFile(backend: Backend): Tool {
         `write ${Buffer.byteLength(content)} bytes to the file \`${path}\``,
       async *execute({ path, content }, _call, run) {
         const bytes = Buffer.from(content);
+        const before = await textBefore(backend, path, run.signal);
         const bytes_written = await backend.write(path, bytes, run.signal);
         const file = await backend.stat(path, run.signal);
-        yield* record(run, file.path, recordOf(bytes, "write"));
+        yield* record(run, file.path, { ...recordOf(bytes, "write"), ...before });
         return JSON.stringify({ path: file.path, bytes_written });
       },
     }),
@@ -51,9 +57,10 @@ export function editFile(backend: Backend): Tool {
       annotations: { category: "write" },
       describeCall: ({ path }) => `change the file \`${path}\``,
       async *execute({ path, old_text, new_text }, _call, run) {
+        const before = await textBefore(backend, path, run.signal);
         await backend.edit(path, old_text, new_text, run.signal);
         const file = await backend.stat(path, run.signal);
-        yield* record(run, file.path, await recordOfFile(backend, path, run.signal));
+        yield* record(run, file.path, { ...(await recordOfFile(backend, path, run.signal)), ...before });
         return JSON.stringify({ path: file.path, bytes: file.size });
       },
     }),
@@ -65,10 +72,33 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
   const records = (run.state.get("files") ?? {}) as Record<string, FileRecord>;
   const [oldest] = Object.keys(records);
   const isFull = !(path in records) && Object.keys(records).length >= MAX_RECORDS;
+  const others = Object.entries(records).filter(
+    ([each, { before }]) => each !== path && before !== undefined,
+  );
+  const forgetful = others.slice(0, Math.max(0, others.length + 1 - MAX_BEFORE));
   yield* patchState(run, "files", {
+    ...Object.fromEntries(forgetful.map(([each, { before: _, ...rest }]) => [each, rest])),
     ...(isFull && oldest !== undefined ? { [oldest]: null } : {}),
     [path]: entry,
   });
+}
+
+/** What a file holds that is about to be changed. Never throws: the change itself says what is wrong with the path. */
+async function textBefore(
+  backend: Backend,
+  path: string,
+  signal: AbortSignal,
+): Promise<Pick<FileRecord, "before">> {
+  try {
+    const { type, size } = await backend.stat(path, signal);
+    if (type !== "file" || size > MAX_CONTENT_BYTES) return {};
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of backend.read(path, { length: MAX_CONTENT_BYTES }, signal)) chunks.push(chunk);
+    const { content } = contentOf(Buffer.concat(chunks));
+    return content === undefined ? {} : { before: content };
+  } catch (error) {
+    return hasCode(error, "not_found") ? { before: "" } : {};
+  }
 }
 
 function recordOf(bytes: Buffer, op: FileRecord["op"]): FileRecord {

@@ -10,6 +10,7 @@ import { userMessage } from "../../core/message.ts";
 import type { Completion, Model, ModelRequest } from "../../core/model.ts";
 import { drain, type Stream } from "../../core/stream.ts";
 import { xmlTag } from "../../lib/text.ts";
+import { Seconds } from "../../lib/units.ts";
 import type { Stage, Subject } from "./extract.ts";
 import { type Judgement, Rules, rulesOf } from "./rules.ts";
 
@@ -20,7 +21,7 @@ export const Judge = z.strictObject({
     .enum(["closed", "open"])
     .default("closed")
     .describe("A judge that cannot be asked: the text is refused (closed), or let through (open)."),
-  seconds: z.number().positive().max(600).default(30).describe("A judge that takes longer cannot be asked."),
+  seconds: Seconds(600).prefault(30).describe("A judge that takes longer cannot be asked."),
 });
 type Judge = Omit<z.output<typeof Judge>, "model"> & { readonly model: Model | undefined };
 

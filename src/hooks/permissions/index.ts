@@ -1,7 +1,6 @@
 // Decides every tool call by rules and a mode: it runs, is refused, or needs approval. Tools that can never run are hidden
 // from the model. Every decision is a span of the trace.
 
-import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import { warning } from "../../core/event.ts";
@@ -11,6 +10,7 @@ import type { ToolCall } from "../../core/message.ts";
 import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { ownTurn } from "../../lib/async.ts";
 import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
 import { subjectOf } from "./match.ts";
@@ -134,7 +134,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           for (const { matcher } of configured) {
             if (matcher.regex === undefined) continue;
             sharedRegex(matcher.regex);
-            await turn();
+            await ownTurn(run.owner.tenant);
           }
           if (!items) return;
           user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
@@ -151,7 +151,8 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         async *wrapToolCall(request, next, run) {
           // What other calls of the message have remembered by then is for later ones.
           const policies = policiesFor(run);
-          await ownTurn();
+          // Decisions about the calls of one message do not add up.
+          await ownTurn(run.owner.tenant);
           const verdict = judge(request, policies);
           if (recorder) trace(recorder, request, verdict, run);
           // Rules and tools may have changed since: an answer counts unless the call is denied now.
@@ -171,14 +172,6 @@ interface Policies {
   readonly policy: Policy;
   /** Without the rules that users made. */
   readonly base: Policy;
-}
-
-let lastTurn: Promise<void> = Promise.resolve();
-
-/** Resolves to one caller in each turn of the event loop: decisions about the calls of one message do not add up. */
-function ownTurn(): Promise<void> {
-  lastTurn = lastTurn.then(() => turn());
-  return lastTurn;
 }
 
 const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;

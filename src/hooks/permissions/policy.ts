@@ -10,8 +10,10 @@
 import { z } from "zod";
 import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
+import { firstChars } from "../../lib/text.ts";
 import { type CompiledRule, compileRule, type Subject, subjectOf } from "./match.ts";
 import type { Decision, Rule, Scope } from "./rule.ts";
+import { selfRunningFile } from "./self-running.ts";
 
 export const Mode = z.enum(["default", "plan", "accept_edits", "dont_ask", "bypass"]);
 export type Mode = z.infer<typeof Mode>;
@@ -88,7 +90,7 @@ export function decideOn(subject: Subject, policy: Policy): Verdict {
   const found =
     policy.absolute.find(({ matches }) => matches(subject, isNamedByOperator)) ??
     policy.ordered.find(({ matches }) => matches(subject, isNamed));
-  const verdict = found ? byRule(found.rule) : byMode(policy.mode, subject.tool);
+  const verdict = found ? byRule(found.rule) : byMode(policy.mode, subject);
   if (verdict.decision === "ask" && policy.mode === "dont_ask")
     return { ...verdict, decision: "deny", why: `${verdict.why}, and mode dont_ask does not ask` };
   if (verdict.decision === "allow") return verdict;
@@ -131,7 +133,7 @@ function byRule(rule: Rule): Verdict {
 
 const PLAN = "Plan mode: write operations not allowed";
 
-function byMode(mode: Mode, tool: Tool | undefined): Verdict {
+function byMode(mode: Mode, { call, tool }: Subject): Verdict {
   const { readOnly, requiresPermission, category, destructive } = tool?.annotations ?? {};
   const because = (decision: Decision, why: string) => ({ decision, why: `mode ${mode}: ${why}` });
   if (mode === "bypass") return because("allow", "everything is allowed");
@@ -140,8 +142,11 @@ function byMode(mode: Mode, tool: Tool | undefined): Verdict {
       ? because("allow", "the tool changes nothing")
       : { ...because("deny", "the tool may change something"), message: PLAN };
   if (requiresPermission === false) return because("allow", "the tool needs no permission");
-  if (mode === "accept_edits" && category === "write" && !destructive)
-    return because("allow", "the tool edits files");
+  if (mode === "accept_edits" && category === "write" && !destructive) {
+    const file = selfRunningFile(call);
+    if (file === undefined) return because("allow", "the tool edits files");
+    return because("ask", `\`${firstChars(file, 100)}\` is executed without being named in a command`);
+  }
   return because(mode === "dont_ask" ? "deny" : "ask", "no rule speaks of it");
 }
 

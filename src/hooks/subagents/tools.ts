@@ -17,6 +17,7 @@ import {
   type ToolResult,
 } from "../../core/tool.ts";
 import { interleave } from "../../core/tool-calls.ts";
+import { freeTurn } from "../../lib/async.ts";
 import { awaitChild, type ChildOutcome } from "./await-child.ts";
 import {
   type Child,
@@ -48,6 +49,13 @@ const TaskFields = z.strictObject({
 const Ids = z.array(z.string().min(1).max(128)).min(1).max(MAX_TASKS);
 const OptionalIds = Ids.optional().describe("Default: all whose end you have not read.");
 
+// Made once: the tools are defined for every run.
+const Nothing = z.strictObject({});
+const Tasks = z.strictObject({ tasks: z.array(TaskFields).min(1).max(MAX_TASKS) });
+const Checked = z.strictObject({ ids: OptionalIds });
+const Awaited = z.strictObject({ ids: OptionalIds, mode: z.enum(["any", "all"]).default("all") });
+const Cancelled = z.strictObject({ id: z.string().min(1).max(128) });
+
 /** Idempotent: a repeated call finds its children. */
 export const DELEGATES: ToolAnnotations = { idempotent: true, waits: true, requiresPermission: false };
 const QUICK: ToolAnnotations = { idempotent: true, requiresPermission: false };
@@ -56,7 +64,7 @@ export const listAgents = (config: SubagentConfig): Tool =>
   defineTool({
     name: "list_agents",
     description: "Lists the agents that you may give tasks to.",
-    parameters: z.strictObject({}),
+    parameters: Nothing,
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     execute: async () => available(config).map(lineOf).join("\n") || "There are none.",
   });
@@ -66,7 +74,7 @@ export const delegate = (config: SubagentConfig): Tool =>
     name: "delegate",
     description: `Gives tasks to other agents, all at once, and waits until every one of them has reported. Use it for \
 work that can be described completely, and for several pieces of work that do not depend on each other.`,
-    parameters: z.strictObject({ tasks: z.array(TaskFields).min(1).max(MAX_TASKS) }),
+    parameters: Tasks,
     annotations: DELEGATES,
     execute: ({ tasks }, call, run) => delegateTasks(config, { call, tasks }, run),
   });
@@ -95,7 +103,7 @@ export const checkTasks = (config: SubagentConfig): Tool =>
   defineTool({
     name: "check_tasks",
     description: "Shows the state of background tasks without waiting for them.",
-    parameters: z.strictObject({ ids: OptionalIds }),
+    parameters: Checked,
     annotations: QUICK,
     async *execute({ ids }, _, run) {
       const chosen = choose(ids, run);
@@ -110,7 +118,7 @@ export const waitTasks = (config: SubagentConfig): Tool =>
   defineTool({
     name: "wait_tasks",
     description: "Waits until any or all of the background tasks have ended, and returns their reports.",
-    parameters: z.strictObject({ ids: OptionalIds, mode: z.enum(["any", "all"]).default("all") }),
+    parameters: Awaited,
     annotations: DELEGATES,
     execute: ({ ids, mode }, call, run) => waitFor(config, { call, ids, mode }, run),
   });
@@ -119,7 +127,7 @@ export const cancelTask = (config: SubagentConfig): Tool =>
   defineTool({
     name: "cancel_task",
     description: "Cancels a background task.",
-    parameters: z.strictObject({ id: z.string().min(1).max(128) }),
+    parameters: Cancelled,
     annotations: QUICK,
     async *execute({ id }, _, run) {
       const chosen = choose([id], run);
@@ -140,6 +148,8 @@ async function* delegateTasks(
   { call, tasks }: { call: ToolCall; tasks: readonly Task[] },
   run: Run,
 ): Stream<ToolResult> {
+  // A message may hold several such calls.
+  await freeTurn(run.owner.tenant);
   const registered = yield* registerChildren(config, { call, tasks, background: false }, run);
   const works = registered.map((each, index) =>
     delegateOne(config, { call, each, id: pathId(call, index, tasks.length) }, run),

@@ -43,8 +43,9 @@ export async function summarize(task: Task): Promise<string> {
 export const isOverflow = (error: unknown) => error instanceof AppError && error.code === "context_overflow";
 
 async function ask(task: Task, prompt: string): Promise<string> {
-  const { request, next, budget } = task;
-  const { thinking: _, ...settings } = request.settings;
+  const { next, budget } = task;
+  const { output: _output, ...request } = task.request;
+  const { thinking: _thinking, ...settings } = request.settings;
   const completion = await drain(
     next({
       ...request,

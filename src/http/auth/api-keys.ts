@@ -4,9 +4,9 @@
 // `sk_<id>_<secret>`: the id finds the record, the secret proves the key. Its 256 random bits cannot be guessed, so
 // one round of SHA-256 keeps them as well as any slow hash would, and every request can afford it.
 
-import { hash, randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { type Collection, change, type Document, type Documents } from "../../core/documents.ts";
+import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { OwnerName, Scope } from "./principal.ts";
@@ -44,6 +44,8 @@ export interface ApiKeyStore {
   list(tenant?: string): Promise<ApiKey[]>;
   /** From now on; for one that was revoked already, from then on. Undefined when there is none. */
   revoke(id: string): Promise<ApiKey | undefined>;
+  /** Forgets it. False when there is none. */
+  remove(id: string): Promise<boolean>;
 }
 
 const KEYS: Collection = { kind: "keys" };
@@ -71,6 +73,8 @@ export function createApiKeys(documents: Documents): ApiKeyStore {
           a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1,
         );
     },
+
+    remove: (id) => remove(documents, KEYS, id),
 
     revoke: (id) =>
       change(documents, { collection: KEYS, keys: [id] }, ({ found: [found], now }) => {
@@ -102,15 +106,21 @@ export async function issueApiKey(
   store: ApiKeyStore,
   about: Omit<NewApiKey, "id" | "hash">,
 ): Promise<{ key: string; record: ApiKey }> {
-  const id = randomId();
-  const key = `sk_${id}_${randomBytes(32).toString("base64url")}`;
+  const { key, id } = newApiKey();
   return { key, record: await store.create({ ...about, id, hash: hashOf(key) }) };
 }
 
-const hashOf = (key: string) => hash("sha256", key, "hex");
+/** One that is not kept yet. */
+export function newApiKey(): { key: string; id: string } {
+  const id = randomId();
+  return { key: `sk_${id}_${randomBytes(32).toString("base64url")}`, id };
+}
+
+const hashOf = (key: string) => createHash("sha256").update(key).digest("hex");
 
 const KEY = /^sk_([0-9A-Za-z]{22})_[\w-]{43}$/;
-const KEY_LENGTH = 3 + 22 + 1 + 43;
+export const SECRET_LENGTH = 43;
+const KEY_LENGTH = 3 + 22 + 1 + SECRET_LENGTH;
 
 /** The id and the hash of what looks like a key; undefined for anything else. */
 export function readApiKey(text: string): { id: string; hash: string } | undefined {

@@ -2,10 +2,27 @@
 
 import { z } from "zod";
 import { check, sentence } from "../../lib/check.ts";
+import { didYouMean } from "../../lib/did-you-mean.ts";
 import { HostName, isLoopback, Network, within } from "../../lib/hosts.ts";
+import { BootstrapKey } from "./bootstrap-key.ts";
 
+/** The built-in schemes. */
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;
+
+/** As front ends see it. */
+export const SchemeKind = z.enum([...AuthScheme.options, "plugin"]);
+export type SchemeKind = z.infer<typeof SchemeKind>;
+
+export const kindOf = (scheme: string): SchemeKind => AuthScheme.safeParse(scheme).data ?? "plugin";
+
+/** A built-in scheme, or one of a plugin: which ones exist is known once the plugins are loaded. */
+export const SchemeName = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9_-]{0,63}$/,
+    `must be one of ${AuthScheme.options.join(", ")}, or the name of a plugin's scheme`,
+  );
 
 /** Only algorithms with a public key for verification: with a shared key, a verifier could also sign. */
 export const JwtAlgorithm = z.enum([
@@ -13,8 +30,8 @@ export const JwtAlgorithm = z.enum([
   ...(["ES256", "ES384", "ES512", "EdDSA"] as const),
 ]);
 
-/** Keys that come over an open network may be forged. */
-const JwksUrl = z.string().refine((text) => {
+/** What comes over an open network may be forged. */
+export const IssuerUrl = z.string().refine((text) => {
   const url = URL.parse(text);
   return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(bare(url.hostname)));
 }, "must be an https:// address; http:// only on this machine");
@@ -23,7 +40,7 @@ const bare = (hostname: string) => hostname.replace(/^\[(.*)\]$/, "$1");
 const Claim = z.string().min(1).max(256);
 
 export const JwtConfig = z.strictObject({
-  jwks_url: JwksUrl,
+  jwks_url: IssuerUrl,
   issuer: z.string().min(1),
   audience: z.string().min(1),
   algorithms: z.array(JwtAlgorithm).min(1).default(JwtAlgorithm.options),
@@ -34,6 +51,19 @@ export const JwtConfig = z.strictObject({
 });
 export type JwtConfig = z.output<typeof JwtConfig>;
 
+/** How the page signs people in at `jwt.issuer`: OpenID Connect, the code flow with PKCE, as a client without a secret. */
+export const OidcConfig = z.strictObject({
+  client_id: z.string().min(1).max(256),
+  scopes: z
+    .string()
+    .regex(/(^| )openid( |$)/, "must hold `openid`")
+    .max(1024)
+    .default("openid"),
+  /** Which of the issuer's tokens is sent to this server: its audience is `jwt.audience`. */
+  token: z.enum(["access_token", "id_token"]).default("access_token"),
+});
+export type OidcConfig = z.output<typeof OidcConfig>;
+
 /** A secret: the error must not repeat it. */
 export const TicketSecret = z
   .string()
@@ -41,14 +71,20 @@ export const TicketSecret = z
 
 /** A part of the configuration may come from the environment: whether it is complete is said by `authProblems`. */
 export const AuthConfig = z.strictObject({
-  scheme: AuthScheme.default("none"),
+  scheme: SchemeName.default("none"),
   /** Who may send `X-Skein-Tenant` and the others. */
   trusted_proxies: z.array(Network).max(1000).default([]),
   /** Host names by which requests may reach the server, besides this machine's own and that of `public_url`. */
   hosts: z.array(HostName).max(100).default([]),
+  /** Whether JWTs and the gateway's headers may grant the scope `operator`. Else it is left out. */
+  external_operators: z.boolean().default(false),
+  /** For `api_key`: the first key, kept at the start. */
+  bootstrap_key: BootstrapKey.optional(),
   /** What happens to the runs that an API key has started when it is revoked. */
   on_revoked: z.enum(["continue", "cancel"]).default("continue"),
   jwt: JwtConfig.partial().prefault({}),
+  /** For `jwt`. Without it the page asks for a token. */
+  oidc: OidcConfig.optional(),
   /** What stream tickets are signed with; the same for all processes of a deployment. Without: made at the start. */
   ticket_secret: TicketSecret.optional(),
 });
@@ -67,9 +103,35 @@ export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boo
   return scheme === "none" || hosts.length > 0 || (scheme === "header" && trustsThisMachine);
 }
 
-/** Why a server that listens at `host` must not start, and what to do about it; empty when it may. */
-export function authProblems(host: string, auth: AuthConfig): string[] {
-  return PROBLEMS[auth.scheme](host, auth);
+/**
+ * Why a server that listens at `host` must not start, and what to do about it; empty when it may. `own`: the schemes of its
+ * plugins; `any` when they are not loaded yet.
+ */
+export function authProblems(host: string, auth: AuthConfig, own: readonly string[] | "any" = []): string[] {
+  const builtIn = AuthScheme.safeParse(auth.scheme).data;
+  const settings = [...oidcProblems(auth), ...bootstrapProblems(auth)];
+  if (builtIn) return [...PROBLEMS[builtIn](host, auth), ...settings];
+  return [
+    ...(own !== "any" && !own.includes(auth.scheme) ? [unknownScheme(auth.scheme, own)] : []),
+    ...settings,
+  ];
+}
+
+function unknownScheme(scheme: string, own: readonly string[]): string {
+  const known = [...AuthScheme.options, ...own];
+  return `auth.scheme: \`${scheme}\` must be one of ${known.map((name) => `\`${name}\``).join(", ")}${didYouMean(scheme, known)}`;
+}
+
+function bootstrapProblems({ scheme, bootstrap_key }: AuthConfig): string[] {
+  if (bootstrap_key === undefined || scheme === "api_key") return [];
+  return [`BOOTSTRAP_API_KEY is the first key for AUTH=api_key only; this is AUTH=${scheme}`];
+}
+
+function oidcProblems({ scheme, oidc, jwt }: AuthConfig): string[] {
+  if (!oidc) return [];
+  if (scheme !== "jwt") return [`auth.oidc signs people in for AUTH=jwt only; this is AUTH=${scheme}`];
+  if (jwt.issuer === undefined || IssuerUrl.safeParse(jwt.issuer).success) return [];
+  return ["auth.oidc needs a JWT_ISSUER that is an https:// address; http:// only on this machine"];
 }
 
 const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]> = {
@@ -78,7 +140,7 @@ const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]>
       ? []
       : [
           `HOST=${host} can be reached by others, unlike 127.0.0.1, and there is no authentication: they could do everything.` +
-            " Set AUTH=api_key and make a key with `skein keys create`, or AUTH=jwt, or AUTH=header behind a gateway" +
+            " Set AUTH=api_key and make a key with `skein keys create` or set BOOTSTRAP_API_KEY, or AUTH=jwt, or AUTH=header behind a gateway" +
             " that authenticates; or listen on this machine only, with HOST=127.0.0.1",
         ],
   api_key: () => [],

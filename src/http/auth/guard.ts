@@ -3,11 +3,13 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Origin } from "../../core/records.ts";
+import { parseTraceparent } from "../../core/trace-context.ts";
 import type { Quotas } from "../../quotas/index.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
-import type { Principal } from "./principal.ts";
-import { accessOf, requireScope } from "./scopes.ts";
+import type { Principal, Scope } from "./principal.ts";
+import { type Access, accessOf, requireScope } from "./scopes.ts";
 import type { Tickets } from "./tickets.ts";
 
 const PRINCIPAL = "principal";
@@ -22,19 +24,19 @@ export interface Guarding {
 /** Call it before any route is added: a route that `scopes.ts` does not list keeps the server from starting. */
 export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: Guarding): void {
   server.decorateRequest(PRINCIPAL, null);
-  server.addHook("onRoute", ({ method, url }) => {
+  server.addHook("onRoute", ({ method, url, config }) => {
     for (const each of [method].flat())
-      if (accessOf(each, url) === undefined)
-        throw new Error(`The route \`${each} ${url}\` is missing in http/auth/scopes.ts.`);
+      if (accessOf(each, url, config) === undefined)
+        throw new Error(`The route \`${each} ${url}\` ${why(url)}.`);
   });
   server.addHook("onRequest", async (request) => {
-    const access = accessOf(request.method, request.routeOptions.url ?? "");
+    const access = accessTo(request);
     if (access === "public") return;
-    const ticket = access === "stream" ? ticketOf(request) : undefined;
+    const ticket = access === "ticket" ? ticketOf(request) : undefined;
     const principal =
       ticket === undefined ? await authenticate(request) : await ownerOfTicket(ticket, request);
     // An unknown route answers 404 to any authenticated user.
-    if (access) requireScope(principal, access === "stream" ? "read" : access);
+    if (access && access !== "any") requireScope(principal, scopeOf(access, principal));
     request.setDecorator(PRINCIPAL, principal);
   });
 
@@ -45,6 +47,22 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
     return principal;
   }
 }
+
+/** The scope without which there is no access. */
+function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principal): Scope {
+  if (access === "ticket") return "read";
+  if (access !== "manage") return access;
+  return scopes.includes("operator") ? "operator" : "admin";
+}
+
+/** Undefined when there is no such route. */
+export const accessTo = ({ method, routeOptions }: FastifyRequest): Access | undefined =>
+  accessOf(method, routeOptions.url ?? "", routeOptions.config);
+
+const why = (url: string) =>
+  url.startsWith("/plugins/")
+    ? "has a `config.access` that is none of read, run, tools, admin, any, public"
+    : "is missing in http/auth/scopes.ts";
 
 /** The authenticated principal. For routes that are not public. */
 export function principalOf(request: FastifyRequest): Principal {
@@ -59,6 +77,22 @@ export function ownerOf(request: FastifyRequest): Owner {
   return { tenant, user };
 }
 
+/** What a run keeps of the request that starts it. */
+export function sentBy(request: FastifyRequest): { api_key: string | undefined; origin: Origin } {
+  const { api_key, isGateway = false, scopes } = principalOf(request);
+  const { traceparent } = request.headers;
+  const sent = typeof traceparent === "string" && parseTraceparent(traceparent) ? traceparent : undefined;
+  // A tenant that chooses its trace could write into another's, and decide what is kept of it.
+  const mayName = isGateway || scopes.includes("admin");
+  const traced = sent === undefined ? {} : mayName ? { traceparent: sent } : { linked: sent };
+  return { api_key, origin: { request_id: request.id, ...traced } };
+}
+
+/** For whom a request is worked on; those that take no credentials have one tenant together. */
+export function tenantOf(request: FastifyRequest): string {
+  return request.getDecorator<Principal | null>(PRINCIPAL)?.tenant ?? "";
+}
+
 /** The path as sent, undecoded. */
 const pathOf = ({ url }: FastifyRequest) => url.split("?", 1)[0] ?? "";
 
@@ -71,7 +105,7 @@ function ticketOf({ query }: FastifyRequest): string | undefined {
 /** Call it after `guard`. Public routes cost no quota. */
 export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   server.addHook("onRequest", async (request) => {
-    if (accessOf(request.method, request.routeOptions.url ?? "") === "public") return;
+    if (accessTo(request) === "public") return;
     await quotas.request(ownerOf(request));
   });
 }

@@ -6,9 +6,10 @@ import { AppError } from "../../core/errors.ts";
 import { within } from "../../lib/hosts.ts";
 import { authenticateApiKey } from "./api-key.ts";
 import type { ApiKeyStore } from "./api-keys.ts";
-import { type AuthConfig, type AuthScheme, JwtConfig } from "./config.ts";
+import { type AuthConfig, AuthScheme, JwtConfig } from "./config.ts";
 import { type Authenticate, onlyHeader, unauthorized } from "./credentials.ts";
 import { authenticateJwt } from "./jwt.ts";
+import { authenticateBy, type OwnScheme } from "./own-scheme.ts";
 import { type Principal, Scope } from "./principal.ts";
 
 type FindKey = ApiKeyStore["find"];
@@ -19,13 +20,32 @@ const schemes = {
     if (!findKey) throw new AppError("internal", "The scheme `api_key` needs a store of API keys.");
     return authenticateApiKey(findKey);
   },
-  jwt: ({ jwt }) => authenticateJwt(JwtConfig.parse(jwt)),
-  header: ({ trusted_proxies }) => authenticateHeaders(trusted_proxies),
+  jwt: ({ jwt, ...config }) => limited(config, authenticateJwt(JwtConfig.parse(jwt))),
+  header: ({ trusted_proxies, ...config }) => limited(config, authenticateHeaders(trusted_proxies)),
 } satisfies Record<AuthScheme, (config: AuthConfig, findKey: FindKey | undefined) => Authenticate>;
 
-/** For a configuration in which `authProblems` finds none. `findKey` is needed for API keys only. */
-export function createAuthenticate(config: AuthConfig, findKey: FindKey | undefined): Authenticate {
-  return schemes[config.scheme](config, findKey);
+/** Who issues tokens need not be who operates this server. */
+function limited(
+  { external_operators: mayOperate }: Pick<AuthConfig, "external_operators">,
+  authenticate: Authenticate,
+): Authenticate {
+  if (mayOperate) return authenticate;
+  return async (request) => {
+    const principal = await authenticate(request);
+    return { ...principal, scopes: principal.scopes.filter((scope) => scope !== "operator") };
+  };
+}
+
+/** For a configuration in which `authProblems` finds none. `findKey` is needed for API keys only, `own` for a plugin's scheme. */
+export function createAuthenticate(
+  config: AuthConfig,
+  findKey: FindKey | undefined,
+  own?: OwnScheme | undefined,
+): Authenticate {
+  const builtIn = AuthScheme.safeParse(config.scheme).data;
+  if (builtIn) return schemes[builtIn](config, findKey);
+  if (own?.name === config.scheme) return authenticateBy(own);
+  throw new AppError("internal", `There is no authentication scheme \`${config.scheme}\`.`);
 }
 
 /** Printable ASCII without the comma, because a gateway may join two headers with one. */
@@ -51,6 +71,7 @@ export function authenticateHeaders(trustedProxies: readonly string[]): Authenti
       tenant: read(request, "x-skein-tenant", Name),
       user: read(request, "x-skein-user", Name),
       scopes: read(request, "x-skein-scopes", Scopes),
+      isGateway: true,
     };
   };
 }

@@ -15,7 +15,14 @@ const FETCH_MS = 3_000;
 const MAX_LENGTH = 8_192;
 
 const MISSING = "Send a token: `Authorization: Bearer …`.";
-const REFUSED = "The token has expired, or its issuer, audience or signature is wrong.";
+const REFUSED = "The token is malformed, or its signature is not one of the issuer's.";
+/** What the signature holds, and is wrong all the same, by claim. */
+const WRONG_CLAIMS: Readonly<Record<string, string>> = {
+  iss: "The token is of another issuer (`iss`) than this server trusts.",
+  aud: "The token is for another audience (`aud`) than this server.",
+  exp: "The token must have an expiry (`exp`).",
+  nbf: "The token is not valid yet (`nbf`).",
+};
 
 export function authenticateJwt({
   jwks_url,
@@ -32,7 +39,7 @@ export function authenticateJwt({
     if (token === undefined) throw unauthorized(MISSING);
     if (token.length > MAX_LENGTH) throw unauthorized(REFUSED);
     const { payload } = await jwtVerify(token, keys, options).catch((error: unknown) => {
-      throw isOfToken(error) ? unauthorized(REFUSED, error) : noKeys(error);
+      throw isOfToken(error) ? unauthorized(refusalOf(error), error) : noKeys(error);
     });
     return principalOf(payload, claims);
   };
@@ -44,6 +51,12 @@ const OF_TOKEN = [
   ...[errors.JWSSignatureVerificationFailed, errors.JOSEAlgNotAllowed, errors.JOSENotSupported],
   ...[errors.JWKSNoMatchingKey, errors.JWKSMultipleMatchingKeys],
 ];
+
+function refusalOf(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return "The token has expired.";
+  if (error instanceof errors.JWTClaimValidationFailed) return WRONG_CLAIMS[error.claim] ?? REFUSED;
+  return REFUSED;
+}
 
 const isOfToken = (error: unknown) => OF_TOKEN.some((each) => error instanceof each);
 
@@ -68,7 +81,7 @@ function principalOf(payload: JWTPayload, { tenant_claim, user_claim, scopes_cla
 function nameIn(payload: JWTPayload, name: string): string {
   const checked = OwnerName.safeParse(payload[name]);
   if (checked.success) return checked.data;
-  throw unauthorized(`The token's claim \`${name}\` must be a text of 1 to 256 characters without spaces.`);
+  throw unauthorized(`The token's claim \`${name}\` must be a string of 1 to 256 characters without spaces.`);
 }
 
 /** The values of a claim: a list, or a text separated by spaces. */

@@ -5,9 +5,10 @@ import type { Owner } from "../../core/ids.ts";
 
 /**
  * What a principal may do. `read`: look at what is its own. `run`: change that, and have agents work. `tools`: manage
- * the tenant's tools. `admin`: see what belongs to no user. None contains another.
+ * the tenant's tools. `admin`: look
+ * after all users of the tenant. `operator`: look after all tenants. None contains another.
  */
-export const Scope = z.enum(["run", "read", "tools", "admin"]);
+export const Scope = z.enum(["run", "read", "tools", "admin", "operator"]);
 export type Scope = z.infer<typeof Scope>;
 
 /** A principal finds only what its own owner has. */
@@ -17,6 +18,8 @@ export interface Principal extends Owner {
   readonly expires_at?: number | undefined;
   /** The id of the API key. */
   readonly api_key?: string | undefined;
+  /** Whether a gateway of the operator sends the request. */
+  readonly isGateway?: boolean;
 }
 
 /** A tenant or a user as credentials name them: no two that look alike by what cannot be seen. */

@@ -1,6 +1,6 @@
-// Stream tickets. A browser's EventSource cannot send headers, so its page gets a ticket and adds it to the URL as `?ticket=…`.
+// Tickets. A browser's EventSource, links and images send no headers, so their page gets a ticket and adds it to the URL as `?ticket=…`.
 // A ticket reads one path, for one principal, for a minute, because URLs end up in histories and logs. It may be used again
-// within that minute, as EventSource reconnects, and by any process with the same secret. Its stream ends with the credentials
+// within that minute, as EventSource reconnects, and by any process with the same secret. A stream ends with the credentials
 // that it was made for.
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";

@@ -10,7 +10,7 @@ import {
   OverridesPatch,
   told,
 } from "../../agents/overrides.ts";
-import { AgentInfo } from "../../agents/registry.ts";
+import { AgentInfo, UserChoices } from "../../agents/registry.ts";
 import { AppError } from "../../core/errors.ts";
 import { UserMay } from "../../core/hook.ts";
 import type { Owner } from "../../core/ids.ts";
@@ -27,6 +27,10 @@ const OwnChanges = Overrides.extend({
     .describe("The hooks that may be changed: switched off, switched off and on, or given options as well."),
 }).meta({ id: "AgentOverrides" });
 
+const AgentDetails = AgentInfo.extend({
+  choices: UserChoices.describe("What you may change with your overrides."),
+}).meta({ id: "AgentDetails" });
+
 export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpServices): void {
   const tags = ["agents"];
   const params = z.object({ name: z.string().max(64) });
@@ -38,8 +42,8 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
   };
 
   const shown = async (owner: Owner, name: string) => {
-    const { agent } = await seen(owner, name);
-    return { ...agent, tools: await offeredTools(runs, owner, name) };
+    const { agent, user } = await seen(owner, name);
+    return { ...agent, user, tools: await offeredTools(runs, owner, name) };
   };
 
   const changesOf = (user: unknown, ignored: readonly OverrideIssue[]) => ({
@@ -59,8 +63,19 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   app.get(
     "/agents/:name",
-    { schema: { summary: "An agent", tags, params, response: { 200: AgentInfo } } },
-    async (request) => shown(ownerOf(request), request.params.name),
+    {
+      schema: {
+        summary: "An agent, and what you may change in it",
+        tags,
+        params,
+        response: { 200: AgentDetails },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      const { user, ...agent } = await shown(ownerOf(request), name);
+      return { ...agent, choices: agents.choices(name, user) };
+    },
   );
 
   app.get(

@@ -5,8 +5,11 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { type Backend, type BackendConfig, BackendStatus, type FileStat } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";
+import { serially } from "../../lib/async.ts";
+import { isInside } from "../../lib/paths.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
+import { arrived, preconditionIn, requireVersion, versionOf } from "../file-versions.ts";
 import { liftDeadline, slowBody } from "../request-timeout.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -14,10 +17,16 @@ import type { App } from "../validation.ts";
 const AgentQuery = z.strictObject({
   agent: z.string().max(64).optional().describe("Default: the first agent."),
 });
+const ReadQuery = AgentQuery.extend({
+  ticket: z.string().max(8192).optional().describe("From `POST /tickets`, for links, which send no headers."),
+});
 const FileParams = z.object({ "*": z.string().max(4096) });
 const Entry = z
   .object({
-    path: z.string(),
+    name: z.string(),
+    path: z
+      .string()
+      .describe("From the root of the sandbox. The routes take it, and paths relative to the workspace."),
     type: z.enum(["file", "directory", "symlink", "other"]),
     size: z.int().describe("Bytes."),
     modified_at: z.iso.datetime(),
@@ -25,6 +34,14 @@ const Entry = z
   .meta({ id: "FileEntry" });
 // Documented as a string; sent as a stream, which bypasses the serialiser.
 const Binary = z.string().describe("The bytes of the file.") as unknown as z.ZodType<Readable>;
+const WriteHeaders = z.looseObject({
+  "if-match": z
+    .string()
+    .max(1024)
+    .optional()
+    .describe("The `ETag` of a read: write only if the file has not changed since."),
+  "if-none-match": z.string().max(1024).optional().describe("`*`: write only if there is no such file."),
+});
 const tags = ["backend"];
 
 export function backendRoutes(app: App, services: HttpServices): void {
@@ -83,6 +100,7 @@ function fileRoutes(
   { backends, limits }: HttpServices,
   configOf: (agent?: string) => BackendConfig,
 ) {
+  const inTurn = serially();
   const schema = { tags, params: FileParams, querystring: AgentQuery };
   const backendOf = (request: Parameters<typeof ownerOf>[0], agent: string | undefined) =>
     backends.get(ownerOf(request), configOf(agent));
@@ -92,6 +110,7 @@ function fileRoutes(
     {
       schema: {
         ...schema,
+        querystring: ReadQuery,
         summary: "Read a file or a byte range, or list a folder",
         response: {
           200: {
@@ -109,16 +128,24 @@ function fileRoutes(
       const left = clientDisconnect(reply);
       const path = pathOf(request.params, backend);
       const stat = await backend.stat(path, left);
-      if (stat.type === "directory") return { items: await backend.list(path, left) };
-      const range = byteRange(request.headers.range, stat.size);
+      if (stat.type === "directory") return { items: (await backend.list(path, left)).map(entryOf) };
+      const { etag, bytes } = await versionOf(backend, stat, left);
+      const size = bytes?.length ?? stat.size;
+      const range = byteRange(request.headers.range, size);
       fileHeaders(reply, stat);
-      if (!range) return reply.header("content-length", stat.size).send(sent(backend.read(path, {}, left)));
-      reply
-        .code(206)
-        .header("content-range", `bytes ${range.offset}-${range.offset + range.length - 1}/${stat.size}`);
-      return reply.header("content-length", range.length).send(sent(backend.read(path, range, left)));
+      const { offset, length } = range ?? { offset: 0, length: size };
+      reply.header("etag", etag).header("content-length", length);
+      if (range) reply.code(206).header("content-range", `bytes ${offset}-${offset + length - 1}/${size}`);
+      if (bytes) return reply.send(sent([bytes.subarray(offset, offset + length)]));
+      return reply.send(sent(backend.read(path, range ?? {}, left)));
     },
   );
+
+  app.get("/backend/files", { schema: { hide: true, querystring: AgentQuery } }, async (request, reply) => {
+    const backend = await backendOf(request, request.query.agent);
+    const entries = await backend.list(backend.workdir, clientDisconnect(reply));
+    return { items: entries.map(entryOf) };
+  });
 
   app.put(
     "/backend/files/*",
@@ -127,6 +154,7 @@ function fileRoutes(
       schema: {
         ...schema,
         summary: "Write a file atomically; the body is its content",
+        headers: WriteHeaders,
         response: { 201: z.object({ path: z.string(), bytes_written: z.int() }) },
       },
     },
@@ -138,7 +166,17 @@ function fileRoutes(
         slowBody(request.body as unknown as Readable, limits.requestMs),
         limits.uploadBytes,
       );
-      const bytes_written = await backend.write(path, body, clientDisconnect(reply));
+      const left = clientDisconnect(reply);
+      const expected = preconditionIn(request.headers);
+      const write = async (data: AsyncIterable<Uint8Array>) => {
+        if (expected) await requireVersion(backend, path, expected, left);
+        return backend.write(path, data, left);
+      };
+      const { tenant, user } = ownerOf(request);
+      const data = expected ? await arrived(body) : body;
+      const bytes_written = expected
+        ? await inTurn(JSON.stringify([tenant, user, path]), () => write(data))
+        : await write(data);
       return reply.code(201).send({ path, bytes_written });
     },
   );
@@ -160,9 +198,14 @@ function fileRoutes(
   );
 }
 
-/** Passes bodies of any content type on as streams, so that back-pressure reaches the client. */
+/** Passes bodies of any content type but a form on as streams, so that back-pressure reaches the client. */
 function withRawBodies(scope: App): App {
   (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
+  scope.addContentTypeParser("multipart/form-data", (_request, _payload, done) => {
+    const message =
+      "The body is a form (`multipart/form-data`). Send the bytes of the file themselves as the body.";
+    done(new AppError("unsupported_media_type", message));
+  });
   scope.addContentTypeParser("*", (_request, payload, done) => {
     liftDeadline(payload);
     done(null, payload);
@@ -170,13 +213,20 @@ function withRawBodies(scope: App): App {
   return scope;
 }
 
-const pathOf = (params: { "*": string }, { workdir }: Backend) => `${workdir}/${params["*"]}`;
+/** Relative to the workspace, or as the listing writes it. */
+function pathOf({ "*": path }: { "*": string }, { workdir }: Backend): string {
+  return isInside(workdir, `/${path}`) ? `/${path}` : `${workdir}/${path}`;
+}
+
+const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
+const entryOf = (stat: FileStat) => ({ name: nameOf(stat.path), ...stat });
 
 function fileHeaders(
   reply: { header(name: string, value: string): unknown },
   { path, modified_at }: FileStat,
 ): void {
-  const name = encodeURIComponent(path.slice(path.lastIndexOf("/") + 1));
+  const name = encodeURIComponent(nameOf(path));
   reply.header("content-type", "application/octet-stream");
   // A browser must never render an agent's file under this server's origin.
   reply.header("content-disposition", `attachment; filename*=UTF-8''${name}`);
@@ -185,7 +235,8 @@ function fileHeaders(
 }
 
 /** Reads as fast as the client does, and stops when it disconnects. */
-const sent = (bytes: AsyncIterable<Uint8Array>) => Readable.from(bytes, { objectMode: false });
+const sent = (bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) =>
+  Readable.from(bytes, { objectMode: false });
 
 async function* bounded(body: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
   let bytes = 0;

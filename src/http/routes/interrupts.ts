@@ -5,8 +5,9 @@ import { Interrupt } from "../../core/interrupt.ts";
 import { RunRecord } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { notFound } from "../../runs/control.ts";
+import { listInterrupts } from "../../runs/find.ts";
 import { openOn, resumeRun } from "../../runs/start.ts";
-import { ownerOf, principalOf } from "../auth/guard.ts";
+import { ownerOf, sentBy } from "../auth/guard.ts";
 import { idempotencyKey, replyWithRun } from "../run-stream.ts";
 import { FinishedRun, IdempotencyKey, PageQuery, ResumeBody, RunParams, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
@@ -14,7 +15,7 @@ import type { App } from "../validation.ts";
 
 const Stream = z.string().describe("Server-Sent Events, as of any run.");
 
-const OpenInterrupt = Interrupt.extend({ thread_id: z.string() }).meta({ id: "OpenInterrupt" });
+export const OpenInterrupt = Interrupt.extend({ thread_id: z.string() }).meta({ id: "OpenInterrupt" });
 
 export function interruptRoutes(app: App, services: RouteServices): void {
   const { stores } = services;
@@ -49,20 +50,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
         response: { 200: z.object({ items: z.array(OpenInterrupt), next_cursor: z.string().optional() }) },
       },
     },
-    async (request) => {
-      const owner = ownerOf(request);
-      const query = { ...omitUndefined(request.query), status: "interrupted", children: true } as const;
-      const page = await stores.threads.list(owner, query);
-      // A parent that waits shows the questions of its child as its own.
-      const asking = page.items.filter(({ parent }) => parent?.background ?? true);
-      const found = asking.map(async ({ id }) =>
-        (await openOn(stores.threads, owner, id)).map((interrupt) => ({ ...interrupt, thread_id: id })),
-      );
-      return {
-        items: (await Promise.all(found)).flat(),
-        ...omitUndefined({ next_cursor: page.next_cursor }),
-      };
-    },
+    async (request) => listInterrupts(stores.threads, ownerOf(request), omitUndefined(request.query)),
   );
 
   app.post(
@@ -92,7 +80,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
       const resume = {
         ...request.params,
         answers,
-        api_key: principalOf(request).api_key,
+        ...sentBy(request),
         ...omitUndefined({ tools, idempotency_key: idempotencyKey(request) }),
       };
       return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>

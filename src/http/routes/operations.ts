@@ -1,22 +1,35 @@
-// Operations: liveness and readiness, the API reference, and stream tickets.
+// Operations: liveness and readiness, the API reference, who is asking, and tickets.
 
 import { createReadStream } from "node:fs";
+import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import { sharedFor } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { packageRoot } from "../../lib/paths.ts";
+import { kindOf, SchemeKind } from "../auth/config.ts";
 import { principalOf } from "../auth/guard.ts";
-import { STREAM_PATH } from "../auth/scopes.ts";
+import { Scope } from "../auth/principal.ts";
+import { TICKET_PATH } from "../auth/scopes.ts";
+import { SignInOptions } from "../auth/sign-in.ts";
 import type { Tickets } from "../auth/tickets.ts";
-import type { HttpServices } from "../services.ts";
+import type { DependencyState } from "../dependencies.ts";
+import type { HttpServices, RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
+import { WireName } from "../wires/names.ts";
 
-/** How long an outcome of `/ready` counts, in ms: the route is public. */
-const READY_MS = 1_000;
+const DependencyStatus = z
+  .object({
+    name: z.string(),
+    status: z.enum(["up", "down"]),
+    since: z.iso.datetime().describe("When it was found as it is now."),
+    checked_at: z.iso.datetime(),
+    error: z.string().optional(),
+  })
+  .meta({ id: "DependencyStatus" });
 
-export function healthRoutes(app: App, { stores, runs, backends, version, agents }: HttpServices): void {
+export function healthRoutes(app: App, services: RouteServices): void {
+  const { runs, version, agents, dependencies, isOperator } = services;
   const tags = ["operations"];
-  const areReachable = sharedFor(READY_MS, () => Promise.all([stores.ping(), backends.ping()]));
 
   app.get(
     "/health",
@@ -37,17 +50,53 @@ export function healthRoutes(app: App, { stores, runs, backends, version, agents
       exposeHeadRoute: true,
       schema: {
         summary: "Readiness: the store and the backends are reachable",
+        description:
+          "With `verbose`, the scope `admin` or the metrics token: each dependency, also in a refusal's `details`.",
         tags,
-        response: { 200: z.object({ status: z.literal("ready") }) },
+        querystring: z.strictObject({ verbose: z.string().optional() }),
+        response: {
+          200: z.object({
+            status: z.literal("ready"),
+            dependencies: z.array(DependencyStatus).optional(),
+          }),
+        },
       },
     },
-    async () => {
+    async (request) => {
       if (runs.executor.isClosing) throw new AppError("shutting_down", "The server is shutting down.");
-      await areReachable();
-      return { status: "ready" as const };
+      const isVerbose = request.query.verbose !== undefined && (await isOperator(request));
+      const states = await dependencies.states();
+      const shown = isVerbose ? { dependencies: states.map(statusOf) } : {};
+      const down = states.find(({ isUp, isOptional }) => !isUp && !isOptional)?.error;
+      if (!down) return { status: "ready" as const, ...shown };
+      throw new AppError(down.code, down.message, { cause: down, details: { ...down.details, ...shown } });
     },
   );
 }
+
+const statusOf = ({ name, isUp, since, checked_at, error }: DependencyState) => ({
+  name,
+  status: isUp ? ("up" as const) : ("down" as const),
+  since,
+  checked_at,
+  ...omitUndefined({ error: error?.message }),
+});
+
+/** Not part of the contract: Prometheus has its own. */
+export function metricsRoutes(app: App, { metrics, requireOperator }: RouteServices): void {
+  if (!metrics) return;
+  app.get("/metrics", { schema: { hide: true } }, async (request, reply) => {
+    await requireOperator(request);
+    const { contentType, read } = takesOpenMetrics(request) ? metrics.openMetrics : metrics.text;
+    return reply
+      .type(contentType)
+      .header("vary", "accept")
+      .send(await read());
+  });
+}
+
+const takesOpenMetrics = ({ headers }: FastifyRequest) =>
+  headers.accept?.includes("application/openmetrics-text") ?? false;
 
 const ASSETS: ReadonlyMap<string, string> = new Map([
   ["swagger-ui.css", "text/css"],
@@ -58,6 +107,7 @@ const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Skein API</title>
+<link rel="icon" href="data:,">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
 <div id="api"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
@@ -68,10 +118,15 @@ const PAGE = `<!doctype html>
 export function docsRoutes(app: App): void {
   const schema = { hide: true };
 
-  app.get("/", { schema }, async (_request, reply) => reply.redirect("/docs"));
   app.get("/docs", { schema }, async (_request, reply) => reply.type("text/html").send(PAGE));
   app.get("/openapi.yaml", { schema }, async (_request, reply) =>
     reply.type("application/yaml").send(createReadStream(new URL("openapi.yaml", packageRoot))),
+  );
+  app.get(
+    "/openapi.json",
+    { schema },
+    async (_request, reply) =>
+      reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // put there by script/build
   );
   app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
     const type = ASSETS.get(params.asset);
@@ -81,11 +136,57 @@ export function docsRoutes(app: App): void {
   });
 }
 
+const Me = z
+  .object({
+    tenant: z.string(),
+    user: z.string(),
+    scopes: z.array(Scope),
+    auth: SchemeKind.describe("How the server learns who is asking."),
+    expires_at: z.iso.datetime().optional().describe("When the credentials expire."),
+    wires: z.array(WireName).describe("The protocols of stock front ends that are on."),
+  })
+  .meta({ id: "Me" });
+
+export function meRoutes(app: App, { access: { auth }, wires }: HttpServices): void {
+  app.get(
+    "/me",
+    {
+      schema: {
+        summary: "Who you are to the server, and what you may do",
+        tags: ["operations"],
+        response: { 200: Me },
+      },
+    },
+    async (request) => {
+      const { tenant, user, scopes, expires_at } = principalOf(request);
+      const end = expires_at === undefined ? {} : { expires_at: new Date(expires_at).toISOString() };
+      return { tenant, user, scopes: [...scopes], auth: kindOf(auth.scheme), ...end, wires: [...wires] };
+    },
+  );
+}
+
+export function signInRoutes(app: App, signIn: () => Promise<SignInOptions>): void {
+  app.get(
+    "/sign-in",
+    {
+      schema: {
+        summary: "How a front end signs people in",
+        tags: ["operations"],
+        response: { 200: SignInOptions },
+      },
+    },
+    () => signIn(),
+  );
+}
+
 const TicketBody = z
   .strictObject({
     path: z
       .string()
-      .regex(STREAM_PATH, "must be the path of a stream, such as /threads/my-thread/events, without a query"),
+      .regex(
+        TICKET_PATH,
+        "must be the path of a stream or a file, such as /threads/my-thread/events or /backend/files/a.png, without a query",
+      ),
   })
   .meta({ id: "NewTicket" });
 
@@ -98,9 +199,9 @@ export function ticketRoutes(app: App, tickets: Tickets): void {
     "/tickets",
     {
       schema: {
-        summary: "Create a ticket with which a browser's EventSource opens one stream within a minute",
+        summary: "Create a ticket with which a browser opens one stream or file within a minute",
         description:
-          "Valid for that path only, to read. If the stream breaks later, get a new ticket and continue with `?after=`.",
+          "For EventSource, links and images, which send no headers. Valid for that path only, to read. If the stream breaks later, get a new ticket and continue with `?after=`.",
         tags: ["operations"],
         body: TicketBody,
         response: { 201: Ticket },

@@ -9,10 +9,12 @@ import type { RunKey } from "../../core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { admit } from "../../quotas/holds.ts";
 import { getRun, keyOf, settledRun, steerRun } from "../../runs/control.ts";
-import { currentPhase } from "../../runs/follow.ts";
+import { listRuns, MAX_THREADS } from "../../runs/find.ts";
+import { currentPhase, outputOf } from "../../runs/follow.ts";
+import { SentRequest } from "../../runs/sent-requests.ts";
 import { endRun, type RunCommand, startRun } from "../../runs/start.ts";
 import { Trace, traceOf } from "../../runs/trace.ts";
-import { ownerOf, principalOf } from "../auth/guard.ts";
+import { ownerOf, sentBy } from "../auth/guard.ts";
 import {
   expired,
   idempotencyKey,
@@ -28,8 +30,10 @@ import {
   IdempotencyKey,
   PageQuery,
   pageOf,
+  RequestParams,
   RunNow,
   RunParams,
+  RunsQuery,
   StartRunBody,
   SteerBody,
   StopBody,
@@ -82,6 +86,20 @@ export function runRoutes(app: App, services: RouteServices): void {
   );
 
   app.get(
+    "/runs",
+    {
+      schema: {
+        summary: "The runs of all your threads, newest first",
+        description: `With those of subagents. Looks into the ${MAX_THREADS} threads that changed last.`,
+        tags: ["runs"],
+        querystring: RunsQuery,
+        response: { 200: pageOf(RunRecord) },
+      },
+    },
+    async (request) => listRuns(stores, ownerOf(request), omitUndefined(request.query)),
+  );
+
+  app.get(
     "/threads/:thread_id/runs",
     {
       schema: {
@@ -102,7 +120,8 @@ export function runRoutes(app: App, services: RouteServices): void {
     async (request) => {
       const key = keyIn(request);
       const run = await getRun(runs, key);
-      return { ...run, ...omitUndefined({ phase: await currentPhase(stores.events, key, run) }) };
+      const phase = await currentPhase(stores.events, key, run);
+      return { ...run, ...omitUndefined({ phase, output: await outputOf(stores.events, key, run) }) };
     },
   );
 
@@ -145,7 +164,30 @@ export function runRoutes(app: App, services: RouteServices): void {
     async (request) => {
       const key = keyIn(request);
       await resumeAt(stores.events, key.owner, await getRun(runs, key), FROM_THE_START);
-      return traceOf(stores.events, key);
+      return traceOf(stores.events, key, quotas);
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id/requests/:n",
+    {
+      schema: {
+        summary: "What the model was sent in a model call of a run",
+        description:
+          "The run's `n`th own model call, as the trace numbers them. 404 `not_recorded` unless `traces.requests` is set in server.yaml.",
+        tags: ["runs"],
+        params: RequestParams,
+        response: { 200: SentRequest },
+      },
+    },
+    async (request) => {
+      const { n, ...params } = request.params;
+      const key = { owner: ownerOf(request), ...params };
+      if (!runs.sentRequests) throw notRecorded();
+      await getRun(runs, key);
+      const sent = await runs.sentRequests.read(key, n);
+      if (sent) return sent;
+      throw new AppError("not_found", `Of the run \`${key.run_id}\` no request ${n} is kept.`);
     },
   );
 
@@ -201,6 +243,11 @@ export function runRoutes(app: App, services: RouteServices): void {
 /** A cursor. */
 const FROM_THE_START = "0";
 
+const notRecorded = () =>
+  new AppError("not_recorded", "This server does not keep what models are sent.", {
+    details: { setting: "traces.requests" },
+  });
+
 const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): RunKey => ({
   owner: ownerOf(request),
   ...request.params,
@@ -209,11 +256,15 @@ const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): 
 function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBody }>): RunCommand {
   const { body } = request;
   const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools } = body;
-  const { api_key } = principalOf(request);
+  const { output_schema } = body;
   const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
   return {
     thread_id,
-    request: { input: inputOf(body), settings, ...omitUndefined({ model, tools, api_key }) },
+    request: {
+      input: inputOf(body),
+      settings,
+      ...omitUndefined({ model, output_schema, tools, ...sentBy(request) }),
+    },
     metadata,
     on_busy,
     ...omitUndefined({ agent, rewind_to: body.replaces, idempotency_key: idempotencyKey(request) }),

@@ -9,6 +9,7 @@ import { Thread } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { withHold } from "../../quotas/holds.ts";
 import { notFound } from "../../runs/control.ts";
+import { FoundThread, listThreads, searchThreads } from "../../runs/find.ts";
 import {
   clearThreadTree,
   deleteThreadTree,
@@ -31,10 +32,10 @@ import {
   ThreadsQuery,
   UpdateThreadBody,
 } from "../schemas.ts";
-import type { HttpServices } from "../services.ts";
+import type { HttpServices, RouteServices } from "../services.ts";
 import { type App, fittingJson } from "../validation.ts";
 
-export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServices): void {
+export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnswers }: RouteServices): void {
   const tags = ["threads"];
   const params = ThreadParams;
   const toJson = fittingJson(app, Message, { method: "GET", url: "/threads/:thread_id/messages" });
@@ -57,12 +58,20 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
     {
       schema: {
         summary: "Threads, last changed first",
+        description:
+          "A search in messages may end early, with few threads or none: `next_cursor` continues it.",
         tags,
         querystring: ThreadsQuery,
-        response: { 200: pageOf(Thread) },
+        response: { 200: pageOf(FoundThread) },
       },
     },
-    async (request) => threads.list(ownerOf(request), omitUndefined(request.query)),
+    async (request, reply) => {
+      const { in: place, ...query } = request.query;
+      const { q } = query;
+      if (place === "title" || !q) return listThreads(threads, ownerOf(request), omitUndefined(query));
+      const search = { ...omitUndefined(query), q };
+      return searchThreads(threads, ownerOf(request), search, clientDisconnect(reply));
+    },
   );
 
   app.get(
@@ -126,7 +135,8 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
       const owner = ownerOf(request);
       const { thread_id: id } = request.params;
       found(await threads.get(owner, id), request.params);
-      return jsonOf(reply, await messagesAnswer({ threads, toJson, owner, id }, request.query));
+      const open = () => unreadAnswers.open(reply);
+      return jsonOf(reply, await messagesAnswer({ threads, toJson, owner, id, open }, request.query));
     },
   );
 
@@ -164,7 +174,8 @@ export function threadRoutes(app: App, { stores: { threads }, quotas }: HttpServ
       const thread = found(await threads.get(owner, thread_id), request.params);
       const { messages: _, ...state } = await threads.state(owner, thread_id);
       const rest = { ...state, thread_id, status: thread.status, version: thread.message_count };
-      return jsonOf(reply, await stateAnswer({ threads, toJson, owner, id: thread_id }, rest));
+      const open = () => unreadAnswers.open(reply);
+      return jsonOf(reply, await stateAnswer({ threads, toJson, owner, id: thread_id, open }, rest));
     },
   );
 }

@@ -40,12 +40,14 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
       },
     },
     async (request) => {
-      const { limit, cursor = "" } = request.query;
-      // A page may be large.
-      await ownTurn();
-      const rest = (await httpTools.list(ownerOf(request).tenant)).filter(({ name }) => name > cursor);
-      const items = rest.slice(0, limit).map(httpToolInfo);
-      return { items, ...omitUndefined({ next_cursor: rest[limit] && items.at(-1)?.name }) };
+      const { limit, cursor: after } = request.query;
+      const { tenant } = ownerOf(request);
+      // One more than the page has, to see whether there is a next one.
+      const found = await httpTools.list(tenant, { limit: limit + 1, ...omitUndefined({ after }) });
+      // A page may be large, and a store may answer many readers in one turn.
+      await ownTurn(tenant);
+      const items = found.slice(0, limit).map(httpToolInfo);
+      return { items, ...omitUndefined({ next_cursor: found[limit] && items.at(-1)?.name }) };
     },
   );
 

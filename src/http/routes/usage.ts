@@ -1,11 +1,12 @@
-// Usage of the user's runs, and the rest of each quota.
+// Usage of the user's runs or of the tenant's, and the rest of each quota.
 
 import { z } from "zod";
 import { Usage } from "../../core/message.ts";
 import { Quota } from "../../quotas/config.ts";
 import type { Quotas } from "../../quotas/index.ts";
-import { SCOPES, USAGE_DAYS, type UsageRow } from "../../quotas/store.ts";
-import { ownerOf } from "../auth/guard.ts";
+import { MAX_USERS, SCOPES, sumOf, USAGE_DAYS } from "../../quotas/store.ts";
+import { ownerOf, principalOf } from "../auth/guard.ts";
+import { requireScope } from "../auth/scopes.ts";
 import type { App } from "../validation.ts";
 
 const UsageQuery = z.strictObject({
@@ -16,12 +17,31 @@ const UsageQuery = z.strictObject({
     .max(USAGE_DAYS)
     .default(30)
     .describe("Today and the days before, in UTC."),
+  of: z
+    .enum(SCOPES)
+    .default("user")
+    .describe("`user`: yours, with the scope `read`. `tenant`: of all users of your tenant, with `admin`."),
 });
 
-const Used = Usage.extend({
+export const Used = Usage.extend({
   calls: z.int().describe("Model calls."),
   cost: z.int().describe("In millionths of the currency of the server's prices."),
 });
+
+export const UserUsed = Used.extend({ user: z.string().optional() });
+
+export const LimitStates = z
+  .array(
+    z.object({
+      limit: Quota.keyof(),
+      of: z.enum(SCOPES).describe("Whether it applies to the tenant or to the user."),
+      most: z.int(),
+      used: z.int(),
+      left: z.int(),
+      resets_at: z.iso.datetime().optional(),
+    }),
+  )
+  .describe("In units of the limit; `cost_per_day` and `cost_per_month` in millionths.");
 
 const UsageReport = z
   .object({
@@ -29,18 +49,13 @@ const UsageReport = z
       .array(Used.extend({ day: z.iso.date(), agent: z.string(), model: z.string() }))
       .describe("By day, agent and model, newest day first."),
     totals: Used,
-    limits: z
-      .array(
-        z.object({
-          limit: Quota.keyof(),
-          of: z.enum(SCOPES).describe("Whether it applies to the tenant or to you."),
-          most: z.int(),
-          used: z.int(),
-          left: z.int(),
-          resets_at: z.iso.datetime().optional(),
-        }),
-      )
-      .describe("In units of the limit; `cost_per_day` and `cost_per_month` in millionths."),
+    users: z
+      .array(UserUsed)
+      .optional()
+      .describe(
+        `Of a tenant: the ${MAX_USERS} users who cost most, dearest first. Without \`user\`, last: the rest, and who came after the first ${MAX_USERS} users of a day.`,
+      ),
+    limits: LimitStates,
   })
   .meta({ id: "UsageReport" });
 
@@ -49,27 +64,22 @@ export function usageRoutes(app: App, { quotas }: { readonly quotas: Quotas }): 
     "/usage",
     {
       schema: {
-        summary: "Get your usage, cost and remaining quotas",
+        summary: "Get your usage, or your tenant's, with cost and remaining quotas",
         tags: ["operations"],
         querystring: UsageQuery,
         response: { 200: UsageReport },
       },
     },
     async (request) => {
-      const { usage, limits } = await quotas.report(ownerOf(request), request.query.days);
-      return { items: usage, totals: totalsOf(usage), limits };
+      const { days, of } = request.query;
+      requireScope(principalOf(request), of === "tenant" ? "admin" : "read");
+      const owner = ownerOf(request);
+      if (of === "user") {
+        const { usage, limits } = await quotas.report(owner, days);
+        return { items: usage, totals: sumOf(usage), limits };
+      }
+      const { rows, users, limits } = await quotas.reportTenant(owner, days);
+      return { items: rows, totals: sumOf(rows), users, limits };
     },
   );
-}
-
-function totalsOf(rows: readonly UsageRow[]): z.infer<typeof Used> {
-  const sum = (key: keyof z.infer<typeof Used>) => rows.reduce((total, row) => total + row[key], 0);
-  return {
-    calls: sum("calls"),
-    cost: sum("cost"),
-    input_tokens: sum("input_tokens"),
-    output_tokens: sum("output_tokens"),
-    cache_read_tokens: sum("cache_read_tokens"),
-    cache_write_tokens: sum("cache_write_tokens"),
-  };
 }

@@ -4,11 +4,11 @@
 import { hasCode } from "../../core/errors.ts";
 import { DoneStatus, isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { Message } from "../../core/message.ts";
+import { type Message, NO_USAGE } from "../../core/message.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { LogEntry, Stores } from "../../core/stores.ts";
 import { keyOf } from "../../runs/control.ts";
-import { followThread } from "../../runs/follow.ts";
+import { followThread, readLogRange } from "../../runs/follow.ts";
 import { trackTurn } from "../../runs/turn.ts";
 import type { Frame, Frames } from "../sse.ts";
 
@@ -19,29 +19,45 @@ export interface FoldReader {
   readonly owner: Owner;
   /** The run to begin with. */
   readonly from: RunRecord;
+  /** A later run of the turn, which is at work: nothing before it is the end. Default: `from`. */
+  readonly at?: RunRecord;
   readonly fold: Fold;
-  /** What is read: one run, or a whole turn. */
-  readonly unit: "run" | "turn";
+  /** What is read: one run, a whole turn, or on until an event ends it; a function is called for each run. */
+  readonly unit: "run" | "turn" | (() => (event: StreamEvent) => boolean);
   /** The messages of the turn: what is folded when the events of `from` are no longer kept. */
   readonly messages: () => Promise<readonly Message[]>;
 }
 
-/** The frames of a run, or of a turn from one of its runs on. Throws `events_expired` after the first frame. */
+/** The frames of a run, or of a turn from one of its runs on; a run that does not resume the last one ends it. Throws `events_expired` after the first frame. */
 export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
-  const { owner, from, fold, unit } = reader;
+  const { owner, from, at = from, fold, unit } = reader;
   return async function* (signal) {
     const start = { run: from, after: { seq: 0 } };
     const thread = { owner, threadId: from.thread_id, from: start };
     let hasBegun = false;
-    for await (const { run } of followThread(stores, thread, signal)) {
-      const isOver = unit === "turn" ? trackTurn() : isEnd;
+    let isBefore = true;
+    /** Runs up to `at` were folded from messages. */
+    let isTold = false;
+    let last: RunRecord | undefined;
+    for await (const { run: next } of followThread(stores, thread, signal)) {
+      if (last && next.resumes !== last.id) {
+        yield fold(SUPERSEDED, last);
+        return;
+      }
+      last = next;
+      isBefore &&= next.id !== at.id;
+      if (isTold) {
+        isTold = next.id !== at.id;
+        continue;
+      }
+      let run = next;
+      const isOver = typeof unit === "function" ? unit() : unit === "turn" ? trackTurn() : isEnd;
       let over = false;
-      const framesOf = (batch: readonly LogEntry[], known = new Set<string>()) => {
+      const framesOf = (batch: readonly LogEntry[], known: ReadonlySet<string> = NONE) => {
         const frames: Frame[] = [];
-        for (const { json } of batch) {
-          // The log holds exactly what was appended, which was checked then.
-          const event = JSON.parse(json) as StreamEvent;
-          over ||= isOver(event);
+        for (const entry of batch) {
+          const event = eventIn(entry);
+          over ||= !isBefore && isOver(event);
           if (event.event !== "on_message" || !known.has(event.data.message.id))
             frames.push(...fold(event, run));
         }
@@ -54,6 +70,9 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
         }
       } catch (error) {
         if (hasBegun || !hasCode(error, "events_expired")) throw error;
+        isTold = isBefore;
+        isBefore = false;
+        run = isTold ? at : run;
         const { last } = await stores.events.bounds(keyOf(owner, run));
         const messages = await reader.messages();
         yield eventsOf(messages, run).flatMap((event) => fold(event, run));
@@ -70,6 +89,59 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
       if (over) return;
     }
   };
+}
+
+/**
+ * Folds what there is now, and does not wait for more. Resolves with the last run that was read. What is no longer kept is
+ * folded from the messages.
+ */
+export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<RunRecord> {
+  const { owner, fold, unit } = reader;
+  const isOver = unit === "turn" ? trackTurn() : isEnd;
+  for (let run = reader.from; ; ) {
+    const key = keyOf(owner, run);
+    const { first, last } = await stores.events.bounds(key);
+    let over = false;
+    if (first === 1) {
+      for await (const entry of readLogRange(stores.events, key, { after: 0, last })) {
+        const event = eventIn(entry);
+        over ||= isOver(event);
+        fold(event, run);
+      }
+    } else if (last > 0 || isSettled(run.status)) {
+      for (const event of eventsOf(await reader.messages(), run)) fold(event, run);
+      if (isSettled(run.status)) fold(endOf(run), run);
+      over = true;
+    }
+    const next = over ? undefined : await stores.runs.begun(owner, run.thread_id, run.id);
+    if (next && next.resumes !== run.id) fold(SUPERSEDED, run);
+    if (next?.resumes !== run.id) return run;
+    run = next;
+  }
+}
+
+/** Ends a turn that waited for a deferred result when a new message came: the result becomes a message of its own. */
+const SUPERSEDED: StreamEvent = {
+  event: "done",
+  data: { status: "cancelled", stop_reason: "superseded", usage: NO_USAGE },
+};
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** How a run's own deltas of text begin and end in the log; those of a subagent end with their path. */
+const DELTA = { begin: '{"event":"on_chat_model_stream","data":{"delta":"', end: '"}}' };
+
+/**
+ * The event of an entry. The log holds exactly what was appended, which was checked then. Nearly all events are deltas,
+ * which are cut out of their line in a quarter of the time of `JSON.parse`.
+ */
+export function eventIn({ json }: Pick<LogEntry, "json">): StreamEvent {
+  const { begin, end } = DELTA;
+  if (!json.startsWith(begin) || !json.endsWith(end)) return JSON.parse(json) as StreamEvent;
+  const delta = json.slice(begin.length, -end.length);
+  // A backslash escapes something.
+  if (delta.includes("\\")) return JSON.parse(json) as StreamEvent;
+  return { event: "on_chat_model_stream", data: { delta } };
 }
 
 const isEnd = ({ event, path }: StreamEvent) => !path && isTerminal(event);

@@ -2,13 +2,30 @@
 
 import { z } from "zod";
 
-const PREFIXES = { "ai-sdk": "/ai-sdk", openai: "/v1" } as const;
+const PREFIXES = {
+  "ai-sdk": "/ai-sdk",
+  openai: "/v1",
+} as const;
 
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);
 export type WireName = z.infer<typeof WireName>;
 
+/** Off unless they are asked for: what reaches agents by them is other programs. */
+const FOR_PROGRAMS: ReadonlySet<WireName> = new Set<WireName>([]);
+
+/** The wires that are on where none are named. */
+export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name) => !FOR_PROGRAMS.has(name));
+
+/** Where A2A looks for the card of a server. */
+export const SERVER_CARD = "/.well-known/agent-card.json";
+
 export const prefixOf = (name: WireName) => PREFIXES[name];
 
 /** Whether a path belongs to a wire, so that stock clients may send their headers there. */
-export const isWirePath = (path: string) =>
-  Object.values(PREFIXES).some((prefix) => path.startsWith(`${prefix}/`));
+export function isWirePath(url: string): boolean {
+  const [path = ""] = url.split("?", 1);
+  return (
+    path === SERVER_CARD ||
+    Object.values(PREFIXES).some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
+  );
+}

@@ -1,12 +1,14 @@
-// Answers with a run's frames.
+// Answers with a run's frames, or with what was made of them.
 
 import type { FastifyReply } from "fastify";
+import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { RunRecord } from "../../core/records.ts";
 import { keyOf } from "../../runs/control.ts";
+import { clientDisconnect } from "../client-disconnect.ts";
 import { cancelIfActive } from "../run-stream.ts";
 import type { RouteServices } from "../services.ts";
-import type { Frames } from "../sse.ts";
+import { credentialsEnd, type EarlyEnd, type Frames, type Heartbeat } from "../sse.ts";
 
 export interface StreamedRun {
   readonly owner: Owner;
@@ -15,18 +17,46 @@ export interface StreamedRun {
   readonly framesOf: (run: RunRecord) => Frames;
   /** Cancels the run when the client disconnects before its end. */
   readonly cancelsOnLeave: boolean;
+  /** Default: a stream that ends early is cut. */
+  readonly earlyEnd?: EarlyEnd;
+  /** Default: a comment. */
+  readonly heartbeat?: Heartbeat;
 }
 
-/** Resolves with the run once its stream has ended or the client has left. A stream that ends early is cut. */
+/** Resolves with the run once its stream has ended or the client has left. */
 export async function streamRun(
   { runs, streams }: Pick<RouteServices, "runs" | "streams">,
   reply: FastifyReply,
-  { owner, start, framesOf, cancelsOnLeave }: StreamedRun,
+  { owner, start, framesOf, cancelsOnLeave, earlyEnd = "cut", heartbeat = "comment" }: StreamedRun,
 ): Promise<RunRecord> {
   const place = streams.take(reply);
   const run = await start(place.id);
   place.keep();
-  const end = await place.send(framesOf(run), "comment", "cut");
+  const end = await place.send(framesOf(run), heartbeat, earlyEnd);
   if (end === "left" && cancelsOnLeave) await cancelIfActive(runs, keyOf(owner, run));
+  return run;
+}
+
+export interface WholeRun extends Omit<StreamedRun, "start" | "earlyEnd" | "heartbeat"> {
+  readonly start: () => Promise<RunRecord>;
+}
+
+/**
+ * Reads the frames of a run to their end, for an answer in one piece, and resolves with the run. Throws `shutting_down`,
+ * `credentials_expired`, `credentials_revoked`.
+ */
+export async function readRun(
+  { runs, streams, access }: Pick<RouteServices, "runs" | "streams" | "access">,
+  reply: FastifyReply,
+  { owner, start, framesOf, cancelsOnLeave }: WholeRun,
+): Promise<RunRecord> {
+  const run = await start();
+  const left = clientDisconnect(reply);
+  const over = credentialsEnd(access.credentials, reply);
+  for await (const _ of framesOf(run)(AbortSignal.any([left, streams.closing, over])));
+  if ((left.aborted || over.aborted) && cancelsOnLeave) await cancelIfActive(runs, keyOf(owner, run));
+  if (over.aborted) throw over.reason;
+  if (!left.aborted && streams.closing.aborted)
+    throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
   return run;
 }

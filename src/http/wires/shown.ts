@@ -1,6 +1,7 @@
 // What wires show of a thread's state. Other keys are matters of the server and never leave it.
 
 import { z } from "zod";
+import type { Interrupt } from "../../core/interrupt.ts";
 
 const Todo = z.looseObject({ id: z.string(), title: z.string(), status: z.string() });
 
@@ -26,3 +27,19 @@ export function shownFiles(value: unknown): Record<string, { bytes: number; op: 
   const files = Files.safeParse(value).data ?? {};
   return Object.fromEntries(Object.entries(files).map(([path, { bytes, op }]) => [path, { bytes, op }]));
 }
+
+const Contents = z.record(z.string(), z.looseObject({ bytes: z.number(), content: z.string().optional() }));
+
+/** The content of each file that the thread's tools wrote, by path. Of a file whose content is not kept, its size. */
+export function shownContents(value: unknown): Record<string, string> {
+  const files = Contents.safeParse(value).data ?? {};
+  return Object.fromEntries(
+    Object.entries(files).map(([path, { bytes, content }]) => [path, content ?? `[${bytes} bytes]`]),
+  );
+}
+
+/** What an agent asks, for a program that answers it. */
+export const shownInterrupt = ({ id, kind, name, args, prompt, options }: Interrupt) => ({
+  ...{ id, kind, name, args, prompt },
+  ...(options ? { options } : {}),
+});

@@ -41,10 +41,15 @@ export function treeFaults(tree: Tree, text: string): Located[] {
   return nodes.length > 0 ? nodes : expansionFaults(tree);
 }
 
+/** What the parser makes of a line that stands deeper than the keys beside it. */
+const INDENTATION: ReadonlySet<string> = new Set(["BLOCK_AS_IMPLICIT_KEY", "MULTILINE_IMPLICIT_KEY"]);
+const MISINDENTED = "the indentation is wrong: keys of one map begin in the same column";
+
 function syntaxFault({ code, message, pos: [offset] }: YAMLError, text: string): Located {
   if (text.startsWith("${", offset - 1)) return { offset, message: UNQUOTED };
   if (code === "RESOURCE_EXHAUSTION") return { offset, message: TOO_DEEP };
   if (code === "MULTIPLE_DOCS") return { offset, message: "a second document begins here; write only one" };
+  if (INDENTATION.has(code)) return { offset, message: MISINDENTED };
   return { offset, message: message.replace(/\s+/g, " ") };
 }
 

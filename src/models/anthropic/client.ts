@@ -1,45 +1,57 @@
-// Claude. The official SDK sends requests; replies are read here.
+// Claude. The official SDK makes requests; replies are read here.
 
-import type { Anthropic } from "@anthropic-ai/sdk";
 import type { Model } from "../../core/model.ts";
 import { httpFetch } from "../../lib/http-fetch.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
-import { maxTokens } from "./generation.ts";
+import { enforceable, planned } from "../output.ts";
+import { besideSdk, type Send } from "../sending.ts";
+import { generationOf, maxTokens } from "./generation.ts";
 import { anthropicReply } from "./reply.ts";
 import { toWire } from "./wire.ts";
 
-export function anthropicModel(options: ModelOptions): Model {
-  const { name, model, baseUrl, key, settings, fallback } = options;
-  let client: Promise<Anthropic> | undefined;
+/** What clients of the SDK are asked for. Not by `messages.create`, which writes advice on models to the console at every call. */
+export const PATH = "/v1/messages";
+
+interface AnthropicOptions extends ModelOptions {
+  /** Default: the key is sent to Anthropic. */
+  readonly connect?: (options: ModelOptions) => Promise<Send>;
+  /** Whether the provider holds the model to a schema. Default: whether Anthropic does. */
+  readonly enforces?: boolean;
+}
+
+export function anthropicModel(options: AnthropicOptions): Model {
+  const { name, model, key, settings, fallback, connect = byKey } = options;
+  const { enforces = generationOf(model).output } = options;
+  let connected: Promise<Send> | undefined;
   return {
     name,
     ...(fallback ? { fallback } : {}),
     outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
-    stream: (request) =>
-      converse(request, {
-        reader: anthropicReply(),
+    stream(asked) {
+      const mode = enforces && asked.output && enforceable(asked.output) ? "native" : "tool";
+      const { request, reader } = planned(asked, anthropicReply(), { mode, settings });
+      return converse(request, {
+        reader,
         ...("secret" in key ? { secret: key.secret } : {}),
         async open(signal) {
-          client ??= connect(baseUrl, secretOf(key, name));
-          const { params: body, headers } = toWire(request, model, { ...settings, ...request.settings });
-          // Not `messages.create`: that one writes its advice on models to the console, at every call.
-          const call = (await client).post("/v1/messages", { body, headers, signal, stream: true });
-          return await call.asResponse();
+          connected ??= connect(options);
+          const wire = toWire(request, model, { ...settings, ...request.settings });
+          const send = await connected;
+          return send(request, wire, signal);
         },
-      }),
+      });
+    },
   };
 }
 
 /** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
-async function connect(baseUrl: string, apiKey: string): Promise<Anthropic> {
+async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
+  const apiKey = secretOf(key, name);
   const { Anthropic } = await import("@anthropic-ai/sdk");
-  return new Anthropic({
-    apiKey,
-    baseURL: baseUrl.replace(/\/+(v1\/*)?$/, ""),
-    fetch: httpFetch,
-    maxRetries: 0,
-    logLevel: "off",
-    openTelemetry: false,
-  });
+  const baseURL = baseUrl.replace(/\/+(v1\/*)?$/, "");
+  return besideSdk(new Anthropic({ ...EXCHANGE, apiKey, baseURL }), PATH);
 }
+
+/** What every client of the SDK is given. */
+export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off", openTelemetry: false } as const;

@@ -7,15 +7,20 @@ export interface Generation {
   /** `budget`: thinks on request, within a budget. `adaptive`: on request, as much as it likes. `always`: adaptive, unasked. */
   readonly thinking: "budget" | "adaptive" | "always";
   readonly temperature: boolean;
+  /** Whether the provider holds it to a schema. */
+  readonly output: boolean;
 }
+
+const OLDEST = { since: 0, thinking: "budget", temperature: true, output: false } as const;
 
 const GENERATIONS: readonly (Generation & { readonly since: number })[] = [
   // From here on a thinking block is bound to the conversation before it:
   // https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
-  { since: 5.1, thinking: "always", temperature: false },
-  { since: 4.7, thinking: "adaptive", temperature: false },
-  { since: 4.6, thinking: "adaptive", temperature: true },
-  { since: 0, thinking: "budget", temperature: true },
+  { since: 5.1, thinking: "always", temperature: false, output: true },
+  { since: 4.7, thinking: "adaptive", temperature: false, output: true },
+  { since: 4.6, thinking: "adaptive", temperature: true, output: true },
+  { since: 4.5, thinking: "budget", temperature: true, output: true },
+  OLDEST,
 ];
 
 /** Read off the name: `claude-opus-4-8`, `claude-3-7-sonnet-20250219`. A name without a version is an old one's. */
@@ -23,7 +28,7 @@ export function generationOf(model: string): Generation {
   const [, major = "0", minor = "0"] =
     /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(model) ?? [];
   const version = Number(`${major}.${minor}`);
-  return GENERATIONS.find(({ since }) => version >= since) ?? { thinking: "budget", temperature: true };
+  return GENERATIONS.find(({ since }) => version >= since) ?? OLDEST;
 }
 
 /** Thinking counts towards the limit. One that leaves no room for an answer is taken to mean the answer alone. */

@@ -4,8 +4,10 @@
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { Part, Reasoning } from "../../core/message.ts";
 import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
+import { enforceable } from "../output.ts";
 import { type AnsweredCall, CALL_ID, repair, type Step } from "../repair.ts";
 import { forces, toolChoiceOf } from "../tool-choice.ts";
 import { generationOf, limited, maxTokens } from "./generation.ts";
@@ -36,6 +38,7 @@ export function toWire(request: ModelRequest, model: string, configured: ModelSe
   const heats = generationOf(model).temperature && !thinking.params.thinking;
   const temperature = heats ? settings.temperature : undefined;
   const system = systemBlocks(request.system);
+  const format = request.output && formatOf(request.output);
   return {
     params: {
       model,
@@ -46,6 +49,7 @@ export function toWire(request: ModelRequest, model: string, configured: ModelSe
       ...(system.length > 0 ? { system } : {}),
       messages: messages(steps),
       ...thinking.params,
+      ...(format ? { output_config: { ...effortIn(thinking.params), format } } : {}),
       // The API's present version has no temperature; the one before has, for the models that take it.
       ...(temperature === undefined ? {} : { temperature: Math.min(temperature, 1) }),
     },
@@ -60,6 +64,13 @@ function toolChoice(choice: ToolChoice): Anthropic.ToolChoice {
   if (typeof choice === "object") return { type: "tool", name: choice.name };
   return { type: choice === "required" ? "any" : choice };
 }
+
+const formatOf = (output: JsonSchema) => ({
+  type: "json_schema" as const,
+  schema: { ...(enforceable(output) ?? output) },
+});
+
+const effortIn = (params: Pick<Params, "thinking" | "output_config">) => params.output_config ?? {};
 
 const NO_THINKING: { params: Pick<Params, "thinking">; headers: Wire["headers"] } = {
   params: {},

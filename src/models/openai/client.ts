@@ -1,37 +1,48 @@
-// OpenAI and servers compatible with its Chat Completions. The official SDK sends requests; replies are read here.
+// OpenAI and servers compatible with its Chat Completions. The official SDK makes requests; replies are read here.
 
-import type { OpenAI } from "openai";
 import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
 import { httpFetch } from "../../lib/http-fetch.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
+import { enforceable, planned } from "../output.ts";
+import { besideSdk, type Send } from "../sending.ts";
 import { type Dialect, dialectOf } from "./dialect.ts";
 import { openaiReply } from "./reply.ts";
 import { toWire } from "./wire.ts";
 
+/** What clients of the SDK are asked for. */
+export const PATH = "/chat/completions";
+
 interface OpenAIOptions extends ModelOptions {
   /** Default: what the host of `baseUrl` is known to speak. */
   readonly dialect?: Dialect;
+  /** Default: the key is sent as a bearer token. */
+  readonly connect?: (options: ModelOptions) => Promise<Send>;
 }
 
 export function openaiModel(options: OpenAIOptions): Model {
-  const { name, model, baseUrl, key, settings, fallback, dialect = dialectOf(options.baseUrl) } = options;
-  let client: Promise<OpenAI> | undefined;
+  const { name, model, baseUrl, key, settings, fallback } = options;
+  const { dialect = dialectOf(baseUrl), connect = byKey } = options;
+  let connected: Promise<Send> | undefined;
   return {
     name,
     ...(fallback ? { fallback } : {}),
     outputLimit: (request) => limitOf({ ...settings, ...request.settings }),
-    stream: (request) =>
-      converse(request, {
-        reader: openaiReply(),
+    stream(asked) {
+      const hasTools = asked.tools.length > 0;
+      const mode = asked.output && enforceable(asked.output) ? dialect.output(model, hasTools) : "tool";
+      const { request, reader } = planned(asked, openaiReply(), { mode, settings });
+      return converse(request, {
+        reader,
         ...("secret" in key ? { secret: key.secret } : {}),
         async open(signal) {
-          client ??= connect(baseUrl, secretOf(key, name));
+          connected ??= connect(options);
           const target = { model, settings: { ...settings, ...request.settings }, dialect };
-          const call = (await client).chat.completions.create(toWire(request, target), { signal });
-          return await call.asResponse();
+          const send = await connected;
+          return send(request, { params: toWire(request, target) }, signal);
         },
-      }),
+      });
+    },
   };
 }
 
@@ -40,7 +51,11 @@ function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
 }
 
 /** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
-async function connect(baseURL: string, apiKey: string): Promise<OpenAI> {
+async function byKey({ baseUrl: baseURL, key, name }: ModelOptions): Promise<Send> {
+  const apiKey = secretOf(key, name);
   const { OpenAI } = await import("openai");
-  return new OpenAI({ apiKey, baseURL, fetch: httpFetch, maxRetries: 0, logLevel: "off" });
+  return besideSdk(new OpenAI({ apiKey, baseURL, ...EXCHANGE }), PATH);
 }
+
+/** What every client of the SDK is given. */
+export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off" } as const;

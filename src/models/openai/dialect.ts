@@ -1,5 +1,6 @@
 // Where servers that speak OpenAI's protocol differ: what one needs another refuses.
 
+import type { OutputMode } from "../output.ts";
 import { CALL_ID } from "../repair.ts";
 
 export interface Dialect {
@@ -14,6 +15,12 @@ export interface Dialect {
    * https://github.com/openai/openai-openapi/issues/541
    */
   readonly toolsOrReasoning: (model: string) => boolean;
+  /** Whether the server holds this model to a schema, with tools or without. */
+  readonly output: (model: string, hasTools: boolean) => OutputMode;
+  /** Takes documents, not only images. */
+  readonly documents: boolean;
+  /** Google's: thoughts are asked for by a field of its own, and a call comes with a signature that it wants back. */
+  readonly google: boolean;
 }
 
 const COMMON: Dialect = {
@@ -22,13 +29,29 @@ const COMMON: Dialect = {
   callId: CALL_ID,
   thoughtInEveryReply: false,
   toolsOrReasoning: () => false,
+  output: () => "tool",
+  documents: true,
+  google: false,
+};
+
+/** Gemini, at Google AI Studio and at Vertex AI. */
+const GOOGLE: Partial<Dialect> = {
+  documents: false,
+  google: true,
+  // Before Gemini 3 it is one or the other.
+  output: (model, hasTools) => (hasTools && /gemini-[12]\b/.test(model) ? "tool" : "native"),
 };
 
 const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<Dialect> }[] = [
   {
     host: /(^|\.)openai\.(azure\.)?com$/,
-    dialect: { maxTokens: "max_completion_tokens", toolsOrReasoning: (model) => versionOf(model) >= 5.4 },
+    dialect: {
+      maxTokens: "max_completion_tokens",
+      toolsOrReasoning: (model) => versionOf(model) >= 5.4,
+      output: () => "native",
+    },
   },
+  { host: /(^|\.)googleapis\.com$/, dialect: GOOGLE },
   { host: /(^|\.)mistral\.ai$/, dialect: { askForUsage: false, callId: /^[a-zA-Z0-9]{9}$/ } },
   { host: /(^|\.)deepseek\.com$/, dialect: { thoughtInEveryReply: true } },
 ];

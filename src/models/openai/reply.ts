@@ -16,11 +16,13 @@ import {
   settle,
   textIn,
 } from "../reply.ts";
+import { afterThought, type CallExtras, isThought, untagged } from "./google.ts";
 
 interface CallDelta {
   index?: unknown;
   id?: unknown;
   function?: { name?: unknown; arguments?: unknown };
+  extra_content?: unknown;
 }
 
 /** A piece of a thought as OpenRouter sends it. Its text comes in `reasoning` as well. */
@@ -33,6 +35,7 @@ interface Delta {
   reasoning_content?: unknown;
   reasoning?: unknown;
   reasoning_details?: unknown;
+  extra_content?: unknown;
 }
 
 /** Mistral's reasoning models send parts. */
@@ -70,6 +73,8 @@ export function openaiReply(): ReplyReader {
   const details: Detail[] = [];
   const calls: OpenCall[] = [];
   const slots = new Map<number, number>();
+  const extras: Record<number, unknown> = {};
+  let hasThought = false;
 
   const say = (delta: string, out: StreamEvent[]) => {
     text += delta;
@@ -108,10 +113,22 @@ export function openaiReply(): ReplyReader {
     think(words, out);
   };
 
+  /** Google's thoughts come as text, which says of itself that it is one. */
+  const speakOrThink = ({ content, extra_content }: Delta, out: StreamEvent[]) => {
+    if (isThought(extra_content)) {
+      hasThought = true;
+      reflect(untagged(textIn(content)), out);
+    } else if (hasThought && typeof content === "string") {
+      speak(afterThought(content), out);
+      hasThought = content === "";
+    } else speak(content, out);
+  };
+
   const call = (delta: CallDelta, out: StreamEvent[]) => {
     const { name, arguments: json } = delta.function ?? {};
     const args_delta = jsonIn(json);
     const known = slotOf(delta, slots, calls);
+    if (isKeepable(delta.extra_content)) extras[known ?? calls.length] = delta.extra_content;
     if (known !== undefined) {
       const open = calls[known];
       if (open) open.json += args_delta;
@@ -137,7 +154,7 @@ export function openaiReply(): ReplyReader {
       if (!choice) return;
       const { delta } = choice;
       if (delta) {
-        speak(delta.content, out);
+        speakOrThink(delta, out);
         ponder(delta, out);
         const refusal = textIn(delta.refusal);
         if (refusal !== "") {
@@ -156,8 +173,10 @@ export function openaiReply(): ReplyReader {
     },
     finish() {
       if (finish === undefined) throw new ProviderError("the stream ended before the reply did");
-      const stop = refused ? "refusal" : (STOP_REASONS.get(finish) ?? "end_turn");
-      const reasoning = reasoningOf(thought, field, details);
+      const [cause = finish] = finish.split(":"); // Google adds a reason of its own behind it
+      if (cause === "function_call_filter") throw malformedCall(finish);
+      const stop = refused ? "refusal" : (STOP_REASONS.get(cause) ?? "end_turn");
+      const reasoning = reasoningOf(thought, { field, details, calls: extras });
       return { content: text, reasoning, usage, ...settle(stop, calls) };
     },
   };
@@ -204,10 +223,27 @@ function addDetail(details: Detail[], piece: Detail): void {
 
 const GROWING: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 
-function reasoningOf(text: string, field: string | undefined, details: readonly Detail[]): Reasoning[] {
-  if (text === "" && details.length === 0) return [];
-  return [{ text, metadata: { ...(field ? { field } : {}), ...(details.length > 0 ? { details } : {}) } }];
+interface Signed {
+  readonly field: string | undefined;
+  readonly details: readonly Detail[];
+  readonly calls: CallExtras;
 }
+
+function reasoningOf(text: string, { field, details, calls }: Signed): Reasoning[] {
+  const metadata = {
+    ...(field ? { field } : {}),
+    ...(details.length > 0 ? { details } : {}),
+    ...(Object.keys(calls).length > 0 ? { calls } : {}),
+  };
+  if (text === "" && details.length === 0 && !("calls" in metadata)) return [];
+  return [{ text, metadata }];
+}
+
+/** Gemini takes back a call that it wrote wrong, and says nothing else: asked again, it writes a better one. */
+const malformedCall = (finish: string) =>
+  new ProviderError("the model made a malformed call", {
+    body: { code: 503, message: `The model's reply was withdrawn (${finish}).` },
+  });
 
 /** The provider's `prompt_tokens` includes tokens from the cache. */
 function counted(usage: Counts): Usage {

@@ -4,11 +4,14 @@
 import type { OpenAI } from "openai";
 import type { Part, Reasoning } from "../../core/message.ts";
 import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
+import { enforceable, isComplete } from "../output.ts";
 import { type AnsweredCall, repair, type Step } from "../repair.ts";
 import { toolChoiceOf } from "../tool-choice.ts";
 import type { Dialect } from "./dialect.ts";
+import { callExtra, thinkingConfig } from "./google.ts";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 type Params = OpenAI.ChatCompletionCreateParamsStreaming;
@@ -41,14 +44,26 @@ export function toWire(request: ModelRequest, { model, settings, dialect }: Targ
     ...reasoningEffort(request, { model, settings, dialect }),
     ...(request.tools.length > 0 ? { tools: request.tools.map(tool) } : {}),
     ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
-    messages: [...system(request.system), ...steps.flatMap((step) => messages(step, dialect))],
+    ...(request.output ? responseFormat(request.output) : {}),
+    messages: [
+      ...system(request.system),
+      ...steps.flatMap((step) => messages(dialect.documents ? step : withoutDocuments(step), dialect)),
+    ],
   };
+}
+
+/** OpenAI enforces only schemas whose properties are all required; others it follows as well as it can. */
+function responseFormat(output: JsonSchema) {
+  const schema = enforceable(output) ?? output;
+  const json_schema = { name: "answer", schema: { ...schema }, strict: isComplete(schema) };
+  return { response_format: { type: "json_schema", json_schema } } as const;
 }
 
 const lower = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 
 function reasoningEffort({ tools }: ModelRequest, { model, settings: { thinking }, dialect }: Target) {
+  if (dialect.google) return thinking === undefined ? {} : thinkingConfig(model, thinking);
   if (tools.length > 0 && dialect.toolsOrReasoning(model)) return { reasoning_effort: "none" } as const;
   return thinking === undefined ? {} : { reasoning_effort: effortOf(thinking) };
 }
@@ -84,13 +99,31 @@ function messages(step: Step, dialect: Dialect): Message[] {
   }
 }
 
-function reply({ text, calls, reasoning }: Reply, { thoughtInEveryReply }: Dialect): Message & Thoughts {
+/** A document's name stands in its place. */
+function withoutDocuments(step: Step): Step {
+  const named = (parts: readonly Part[]) =>
+    parts.map((part) =>
+      part.type === "file" && isPdf(part) ? ({ type: "text", text: textOfPart(part) } as const) : part,
+    );
+  if (step.role !== "assistant") return { ...step, content: named(step.content) };
+  return { ...step, calls: step.calls.map((call) => ({ ...call, output: named(call.output) })) };
+}
+
+function reply({ text, calls, reasoning }: Reply, dialect: Dialect): Message & Thoughts {
+  const { thoughtInEveryReply, google } = dialect;
   return {
     role: "assistant",
     content: text === "" ? null : text,
     ...(thoughtInEveryReply ? { reasoning_content: "" } : {}),
     ...thoughts(reasoning),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map(call) }),
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map((made, index) => ({
+            ...call(made),
+            ...(google ? callExtra(reasoning, index) : {}),
+          })),
+        }),
   };
 }
 

@@ -4,10 +4,11 @@ import type { Message, UserMessage } from "../../core/message.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
 import {
-  type Change,
   changeOf,
+  changesThread,
   endingOf,
   hasEnd,
+  type MessageText,
   type PendingEvent,
   type RunOutcome,
   type Stamp,
@@ -20,12 +21,12 @@ import type { MemoryThreads } from "./memory-threads.ts";
 import type { LiveRun, RunEntry, ThreadEntry } from "./records.ts";
 
 /** Adds a message, which is the thread's from then on. One that it has already is passed over. */
-export function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message): void {
+function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message, bytes: number): void {
   const known = idsOf(thread);
   if (known.has(message.id)) return;
   known.add(message.id);
   thread.messageCount = thread.messages.push(message);
-  weighMessages(memory, thread, sizeOf(message));
+  weighMessages(memory, thread, bytes);
 }
 
 /** The ids of a thread's messages, built once per run. */
@@ -53,7 +54,7 @@ export function setSlot(memory: MemoryThreads, thread: ThreadEntry, { key, value
 
 /** What a new thread begins with is the thread's from then on. */
 export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, state }: NewThread): void {
-  for (const message of messages ?? []) addMessage(memory, thread, message);
+  for (const message of messages ?? []) addMessage(memory, thread, message, sizeOf(message));
   thread.ids = undefined;
   for (const [key, value] of Object.entries(state ?? {})) setSlot(memory, thread, { key, value });
 }
@@ -123,7 +124,7 @@ export function commit(memory: MemoryThreads, run: LiveRun, written: readonly Pe
   const before = log.bytes;
   for (const { event, json } of pending) log.push({ epoch, seq: log.last + 1, event: event.event, json });
   memory.weigh(thread, log.bytes - before);
-  for (const event of pending) apply(memory, run, changeOf(event));
+  for (const event of pending) apply(memory, run, event);
 
   if (ends || log.last <= FIRST_ENTRIES) log.ring();
   else log.ringSoon();
@@ -133,24 +134,26 @@ function stampOf(memory: MemoryThreads, { id, thread }: RunEntry): Stamp {
   return stamp({ run_id: id, thread_id: thread.id }, memory.limits.now());
 }
 
-function apply(memory: MemoryThreads, run: LiveRun, change: Change | undefined): void {
-  if (!change) return;
+function apply(memory: MemoryThreads, run: LiveRun, pending: PendingEvent): void {
+  if (!changesThread(pending)) return;
   run.thread.updatedAt = memory.limits.now();
-  if (change.event === "on_message") takeIn(memory, run, change.data.message);
-  else if (change.event === "on_state") setSlot(memory, run.thread, change.data);
-  else settle(memory, run, endingOf(change));
+  if (pending.message) takeIn(memory, run, pending.message);
+  const change = changeOf(pending);
+  if (change?.event === "on_state") setSlot(memory, run.thread, change.data);
+  else if (change) settle(memory, run, endingOf(change));
 }
 
 /** Out of the inbox, if it waited there, and into the thread. */
-function takeIn(memory: MemoryThreads, run: LiveRun, message: Message): void {
+function takeIn(memory: MemoryThreads, run: LiveRun, { id, text }: MessageText): void {
   const { inbox } = run.work;
-  if (inbox.some((left) => left.id === message.id))
+  if (inbox.some((left) => left.id === id))
     setInbox(
       memory,
       run,
-      inbox.filter((left) => left.id !== message.id),
+      inbox.filter((left) => left.id !== id),
     );
-  addMessage(memory, run.thread, message);
+  // The text was written from a message.
+  addMessage(memory, run.thread, JSON.parse(text) as Message, Buffer.byteLength(text));
 }
 
 export function setInbox(memory: MemoryThreads, { thread, work }: LiveRun, inbox: UserMessage[]): void {

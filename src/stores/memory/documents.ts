@@ -2,7 +2,9 @@
 // which a tenant loses the collection that it used least recently; the rest stays as long as the process.
 
 import type { Collection, Documents } from "../../core/documents.ts";
+import type { Owner } from "../../core/ids.ts";
 import { losers } from "../../core/shares.ts";
+import type { Shelf } from "../../core/stores.ts";
 import { noSuchThread } from "../errors.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./records.ts";
@@ -13,11 +15,24 @@ const MAX_COLLECTIONS = 10_000;
 /** What a document weighs beside its text, about. */
 const DOCUMENT_BYTES = 200;
 
-export function memoryDocuments(memory: MemoryThreads): Documents {
+export interface MemoryDocuments extends Documents {
+  /** Of the owner's agents. */
+  shelves(owner: Owner): Shelf[];
+}
+
+export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
   const ofAgents = new AgentCollections();
   const others = new Map<string, Items>();
 
   return {
+    shelves(owner) {
+      memory.assertOpen();
+      return ofAgents.names(owner.tenant).flatMap((name) => {
+        const { kind, user, of } = partsOf(name);
+        return user === owner.user ? [{ owner, of, kind }] : [];
+      });
+    },
+
     async read(collection, keys) {
       const items = itemsOf(collection);
       return {
@@ -112,6 +127,10 @@ class AgentCollections {
     return found.items;
   }
 
+  names(tenant: string): string[] {
+    return [...(this.#tenants.get(tenant)?.keys() ?? [])];
+  }
+
   /** Keeps nothing of an empty collection. */
   set(tenant: string, name: string, items: Items): void {
     this.#delete(tenant, name);
@@ -155,6 +174,13 @@ function nameOf(collection: Collection): string {
   if (!("of" in collection)) return JSON.stringify([collection.kind, collection.tenant]);
   const { owner, of, kind } = collection;
   return JSON.stringify([kind, owner.tenant, owner.user, of]);
+}
+
+/** Of the name of an agent's collection. */
+function partsOf(name: string) {
+  // Only `nameOf` makes these.
+  const [kind, , user, of] = JSON.parse(name) as [Shelf["kind"], string, string, { agent: string }];
+  return { kind, user, of };
 }
 
 function entryOf(

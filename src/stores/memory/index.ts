@@ -5,12 +5,14 @@ import { createDeferredCalls } from "../deferred-calls.ts";
 import { createItems } from "../items.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
+import { createOwners } from "../owners.ts";
 import { createRuns } from "../runs.ts";
 import { openMemoryQuotas } from "../sqlite/quotas.ts";
 import { createThreads } from "../threads.ts";
 import { memoryDocuments } from "./documents.ts";
 import { memoryKernel } from "./kernel.ts";
 import { MemoryThreads } from "./memory-threads.ts";
+import { memoryOwners } from "./owners.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
@@ -38,12 +40,13 @@ export function createMemoryStores({
   const bus = new LocalBus();
   const sweep = setInterval(() => memory.sweep(), memory.limits.sweepMs).unref();
   return {
-    threads: createThreads(kernel),
+    threads: createThreads(kernel, bus),
     runs: createRuns(kernel),
     events: kernel.events,
     documents,
     deferredCalls: createDeferredCalls(kernel),
     items: createItems(documents),
+    owners: createOwners(memoryOwners(memory, documents)),
     quotas,
     bus,
     isDurable: false,

@@ -110,6 +110,8 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     },
 
     runs: {
+      waiting: async () => turns.waiting(),
+
       async get(owner, threadId, runId) {
         const run = memory.findRun(owner, threadId, runId);
         return run && toRecord(run);
@@ -142,6 +144,10 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
         return run ? toRecord(run) : undefined;
       },
 
+      async place(owner, threadId, runId) {
+        return memory.find(owner, threadId)?.runs.findLast(({ id }) => id === runId)?.begun;
+      },
+
       subscribe(listener) {
         calls.subscribe(listener);
       },
@@ -170,6 +176,11 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
 
       async bytes(owner, id) {
         return memory.find(owner, id)?.messageBytes ?? 0;
+      },
+
+      async measured(owner, id) {
+        const thread = memory.find(owner, id);
+        return thread && { thread: toThread(thread), bytes: thread.messageBytes };
       },
 
       async message(owner, id, messageId) {

@@ -117,6 +117,12 @@ export class MemoryThreads {
     return this.#threads.of(owner).filter((thread) => !this.#isDue(thread));
   }
 
+  /** Those who have threads. */
+  owners(): Owner[] {
+    this.assertOpen();
+    return this.#threads.owners();
+  }
+
   add(thread: ThreadEntry): void {
     this.#threads.set(thread.owner, thread.id, thread);
     this.#count(thread, thread.bytes);

@@ -23,6 +23,7 @@ export interface ThreadEntry {
   readonly id: string;
   readonly createdAt: number;
   readonly parent: Thread["parent"];
+  readonly forkedFrom: Thread["forked_from"];
   agent: string | undefined;
   title: string | undefined;
   metadata: Thread["metadata"];

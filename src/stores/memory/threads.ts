@@ -12,13 +12,14 @@ import { isBusy, THREAD_BYTES, type ThreadEntry } from "./records.ts";
 export function newThread(
   memory: MemoryThreads,
   owner: Owner,
-  { id, agent, parent }: Pick<NewThread, "id" | "agent" | "parent">,
+  { id, agent, parent, forked_from }: Pick<NewThread, "id" | "agent" | "parent" | "forked_from">,
   now: number,
 ): ThreadEntry {
   const thread: ThreadEntry = {
     owner: { tenant: owner.tenant, user: owner.user },
     id,
     parent,
+    forkedFrom: forked_from,
     agent,
     title: undefined,
     metadata: {},
@@ -37,7 +38,7 @@ export function newThread(
     collections: undefined,
     messageCount: 0,
     messageBytes: 0,
-    bytes: THREAD_BYTES + (parent ? sizeOf(parent) : 0),
+    bytes: THREAD_BYTES + (parent ? sizeOf(parent) : 0) + (forked_from ? sizeOf(forked_from) : 0),
     contentBytes: 0,
     compressed: undefined,
   };
@@ -93,13 +94,14 @@ function newestFirst(
 const statusOf = (thread: ThreadEntry) => (isBusy(thread) ? "busy" : thread.outcome);
 
 export function toThread(thread: ThreadEntry): Thread {
-  const { id, agent, title, metadata, parent } = thread;
+  const { id, agent, title, metadata, parent, forkedFrom } = thread;
   return {
     id,
     ...(agent === undefined ? {} : { agent }),
     ...(title === undefined ? {} : { title }),
     metadata: { ...metadata },
     ...(parent ? { parent: { ...parent } } : {}),
+    ...(forkedFrom ? { forked_from: { ...forkedFrom } } : {}),
     status: statusOf(thread),
     message_count: thread.messageCount,
     created_at: new Date(thread.createdAt).toISOString(),

@@ -1,15 +1,13 @@
 // The user's bus and the control channel between processes. Listeners in this process are called at once, those in others
 // by way of Redis, at most once.
 
-import { z } from "zod";
 import type { Owner } from "../../core/ids.ts";
-import type { ControlMessage } from "../../core/stores.ts";
-import { type EventBus, UserEvent } from "../../core/stores.ts";
+import type { ControlMessage, EventBus } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { ControlChannel, LocalBus } from "../local-bus.ts";
+import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";
 import type { Connection } from "./connection.ts";
 import type { Channels, Subscriber } from "./subscriber.ts";
-import { parseMessage } from "./subscriber.ts";
 
 export interface RedisBus extends EventBus {
   close(): void;
@@ -35,20 +33,13 @@ export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }:
 
   function hear(owner: Owner, text: string): void {
     if (text.startsWith(name)) return;
-    const event = parseMessage(UserEvent, text.slice(name.length));
+    const event = parsed(ToldEvent, text.slice(name.length));
     if (event) local.publish(owner, event);
   }
 }
 
 // Notifications between the processes that execute runs, by way of Redis, at most once. The sender's own listener gets
 // them at once.
-const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
-  z.object({ call: z.literal("stop"), run_id: z.string(), mode: z.enum(["cancel", "interrupt"]) }),
-  z.object({ call: z.literal("waiting") }),
-]);
-
-const WAITING: ControlMessage = { call: "waiting" };
-
 export interface RedisCalls {
   /** Publishes to all processes. Does not wait. */
   publish(call: ControlMessage): void;
@@ -79,7 +70,7 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
   return calls;
 
   function hear(text: string): void {
-    const call = text.startsWith(name) ? undefined : parseMessage(Call, text.slice(name.length));
+    const call = text.startsWith(name) ? undefined : parsed(Call, text.slice(name.length));
     if (call) local.publish(call);
   }
 }

@@ -61,7 +61,7 @@ export function createChanges(context: StoreContext): Changes {
     lease_ms: leaseMs,
     ttl: lifetime.ttlOf("idle"),
     interrupted_ttl: lifetime.ttlOf("interrupted"),
-    retention: timeText(limits.eventRetentionMs),
+    retention: timeText(lifetime.eventsMs),
     publish: delivery.publish,
     dedupe_ms: DEDUPE_TTL_MS,
   };

@@ -134,6 +134,24 @@ function check({
     );
 }
 
+/** What an operator should know of this Redis. One that does not tell its settings, as managed ones do, gives no reason to warn. */
+export async function warningsOf({ commands, deadlineMs }: Clients): Promise<string[]> {
+  const read = async (name: string) => {
+    // To a pair of texts; the client's types leave it open.
+    const [, value] = (await withTimeout(deadlineMs, commands.config("GET", name))) as string[];
+    return value;
+  };
+  try {
+    const [appendonly, save] = await Promise.all([read("appendonly"), read("save")]);
+    if (appendonly !== "no" || save !== "") return [];
+    return [
+      'Redis keeps nothing on disk (`appendonly no`, `save ""`): a restart of it loses all threads, runs and API keys. Set `appendonly yes` in redis.conf.',
+    ];
+  } catch {
+    return [];
+  }
+}
+
 /** Without what is secret in it. */
 function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");

@@ -5,7 +5,7 @@ import type { Lease } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
 import type { Limits } from "../options.ts";
 import {
-  changeOf,
+  changesThread,
   endingIn,
   hasEnd,
   type PendingEvent,
@@ -13,43 +13,23 @@ import {
   THREAD_STATUS,
   withUnreadInbox,
 } from "../outcomes.ts";
+import type { EventCommitter, Batch as LeaseBatch } from "../shared/lease-writer.ts";
+import type { LiveTails } from "../shared/live-tails.ts";
 import type { RedisCalls } from "./bus.ts";
 import type { Connection } from "./connection.ts";
 import { appendChanges, appendEnd, appendProgress } from "./event-scripts.ts";
-import { eventsKey, type ThreadKeys, tenantTag, threadKeys, threadTag } from "./keys.ts";
+import { eventsKey, tenantTag, threadKeys, threadTag } from "./keys.ts";
 import { ignoreErrors, type Lifetime, timeText } from "./lifetime.ts";
-import type { LiveTails } from "./live-tails.ts";
 import { inboxOf } from "./records.ts";
 import type { Replicas } from "./replicas.ts";
 import { argsOfRows } from "./row-format.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
+import { inspectLease } from "./thread-scripts.ts";
 import { changesOf } from "./writes.ts";
 
-/** The keys that hold a run and the channel on which its events are published. */
-export interface Target {
-  readonly keys: ThreadKeys & { readonly events: string };
-  readonly channel: string;
-}
-
-/** Events that are written together and exactly once, even when the call is repeated. */
-export interface Batch {
-  readonly lease: Lease;
-  readonly target: Target;
-  /** Grows with every batch of a lease. */
-  readonly number: number;
-  /** The last seq that Redis has confirmed. */
-  readonly confirmed: number;
-  readonly pending: readonly PendingEvent[];
-  /** That of the thread, as it was when the run was claimed. */
-  readonly entry: ScheduleEntry | undefined;
-}
-
-export interface EventCommitter {
-  targetOf(lease: Lease): Target;
-  /** Resolves with the run's last seq. Throws `lease_lost`, `unavailable`. */
-  commit(batch: Batch): Promise<number>;
-}
+/** The entry is that of the thread, as it was when the run was claimed. */
+type Batch = LeaseBatch<ScheduleEntry>;
 
 interface Services {
   readonly redis: Connection;
@@ -62,41 +42,42 @@ interface Services {
   readonly feeds: LiveTails;
 }
 
-export function createEventCommitter(services: Services): EventCommitter {
+export function createEventCommitter(services: Services): EventCommitter<ScheduleEntry> {
   const { redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds } = services;
-  const retention = timeText(limits.eventRetentionMs);
+  const retention = timeText(lifetime.eventsMs);
 
   return {
-    targetOf({ owner, thread_id, run_id }) {
-      const thread = threadTag(owner, thread_id);
-      const keys = { ...threadKeys(thread), events: eventsKey(thread, run_id) };
-      return { keys, channel: delivery.channelOf(thread, run_id) };
+    assertOpen: () => redis.assertOpen(),
+    async positionOf(lease) {
+      const keys = threadKeys(threadTag(lease.owner, lease.thread_id));
+      const asked = { run: lease.run_id, epoch: lease.epoch };
+      const found = await redis.runUntilLeaseEnds(inspectLease, keys, asked);
+      if (!found) throw leaseLost(lease);
+      return { batch: Number(found[1]), confirmed: Number(found[0]) };
     },
     async commit(batch) {
       if (hasEnd(batch.pending)) return commitEnd(batch);
-      return batch.pending.some((pending) => changeOf(pending))
-        ? commitChanges(batch)
-        : commitProgress(batch);
+      return batch.pending.some(changesThread) ? commitChanges(batch) : commitProgress(batch);
     },
   };
 
   async function commitProgress(batch: Batch): Promise<number> {
-    const { target, pending } = batch;
+    const { lease, pending } = batch;
     return written(
       batch,
       pending,
-      await redis.runUntilLeaseEnds(appendProgress, target.keys, argsOf(batch), argsOfRows(pending)),
+      await redis.runUntilLeaseEnds(appendProgress, keysOf(lease), argsOf(batch), argsOfRows(pending)),
     );
   }
 
   async function commitChanges(batch: Batch): Promise<number> {
-    const { target, pending } = batch;
+    const { lease, pending } = batch;
     const { numbers, rest } = detailsOf(pending);
     const args = { ...argsOf(batch), ...numbers };
     const last = written(
       batch,
       pending,
-      await redis.runUntilLeaseEnds(appendChanges, target.keys, args, rest),
+      await redis.runUntilLeaseEnds(appendChanges, keysOf(lease), args, rest),
     );
     touch(batch.lease);
     await replicas.confirm();
@@ -108,12 +89,7 @@ export function createEventCommitter(services: Services): EventCommitter {
     for (let pending = batch.pending; ; ) {
       const { numbers, rest } = detailsOf(pending);
       const args = { ...argsOf(batch), ...numbers, ...endOf(pending), retention };
-      const [outcome, found, waiting] = await redis.runUntilLeaseEnds(
-        appendEnd,
-        batch.target.keys,
-        args,
-        rest,
-      );
+      const [outcome, found, waiting] = await redis.runUntilLeaseEnds(appendEnd, keysOf(lease), args, rest);
       if (outcome === "lost") throw leaseLost(lease);
       if (outcome === "left") {
         pending = withUnreadInbox(pending, inboxOf(found), stamp(lease, limits.now()));
@@ -126,7 +102,7 @@ export function createEventCommitter(services: Services): EventCommitter {
   }
 
   /** Any process may take the thread's next run now. Without one the thread need not be checked. */
-  async function follow({ lease: { owner, thread_id }, entry }: Batch, waiting: number): Promise<void> {
+  async function follow({ lease: { owner, thread_id }, note: entry }: Batch, waiting: number): Promise<void> {
     if (waiting > 0)
       await runSchedule.add(tenantTag(owner), threadTag(owner, thread_id), 0).then(calls.waiting, () => {});
     else if (entry) ignoreErrors(runSchedule.reschedule(entry, undefined));
@@ -138,9 +114,10 @@ export function createEventCommitter(services: Services): EventCommitter {
     return { how: JSON.stringify(ending), outcome, ttl: lifetime.ttlOf(outcome) };
   }
 
-  function argsOf({ lease, target, number, confirmed }: Batch) {
+  function argsOf({ lease, number, confirmed }: Batch) {
+    const channel = delivery.channelOf(threadTag(lease.owner, lease.thread_id), lease.run_id);
     const fence = { run: lease.run_id, epoch: lease.epoch, batch: number, confirmed };
-    return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel: target.channel };
+    return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel };
   }
 
   /** `pending` are written, the last one as `last`; or nothing is, and that is lost. */
@@ -154,6 +131,12 @@ export function createEventCommitter(services: Services): EventCommitter {
   function touch({ owner, thread_id }: Lease): void {
     ignoreErrors(lifetime.changed(owner, thread_id));
   }
+}
+
+/** The keys that hold a run. */
+function keysOf({ owner, thread_id, run_id }: Lease) {
+  const thread = threadTag(owner, thread_id);
+  return { ...threadKeys(thread), events: eventsKey(thread, run_id) };
 }
 
 function detailsOf(pending: readonly PendingEvent[]) {

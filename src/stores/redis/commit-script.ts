@@ -65,13 +65,14 @@ local function stay(key)
   if left >= 0 then redis.call('PEXPIRE', key, left) end
 end
 local write = {}
-function write.create_thread(owner, agent, title, metadata, parent)
+function write.create_thread(owner, agent, title, metadata, parent, forked_from)
   -- A thread that is made again is at no version that the one before was at.
   about = { owner, 'idle', now }
   redis.call('HSET', meta, 'owner', owner, 'metadata', metadata, 'outcome', 'idle', 'created', now, 'updated', now)
   if agent ~= '' then redis.call('HSET', meta, 'agent', agent) end
   if title ~= '' then redis.call('HSET', meta, 'title', title) end
   if parent ~= '' then redis.call('HSET', meta, 'parent', parent) end
+  if forked_from ~= '' then redis.call('HSET', meta, 'forked_from', forked_from) end
   may_expire = true
 end
 function write.adopt_staged(staged, staged_ids, bytes)
@@ -145,7 +146,7 @@ function write.forget_slot(slot, name)
   delete_patches(name)
 end
 function write.clear_thread()
-  redis.call('UNLINK', messages, ids, state, patches, deferred, replies, notes, tasks, reflections, settings)
+  redis.call('UNLINK', messages, ids, state, patches, deferred, replies, notes, tasks, reflections, settings, sent)
   redis.call('HSET', meta, 'outcome', 'idle', 'updated', now, 'bytes', 0)
   about[2] = 'idle'
 end

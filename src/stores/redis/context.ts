@@ -1,15 +1,16 @@
 // What the stores on one Redis share.
 
 import type { Limits } from "../options.ts";
+import type { Pages } from "../shared/event-pages.ts";
+import type { Writer } from "../shared/lease-writer.ts";
+import type { LiveTails } from "../shared/live-tails.ts";
 import type { RedisCalls } from "./bus.ts";
 import type { Connection } from "./connection.ts";
-import type { Pages } from "./event-reader.ts";
 import type { Lifetime } from "./lifetime.ts";
-import type { LiveTails } from "./live-tails.ts";
+import type { RedisOwners } from "./owners.ts";
 import type { Replicas } from "./replicas.ts";
-import type { Schedule } from "./schedule.ts";
+import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
-import type { Writer } from "./writer.ts";
 
 export interface StoreContext {
   /** Its `now` is for the times that events show; Redis itself goes by its own. */
@@ -17,6 +18,7 @@ export interface StoreContext {
   readonly redis: Connection;
   readonly replicas: Replicas;
   readonly lifetime: Lifetime;
+  readonly owners: RedisOwners;
   /** Threads with runs, for when their leases are over. */
   readonly runSchedule: Schedule;
   /** Threads with deferred calls. */
@@ -26,7 +28,7 @@ export interface StoreContext {
   /** The pages that viewers read. */
   readonly replays: Pick<Pages, "read">;
   readonly feeds: LiveTails;
-  readonly writer: Writer;
+  readonly writer: Writer<ScheduleEntry>;
   /** What scripts need to know to deliver what a run says. */
   readonly delivery: Channels;
 }

@@ -87,7 +87,8 @@ const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });
 export function redisDocuments({
   redis,
   lifetime,
-}: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "lifetime">>): Documents {
+  owners,
+}: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "lifetime" | "owners">>): Documents {
   return {
     async read(collection, keys) {
       const names = keys.map((key) => nameOf(collection, key));
@@ -117,6 +118,8 @@ export function redisDocuments({
         String(due ?? ""),
       ]);
       const isNew = writes.some(({ seen, body }) => seen === undefined && body !== undefined);
+      if (isNew && "of" in collection && "agent" in collection.of)
+        await owners?.noteShelf(collection, collection.of.agent);
       const args = { limit, asking: DEDUPE_TTL_MS };
       const [outcome, life] = await redis.run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);

@@ -6,7 +6,9 @@ import type { Documents } from "../../core/documents.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
-import { collectionKeys, OLD_KEY_LIST, OLD_KEYS, OLD_SANDBOXES } from "./keys.ts";
+import { collectionKeys, OLD_KEY_LIST, OLD_KEYS, OLD_SANDBOXES, OWNERS_FOUND } from "./keys.ts";
+import type { RedisOwners } from "./owners.ts";
+import { ownerOf } from "./records.ts";
 
 const BATCH = 500;
 const version = () => `v${randomId()}`;
@@ -91,14 +93,39 @@ export async function importSandboxes(
   await documents.write(ledger, writes, { version: version() });
 }
 
+/** So long may an upgrade take, in ms: older processes note no owners. */
+const UPGRADE_MS = 86_400_000;
+
+/** While the store is used: who has threads that older versions have made. First in a Redis, and with each start of the next day. */
+export async function findOwners(
+  commands: Redis | Cluster,
+  redis: Pick<Connection, "ask">,
+  { owners, signal }: { readonly owners: Pick<RedisOwners, "note">; readonly signal: AbortSignal },
+): Promise<void> {
+  const begun = await redis.ask((client) => client.get(OWNERS_FOUND));
+  if (begun !== null && Date.now() - Number(begun) > UPGRADE_MS) return;
+  for await (const keys of pagesOfKeys(commands, "sk:{*}:meta")) {
+    signal.throwIfAborted();
+    const texts = await Promise.all(keys.map((meta) => redis.ask((client) => client.hget(meta, "owner"))));
+    await Promise.all(texts.map(async (text) => text !== null && owners.note(ownerOf(text))));
+  }
+  await redis.ask((client) => client.set(OWNERS_FOUND, begun ?? Date.now()));
+}
+
 async function keysLike(commands: Redis | Cluster, pattern: string): Promise<Set<string>> {
   const found = new Set<string>();
-  const nodes = commands instanceof Redis ? [commands] : commands.nodes("master");
-  for (const node of nodes) {
-    for await (const keys of node.scanStream({ match: pattern, count: 1000 }))
-      for (const key of keys as string[]) found.add(key);
-  }
+  for await (const keys of pagesOfKeys(commands, pattern)) for (const key of keys) found.add(key);
   return found;
+}
+
+/** A key may come twice. */
+async function* pagesOfKeys(
+  commands: Redis | Cluster,
+  pattern: string,
+): AsyncGenerator<string[], void, void> {
+  const nodes = commands instanceof Redis ? [commands] : commands.nodes("master");
+  for (const node of nodes)
+    for await (const keys of node.scanStream({ match: pattern, count: 1000 })) yield keys as string[];
 }
 
 const fieldsOf = (hash: string) => (client: Redis | Cluster) =>

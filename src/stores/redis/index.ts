@@ -8,25 +8,30 @@ import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
 import { createItems } from "../items.ts";
 import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
+import { createOwners } from "../owners.ts";
 import { createRuns } from "../runs.ts";
+import { createReplays } from "../shared/event-pages.ts";
+import { Writer } from "../shared/lease-writer.ts";
+import { LiveTails } from "../shared/live-tails.ts";
 import { createThreads } from "../threads.ts";
 import { createBus, createCalls } from "./bus.ts";
-import { type Clients, openAnother, openClients, withTimeout } from "./client.ts";
+import { type Clients, openAnother, openClients, warningsOf, withTimeout } from "./client.ts";
 import { createEventCommitter } from "./commit-events.ts";
 import { Connection, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
-import { createPages, createReplays } from "./event-reader.ts";
-import { importSandboxes } from "./import.ts";
+import { createPages } from "./event-reader.ts";
+import { joinRedis } from "./format.ts";
+import { findOwners, importSandboxes } from "./import.ts";
 import { redisKernel } from "./kernel.ts";
 import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
 import { createLifetime, ignoreErrors } from "./lifetime.ts";
-import { LiveTails } from "./live-tails.ts";
+import { redisOwners } from "./owners.ts";
 import { redisQuotas } from "./quotas.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
+import { runFeed } from "./run-feed.ts";
 import { createSchedule } from "./schedule.ts";
 import { createChannels, Subscriber } from "./subscriber.ts";
-import { Writer } from "./writer.ts";
 
 /** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
 export interface RedisStoreOptions extends StoreOptions {
@@ -44,25 +49,32 @@ export interface RedisStoreOptions extends StoreOptions {
   readonly waitReplicas?: number;
 }
 
+/** How long unused threads stay unless `threadTtlMs` is given; events stay for a day. */
+const KEPT = { threadTtlMs: 30 * 86_400_000, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const PROBE_MS = 1_000;
 
-/** Throws `unavailable` when Redis cannot be reached, `config_invalid` for one that would lose data. */
+/**
+ * Throws `unavailable` when Redis cannot be reached, or has a newer version's format that this one cannot read; `config_invalid` for
+ * one that would lose data.
+ */
 export async function createRedisStores({
   url,
   deadlineMs = DEADLINE_MS,
   waitReplicas = 0,
   ...options
 }: RedisStoreOptions): Promise<AllStores> {
-  const limits = { ...DEFAULTS, ...options };
+  const limits = { ...DEFAULTS, ...KEPT, ...options };
   const clients = await openClients(url, deadlineMs);
   const redis = new Connection(clients, limits.leaseMs, options.now);
   try {
+    await joinRedis(redis);
     const deployment = await nameOf(redis, DEPLOYMENT, randomId());
     const secret = await nameOf(redis, SECRET, randomId() + randomId());
     await importSandboxes(clients.commands, redis, redisDocuments({ redis }));
     const replicas = replicasOf(clients, waitReplicas, limits);
-    return assemble({ clients, redis, limits, replicas }, { deployment, secret });
+    const warnings = await warningsOf(clients);
+    return { ...assemble({ clients, redis, limits, replicas }, { deployment, secret }), warnings };
   } catch (error) {
     redis.close();
     clients.messages.disconnect();
@@ -95,13 +107,14 @@ function assemble(
 ): AllStores {
   const hub = new Subscriber(clients);
   const delivery = createChannels(clients);
-  const lifetime = createLifetime(redis, limits);
+  const owners = redisOwners(redis);
+  const lifetime = createLifetime(redis, limits, owners);
   const calls = createCalls(redis, hub, delivery);
   const runSchedule = createSchedule(redis, DUE, limits.leaseMs);
   const callSchedule = createSchedule(redis, DEFERRED, limits.leaseMs);
   const pages = createPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis);
-  const feeds = new LiveTails(pages, hub, delivery);
+  const feeds = new LiveTails(pages, runFeed(hub, delivery));
   const committer = createEventCommitter({
     redis,
     replicas,
@@ -112,10 +125,11 @@ function assemble(
     delivery,
     feeds,
   });
-  const writer = new Writer(redis, committer);
+  const writer = new Writer(committer);
   const bus = createBus(redis, hub, delivery);
-  // After Redis lost its data, write the deployment name and the shared secret again.
+  // After Redis lost its data, write the format, the deployment name and the shared secret again.
   clients.commands.on("ready", () => {
+    ignoreErrors(joinRedis(redis));
     ignoreErrors(nameOf(redis, DEPLOYMENT, shared.deployment));
     ignoreErrors(nameOf(redis, SECRET, shared.secret));
   });
@@ -133,16 +147,21 @@ function assemble(
     feeds,
     writer,
     delivery,
+    owners,
   };
   const documents = redisDocuments(context);
+  // For a Redis that older versions have used, or still use.
+  const finding = new AbortController();
+  ignoreErrors(findOwners(clients.commands, redis, { owners, signal: finding.signal }));
   const kernel = redisKernel(context);
   return {
-    threads: createThreads(kernel),
+    threads: createThreads(kernel, bus),
     runs: createRuns(kernel),
     events: kernel.events,
     documents,
     deferredCalls: createDeferredCalls(kernel),
     items: createItems(documents),
+    owners: createOwners(owners),
     quotas: redisQuotas(redis),
     bus,
     isDurable: true,
@@ -162,6 +181,7 @@ function assemble(
   async function end(): Promise<void> {
     // An unreachable Redis delays the end no longer than any other call.
     await withTimeout(clients.deadlineMs, writer.flush()).catch(() => {});
+    finding.abort();
     feeds.close();
     bus.close();
     calls.close();

@@ -8,15 +8,15 @@ import { leaseLost } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";
 import { canContinue } from "../rules.ts";
+import { sharedEvents } from "../shared/events.ts";
 import { type Lookups, runAhead } from "../thread-head.ts";
 import { type CallPlace, createChanges, type ThreadRef } from "./changes.ts";
 import type { StoreContext } from "./context.ts";
-import { redisEvents } from "./events.ts";
 import { tenantTag, threadKeys, threadTag, tokenKey } from "./keys.ts";
 import { inboxOf, type RedisView, runOf } from "./records.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import { redisStaging } from "./staging.ts";
-import { findBegunRun, inspectLease, listRuns, renewLease } from "./thread-scripts.ts";
+import { findBegunRun, findPlace, inspectLease, listRuns, renewLease } from "./thread-scripts.ts";
 import { redisThreads } from "./threads.ts";
 
 /** Threads that are checked at once. */
@@ -91,6 +91,8 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     },
 
     runs: {
+      waiting: () => runSchedule.due(),
+
       async get(owner, threadId, run) {
         const view = await read(owner, threadId, { run });
         return seen(owner, view.run?.record);
@@ -125,6 +127,13 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
         return seen(owner, runOf(threadId, found[0]));
       },
 
+      async place(owner, threadId, run) {
+        const found = await redis.run(findPlace, threadKeys(threadTag(owner, threadId)), { sought: run });
+        if (!found) return undefined;
+        lifetime.used(owner, threadId, found[1]);
+        return found[0];
+      },
+
       subscribe: (listener) => calls.subscribe(listener),
 
       async inbox(lease) {
@@ -147,7 +156,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     },
 
     threads: redisThreads(context, (owner, id, view) => keep(threadTag(owner, id), view)),
-    events: redisEvents(context),
+    events: sharedEvents(context),
   };
 
   async function read(owner: Owner, id: string, lookups: Lookups): Promise<RedisView> {

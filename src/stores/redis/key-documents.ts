@@ -4,6 +4,7 @@ import type { Documents } from "../../core/documents.ts";
 import { openClients } from "./client.ts";
 import { Connection } from "./connection.ts";
 import { redisDocuments } from "./documents.ts";
+import { joinRedis } from "./format.ts";
 import { importKeys } from "./import.ts";
 
 const DEADLINE_MS = 3_000;
@@ -20,6 +21,7 @@ export async function openRedisKeys(
     clients.messages.disconnect();
   };
   try {
+    await joinRedis(redis);
     const documents = redisDocuments({ redis });
     await importKeys(redis, documents);
     return { documents, close };

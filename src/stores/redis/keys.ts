@@ -60,6 +60,8 @@ export const THREAD = [
   "tasks",
   "reflections",
   "settings",
+  /** Hash: a model call → what the model was sent. */
+  "sent",
 ] as const;
 
 export type ThreadKeys = Readonly<Record<(typeof THREAD)[number], string>>;
@@ -109,6 +111,14 @@ function placeOf(collection: Collection): { place: string; name: string; meta?: 
 /** Sorted set: an owner's threads by their last change. */
 export const threadsKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:threads`;
 
+/** Set: the items that an owner keeps with agents, each as kind and agent. */
+export const shelvesKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:shelves`;
+
+/** Sorted set: all who have threads, in JSON, by name. */
+export const OWNERS = "sk:{owners}";
+/** Text: when owners of threads of older versions were looked for first, in ms. */
+export const OWNERS_FOUND = "sk:{owners}:found";
+
 /** Where it is noted when threads must be looked after. */
 export interface SchedulePlace {
   /** Sorted set: the tenants that have any. */
@@ -142,6 +152,9 @@ export const OLD_KEY_LIST = "sk:{keys}:all";
 /** Text: the name that all processes of the database know. */
 export const DEPLOYMENT = "sk:{deployment}";
 
+/** Text, JSON: the format of what is in the database. Version 0.1.0 wrote none. */
+export const FORMAT_KEY = "sk:{format}";
+
 /** Text: a secret that all of them know. */
 export const SECRET = "sk:{secret}";
 
@@ -160,8 +173,8 @@ export const callChannel = (database: number) => `sk${database}:{calls}`;
 /**
  * What a tenant and one of its users have used and use. All of a tenant's lies in one place, since it changes as one:
  * `rate`: text, when all requests so far are worked off. `spent`: hash, what was used in the newest day and month.
- * `reserved`: hash, each reservation and their sums; `due`: sorted set, when they are void. `usage`: hash, the user's
- * days by agent and model.
+ * `reserved`: hash, each reservation and their sums; `due`: sorted set, when they are void. `usage`, `tenant_usage`: hashes,
+ * the days of the user and of all users by agent and model. `users`: hash, the days of all users by their names.
  */
 export function quotaKeys(owner: Owner) {
   const place = `sk:{${tenantTag(owner)}}`;
@@ -174,6 +187,8 @@ export function quotaKeys(owner: Owner) {
     reserved: `${place}:reserved`,
     due: `${place}:reserved:due`,
     usage: `${place}:usage:${user}`,
+    tenant_usage: `${place}:usage`,
+    users: `${place}:usage:users`,
   };
 }
 

@@ -11,6 +11,7 @@ import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
 import { LIFETIME } from "./lua-functions.ts";
+import type { RedisOwners } from "./owners.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 1.1;
@@ -18,12 +19,16 @@ const RESERVE = 1.1;
 const LIST_RESERVE = 2;
 /** Creating a listed thread takes less time than this. */
 const YOUNG_MS = 60_000;
+/** The time to live of what is not there. */
+const NO_THREAD = "-2";
 /** Threads of the list that are checked with each addition. */
 const SAMPLE = 2;
 
 export interface Lifetime {
   /** How long a thread stays that is left at `outcome`, as scripts take it. */
   ttlOf(outcome: ThreadStatus): string;
+  /** How long the events of an ended run stay, in ms. Those of a thread that has expired do not stay without end. */
+  readonly eventsMs: number;
   /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
   used(owner: Owner, id: string, life: string): void;
   /** Restarts the time to live of a changed thread. Does not wait. */
@@ -36,7 +41,11 @@ export interface Lifetime {
   unlist(owner: Owner, id: string, seen: string): void;
 }
 
-export function createLifetime(redis: Connection, limits: Limits): Lifetime {
+export function createLifetime(
+  redis: Connection,
+  limits: Limits,
+  owners: Pick<RedisOwners, "note">,
+): Lifetime {
   const idleMs = limits.threadTtlMs;
   const interruptedMs = Math.max(limits.interruptedTtlMs, idleMs);
   const ttl = timeText(idleMs * RESERVE);
@@ -44,25 +53,33 @@ export function createLifetime(redis: Connection, limits: Limits): Lifetime {
   const listTtl = timeText(interruptedMs * LIST_RESERVE);
 
   const lifetime: Lifetime = {
+    eventsMs: Number.isFinite(limits.eventRetentionMs) ? limits.eventRetentionMs : interruptedMs * RESERVE,
     ttlOf: (outcome) => (outcome === "interrupted" ? interruptedTtl : ttl),
 
     used(owner, id, life) {
       const [left, outcome] = life.split(" ");
+      if (left !== NO_THREAD) ignoreErrors(owners.note(owner));
       const enough = outcome === "interrupted" ? interruptedMs : idleMs;
       if (Number(left) >= 0 && Number(left) < enough) lifetime.renew(owner, id);
     },
 
     renew(owner, id) {
-      if (ttl === "") return;
       const args = { ttl, interrupted_ttl: interruptedTtl };
       ignoreErrors(redis.run(keepThread, threadKeys(threadTag(owner, id)), args));
-      if (listTtl !== "") ignoreErrors(redis.ask((client) => client.pexpire(threadsKey(owner), listTtl)));
+      const list = threadsKey(owner);
+      ignoreErrors(
+        redis.ask((client) => (listTtl === "" ? client.persist(list) : client.pexpire(list, listTtl))),
+      );
     },
 
     async list(owner, id) {
+      const noted = owners.note(owner);
+      // Awaited below.
+      ignoreErrors(noted);
       const [one, seen, other, otherSeen] = await enter(owner, id, SAMPLE);
       if (one && seen) ignoreErrors(lookAfter(owner, one, seen));
       if (other && otherSeen) ignoreErrors(lookAfter(owner, other, otherSeen));
+      await noted;
     },
 
     async changed(owner, id) {
@@ -113,7 +130,7 @@ const listThread = script<string[]>()({
   args: ["thread", "ttl", "sample"],
   lua: `
 redis.call('ZADD', threads, 'GT', string.format('%.0f', time()), thread)
-if ttl ~= '' then redis.call('PEXPIRE', threads, ttl) end
+if ttl == '' then redis.call('PERSIST', threads) else redis.call('PEXPIRE', threads, ttl) end
 if sample == '0' then return {} end
 return redis.call('ZRANDMEMBER', threads, sample, 'WITHSCORES')`,
 });

@@ -19,19 +19,19 @@ local function run_view(run)
 end`;
 
 /**
- * `expire(ms)`: all keys of a thread without work expire at one moment; never if `ms` is empty. `persist()` undoes it.
- * Every key of the script must be the thread's.
+ * `expire(ms)`: all keys of a thread without work expire at one moment; never if `ms` is empty.
+ * `persist()` undoes it. Every key of the script must be the thread's.
  */
 export const LIFETIME = `
-local function expire(ms)
-  if ms == '' then return end
-  local now = redis.call('TIME')
-  local at = now[1] * 1000 + math.floor(now[2] / 1000) + ms
-  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
-end
 local function persist()
   if redis.call('PTTL', meta) == -1 then return end
   for _, key in ipairs(KEYS) do redis.call('PERSIST', key) end
+end
+local function expire(ms)
+  if ms == '' then return persist() end
+  local now = redis.call('TIME')
+  local at = now[1] * 1000 + math.floor(now[2] / 1000) + ms
+  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
 end`;
 
 /**

@@ -244,32 +244,32 @@ return accounts()`,
 });
 
 /**
- * A call's reservation has ended, and what it used is counted: in the tenant's and the user's newest day and month, and
- * in the user's row of the day, its agent and its model, of which a day has `most_rows`; what comes then is in one more.
- * Again, for a while: nothing more.
+ * A call's reservation has ended, and what it used is counted: in the tenant's and the user's newest day and month, in
+ * the rows of both for the day, its agent and its model, of which a day has `most_rows`, and in the user's of the day, of
+ * which a tenant has `most_users`; what comes then is in one more. Again, for a while: nothing more.
  *
  * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without, nothing was used.
  */
 export const settleCall = script<number>()({
   kind: "always",
-  keys: ["spent", "own_spent", "reserved", "due", "usage", "settled"],
-  args: ["id", "tokens", "cost", "row", "other", "most_rows", "kept_ms", "asking"],
+  keys: ["spent", "own_spent", "reserved", "due", "usage", "tenant_usage", "users", "settled"],
+  args: ["id", "tokens", "cost", "row", "other", "name", "most_rows", "most_users", "kept_ms", "asking"],
   lua: `${DATE}${RESERVED}
 free(id)
 if not ARGV[REST] then return 0 end
 if not redis.call('SET', settled, 1, 'NX', 'PX', asking) then return 0 end
 
-local function forget()
+local function forget(key)
   local first = date(now - kept_ms)
-  for _, name in ipairs(redis.call('HKEYS', usage)) do
-    if string.sub(name, 1, 10) <= first then redis.call('HDEL', usage, name) end
+  for _, name in ipairs(redis.call('HKEYS', key)) do
+    if string.sub(name, 1, 10) <= first then redis.call('HDEL', key, name) end
   end
 end
 for _, key in ipairs({ spent, own_spent }) do
   local old = redis.call('HMGET', key, 'day', 'month')
   if not old[1] or old[1] < day then
-    redis.call('HSET', key, 'day', day, 'day tokens', 0, 'day cost', 0)
-    if key == own_spent then redis.call('HSET', key, 'rows', 0) forget() end
+    redis.call('HSET', key, 'day', day, 'day tokens', 0, 'day cost', 0, 'rows', 0, 'users', 0)
+    for _, each in ipairs(key == own_spent and { usage } or { tenant_usage, users }) do forget(each) end
   end
   if not old[2] or old[2] < month then redis.call('HSET', key, 'month', month, 'month tokens', 0, 'month cost', 0) end
   for _, period in ipairs({ 'day', 'month' }) do
@@ -279,23 +279,28 @@ for _, key in ipairs({ spent, own_spent }) do
   redis.call('PEXPIRE', key, kept_ms)
 end
 
-local name = day .. row
-if redis.call('HEXISTS', usage, name) == 0 and redis.call('HINCRBY', own_spent, 'rows', 1) > tonumber(most_rows) then
-  name = day .. other
+local function count(key, field, rest, counter, most)
+  local full = day .. field
+  if redis.call('HEXISTS', key, full) == 0 and redis.call('HINCRBY', counter[1], counter[2], 1) > tonumber(most) then
+    full = day .. rest
+  end
+  local sums = {}
+  for number in string.gmatch(redis.call('HGET', key, full) or '0 0 0 0 0 0', '%d+') do
+    sums[#sums + 1] = string.format('%.0f', number + ARGV[REST + #sums])
+  end
+  redis.call('HSET', key, full, table.concat(sums, ' '))
+  redis.call('PEXPIRE', key, kept_ms)
 end
-local sums = {}
-for number in string.gmatch(redis.call('HGET', usage, name) or '0 0 0 0 0 0', '%d+') do
-  sums[#sums + 1] = string.format('%.0f', number + ARGV[REST + #sums])
-end
-redis.call('HSET', usage, name, table.concat(sums, ' '))
-redis.call('PEXPIRE', usage, kept_ms)
+count(usage, row, other, { own_spent, 'rows' }, most_rows)
+count(tenant_usage, row, other, { spent, 'rows' }, most_rows)
+count(users, name, '', { spent, 'users' }, most_users)
 return 1`,
 });
 
 /**
- * A user's rows, and the time.
+ * The rows of a user, of a tenant or by users, and the time.
  *
- * Returns: The time, then a day with agent and model, and its numbers, in turn.
+ * Returns: The time, then a day with agent and model or with a user, and its numbers, in turn.
  */
 export const readUsage = script<string[]>()({
   kind: "reads",

@@ -6,15 +6,20 @@ import {
   type Account,
   type Accounts,
   type Budget,
+  dearestUsers,
   firstDay,
   MAX_ROWS,
+  MAX_USERS,
   OTHER,
   type QuotaStore,
   RESOURCES,
   sortedRows,
+  sumOf,
   tokensOf,
   USAGE_DAYS,
   type UsageRow,
+  type Used,
+  type UserUsage,
 } from "../../quotas/store.ts";
 import type { Connection } from "./connection.ts";
 import { DEDUPE_TTL_MS, heldKeys, ownerTag, quotaKeys, settledKey, storedKeys } from "./keys.ts";
@@ -85,6 +90,7 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
       const args = {
         ...{ id, cost, tokens: usage ? tokensOf(usage) : 0 },
         ...{ row: JSON.stringify([agent, model]), other: JSON.stringify([OTHER, OTHER]) },
+        ...{ name: owner.user, most_users: MAX_USERS },
         ...{ most_rows: MAX_ROWS, kept_ms: KEPT_MS, asking: DEDUPE_TTL_MS },
       };
       const numbers = usage
@@ -106,13 +112,37 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
     },
 
     async usage(owner, days) {
-      const [time, ...found] = await redis.run(readUsage, quotaKeys(owner), {});
-      const first = firstDay(Number(time), days);
-      const rows: UsageRow[] = [];
-      for (let at = 0; at < found.length; at += 2) rows.push(rowOf(found[at] ?? "", found[at + 1] ?? ""));
-      return sortedRows(rows.filter(({ day }) => day >= first));
+      const rows = await usageIn(quotaKeys(owner).usage, days);
+      return sortedRows(rows.map(rowOf));
+    },
+
+    async tenantUsage(tenant, days) {
+      // Those of the tenant are the same for all of its users.
+      const { tenant_usage, users } = quotaKeys({ tenant, user: "" });
+      const [rows, byUser] = await Promise.all([usageIn(tenant_usage, days), usageIn(users, days)]);
+      return { rows: sortedRows(rows.map(rowOf)), users: dearestUsers(usersOf(byUser)) };
     },
   };
+
+  /** The counters of a hash since the first of `days`. */
+  async function usageIn(usage: string, days: number): Promise<Counted[]> {
+    const [time, ...found] = await redis.run(readUsage, { usage }, {});
+    const first = firstDay(Number(time), days);
+    const all: Counted[] = [];
+    for (let at = 0; at < found.length; at += 2) {
+      const name = found[at] ?? "";
+      if (name.slice(0, 10) >= first)
+        all.push({ day: name.slice(0, 10), name: name.slice(10), used: usedOf(found[at + 1] ?? "") });
+    }
+    return all;
+  }
+}
+
+/** A counter of a day. */
+interface Counted {
+  readonly day: string;
+  readonly name: string;
+  readonly used: Used;
 }
 
 /** In the order of `accounts()`. */
@@ -129,10 +159,22 @@ function accountsOf([now, ...amounts]: AccountsReply): Accounts {
   return { now: Number(now), tenant: account(0), user: account(6) };
 }
 
-/** `2026-11-22["agent","model"]` */
-function rowOf(name: string, numbers: string): UsageRow {
+function rowOf({ day, name, used }: Counted): UsageRow {
   // Only `settle` writes these.
-  const [agent, model] = JSON.parse(name.slice(10)) as [string, string];
+  const [agent, model] = JSON.parse(name) as [string, string];
+  return { ...used, day, agent, model };
+}
+
+/** A row for each user, whose days are added up. */
+function usersOf(counted: readonly Counted[]): UserUsage[] {
+  const days = Map.groupBy(counted, ({ name }) => name);
+  return [...days].map(([user, all]) => {
+    const used = sumOf(all.map(({ used }) => used));
+    return user === "" ? used : { ...used, user };
+  });
+}
+
+function usedOf(numbers: string): Used {
   const [
     calls = 0,
     input_tokens = 0,
@@ -141,8 +183,5 @@ function rowOf(name: string, numbers: string): UsageRow {
     cache_write_tokens = 0,
     cost = 0,
   ] = numbers.split(" ").map(Number);
-  return {
-    ...{ day: name.slice(0, 10), agent, model, calls },
-    ...{ input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost },
-  };
+  return { calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost };
 }

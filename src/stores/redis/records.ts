@@ -86,7 +86,7 @@ function callOf([state, about, reply]: CallReply): DeferredCall {
 }
 
 export function threadOf(id: string, reply: DescribeReply, { head, life }: RedisView): Thread {
-  const [messages, , agent, title, metadata, created, updated, parent] = reply;
+  const [messages, , agent, title, metadata, created, updated, parent, forkedFrom] = reply;
   const [, outcome = ""] = life.split(" ");
   const isBusy = head && runAhead(head) !== undefined;
   return {
@@ -95,6 +95,7 @@ export function threadOf(id: string, reply: DescribeReply, { head, life }: Redis
     ...(title === null ? {} : { title: JSON.parse(title) }),
     metadata: JSON.parse(metadata ?? "{}"),
     ...(parent === null ? {} : { parent: JSON.parse(parent) }),
+    ...(forkedFrom === null ? {} : { forked_from: JSON.parse(forkedFrom) }),
     status: isBusy ? "busy" : ((outcome || "idle") as ThreadStatus),
     message_count: messages,
     created_at: dateOf(created),
@@ -121,7 +122,7 @@ export function runOf(thread_id: string, [id, made, end, attempt]: RunReply): Ru
 
 export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
 
-function ownerOf(text: string): Owner {
+export function ownerOf(text: string): Owner {
   const [tenant, user] = JSON.parse(text) as [string, string];
   return { tenant, user };
 }

@@ -30,6 +30,8 @@ export interface Schedule {
    * the tenants whose tags are in `except`.
    */
   claim(which: Due): Promise<ScheduleEntry[]>;
+  /** How many must be checked now, and for how many ms the first of them had to be. Looks at 1,000 tenants. */
+  due(): Promise<{ readonly threads: number; readonly oldestMs: number }>;
   /** When the thread must be checked again, undefined: never. An entry that was added meanwhile stays. */
   reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
 }
@@ -70,6 +72,11 @@ export function createSchedule(
         claimed.push({ tenant, thread, time });
       }
       return claimed;
+    },
+
+    async due() {
+      const [count = 0, oldest = 0] = await redis.run(countDue, { tenants, threads }, {});
+      return { threads: count, oldestMs: oldest };
     },
 
     async reschedule({ tenant, thread, time }, next) {
@@ -148,6 +155,21 @@ repeat
 until asked == 0 or #claimed == 3 * limit
 redis.call('PEXPIRE', taken, hold)
 return claimed`,
+});
+
+/** Output: how many entries are due, and for how long the first one is. A tenant's set is found by its name. */
+const countDue = script<number[]>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: [],
+  lua: `
+local now, count, oldest = time(), 0, time()
+for _, tenant in ipairs(redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, 1000)) do
+  count = count + redis.call('ZCOUNT', threads .. tenant, '-inf', now)
+  local first = redis.call('ZRANGE', threads .. tenant, 0, 0, 'WITHSCORES')[2]
+  if first then oldest = math.min(oldest, tonumber(first)) end
+end
+return { count, math.floor(now - oldest) }`,
 });
 
 /** Moves an entry to `due`, or removes it when that is empty; not when it is no longer as it was claimed. */

@@ -2,7 +2,6 @@
 // it is broken: listeners are called when it is back.
 
 import type { Cluster, Redis } from "ioredis";
-import type { z } from "zod";
 import type { Owner } from "../../core/ids.ts";
 import type { Clients } from "./client.ts";
 import { callChannel, runChannel, userChannel } from "./keys.ts";
@@ -78,18 +77,6 @@ export class Subscriber {
 }
 
 function ignore(): void {}
-
-// What came on a channel. It may come from another version of this program, or from
-// another publisher, so it is validated.
-
-/** Undefined for what is not a `schema` in JSON. */
-export function parseMessage<T>(schema: z.ZodType<T>, text: string): T | undefined {
-  try {
-    return schema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
-}
 
 // Where scripts deliver what they have written.
 

@@ -104,6 +104,8 @@ export type DescribeReply = [
   created: Text,
   updated: Text,
   parent: Text,
+  forked_from: Text,
+  bytes: Text,
 ];
 
 /** Output: what the API shows of a thread. Atomicity: all of it is of one moment. */
@@ -111,9 +113,9 @@ export const describeThread = script<DescribeReply | null>()({
   kind: "reads",
   keys: ["meta", "lease", "queue", "messages"],
   args: [],
-  lua: `${headOf("agent", "title", "metadata", "created", "updated", "parent")}${HEAD_VIEW}
+  lua: `${headOf("agent", "title", "metadata", "created", "updated", "parent", "forked_from", "bytes")}${HEAD_VIEW}
 if not about[1] then return false end
-return { redis.call('LLEN', messages), head(), unpack(about, 4, 9) }`,
+return { redis.call('LLEN', messages), head(), unpack(about, 4, 11) }`,
 });
 
 /**
@@ -213,6 +215,17 @@ end
 local run = redis.call('LINDEX', begun, place)
 if not run then return false end
 return { run_view(run), ttl_and_outcome() }`,
+});
+
+/** Output: the place of the run `sought` in the order in which runs began, 1 the first; nothing when it did not begin. */
+export const findPlace = script<[place: number, life: string] | null>()({
+  kind: "reads",
+  keys: ["meta", "begun"],
+  args: ["sought"],
+  lua: `${TTL}
+local found = redis.call('LPOS', begun, sought, 'RANK', -1)
+if not found then return false end
+return { found + 1, ttl_and_outcome() }`,
 });
 
 /** Extends a lease, even one that has expired, unless it was given back. Output: the stop asked for, or `lost`. */

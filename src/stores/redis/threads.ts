@@ -22,11 +22,13 @@ export function redisThreads(
 
   return {
     async get(owner, id) {
-      const found = await find(owner, id);
-      if (!found) return undefined;
-      lifetime.used(owner, id, found.view.life);
-      onRead(owner, id, found.view);
-      return found.thread;
+      return (await read(owner, id))?.thread;
+    },
+
+    async measured(owner, id) {
+      const found = await read(owner, id);
+      // A thread of version 0.1.0 has no count until messages are added to it.
+      return found && { thread: found.thread, bytes: found.bytes ?? (await bytesOf(owner, id)) };
     },
 
     async list(owner, { limit, cursor, ...filter }) {
@@ -43,9 +45,7 @@ export function redisThreads(
       return { items: items.map(({ thread }) => thread), ...next };
     },
 
-    async bytes(owner, id) {
-      return redis.run(readBytes, keysOf(owner, id), {});
-    },
+    bytes: bytesOf,
 
     async message(owner, id, messageId) {
       const [text, life] = await redis.run(readMessage, keysOf(owner, id), { message: messageId });
@@ -69,11 +69,24 @@ export function redisThreads(
     },
   };
 
-  async function find(owner: Owner, id: string): Promise<{ thread: Thread; view: RedisView } | undefined> {
+  async function find(owner: Owner, id: string): Promise<Described | undefined> {
     const found = await redis.run(describeThread, keysOf(owner, id), {});
     if (!found) return undefined;
     const view = headViewOf(id, found[1]);
-    return { thread: threadOf(id, found, view), view };
+    const bytes = found[9];
+    return { thread: threadOf(id, found, view), view, bytes: bytes === null ? undefined : Number(bytes) };
+  }
+
+  async function read(owner: Owner, id: string): Promise<Described | undefined> {
+    const found = await find(owner, id);
+    if (!found) return undefined;
+    lifetime.used(owner, id, found.view.life);
+    onRead(owner, id, found.view);
+    return found;
+  }
+
+  function bytesOf(owner: Owner, id: string): Promise<number> {
+    return redis.run(readBytes, keysOf(owner, id), {});
   }
 
   async function look(owner: Owner, place: Listed): Promise<Found | undefined> {
@@ -81,6 +94,13 @@ export function redisThreads(
     if (!found) lifetime.unlist(owner, place.id, place.seen);
     return found && { thread: found.thread, place };
   }
+}
+
+interface Described {
+  readonly thread: Thread;
+  readonly view: RedisView;
+  /** Of its messages, if they are counted. */
+  readonly bytes: number | undefined;
 }
 
 interface Found {

@@ -61,13 +61,14 @@ function argsOfStaged(staged: Staged | undefined, tag: string): string[] {
 }
 
 function argsOfThread(thread: NewThread, owner: Owner): string[] {
-  const { agent = "", parent, messages = [], state = {} } = thread;
+  const { agent = "", parent, forked_from, messages = [], state = {} } = thread;
   const [title, metadata] = described(thread);
   const byId = new Map<string, string>();
   for (const message of messages) if (!byId.has(message.id)) byId.set(message.id, JSON.stringify(message));
   const places = [...byId.keys()].flatMap((id, place) => [id, String(place)]);
   const slots = Object.entries(state).filter(([, value]) => value !== undefined);
-  const about = [ownerText(owner), agent, title, metadata, parent ? JSON.stringify(parent) : ""];
+  const origins = [parent, forked_from].map((origin) => (origin ? JSON.stringify(origin) : ""));
+  const about = [ownerText(owner), agent, title, metadata, ...origins];
   return [
     ...call("create_thread", ...about),
     ...inChunks("add_messages", [...byId.values()]),
@@ -113,10 +114,9 @@ export function changesOf(pending: readonly PendingEvent[]): Changes {
   const messages: string[] = [];
   const slots: string[] = [];
   for (const each of pending) {
+    if (each.message) messages.push(each.message.id, each.message.text);
     const change = changeOf(each);
-    if (change?.event === "on_message")
-      messages.push(change.data.message.id, JSON.stringify(change.data.message));
-    else if (change?.event === "on_state") slots.push(...argsOfSlot(change.data));
+    if (change?.event === "on_state") slots.push(...argsOfSlot(change.data));
   }
   return { added: messages.length / 2, args: [...messages, ...slots] };
 }

@@ -4,22 +4,23 @@ import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
-import type { StagedMessage } from "../kernel.ts";
 import { entriesOfPending, rowsOf } from "../log-rows.ts";
 import type { Limits } from "../options.ts";
 import {
   type Change,
   changeOf,
+  changesThread,
   endingOf,
   hasEnd,
+  type MessageText,
   type PendingEvent,
   type RunOutcome,
   stamp,
   THREAD_STATUS,
   withUnreadInbox,
 } from "../outcomes.ts";
+import { type RowKey, rowKey, type ThreadKey } from "../row-keys.ts";
 import type { AfterCommit, Database } from "./database.ts";
-import { type RowKey, rowKey, type ThreadKey } from "./keys.ts";
 import type { LiveRun, LiveRuns, Queue } from "./live-runs.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
@@ -32,12 +33,12 @@ const STATUS = `CASE WHEN
   THEN 'busy' ELSE outcome END`;
 
 export interface Changes {
-  /** Carries out a change that a run's event means; `seq` is the event's number. Inside a transaction. */
-  apply(key: RowKey, change: Change, seq: number): void;
+  /** Carries out what a run's event means; `seq` is the event's number. Inside a transaction. */
+  apply(key: RowKey, pending: PendingEvent, seq: number): void;
   /** Gives a thread what it begins with. Inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
   /** Adds messages whose texts are written already. Inside a transaction. */
-  addTexts(thread: ThreadKey, messages: readonly StagedMessage[]): void;
+  addTexts(thread: ThreadKey, messages: readonly MessageText[]): void;
   /** Forgets a message and all after it. Inside a transaction. */
   rewind(thread: ThreadKey, messageId: string): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
@@ -89,11 +90,11 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   );
 
   return {
-    apply(key, change, seq) {
-      const thread = [key[0], key[1]] as const;
-      if (change.event === "on_message") takeIn(key, change.data.message);
-      else if (change.event === "on_state") setSlot(thread, change.data);
-      else settle(key, endingOf(change), seq);
+    apply(key, pending, seq) {
+      if (pending.message) takeIn(key, pending.message);
+      const change = changeOf(pending);
+      if (change?.event === "on_state") setSlot([key[0], key[1]], change.data);
+      else if (change) settle(key, endingOf(change), seq);
     },
     fill(thread, { messages = [], state = {} }) {
       for (const message of messages) addMessage(thread, message);
@@ -120,8 +121,8 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   };
 
   /** Out of the inbox, if it waited there, and into the thread. */
-  function takeIn(key: RowKey, message: Message): void {
-    addMessage([key[0], key[1]], message);
+  function takeIn(key: RowKey, message: MessageText): void {
+    addText([key[0], key[1]], message);
     takeLeft.run(...key, message.id);
   }
 
@@ -129,7 +130,7 @@ export function createChanges(database: Database, { now }: Limits): Changes {
     addText(thread, { id: message.id, text: JSON.stringify(message) });
   }
 
-  function addText(thread: ThreadKey, { id, text }: StagedMessage): void {
+  function addText(thread: ThreadKey, { id, text }: MessageText): void {
     const added = insertMessage.run(...thread, id, text);
     count.run(added, added * Buffer.byteLength(text), ...thread);
   }
@@ -216,8 +217,7 @@ export function createEventCommitter(
   }
 
   function applyAll(key: RowKey, before: number, pending: readonly PendingEvent[]): void {
-    const found = pending.map(changeOf);
-    for (const [index, change] of found.entries()) if (change) changes.apply(key, change, before + index + 1);
-    if (found.some((change) => change !== undefined)) changes.touchThread(key[0], key[1]);
+    for (const [index, each] of pending.entries()) changes.apply(key, each, before + index + 1);
+    if (pending.some(changesThread)) changes.touchThread(key[0], key[1]);
   }
 }

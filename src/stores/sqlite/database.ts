@@ -3,9 +3,10 @@
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
+import { loadSqlite } from "./load.ts";
 import { prepareSchema } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */
@@ -71,6 +72,15 @@ export class Database {
     return result;
   }
 
+  /** Copies the file as it is at the end of the copying; others get their turn meanwhile. Throws `unavailable`. */
+  async copyTo(path: string): Promise<void> {
+    try {
+      await loadSqlite().backup(this.#file, path);
+    } catch (error) {
+      throw this.#translated(error);
+    }
+  }
+
   close(): void {
     if (this.#file.isOpen) this.#file.close();
   }
@@ -102,7 +112,7 @@ function open(path: string): DatabaseSync {
   let file: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    file = new DatabaseSync(path, { enableForeignKeyConstraints: true });
+    file = new (loadSqlite().DatabaseSync)(path, { enableForeignKeyConstraints: true });
     file.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
     chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);

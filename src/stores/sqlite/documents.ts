@@ -2,7 +2,7 @@
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { noSuchThread } from "../errors.ts";
-import { ownerText, type ThreadKey } from "./keys.ts";
+import { ownerText, type ThreadKey } from "../row-keys.ts";
 import type { SmallFile } from "./small-file.ts";
 
 interface Row {

@@ -4,10 +4,10 @@ import { isSettled, type RunStatus } from "../../core/records.ts";
 import type { EventLog, LogEntry, RunKey } from "../../core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
 import { cursorOf, firstBatch, follow, Log } from "../log.ts";
+import { ownerText, rowKey } from "../row-keys.ts";
+import { type EventRow, entriesOf } from "../rows.ts";
 import { assertSeen, type Held, seenOf } from "../seen.ts";
 import type { StoreContext } from "./context.ts";
-import { ownerText, rowKey } from "./keys.ts";
-import { type EventRow, entriesOf } from "./rows.ts";
 
 interface RunRow {
   readonly status: RunStatus;

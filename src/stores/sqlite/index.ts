@@ -8,12 +8,14 @@ import { createDeferredCalls } from "../deferred-calls.ts";
 import { createItems } from "../items.ts";
 import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
+import { createOwners } from "../owners.ts";
 import { createRuns } from "../runs.ts";
 import { createThreads } from "../threads.ts";
 import { createContext, type StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { sqliteDocuments } from "./documents.ts";
 import { sqliteKernel } from "./kernel.ts";
+import { sqliteOwners } from "./owners.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
 
 /** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
@@ -50,12 +52,13 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
     exists: (thread) => findThread.get(...thread) !== undefined,
   });
   const stores = {
-    threads: createThreads(kernel),
+    threads: createThreads(kernel, bus),
     runs: createRuns(kernel),
     events: kernel.events,
     documents,
     deferredCalls: createDeferredCalls(kernel),
     items: createItems(documents),
+    owners: createOwners(sqliteOwners(database)),
     quotas,
     bus,
     isDurable: true,
@@ -63,6 +66,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
   lifetime.start();
   return {
     ...stores,
+    copyTo: (path) => database.copyTo(path),
     inRun: (work) => work(),
     async ping() {
       database.read(() => look.get());

@@ -9,6 +9,8 @@ import type { NewRun } from "../../core/stores.ts";
 import { threadExists } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
+import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, toRecord } from "../rows.ts";
 import {
   type ActiveRun,
   headAfter,
@@ -22,10 +24,8 @@ import {
 import type { StoreContext } from "./context.ts";
 import type { AfterCommit, Durability } from "./database.ts";
 import { sqliteEvents } from "./events.ts";
-import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
 import { sqliteReads } from "./reads.ts";
-import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, toRecord } from "./rows.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
 const RUN = `${THREAD} AND id = ?`;
@@ -53,8 +53,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   );
 
   const insertThread = database.query(`
-    INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, status, outcome, message_count, created_at, updated_at, used_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'idle', 'idle', 0, ?9, ?9, ?9)`);
+    INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, forked_from, status, outcome, message_count, created_at, updated_at, used_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'idle', 'idle', 0, ?10, ?10, ?10)`);
   // Staged messages lie under a thread that no query shows, and that never expires.
   const insertStaged = database.query(`
     INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at, staged)
@@ -64,7 +64,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   const dropOwnStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged = ?");
   const revealStaged = database.query(`
     UPDATE threads SET agent = ?3, title = ?4, title_folded = ?5, metadata = ?6, parent = ?7, parent_thread = ?8,
-      status = 'idle', created_at = ?9, updated_at = ?9, used_at = ?9, staged = NULL
+      forked_from = ?9, status = 'idle', created_at = ?10, updated_at = ?10, used_at = ?10, staged = NULL
     WHERE owner = ?1 AND id = ?2 AND staged IS NOT NULL`);
   const describe = database.query(`
     UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
@@ -209,7 +209,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     },
 
     events: sqliteEvents(context),
-    runs: reads.runs,
+    runs: { ...reads.runs, waiting: async () => queue.waiting() },
     threads: reads.threads,
     deferredCalls: reads.deferredCalls,
   };
@@ -343,15 +343,16 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
   function createThread(
     thread: ThreadKey,
-    { thread: { agent, title, metadata, parent, ...begin }, staged }: CreateThread,
+    { thread: { agent, title, metadata, parent, forked_from, ...begin }, staged }: CreateThread,
     at: number,
   ): void {
     const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
     const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
+    const origin = forked_from ? JSON.stringify(forked_from) : null;
     const isStaged = staged && staged.count > 0;
     if (isStaged && !selectStaged.get(...thread, staged.token)) throw threadExists(thread[1]);
     if (!isStaged) dropStaged.run(...thread);
-    (isStaged ? revealStaged : insertThread).run(...thread, ...texts, ...above, at);
+    (isStaged ? revealStaged : insertThread).run(...thread, ...texts, ...above, origin, at);
     changes.fill(thread, begin);
   }
 

@@ -1,15 +1,15 @@
 // What only this process knows of runs that have not ended: who may write them, the newest of their events, and whose
 // turn it is. The file belongs to one process: when it dies, no run is held.
 
-import type { ControlMessage, Lease, RunKey, StopMode } from "../../core/stores.ts";
+import type { ControlMessage, Lease, RunKey, StopMode, Waiting } from "../../core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { ControlChannel } from "../local-bus.ts";
 import { Log } from "../log.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
+import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "../row-keys.ts";
 import type { Database } from "./database.ts";
-import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "./keys.ts";
 
 /** What is kept of a run for viewers who follow closely: so many entries, so many bytes. All others read the table. */
 const TAIL = 64;
@@ -109,6 +109,7 @@ export interface Queue {
   take(except: ReadonlySet<string>): ThreadKey | undefined;
   /** No process executes the thread's run. */
   putBack(thread: ThreadKey): void;
+  waiting(): Waiting;
   call(call: ControlMessage): void;
   subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;
@@ -133,6 +134,7 @@ export function createQueue(database: Database, limits: Limits): Queue {
       const text = turns.take(except);
       return text === undefined ? undefined : threadOf(text);
     },
+    waiting: () => turns.waiting(),
     putBack: (thread) => turns.wait(tenantOf(thread[0]), threadText(thread)),
     call: (call) => calls.publish(call),
     subscribe: (listener) => calls.subscribe(listener),

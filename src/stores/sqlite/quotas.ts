@@ -3,14 +3,17 @@
 
 import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
+import { addUsage } from "../../core/message.ts";
 import {
   type Account,
   type Accounts,
   type Amounts,
   dayOf,
+  dearestUsers,
   firstDay,
   hasRoom,
   MAX_ROWS,
+  MAX_USERS,
   monthOf,
   OTHER,
   type QuotaStore,
@@ -20,59 +23,11 @@ import {
   sortedRows,
   tokensOf,
   USAGE_DAYS,
-  type UsageRow,
 } from "../../quotas/store.ts";
 import { namesOf } from "../quota-names.ts";
 import { requestRate } from "../request-rate.ts";
+import { QUOTA_TABLES, quotaStatements, type Sum } from "./quota-tables.ts";
 import { openSmallFile, type SmallFile } from "./small-file.ts";
-
-/**
- * `tenant` and `user` are the JSON of [tenant] and [tenant, user], `name` is either; `period` is a day or a month.
- * Times are ms since 1970, cost is in millionths.
- */
-const SCHEMA = `
-CREATE TABLE held (
-  thing TEXT NOT NULL, user TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, ends INTEGER NOT NULL,
-  PRIMARY KEY (thing, user, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX held_by_tenant ON held (thing, tenant);
-CREATE INDEX held_by_end ON held (ends);
-CREATE TABLE reserved (
-  id TEXT NOT NULL PRIMARY KEY, tenant TEXT NOT NULL, user TEXT NOT NULL,
-  tokens INTEGER NOT NULL, cost INTEGER NOT NULL, ends INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE spent (
-  name TEXT NOT NULL, period TEXT NOT NULL, tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
-  PRIMARY KEY (name, period)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE usage (
-  user TEXT NOT NULL, day TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, calls INTEGER NOT NULL,
-  input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
-  cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
-  PRIMARY KEY (user, day, agent, model)
-) STRICT, WITHOUT ROWID;
-`;
-
-/** `stored` is by thread; the triggers keep `stored_sums` what its rows add up to, by tenant and by user. */
-const STORED = `
-CREATE TABLE stored (
-  user TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, bytes INTEGER NOT NULL, ends INTEGER NOT NULL,
-  PRIMARY KEY (user, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX stored_by_end ON stored (ends);
-CREATE TABLE stored_sums (name TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TRIGGER stored_added AFTER INSERT ON stored BEGIN
-  INSERT INTO stored_sums VALUES (new.tenant, new.bytes), (new.user, new.bytes)
-    ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER stored_changed AFTER UPDATE OF bytes ON stored BEGIN
-  UPDATE stored_sums SET bytes = bytes + new.bytes - old.bytes WHERE name IN (new.tenant, new.user);
-END;
-CREATE TRIGGER stored_dropped AFTER DELETE ON stored BEGIN
-  UPDATE stored_sums SET bytes = bytes - old.bytes WHERE name IN (old.tenant, old.user);
-  DELETE FROM stored_sums WHERE bytes = 0 AND name IN (old.tenant, old.user);
-END;
-`;
 
 export interface OpenQuotas {
   readonly quotas: QuotaStore;
@@ -81,7 +36,7 @@ export interface OpenQuotas {
 
 /** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
 export function openSqliteQuotas(dataDir: string, now: () => number = Date.now): OpenQuotas {
-  return openQuotas(join(dataDir, "usage.db"), now, Number.POSITIVE_INFINITY);
+  return openQuotas(join(dataDir, "usage.db"), now, { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 0 });
 }
 
 /**
@@ -89,23 +44,31 @@ export function openSqliteQuotas(dataDir: string, now: () => number = Date.now):
  * before this month, then those that have spent least in it.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
-  openQuotas(":memory:", now, maxNames);
+  openQuotas(":memory:", now, { maxNames, maxUncounted: 64 });
 
-function openQuotas(path: string, now: () => number, maxNames: number): OpenQuotas {
-  const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
-  const file = openSmallFile({ path, content: "The usage", pragmas, steps: [SCHEMA, STORED] });
-  return { quotas: quotasIn(file, now, maxNames), close: file.close };
+interface Bounds {
+  readonly maxNames: number;
+  /** How many sums of spending may wait until they are asked for. They do not survive the process. */
+  readonly maxUncounted: number;
 }
 
-function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaStore {
+function openQuotas(path: string, now: () => number, bounds: Bounds): OpenQuotas {
+  const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+  const file = openSmallFile({ path, content: "The usage", pragmas, steps: QUOTA_TABLES });
+  return { quotas: quotasIn(file, now, bounds), close: file.close };
+}
+
+function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }: Bounds): QuotaStore {
   const { read } = file;
   const change = <T>(work: () => T) => file.write("fast", work);
-  const sql = statements(file);
+  const sql = quotaStatements(file);
   const take = requestRate(now);
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
   /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
   const names = new Map<string, string>();
+  /** Spending that is not in the tables yet, by all that its rows are found by. */
+  const uncounted = new Map<string, Uncounted>();
 
   return {
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
@@ -181,26 +144,38 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
       change(() => {
         sql.unreserve.run(id);
         if (!spending) return;
-        clear();
-        const [day, month] = [dayOf(now()), monthOf(now())];
-        const { tenant, user } = namesOf(owner);
-        for (const name of [tenant, user])
-          for (const period of [day, month])
-            sql.spend.run(name, period, tokensOf(spending.usage), spending.cost);
-        count(user, day, spending);
-        for (const name of [tenant, user]) remember(name, month);
+        const day = dayOf(now());
+        const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
+        uncounted.set(key, { owner, day, sum: plus(uncounted.get(key)?.sum, spending) });
+        if (uncounted.size > maxUncounted) countAll();
       });
     },
 
     accounts: async (owner) => change(() => accountsOf(owner)),
 
     async usage(owner, days) {
-      const rows = read(() => sql.usage.all(namesOf(owner).user, firstDay(now(), days)));
+      const rows = change(() => {
+        countAll();
+        return sql.usage.all(namesOf(owner).user, firstDay(now(), days));
+      });
       return sortedRows(rows.map((row) => ({ ...row })));
+    },
+
+    async tenantUsage(tenant, days) {
+      return change(() => {
+        countAll();
+        const [name, first] = [JSON.stringify([tenant]), firstDay(now(), days)];
+        const users = sql.usageByUser
+          .all(name, first)
+          .map(({ user, ...used }) => (user === REST ? used : { ...used, user }));
+        const rows = sql.usage.all(name, first).map((row) => ({ ...row }));
+        return { rows: sortedRows(rows), users: dearestUsers(users) };
+      });
     },
   };
 
   function accountsOf(owner: Owner): Accounts {
+    countAll();
     sql.endReserved.run(now());
     const [day, month] = [dayOf(now()), monthOf(now())];
     const { tenant, user } = namesOf(owner);
@@ -216,13 +191,35 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
     };
   }
 
-  function count(user: string, day: string, { agent, model, usage, cost }: Spending): void {
-    const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
-    const isKnown = sql.findRow.get(user, day, agent, model) !== undefined;
-    const isFull = !isKnown && Number(sql.rows.get(user, day)?.n) >= MAX_ROWS;
-    const names = isFull ? [OTHER, OTHER] : [agent, model];
-    const tokens = [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens];
-    sql.count.run(user, day, ...names, ...tokens, cost);
+  /** Within a change. */
+  function countAll(): void {
+    if (uncounted.size === 0) return;
+    const all = [...uncounted.values()];
+    uncounted.clear();
+    for (const { owner, day, sum } of all) {
+      const { tenant, user } = namesOf(owner);
+      const month = monthOf(Date.parse(day));
+      const spent = [tokensOf(sum.usage), sum.cost];
+      sql.spend.run(...[tenant, user].flatMap((name) => [name, day, ...spent, name, month, ...spent]));
+      for (const name of [tenant, user]) count(name, day, sum);
+      countUser({ tenant, user: owner.user }, day, sum);
+      for (const name of [tenant, user]) remember(name, month);
+    }
+    clear();
+  }
+
+  function count(name: string, day: string, sum: SumOfCalls): void {
+    const { agent, model } = sum;
+    const isKnown = sql.findRow.get(name, day, agent, model) !== undefined;
+    const isFull = !isKnown && Number(sql.rows.get(name, day)?.n) >= MAX_ROWS;
+    const row = isFull ? [OTHER, OTHER] : [agent, model];
+    sql.count.run(name, day, ...row, ...numbersOf(sum));
+  }
+
+  function countUser({ tenant, user }: Owner, day: string, sum: SumOfCalls): void {
+    const isKnown = sql.findUser.get(tenant, day, user) !== undefined;
+    const isFull = !isKnown && Number(sql.users.get(tenant, day)?.n) >= MAX_USERS;
+    sql.countUser.run(tenant, day, isFull ? REST : user, ...numbersOf(sum));
   }
 
   function remember(name: string, month: string): void {
@@ -244,6 +241,7 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
     names.delete(name);
     sql.forgetSpentBy.run(name);
     sql.forgetUsageOf.run(name);
+    sql.forgetUsersOf.run(name);
   }
 
   /** Once a day. */
@@ -251,7 +249,9 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
     const today = dayOf(now());
     if (cleared === today) return;
     cleared = today;
-    sql.forgetUsage.run(firstDay(now(), USAGE_DAYS));
+    const first = firstDay(now(), USAGE_DAYS);
+    sql.forgetUsage.run(first);
+    sql.forgetUsers.run(first);
     sql.forgetSpent.run(monthOf(now()));
   }
 }
@@ -259,74 +259,33 @@ function quotasIn(file: SmallFile, now: () => number, maxNames: number): QuotaSt
 /** A hundredth of the names is forgotten at once. */
 const FORGOTTEN_PART = 100;
 
-interface Count {
-  readonly n: number;
-}
-interface Bytes {
-  readonly bytes: number;
-}
-/** Of no rows: null. */
-interface Sum {
-  readonly tokens: number | null;
-  readonly cost: number | null;
+/** Under it the table of users has those without a row. No user is called that. */
+const REST = "";
+
+/** What several calls have spent that are counted in the same rows. */
+interface SumOfCalls extends Spending {
+  readonly calls: number;
 }
 
-function statements(file: SmallFile) {
-  const by = (column: "tenant" | "user") => ({
-    held: file.query<Count>(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),
-    reserved: file.query<Sum>(
-      `SELECT sum(tokens) AS tokens, sum(cost) AS cost FROM reserved WHERE ${column} = ?`,
-    ),
-  });
-  const [tenant, user] = [by("tenant"), by("user")];
-  return {
-    heldByTenant: tenant.held,
-    heldByUser: user.held,
-    reservedByTenant: tenant.reserved,
-    reservedByUser: user.reserved,
-    endHeld: file.query("DELETE FROM held WHERE ends <= ?"),
-    findHeld: file.query("SELECT 1 FROM held WHERE thing = ? AND user = ? AND id = ?"),
-    hold: file.query(`
-      INSERT INTO held (thing, user, id, tenant, ends) VALUES (?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET ends = excluded.ends`),
-    release: file.query("DELETE FROM held WHERE thing = ? AND user = ? AND id = ?"),
-    endStored: file.query("DELETE FROM stored WHERE ends <= ?"),
-    findStored: file.query<Bytes>("SELECT bytes FROM stored WHERE user = ? AND id = ?"),
-    storedSum: file.query<Bytes>("SELECT bytes FROM stored_sums WHERE name = ?"),
-    store: file.query(`
-      INSERT INTO stored (user, id, tenant, bytes, ends) VALUES (?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET bytes = excluded.bytes, ends = excluded.ends`),
-    dropStored: file.query("DELETE FROM stored WHERE user = ? AND id = ?"),
-    endReserved: file.query("DELETE FROM reserved WHERE ends <= ?"),
-    reserve: file.query(
-      "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",
-    ),
-    unreserve: file.query("DELETE FROM reserved WHERE id = ?"),
-    spent: file.query<Sum>("SELECT tokens, cost FROM spent WHERE name = ? AND period = ?"),
-    spend: file.query(`
-      INSERT INTO spent (name, period, tokens, cost) VALUES (?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost`),
-    // A month comes before all of its days.
-    forgetSpent: file.query("DELETE FROM spent WHERE period < ?"),
-    forgetSpentBy: file.query("DELETE FROM spent WHERE name = ?"),
-    forgetUsageOf: file.query("DELETE FROM usage WHERE user = ?"),
-    leastSpent: file.query<{ readonly name: string }>(
-      "SELECT name FROM spent WHERE period = ? AND name <> ? ORDER BY tokens, cost LIMIT ?",
-    ),
-    findRow: file.query("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
-    rows: file.query<Count>("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
-    count: file.query(`
-      INSERT INTO usage VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET calls = calls + 1, cost = cost + excluded.cost,
-        input_tokens = input_tokens + excluded.input_tokens,
-        output_tokens = output_tokens + excluded.output_tokens,
-        cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens`),
-    usage: file.query<UsageRow>(`
-      SELECT day, agent, model, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost
-      FROM usage WHERE user = ? AND day >= ?`),
-    forgetUsage: file.query("DELETE FROM usage WHERE day < ?"),
-  };
+interface Uncounted {
+  readonly owner: Owner;
+  readonly day: string;
+  readonly sum: SumOfCalls;
+}
+
+const plus = (sum: SumOfCalls | undefined, spending: Spending): SumOfCalls =>
+  sum
+    ? {
+        ...sum,
+        calls: sum.calls + 1,
+        cost: sum.cost + spending.cost,
+        usage: addUsage(sum.usage, spending.usage),
+      }
+    : { ...spending, calls: 1 };
+
+function numbersOf({ calls, usage, cost }: SumOfCalls): number[] {
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+  return [calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost];
 }
 
 const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });

@@ -6,11 +6,11 @@ import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
+import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import { RUN_COLUMNS, type RunRow, toRecord } from "../rows.ts";
 import type { CallHead } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
-import { ownerOf, ownerText, rowKey, type ThreadKey } from "./keys.ts";
 import { hasEnded } from "./lifetime.ts";
-import { RUN_COLUMNS, type RunRow, toRecord } from "./rows.ts";
 
 interface ThreadRow {
   readonly id: string;
@@ -18,6 +18,7 @@ interface ThreadRow {
   readonly title: string | null;
   readonly metadata: string;
   readonly parent: string | null;
+  readonly forked_from: string | null;
   readonly status: ThreadStatus;
   readonly message_count: number;
   readonly created_at: number;
@@ -35,11 +36,13 @@ interface CallRow {
   readonly expires_at: number;
 }
 
-const THREAD_COLUMNS = "id, agent, title, metadata, parent, status, message_count, created_at, updated_at";
+const THREAD_COLUMNS =
+  "id, agent, title, metadata, parent, forked_from, status, message_count, created_at, updated_at";
 const CALL_COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, expires_at";
 const THREAD = "owner = ? AND thread_id = ?";
 
-export interface Reads extends Pick<Kernel<ThreadKey>, "runs" | "threads" | "deferredCalls"> {
+export interface Reads extends Pick<Kernel<ThreadKey>, "threads" | "deferredCalls"> {
+  readonly runs: Omit<Kernel<ThreadKey>["runs"], "waiting">;
   known(thread: ThreadKey, key: string): RunRecord | undefined;
   call(thread: ThreadKey, id: string): DeferredCall | undefined;
   /** All of a thread, without their replies. */
@@ -140,6 +143,13 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
         });
       },
 
+      async place(owner, threadId, runId) {
+        return visited(
+          [ownerText(owner), threadId],
+          (thread) => numbersOf.get(...thread, runId)?.begun ?? undefined,
+        );
+      },
+
       subscribe: (listener) => queue.subscribe(listener),
 
       async inbox(lease) {
@@ -179,6 +189,13 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
 
       async bytes(owner, id) {
         return visited([ownerText(owner), id], (thread) => selectBytes.get(...thread)?.bytes ?? 0);
+      },
+
+      async measured(owner, id) {
+        return visited([ownerText(owner), id], (thread) => {
+          const row = selectThread.get(...thread);
+          return row && { thread: toThread(row), bytes: selectBytes.get(...thread)?.bytes ?? 0 };
+        });
       },
 
       async message(owner, id, messageId) {
@@ -231,13 +248,23 @@ const NEWEST = { updatedAt: 8.64e15, id: "" };
 
 const recordOf = (row: RunRow | undefined) => row && toRecord(row);
 
-function toThread({ agent, title, metadata, parent, created_at, updated_at, ...row }: ThreadRow): Thread {
+function toThread({
+  agent,
+  title,
+  metadata,
+  parent,
+  forked_from,
+  created_at,
+  updated_at,
+  ...row
+}: ThreadRow): Thread {
   return {
     ...row,
     ...(agent === null ? {} : { agent }),
     ...(title === null ? {} : { title }),
     metadata: JSON.parse(metadata),
     ...(parent === null ? {} : { parent: JSON.parse(parent) }),
+    ...(forked_from === null ? {} : { forked_from: JSON.parse(forked_from) }),
     created_at: new Date(created_at).toISOString(),
     updated_at: new Date(updated_at).toISOString(),
   };

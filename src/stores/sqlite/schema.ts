@@ -8,6 +8,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
+import { join } from "../format.ts";
 
 const VERSION_1 = `
 CREATE TABLE threads (
@@ -239,8 +240,23 @@ UPDATE threads SET bytes = coalesce(
   (SELECT sum(octet_length(body)) FROM messages WHERE owner = threads.owner AND thread_id = threads.id), 0);
 `;
 
+// `forked_from` is JSON.
+const VERSION_9 = `
+ALTER TABLE threads ADD COLUMN forked_from TEXT;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
-const STEPS = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8];
+const STEPS = [
+  VERSION_1,
+  VERSION_2,
+  VERSION_3,
+  VERSION_4,
+  VERSION_5,
+  VERSION_6,
+  VERSION_7,
+  VERSION_8,
+  VERSION_9,
+];
 const VERSION = STEPS.length;
 
 /**
@@ -250,15 +266,16 @@ const VERSION = STEPS.length;
 export function prepareSchema(file: DatabaseSync, path: string): void {
   const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
   if (version === VERSION) return;
-  if (version > VERSION)
-    throw new AppError(
-      "unavailable",
-      `\`${path}\` was written by a newer version of this program (schema ${version}; this one knows ${VERSION}). Use the newer version, or another file.`,
-    );
+  joinFile(path, version, VERSION);
   if (!isOurs(file, version))
     throw new AppError("unavailable", `\`${path}\` is the database of another program. Use another file.`);
   if (version > 0) backUp(file, path, version);
   file.exec(`BEGIN; ${STEPS.slice(version).join("")} PRAGMA user_version = ${VERSION}; COMMIT`);
+}
+
+/** Throws `unavailable` for a file of a newer schema: an older program does not know what to write into it. */
+export function joinFile(path: string, version: number, own: number): void {
+  join(`\`${path}\``, { version, readableFrom: version }, { version: own, readableFrom: own });
 }
 
 /** Whether all tables of its version are there; when it has none, whether nothing is. */

@@ -2,11 +2,12 @@
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
 import type { Database, Query } from "./database.ts";
-import { backUp } from "./schema.ts";
+import { loadSqlite } from "./load.ts";
+import { backUp, joinFile } from "./schema.ts";
 
 /** How long a process waits for one that is just writing, in ms. */
 const BUSY_MS = 2_000;
@@ -32,6 +33,7 @@ export interface SmallFile extends Pick<Database, "query" | "read"> {
 /** Makes the file when there is none. Throws `unavailable` when it cannot be used. */
 export function openSmallFile(options: SmallFileOptions): SmallFile {
   const file = translated(options, () => open(options));
+  const transactions = transactionsOf(file);
   return {
     query: <Row>(sql: string): Query<Row> =>
       translated(options, () => {
@@ -45,7 +47,7 @@ export function openSmallFile(options: SmallFileOptions): SmallFile {
         };
       }),
     read: (work) => translated(options, work, file),
-    write: (_, work) => translated(options, () => atOnce(file, work), file),
+    write: (_, work) => translated(options, () => atOnce(file, work, transactions), file),
     close() {
       if (file.isOpen) file.close();
     },
@@ -54,17 +56,13 @@ export function openSmallFile(options: SmallFileOptions): SmallFile {
 
 function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const file = new DatabaseSync(path, { timeout: BUSY_MS });
+  const file = new (loadSqlite().DatabaseSync)(path, { timeout: BUSY_MS });
   try {
     if (path !== ":memory:") chmodSync(path, 0o600); // also what the journals beside it are created with
     file.exec(pragmas);
     atOnce(file, () => {
       const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
-      if (version > steps.length)
-        throw new AppError(
-          "unavailable",
-          `\`${path}\` was written by a newer version of Skein. Use that version.`,
-        );
+      joinFile(path, version, steps.length);
       if (version > 0 && version < steps.length) copyFile(path, version);
       if (version < steps.length)
         file.exec(`${steps.slice(version).join("")} PRAGMA user_version = ${steps.length}`);
@@ -79,7 +77,7 @@ function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
 /** On a connection of its own: none can copy within a transaction, and this one keeps other processes from copying. */
 function copyFile(path: string, version: number): void {
   if (path === ":memory:") return;
-  const file = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  const file = new (loadSqlite().DatabaseSync)(path, { readOnly: true, timeout: BUSY_MS });
   try {
     backUp(file, path, version);
   } finally {
@@ -87,12 +85,21 @@ function copyFile(path: string, version: number): void {
   }
 }
 
+const transactionsOf = (file: DatabaseSync) => ({
+  begin: file.prepare("BEGIN IMMEDIATE"),
+  commit: file.prepare("COMMIT"),
+});
+
 /** Of two processes the second one waits. */
-function atOnce<T>(file: DatabaseSync, work: () => T): T {
-  file.exec("BEGIN IMMEDIATE");
+function atOnce<T>(
+  file: DatabaseSync,
+  work: () => T,
+  { begin, commit }: ReturnType<typeof transactionsOf> = transactionsOf(file),
+): T {
+  begin.run();
   try {
     const result = work();
-    file.exec("COMMIT");
+    commit.run();
     return result;
   } catch (error) {
     // Some failures have ended the transaction already.

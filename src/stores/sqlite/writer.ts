@@ -1,7 +1,8 @@
 // Appends on their way to the file. What several runs say at about the same time is written in one transaction.
 //
-// What only shows progress waits for at most MAX_WAIT_MS or MAX_WAITING events. Everything else is written in the
-// same turn of the event loop, takes along what is before it, and is on disk when its append resolves.
+// What only shows progress is written in the same turn of the event loop as well, unless writing has just taken long: then it
+// waits for MAX_WAIT_MS or MAX_WAITING events. Everything else takes along what is before it, and is on disk when its
+// append resolves.
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
@@ -12,7 +13,10 @@ import type { Database } from "./database.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
 
 const MAX_WAIT_MS = 5;
+/** Progress is written for at most a fifth of the time. */
+const WAIT_PER_WORK = 4;
 const MAX_WAITING = 64;
+const SHORTEST_TIMER_MS = 1;
 
 /** What waits of one run. */
 interface Waiting {
@@ -32,7 +36,8 @@ export class Writer {
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  #flushedAt = 0;
+  /** When progress may be written again. */
+  #restsUntil = 0;
 
   constructor(database: Database, live: LiveRuns, commit: EventCommitter) {
     this.#database = database;
@@ -66,20 +71,22 @@ export class Writer {
     const all = [...this.#waiting.values()];
     this.#waiting = new Map();
     this.#count = 0;
-    this.#flushedAt = performance.now();
+    const begun = performance.now();
     try {
       this.#write(all);
     } catch {
       // Each by itself: what cannot be written of one run harms no other.
       for (const waiting of all) this.#writeAlone(waiting);
     }
+    const ended = performance.now();
+    this.#restsUntil = ended + Math.min(MAX_WAIT_MS, WAIT_PER_WORK * (ended - begun));
   }
 
   #schedule(mayWait: boolean): void {
     if (this.#count >= MAX_WAITING) this.flush();
-    else if (!mayWait || performance.now() - this.#flushedAt > MAX_WAIT_MS)
+    else if (!mayWait || this.#restsUntil - performance.now() < SHORTEST_TIMER_MS)
       this.#immediate ??= setImmediate(() => this.flush());
-    else this.#timer ??= setTimeout(() => this.flush(), MAX_WAIT_MS);
+    else this.#timer ??= setTimeout(() => this.flush(), this.#restsUntil - performance.now());
   }
 
   #writeAlone(waiting: Waiting): void {

@@ -29,6 +29,7 @@ export function callRequest(
   { call, run, delivery }: { call: ToolCall; run: Run; delivery: Delivery | undefined },
 ): CallRequest {
   const id = idempotencyKey(call, run);
+  const traceparent = run.traceparent?.(call.id);
   const body = JSON.stringify({
     name: call.name,
     args: call.args,
@@ -49,6 +50,7 @@ export function callRequest(
           accept: "application/json, application/x-ndjson, text/event-stream",
           "user-agent": "skein",
           "idempotency-key": id,
+          ...(traceparent === undefined ? {} : { traceparent }),
           ...(await webhookHeaders(tool.secret, { id, body })),
         },
       };

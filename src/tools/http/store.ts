@@ -18,9 +18,14 @@ export interface HttpToolStore {
    */
   put(tenant: string, tool: HttpTool): Promise<void>;
   get(tenant: string, name: string): Promise<HttpTool | undefined>;
-  /** By name, in the order of its characters' codes. */
-  list(tenant: string): Promise<HttpTool[]>;
-  /** Those that an agent may be given, as far as their registrations go; in the same order. Shared: not to be changed. */
+  /**
+   * By name, in the order of its characters' codes: those behind the name `after`, up to `limit`. Shared: not to be changed.
+   */
+  list(
+    tenant: string,
+    page?: { readonly after?: string; readonly limit?: number },
+  ): Promise<readonly HttpTool[]>;
+  /** Those that an agent may be given, as far as their registrations go; in the same order, and shared too. */
   listFor(tenant: string, agent: string): Promise<readonly HttpTool[]>;
   /** False when there is none. */
   delete(tenant: string, name: string): Promise<boolean>;
@@ -39,7 +44,7 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
   /** Parsing and compiling take a turn of the event loop of their own. */
   const readyOf = async (tenant: string, { key, body, version }: Document): Promise<ReadyTool> => {
     const id = JSON.stringify([tenant, key, version]);
-    if (!ready.has(id)) await ownTurn();
+    if (!ready.has(id)) await ownTurn(tenant);
     // Another run may have made it meanwhile.
     const tool = ready.get(id) ?? readyTool(body);
     ready.set(id, tool, { size: body.length });
@@ -65,7 +70,12 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
       const [found] = (await documents.read(toolsOf(tenant), [name])).found;
       return found && toolOf(found.body);
     },
-    list: async (tenant) => (await sorted(documents, tenant)).map(({ body }) => toolOf(body)),
+    async list(tenant, { after = "", limit } = {}) {
+      const tools: HttpTool[] = [];
+      const rest = (await sorted(documents, tenant)).filter(({ key }) => key > after);
+      for (const document of rest.slice(0, limit)) tools.push((await readyOf(tenant, document)).tool);
+      return tools;
+    },
     async listFor(tenant, agent) {
       const tools: HttpTool[] = [];
       for (const document of await sorted(documents, tenant)) {
@@ -89,10 +99,21 @@ interface ReadyTool {
   isFor(agent: string): boolean;
 }
 
+/** Agents for which it is known whether they may have the tool. */
+const MAX_KNOWN_AGENTS = 1000;
+
 function readyTool(body: string): ReadyTool {
   const tool = toolOf(body);
   const matchers = tool.agents.map((pattern) => globMatcher(pattern));
-  return { tool, isFor: (agent) => matchers.some((matches) => matches(agent)) };
+  const known = new Map<string, boolean>();
+  return {
+    tool,
+    isFor(agent) {
+      const isFor = known.get(agent) ?? matchers.some((matches) => matches(agent));
+      if (known.size < MAX_KNOWN_AGENTS) known.set(agent, isFor);
+      return isFor;
+    },
+  };
 }
 
 const sizeOf = (body: string) => Buffer.byteLength(body);

@@ -7,7 +7,7 @@ import type { Turns } from "./call-queue.ts";
 import type { Connection, Era } from "./connection.ts";
 import type { McpServerDefinition } from "./options.ts";
 import type { Log } from "./reporting.ts";
-import { dismissed, McpFailure } from "./reporting.ts";
+import { createTail, dismissed, McpFailure } from "./reporting.ts";
 
 const REST = { base: 1000, cap: 60_000 };
 /** A call waits this long for the next attempt; with a longer wait ahead it fails at once. */
@@ -37,6 +37,7 @@ export class Link {
   #restsUntil = 0;
   #retry: NodeJS.Timeout | undefined;
   #isExamined = false;
+  #isUp = false;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -79,6 +80,11 @@ export class Link {
       });
   }
 
+  /** Why there is no connection, while attempts fail: completes "The server …". */
+  get failure(): string | undefined {
+    return this.#isUp || this.#failures === 0 ? undefined : this.#lastFailure;
+  }
+
   /** Resolves when the server's process, if any, and all that it started have ended. */
   async close(): Promise<void> {
     this.#closing.abort(dismissed());
@@ -104,28 +110,34 @@ export class Link {
     const { definition, version, onToolsChanged } = this.#options;
     const deadline = new AbortController();
     const signal = AbortSignal.any([this.#closing.signal, deadline.signal]);
+    const tail = createTail();
     let timer: NodeJS.Timeout | undefined;
     clearTimeout(this.#retry);
     try {
       if (rest > 0) await sleep(rest, undefined, { signal });
       timer = setTimeout(() => deadline.abort(), definition.connect_timeout);
       const { connect } = await import("./connection.ts");
-      const onLog = (line: string) => this.#options.log("debug", "says", line);
+      const onLog = (line: string) => {
+        this.#options.log("debug", "says", line);
+        tail.add(line);
+      };
       const options = { version, signal, era: this.#era, onToolsChanged, onLog };
       const connection = await connect(definition, options);
       this.#era = connection.era;
-      this.#watch(connection);
+      this.#isUp = true;
+      this.#watch(connection, tail.lines);
       return connection;
     } catch (error) {
       this.#connection = undefined;
       const late = `did not answer within ${definition.connect_timeout / 1000} s`;
-      throw this.#failed(deadline.signal.aborted ? new McpFailure("ended", late) : error);
+      throw this.#failed(deadline.signal.aborted ? new McpFailure("ended", late) : error, tail.lines);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  #watch(connection: Connection): void {
+  /** `said` grows with what the server prints. */
+  #watch(connection: Connection, said: readonly string[]): void {
     this.#options.log("debug", "is connected");
     const since = performance.now();
     void connection.closed.then(async () => {
@@ -133,7 +145,7 @@ export class Link {
       if (!isOurs || this.#closing.signal.aborted) return;
       if (performance.now() - since >= PROVEN_MS) this.#failures = 0;
       else this.#rest("ended soon after it had started");
-      this.#options.log("warn", connection.end() ?? "has ended");
+      this.#options.log("warn", connection.end() ?? "has ended", undefined, said);
     });
     // After the connection can be asked for its tools.
     queueMicrotask(() => this.#options.onToolsChanged());
@@ -144,14 +156,15 @@ export class Link {
     const current = this.#connection;
     if ((await current?.catch(() => undefined)) !== connection || this.#connection !== current) return false;
     this.#connection = undefined;
+    this.#isUp = false;
     return true;
   }
 
-  #failed(error: unknown): McpFailure {
+  #failed(error: unknown, said: readonly string[]): McpFailure {
     const failure =
       error instanceof McpFailure ? error : new McpFailure("strange", "cannot be connected", error);
     if (this.#closing.signal.aborted) return failure;
-    this.#options.log("warn", `${failure.message}; it is tried again`, failure.cause);
+    this.#options.log("warn", `${failure.message}; it is tried again`, failure.cause, said);
     const rest = this.#rest(failure.message);
     this.#retry = setTimeout(() => void this.connection(this.#closing.signal).catch(() => {}), rest).unref();
     return failure;

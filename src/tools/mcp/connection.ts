@@ -17,7 +17,7 @@ import { messageOf } from "../../core/errors.ts";
 import { orAborted } from "../../lib/async.ts";
 import { firstChars } from "../../lib/text.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
-import { callSignal, httpTransport } from "./http.ts";
+import { currentCall, httpTransport } from "./http.ts";
 import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts";
 import { type FailureKind, McpFailure } from "./reporting.ts";
 import { StdioTransport } from "./stdio.ts";
@@ -43,17 +43,20 @@ export interface Progress {
 /** Asked which revision it speaks, or spoken to as before one could ask. */
 export type Era = "auto" | "legacy";
 
+export interface CallOptions {
+  readonly signal: AbortSignal;
+  /** W3C trace context: sent with the call. */
+  readonly traceparent?: string | undefined;
+  readonly onProgress: (progress: Progress) => void;
+}
+
 export interface Connection {
   /** To be tried first the next time. */
   readonly era: Era;
   /** The tools it lists, a page at a time, unchecked; at most a hundred pages. */
   tools(signal: AbortSignal): AsyncGenerator<readonly unknown[], void>;
   /** Rejects as soon as `signal` aborts, and notifies the server. */
-  call(
-    tool: ToolToCall,
-    args: Record<string, unknown>,
-    options: { signal: AbortSignal; onProgress: (progress: Progress) => void },
-  ): Promise<CallToolResult>;
+  call(tool: ToolToCall, args: Record<string, unknown>, options: CallOptions): Promise<CallToolResult>;
   /** Resolves with true when the server answers at all, with false when the connection ends before. */
   isAlive(): Promise<boolean>;
   /** Resolves when it has ended. */
@@ -145,12 +148,15 @@ async function open(
       }
     },
 
-    async call({ name, parameters }, args, { signal, onProgress }) {
+    async call({ name, parameters }, args, { signal, traceparent, onProgress }) {
       const toolDefinition = { name, inputSchema: { ...parameters, type: "object" as const } };
       const how = { signal, onprogress: onProgress, toolDefinition, ...LONG };
       calls++;
       try {
-        const answer = callSignal.run(signal, () => client.callTool({ name, arguments: args }, how));
+        const traced = traceparent === undefined ? {} : { _meta: { traceparent } };
+        const answer = currentCall.run({ signal, traceparent }, () =>
+          client.callTool({ name, arguments: args, ...traced }, how),
+        );
         return await told(answer, channel);
       } finally {
         calls--;

@@ -15,8 +15,13 @@ const CONNECT_MS = 10_000;
 /** How long the request that ends the session may take. */
 const FAREWELL_MS = 1000;
 
-/** The current call's signal: the SDK cancels a call at the server but keeps its own request open. */
-export const callSignal = new AsyncLocalStorage<AbortSignal>();
+interface CurrentCall {
+  /** The SDK cancels a call at the server but keeps its own request open. */
+  readonly signal: AbortSignal;
+  readonly traceparent: string | undefined;
+}
+
+export const currentCall = new AsyncLocalStorage<CurrentCall>();
 
 export interface HttpTransport {
   readonly transport: StreamableHTTPClientTransport;
@@ -57,7 +62,7 @@ function fairFetch(dispatcher: Dispatcher) {
       method,
       redirect,
       dispatcher,
-      headers: [...new Headers(headers)],
+      headers: traced(new Headers(headers)),
       body: typeof body === "string" ? body : null,
       signal: signalOf(method, init.signal),
     };
@@ -70,9 +75,15 @@ function fairFetch(dispatcher: Dispatcher) {
   };
 }
 
+function traced(headers: Headers): [string, string][] {
+  const { traceparent } = currentCall.getStore() ?? {};
+  if (traceparent !== undefined) headers.set("traceparent", traceparent);
+  return [...headers];
+}
+
 /** A cancelled call ends its request and its resumption, but not the cancellation notice. */
 function signalOf(method: string, own: AbortSignal | null | undefined): AbortSignal | null {
-  const call = callSignal.getStore();
+  const call = currentCall.getStore()?.signal;
   if (!call || (call.aborted && method === "POST")) return own ?? null;
   return own ? AbortSignal.any([own, call]) : call;
 }

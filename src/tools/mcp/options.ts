@@ -35,6 +35,9 @@ const common = {
     ),
 };
 
+/** A path may have spaces in it. */
+const isOneProgram = (text: string) =>
+  !/\s/.test(text.trim()) || /[/\\]/.test(text.trim().split(/\s/, 1)[0] ?? "");
 const printable = (text: string) => !/[\0\r\n]/.test(text);
 const Text = z.string().refine(printable, "must be one line");
 const Unbroken = z.string().refine((text) => !text.includes("\0"), "must not hold a NUL character");
@@ -52,7 +55,9 @@ export const HttpServer = z.strictObject({
 });
 
 export const StdioServer = z.strictObject({
-  command: Unbroken.min(1).describe("The program that is the server; it runs as this process does."),
+  command: Unbroken.min(1)
+    .refine(isOneProgram, "must be one program: put what follows it in `args`")
+    .describe("The program that is the server; it runs as this process does."),
   args: z.array(Unbroken).default([]),
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"), Unbroken)
@@ -69,8 +74,19 @@ const ServerName = z
     "must be 1 to 32 characters out of a-z 0-9 -, the first a letter or a digit",
   );
 
+const McpServer: z.ZodType<McpServerDefinition, z.input<typeof HttpServer> | z.input<typeof StdioServer>> =
+  z.preprocess(
+    (value, context) => {
+      if (typeof value !== "object" || value === null || !("command" in value && "url" in value))
+        return value;
+      context.addIssue({ code: "custom", message: "must have `command` or `url`, not both" });
+      return z.NEVER;
+    },
+    z.union([HttpServer, StdioServer]),
+  );
+
 /** By name. */
-export const McpServerDefinitions = z.record(ServerName, z.union([HttpServer, StdioServer]));
+export const McpServerDefinitions = z.record(ServerName, McpServer);
 export type McpServerDefinitions = z.output<typeof McpServerDefinitions>;
 export type HttpServer = z.output<typeof HttpServer>;
 export type StdioServer = z.output<typeof StdioServer>;

@@ -37,12 +37,29 @@ export function maskOfServer(definition: McpServerDefinition): Mask {
 
 const MAX_DETAIL = 500;
 
-/** `what` completes "MCP server …"; `detail` is what was thrown, or a text. */
-export type Log = (level: "debug" | "warn", what: string, detail?: unknown) => void;
+/** `what` completes "MCP server …"; `detail` is what was thrown, or a text; `said` is what the server printed last. */
+export type Log = (level: "debug" | "warn", what: string, detail?: unknown, said?: readonly string[]) => void;
 
 export function logOf(server: string, logger: Logger, mask: Mask): Log {
-  return (level, what, detail) => {
+  return (level, what, detail, said = []) => {
     const told = detail === undefined ? {} : { detail: firstChars(mask(messageOf(detail)), MAX_DETAIL) };
-    logger[level]?.({ server, ...told }, mask(`MCP server \`${server}\` ${what}`));
+    // Masked as one text: a secret may have a line break in it.
+    const printed = said.length > 0 ? { said: mask(said.join("\n")).split("\n") } : {};
+    logger[level]?.({ server, ...told, ...printed }, mask(`MCP server \`${server}\` ${what}`));
+  };
+}
+
+const LAST_LINES = 10;
+const MAX_LINE = 300;
+
+/** The last lines that a server printed. */
+export function createTail() {
+  const lines: string[] = [];
+  return {
+    lines: lines as readonly string[],
+    add(line: string) {
+      lines.push(firstChars(line, MAX_LINE));
+      if (lines.length > LAST_LINES) lines.shift();
+    },
   };
 }

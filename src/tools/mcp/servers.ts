@@ -20,9 +20,16 @@ import type { McpServerDefinition, McpServerDefinitions } from "./options.ts";
 import { dismissed, type Log, logOf, McpFailure, maskOfServer } from "./reporting.ts";
 import { type ListedTool, readListing } from "./tool-list.ts";
 
+export interface AbsentServer {
+  readonly server: string;
+  readonly why: string;
+}
+
 export interface McpServers {
   /** The tools they listed last, by name. Cheap enough for every run. */
   tools(): readonly Tool[];
+  /** Those that cannot be used now, and why: completes "The server …". */
+  absent(): readonly AbsentServer[];
   /** Resolves when each server has listed its tools or failed to. Never rejects. */
   listed(): Promise<void>;
   /** Keeps servers with unchanged definitions, ends the others, connects new ones. */
@@ -54,6 +61,8 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
 
   return {
     tools: () => [...servers.values()].flatMap((server) => server.tools()),
+    absent: () =>
+      [...servers].flatMap(([server, { absence: why }]) => (why === undefined ? [] : [{ server, why }])),
     listed: async () => void (await Promise.all([...servers.values()].map((server) => server.listed()))),
     replace,
     close: () => replace({}),
@@ -82,6 +91,8 @@ class McpServer {
   #listedAt = Number.NEGATIVE_INFINITY;
   #listing: Promise<void> | undefined;
   #isOutdated = false;
+  /** Whether it has ever listed its tools. */
+  #isListed = false;
 
   /** Connects on first use. */
   constructor(name: string, definition: McpServerDefinition, { logger, version }: McpServices) {
@@ -94,6 +105,12 @@ class McpServer {
       void this.#list();
     };
     this.#link = new Link({ definition, log: this.#log, version, turns: this.#turns, onToolsChanged });
+  }
+
+  /** Why it cannot be used now. */
+  get absence(): string | undefined {
+    const why = this.#link.failure ?? (this.#isListed ? undefined : "has not answered yet");
+    return why && this.#mask(why);
   }
 
   /** As last listed; lists them again in the background when that was long ago. */
@@ -134,6 +151,7 @@ class McpServer {
       const context = { server: this.#name, choice, isTrusted, mask: this.#mask };
       const { tools, leftOut } = await readListing(connection.tools(signal), context);
       this.#tools = tools.map((tool) => this.#tool(tool));
+      this.#isListed = true;
       this.#log("debug", `lists ${tools.length} tools`);
       if (leftOut.length > 0) this.#log("warn", `lists what is left out: ${leftOut.join("; ")}`);
     } catch (error) {
@@ -165,7 +183,9 @@ class McpServer {
   ): Stream<ToolResult> {
     const limits = limitsOf(this.definition, AbortSignal.any([run.signal, this.#closing.signal]));
     try {
-      return yield* showing(call, this.#mask, (show) => this.#ask({ tool, args, limits, show }, run));
+      const traceparent = run.traceparent?.(call.id);
+      const question = { tool, args, limits, traceparent };
+      return yield* showing(call, this.#mask, (show) => this.#ask({ ...question, show }, run));
     } catch (error) {
       run.signal.throwIfAborted();
       const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
@@ -201,7 +221,10 @@ class McpServer {
     }
   }
 
-  async #send({ tool, args, limits, show }: Question, connection: Connection): Promise<ToolResult> {
+  async #send(
+    { tool, args, limits, traceparent, show }: Question,
+    connection: Connection,
+  ): Promise<ToolResult> {
     const onProgress = (progress: Progress) => {
       limits.renew();
       show(progress);
@@ -209,7 +232,11 @@ class McpServer {
     limits.renew();
     try {
       const { original: name, parameters } = tool;
-      const result = await connection.call({ name, parameters }, args, { signal: limits.signal, onProgress });
+      const result = await connection.call({ name, parameters }, args, {
+        signal: limits.signal,
+        traceparent,
+        onProgress,
+      });
       return resultOf(result, this.#mask);
     } catch (error) {
       if (limits.signal.aborted) this.#link.examine(connection);
@@ -230,6 +257,7 @@ interface Question {
   readonly tool: ListedTool;
   readonly args: Record<string, unknown>;
   readonly limits: Limits;
+  readonly traceparent: string | undefined;
   show(progress: Progress): void;
 }
 

@@ -33,6 +33,7 @@ export class StdioTransport implements Transport {
   readonly #server: StdioServer;
   readonly #onLog: (line: string) => void;
   #child: Child | undefined;
+  #logRead: Promise<void> | undefined;
   #isClosed = false;
 
   /** `onLog` gets each line of its standard error. */
@@ -45,7 +46,7 @@ export class StdioTransport implements Transport {
     const child = await startChild(this.#server);
     this.#child = child;
     if (this.#isClosed) return child.kill();
-    readLog(child, this.#onLog).catch((error) => this.#report(error));
+    this.#logRead = readLog(child, this.#onLog).catch((error) => this.#report(error));
     void this.#read(child);
   }
 
@@ -84,6 +85,8 @@ export class StdioTransport implements Transport {
     // It has closed its output, or its output cannot be read any more.
     await child.end();
     this.exit = await child.exited;
+    // Its last words may say why.
+    await this.#logRead;
     this.#close();
   }
 

@@ -4,13 +4,14 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
-import type { Message } from "../../../core/message.ts";
+import type { Answer } from "../../../core/interrupt.ts";
+import { type Message, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { keyOf, notFound } from "../../../runs/control.ts";
 import { openOn, type RunCommand, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnInProgress, turnStart } from "../../../runs/turn.ts";
-import { ownerOf, principalOf } from "../../auth/guard.ts";
+import { ownerOf, sentBy } from "../../auth/guard.ts";
 import { refuse } from "../../errors.ts";
 import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
@@ -18,7 +19,17 @@ import type { App } from "../../validation.ts";
 import { foldedFrames } from "../fold.ts";
 import { align, keyOfMessage, messageOf, type SentMessage, threadIdOf } from "../messages.ts";
 import { streamRun } from "../reply.ts";
-import { answerIdOf, answersIn, ChatBody, clientTools, contentOf, historyOf, UIMessage } from "./input.ts";
+import { answersInWords } from "../words.ts";
+import {
+  answerIdOf,
+  answersIn,
+  askingInWords,
+  ChatBody,
+  clientTools,
+  contentOf,
+  historyOf,
+  UIMessage,
+} from "./input.ts";
 import { type ProjectOptions, project } from "./project.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
@@ -63,12 +74,12 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
         throw new AppError("invalid_request", "messages: there is none; send the newest one at least.");
       const chat = { owner, thread_id: threadIdOf(body.id), agent: agents.find(request.params.agent).name };
       const begin = sent.role === "assistant" ? answer(chat, sent, request) : say(chat, sent, request);
-      const { start, ...options } = await begin;
+      const { start, at, ...options } = await begin;
       head(reply);
       await streamRun(services, reply, {
         owner,
         start,
-        framesOf: (run) => framesOf(owner, run, { ...options, version: versionOf(query) }),
+        framesOf: (run) => framesOf(owner, { from: run, at }, { ...options, version: versionOf(query) }),
         cancelsOnLeave: query.on_disconnect === "cancel",
       });
       return undefined;
@@ -81,7 +92,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Follow the turn in progress from its beginning",
-        description: "204 when nothing is at work.",
+        description: "Or the turn that has just ended. 204 when there is neither.",
         tags,
         params: ChatParams,
         querystring: StreamQuery,
@@ -91,17 +102,15 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const owner = ownerOf(request);
       const threadId = threadIdOf(request.params.id);
-      const run = await turnInProgress({ stores }, owner, threadId);
+      const version = versionOf(request.query);
+      const run =
+        (await turnInProgress({ stores }, owner, threadId)) ?? (await justEnded(owner, threadId, version));
       if (!run) return reply.code(204).send(null);
       const from = await turnStart({ stores }, owner, run);
-      const options = { messageId: answerIdOf(await newestUserMessage(owner, threadId)) };
+      const messageId = answerIdOf(await newestUserMessage(owner, threadId));
+      const options = { messageId, version };
       head(reply);
-      await streams.send(
-        reply,
-        framesOf(owner, from, { ...options, version: versionOf(request.query) }),
-        "comment",
-        "cut",
-      );
+      await streams.send(reply, framesOf(owner, { from, at: run }, options), "comment", "cut");
       return undefined;
     },
   );
@@ -131,6 +140,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
         summary: "The chat as UI messages",
         tags,
         params: ChatParams,
+        querystring: StreamQuery,
         response: { 200: z.array(UIMessage) },
       },
     },
@@ -143,7 +153,8 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
         threads.state(owner, id),
         openOn(threads, owner, id),
       ]);
-      return historyOf({ messages, state, open });
+      const history = historyOf({ messages, state, open });
+      return versionOf(request.query) === 5 ? askingInWords(history, open) : history;
     },
   );
 
@@ -152,11 +163,13 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     readonly thread_id: string;
     readonly agent: string;
   }
-  interface Begin extends Omit<ProjectOptions, "version"> {
+  interface Begin extends Omit<ProjectOptions, "version" | "at"> {
     /** Starts the run, or finds it. The stream begins with it. */
     readonly start: (stream: string) => Promise<RunRecord>;
+    /** A later run of its turn, which the turn is at. */
+    readonly at?: RunRecord;
   }
-  type ChatRequest = FastifyRequest<{ Body: ChatBody }>;
+  type ChatRequest = FastifyRequest<{ Body: ChatBody; Querystring: StreamQuery }>;
 
   /** The newest message is the user's: it begins a run, takes the place of an earlier one, or is a repeat. */
   async function say(
@@ -165,7 +178,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     request: ChatRequest,
   ): Promise<Begin> {
     const { body } = request;
-    const { api_key } = principalOf(request);
+    const { api_key, origin } = sentBy(request);
     const known = await threads.messages(owner, thread_id);
     const message = messageOf({ id: sent.id, content: contentOf(sent) });
     const place = align(known, heldBy(body, message), {
@@ -177,15 +190,21 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
       if (newest) {
         const from = await turnStart({ stores }, owner, newest);
-        return { start: async () => from, messageId };
+        return { start: async () => from, messageId, at: newest };
       }
     }
+    const answers = place.as === "new" ? await answersSaid({ owner, thread_id, agent }, sent, request) : [];
+    if (answers.length > 0) return { start: resuming({ owner, thread_id, answers }, request), messageId };
     const command: RunCommand = {
       thread_id,
       agent,
       metadata: {},
       on_busy: "reject",
-      request: { input: [message], settings: {}, ...omitUndefined({ tools: clientTools(body), api_key }) },
+      request: {
+        input: [message],
+        settings: {},
+        ...omitUndefined({ tools: clientTools(body), api_key, origin }),
+      },
       ...(place.as === "replacement" ? { rewind_to: place.of } : {}),
       idempotency_key: idempotencyKey(request) ?? keyOfMessage(message, known),
     };
@@ -196,31 +215,67 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
   async function answer({ owner, thread_id }: Chat, sent: UIMessage, request: ChatRequest): Promise<Begin> {
     const open = await openOn(threads, owner, thread_id);
     const answers = answersIn(sent, open);
-    const run_id = open.find(({ id }) => id === answers[0]?.id)?.run_id;
-    if (run_id === undefined)
+    if (answers.length === 0)
       throw new AppError("interrupt_closed", "Nothing in this message answers an open question of the chat.");
-    const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
-    const resume = {
-      thread_id,
-      run_id: newest?.id ?? run_id,
-      answers,
-      api_key: principalOf(request).api_key,
-      ...omitUndefined({ tools: clientTools(request.body), idempotency_key: idempotencyKey(request) }),
-    };
     return {
-      start: (stream) => resumeRun(runs, owner, { ...resume, stream }),
+      start: resuming({ owner, thread_id, answers }, request),
       messageId: sent.id ?? answerIdOf(await newestUserMessage(owner, thread_id)),
       asked: open,
     };
+  }
+
+  /** What the user's words answer in a chat that asks in words. */
+  async function answersSaid({ owner, thread_id }: Chat, sent: UIMessage, request: ChatRequest) {
+    if (versionOf(request.query) > 5) return [];
+    const open = await openOn(threads, owner, thread_id);
+    const approvals = open.filter(({ kind }) => kind === "approval");
+    return answersInWords(textOf(contentOf(sent)), approvals);
+  }
+
+  function resuming(
+    { owner, thread_id, answers }: Pick<Chat, "owner" | "thread_id"> & { answers: Answer[] },
+    request: ChatRequest,
+  ) {
+    return async (stream: string) => {
+      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const brought = { tools: clientTools(request.body), idempotency_key: idempotencyKey(request) };
+      return resumeRun(runs, owner, {
+        ...{ thread_id, run_id: newest?.id ?? "", answers, stream },
+        ...sentBy(request),
+        ...omitUndefined(brought),
+      });
+    };
+  }
+
+  /**
+   * The newest run, if its turn is over since a short while. A page reads the messages first and connects then: a turn that
+   * ends in between is in neither, unless it is streamed again. A page that holds it already shows it once, but for versions
+   * before 7, which would add it. Not a turn that waits for an answer, which may be on its way.
+   */
+  async function justEnded(
+    owner: Owner,
+    threadId: string,
+    version: ProjectOptions["version"],
+  ): Promise<RunRecord | undefined> {
+    if (version < 7) return undefined;
+    const [newest] = (await stores.runs.list(owner, threadId, { limit: 1 })).items;
+    if (newest?.ended_at === undefined) return undefined;
+    if (Date.now() - Date.parse(newest.ended_at) > STREAMED_AGAIN_MS) return undefined;
+    return (await openOn(threads, owner, threadId)).length > 0 ? undefined : newest;
   }
 
   async function newestUserMessage(owner: Owner, threadId: string): Promise<string> {
     return (await threads.messages(owner, threadId)).findLast(({ role }) => role === "user")?.id ?? "start";
   }
 
-  function framesOf(owner: Owner, from: RunRecord, options: ProjectOptions) {
+  function framesOf(
+    owner: Owner,
+    { from, at = from }: { readonly from: RunRecord; readonly at?: RunRecord | undefined },
+    options: Omit<ProjectOptions, "at">,
+  ) {
     const messages = () => turnMessages(owner, from.thread_id);
-    return foldedFrames(stores, { owner, from, fold: project(options), unit: "turn", messages });
+    const fold = project({ ...options, at: at.id });
+    return foldedFrames(stores, { owner, from, at, fold, unit: "turn", messages });
   }
 
   /** The messages that answer the user's newest one. */
@@ -235,6 +290,9 @@ function heldBy({ messages }: ChatBody, newest: SentMessage): SentMessage[] {
   const before = messages.slice(0, -1).filter(({ role }) => role === "user");
   return [...before.map(({ id }) => ({ id, content: "" })), newest];
 }
+
+/** For how long a turn is streamed again after its end: longer than a page takes between its two requests, or a network to return. */
+const STREAMED_AGAIN_MS = 5 * 60_000;
 
 const versionOf = ({ v }: StreamQuery) => Number(v) as ProjectOptions["version"];
 

@@ -8,6 +8,7 @@ import { ClientTool } from "../../../core/records.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { readDataUrl } from "../messages.ts";
 import { shownFiles, shownTodos } from "../shown.ts";
+import { approvalText } from "../words.ts";
 
 const UIPart = z.looseObject({ type: z.string() });
 type UIPart = z.infer<typeof UIPart>;
@@ -165,6 +166,21 @@ export function historyOf({ messages, open, state }: History): UIMessage[] {
   if (last && Object.keys(files).length > 0)
     last.parts.push({ type: "data-files", id: "files", data: files });
   return history;
+}
+
+/** The same for clients that know no approvals: what waits is asked in words. */
+export function askingInWords(history: readonly UIMessage[], open: readonly Interrupt[]): UIMessage[] {
+  const partsOf = (part: UIPart): UIPart[] => {
+    const { approval } = ToolPart.safeParse(part).data ?? {};
+    const asked = open.find(({ id }) => id === approval?.id);
+    if (!asked) return [part];
+    const { approval: _, ...rest } = part;
+    return [
+      { ...rest, state: "input-available" },
+      { type: "text", text: approvalText(asked), state: "done" },
+    ];
+  };
+  return history.map((message) => ({ ...message, parts: message.parts.flatMap(partsOf) }));
 }
 
 /** A message's content as the parts of a UI message. */

@@ -7,6 +7,7 @@ import type { RunRecord } from "../../../core/records.ts";
 import { merge } from "../../../core/run.ts";
 import type { Fold } from "../fold.ts";
 import { shownFiles, shownTodos } from "../shown.ts";
+import { approvalText } from "../words.ts";
 import { uiPartsOf } from "./input.ts";
 
 export interface ProjectOptions {
@@ -14,8 +15,10 @@ export interface ProjectOptions {
   readonly messageId: string;
   /** The major version of the client's `ai` package. A chunk that a client does not know ends its stream. */
   readonly version: 5 | 6 | 7;
-  /** Questions of earlier runs of the turn that this reader has seen. */
+  /** Questions of earlier runs of the turn that this reader has seen: the message continues with their answers. */
   readonly asked?: readonly Interrupt[];
+  /** The id of the turn's run that is at work: questions before it are answered. */
+  readonly at?: string;
 }
 
 type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
@@ -48,7 +51,8 @@ interface Subagent {
   readonly summary?: string;
 }
 
-function createFold({ messageId, version, asked = [] }: ProjectOptions) {
+function createFold({ messageId, version, asked, at }: ProjectOptions) {
+  let isAnswered = at !== undefined;
   let isStarted = false;
   let hasSpoken = false;
   let isFailed = false;
@@ -60,7 +64,9 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
   /** Calls whose arguments are being written, by their index in the message. */
   const writing = new Map<number, string>();
   const calls = new Map<string, ToolCall>();
-  const questions = new Map(asked.map((each) => [each.id, each]));
+  /** Those that the message shows. */
+  const begunCalls = new Set<string>();
+  const questions = new Map(asked?.map((each) => [each.id, each]));
   const denied = new Set<string>();
   const subagents = new Map<string, Subagent>();
 
@@ -102,6 +108,7 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
   /** A call with its arguments, once it is known who carries it out. */
   const available = (call: ToolCall, providerExecuted: boolean): Chunk[] => {
     calls.delete(call.id);
+    begunCalls.add(call.id);
     const { id: toolCallId, name: toolName, args: input } = call;
     return [{ type: "tool-input-available", toolCallId, toolName, input, dynamic: true, providerExecuted }];
   };
@@ -114,6 +121,7 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
     const { id, kind, call_id: toolCallId, prompt, name, args, asked_by } = interrupt;
     const isKnown = questions.has(id);
     questions.set(id, interrupt);
+    if (isAnswered) return begun(toolCallId);
     if (isKnown) return [];
     if (kind !== "approval") {
       // The call was begun as the server's own: only now it shows that the page carries it out. A subagent's has no part yet.
@@ -121,13 +129,16 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
       return [...begun(toolCallId), ...available(toolCall, false)];
     }
     const chunks = asked_by ? begun(toolCallId) : available({ id: toolCallId, name, args }, true);
-    if (version === 5) return chunks;
+    // It cannot be asked otherwise: the next message answers.
+    if (version === 5) return [...chunks, ...close(), ...write("text", approvalText(interrupt)), ...close()];
     return [...chunks, { type: "tool-approval-request", approvalId: id, toolCallId, reason: prompt }];
   };
 
   const result = (message: ToolMessage): Chunk[] => {
     const { tool_call_id: toolCallId, content, error } = message;
     const chunks = begun(toolCallId);
+    // Of a call that waited when the user said something else: an earlier message shows it, and a client stops at it here.
+    if (!asked && !begunCalls.has(toolCallId)) return [];
     if (error === undefined) {
       const output = typeof content === "string" ? content : textOf(content);
       return [...chunks, { type: "tool-output-available", toolCallId, output, dynamic: true }];
@@ -159,6 +170,7 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
   const takeBack = (): Chunk[] => (version < 7 ? endStep() : [{ type: "reset-step" }, ...endStep()]);
 
   return (event: StreamEvent, run: RunRecord): Chunk[] => {
+    isAnswered &&= run.id !== at;
     if (event.path && event.path.length > 0) return ofSubagent(event, event.path);
     switch (event.event) {
       case "run_start":
@@ -169,7 +181,7 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
         const { data } = event;
         if ("delta" in data) return write("text", data.delta);
         if ("reasoning_delta" in data) return write("reasoning", data.reasoning_delta);
-        return argumentsOf(data.tool_call);
+        return "tool_call" in data ? argumentsOf(data.tool_call) : [];
       }
       case "on_chat_model_end":
         isFailed = event.data.error !== undefined;
@@ -223,6 +235,7 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
     const isNew = id !== undefined && name !== undefined && writing.get(index) !== id;
     if (isNew) {
       writing.set(index, id);
+      begunCalls.add(id);
       chunks.push({ type: "tool-input-start", toolCallId: id, toolName: name, dynamic: true });
     }
     const toolCallId = writing.get(index);
@@ -252,10 +265,10 @@ function createFold({ messageId, version, asked = [] }: ProjectOptions) {
   }
 
   function ended({ status, stop_reason, usage }: DataOf<"done">): Chunk[] {
-    // The turn continues when its deferred result arrives.
+    // The turn continues when its deferred result arrives, or has continued with the answers.
     const isWaiting =
       status === "interrupted" && stop_reason === "tool_use" && calls.size === 0 && questions.size === 0;
-    if (isWaiting) return endStep();
+    if (isAnswered || isWaiting) return endStep();
     const chunks = [...[...calls.values()].flatMap((call) => available(call, true)), ...endStep()];
     if (status === "cancelled") return [...chunks, { type: "abort", reason: stop_reason }];
     if (status === "error") return [...chunks, { type: "error", errorText: limitReached(stop_reason) }];

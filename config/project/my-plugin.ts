@@ -1,0 +1,33 @@
+// Own code for the agents of agents.yaml: a tool and a hook. Save this file, and the running server loads it again.
+
+import { defineHook, definePlugin, defineTool, z } from "skein";
+
+/** The model reads the name, the description and the parameters. */
+const rollDice = defineTool({
+  name: "roll_dice",
+  description: "Rolls dice and returns the number that each shows.",
+  parameters: z.object({
+    count: z.int().min(1).max(100).default(1),
+    sides: z.int().min(2).max(1000).default(6).describe("Sides of each die."),
+  }),
+  annotations: { readOnly: true, requiresPermission: false },
+  execute: ({ count, sides }) =>
+    Array.from({ length: count }, () => 1 + Math.floor(Math.random() * sides)).join(", "),
+});
+
+/** Agents switch it on, and set its options, under `hooks:`. It surrounds every call of a tool. */
+const shout = defineHook({
+  name: "shout",
+  options: z.strictObject({ mark: z.string().max(10).default("!").describe("Comes after each result.") }),
+  activeByDefault: () => false,
+  create: ({ mark }) => ({
+    name: "shout",
+    async *wrapToolCall(request, next) {
+      const result = yield* next(request);
+      if (result.status !== "done" || typeof result.output !== "string") return result;
+      return { ...result, output: result.output + mark };
+    },
+  }),
+});
+
+export default definePlugin({ name: "mine", tools: [rollDice], hooks: [shout] });

@@ -1,0 +1,76 @@
+// What users may choose in an agent for their own runs, as forms need it.
+
+import { z } from "zod";
+import type { AgentDefinition } from "../core/agent.ts";
+import { type HookDefinition, UserMay } from "../core/hook.ts";
+import { activeHooks, optionsOf } from "./build.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { namesOf } from "./model-choice.ts";
+import { isPattern } from "./tool-choice.ts";
+
+/** More than a person looks through. */
+const MAX_MODELS = 200;
+
+const JsonObject = z.record(z.string(), z.unknown());
+
+export const HookChoice = z.object({
+  name: z.string(),
+  may: UserMay,
+  active: z.boolean().describe("Whether your runs have it."),
+  schema: JsonObject.optional().describe("JSON Schema of its options, if you may `configure` it."),
+  options: JsonObject.optional().describe(
+    "The options that you or the configuration set; the schema has the default of every other one.",
+  ),
+});
+export type HookChoice = z.infer<typeof HookChoice>;
+
+/** The hooks that users may change. `definition` is the agent with the user's overrides applied. */
+export function hookChoices(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookChoice[] {
+  const active = activeHooks(definition, hooks);
+  return hooks.flatMap((hook) => {
+    const { name, userMay: may } = hook;
+    if (!may) return [];
+    const choice = { name, may, active: active.includes(hook) };
+    if (may !== "configure") return [choice];
+    return [{ ...choice, schema: schemaOf(hook), options: optionsOf(definition, hook) }];
+  });
+}
+
+export const ModelChoices = z.object({
+  any: z
+    .boolean()
+    .describe(
+      "Whether every model may be named that the server has a key for; `names` are those that it knows of.",
+    ),
+  names: z.array(z.string()).describe(`As \`provider:model\`, the agent's own first; at most ${MAX_MODELS}.`),
+  patterns: z
+    .array(z.string())
+    .describe(`Globs of further models that may be named, such as \`openai:gpt-5*\`; at most ${MAX_MODELS}.`),
+});
+export type ModelChoices = z.infer<typeof ModelChoices>;
+
+/** The models that a run or an override of this agent may name. `named`: all that the configuration of agents names. */
+export function modelChoices(
+  { model }: AgentDefinition,
+  { createModel, modelChoice }: Pick<Catalogue, "createModel" | "modelChoice">,
+  named: readonly string[],
+): ModelChoices {
+  const allowed = modelChoice?.list() ?? named;
+  const names = [...namesOf(createModel(model)), ...allowed.filter((each) => !isPattern(each))];
+  return {
+    any: modelChoice === undefined,
+    names: [...new Set(names)].slice(0, MAX_MODELS),
+    patterns: allowed.filter(isPattern).slice(0, MAX_MODELS),
+  };
+}
+
+const schemas = new WeakMap<HookDefinition, Record<string, unknown>>();
+
+/** Made once of each hook. What JSON Schema cannot say is left out: the server checks it. */
+function schemaOf(hook: HookDefinition): Record<string, unknown> {
+  const known = schemas.get(hook);
+  if (known) return known;
+  const { $schema: _, ...schema } = z.toJSONSchema(hook.options, { io: "input", unrepresentable: "any" });
+  schemas.set(hook, schema);
+  return schema;
+}

@@ -1,0 +1,113 @@
+// Puts a backup in the place of a data folder. All that is slow happens beside the data: a copy, its check, its way to the disk.
+// Then a journal is written, in one step: from there on the new data count, and the next process that opens the folder finishes what is
+// left, which are renamings that may be repeated. Killed at any moment, it leaves the old data or the new.
+
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../core/errors.ts";
+import { holdFile, isInUse } from "../stores/sqlite/copies.ts";
+import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
+
+/** In the data folder, while a restore is at work. */
+const WORK = "restore";
+/** What is replaced. Journals of databases come first: a new database must never meet an old journal. */
+const NAMES = [
+  ...["skein.db", "usage.db", "keys.db"].flatMap((name) => [`${name}-wal`, `${name}-shm`, `${name}-journal`]),
+  ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment"],
+];
+
+export interface Restored {
+  /** Where the old data lie now. */
+  readonly before: string;
+  readonly files: number;
+}
+
+/**
+ * `onStep` is called before each step that changes the disk. Throws `invalid_request` for a damaged backup and `unavailable`
+ * for a folder in use, having changed nothing.
+ */
+export async function restoreData(
+  backup: string,
+  dataDir: string,
+  onStep: (step: string) => void = () => {},
+): Promise<Restored> {
+  await verifyBackup(backup);
+  const work = join(dataDir, WORK);
+  await mkdir(work, { recursive: true, mode: 0o700 });
+  const lock = holdFile(join(work, "lock.db"));
+  try {
+    await finish(dataDir, onStep);
+    await mkdir(work, { recursive: true, mode: 0o700 });
+    // A server that runs has it locked.
+    if (isInUse(join(dataDir, "skein.db")))
+      throw new AppError("unavailable", `\`${dataDir}\` is in use. Stop the server first.`);
+    const [fresh, journal] = [join(work, "new"), join(work, "journal")];
+    onStep("copy");
+    await rm(fresh, { recursive: true, force: true });
+    await copyTree(backup, fresh);
+    const { files } = await verifyBackup(fresh);
+    onStep("flush");
+    await flushTree(fresh);
+    const before = join(dataDir, `before-restore-${new Date().toISOString().replaceAll(":", "-")}`);
+    onStep("write the journal");
+    await writeFile(`${journal}.part`, JSON.stringify({ before, names: await readdir(fresh) }), {
+      mode: 0o600,
+    });
+    await flush(`${journal}.part`);
+    onStep("commit");
+    await rename(`${journal}.part`, journal);
+    await flush(work);
+    await finish(dataDir, onStep);
+    return { before, files: files.length };
+  } finally {
+    lock.close();
+    if (!existsSync(join(work, "journal"))) await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** To be called before anything in the folder is opened. Throws `unavailable` while another process restores it. */
+export async function finishRestore(dataDir: string): Promise<void> {
+  const work = join(dataDir, WORK);
+  if (!existsSync(work)) return;
+  const lock = holdFile(join(work, "lock.db"));
+  try {
+    await finish(dataDir, () => {});
+  } finally {
+    lock.close();
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** What the journal says. Each renaming is done or not: a repeated one finds its source missing. */
+async function finish(dataDir: string, onStep: (step: string) => void): Promise<void> {
+  const work = join(dataDir, WORK);
+  const text = await readFile(join(work, "journal"), "utf8").catch(() => undefined);
+  if (text === undefined) return;
+  // Only `restoreData` writes it.
+  const { before, names } = JSON.parse(text) as { before: string; names: string[] };
+  await mkdir(before, { recursive: true, mode: 0o700 });
+  for (const name of NAMES) {
+    const [now, fresh, old] = [join(dataDir, name), join(work, "new", name), join(before, name)];
+    onStep(`put away ${name}`);
+    // Once the new one has left its folder, what has the name is the new one.
+    const isOld = names.includes(name) ? existsSync(fresh) : !existsSync(old);
+    if (isOld && existsSync(now)) await rename(now, old);
+    onStep(`put ${name} in its place`);
+    if (existsSync(fresh)) await rename(fresh, now);
+  }
+  await flush(before);
+  await flush(dataDir);
+  onStep("end");
+  await rm(join(work, "journal"));
+  await flush(work);
+}
+
+/** Throws `invalid_request`. */
+export function requireFiles(store: string): void {
+  if (store === "sqlite") return;
+  throw new AppError(
+    "invalid_request",
+    `STORE=${store} has no backup of its own. docs/operations.md says how to back it up.`,
+  );
+}

@@ -1,0 +1,62 @@
+// The stores that the settings choose.
+
+import type { ServerConfig } from "../config/server.ts";
+import { createApiKeys } from "../http/auth/api-keys.ts";
+import type { AllStores } from "../stores/all-stores.ts";
+import { createMemoryStores } from "../stores/memory/index.ts";
+import { DEFAULTS } from "../stores/options.ts";
+import { createPostgresStores, openPostgresKeys } from "../stores/postgres/on-demand.ts";
+import { createRedisStores, openRedisKeys } from "../stores/redis/on-demand.ts";
+import { createSqliteStores } from "../stores/sqlite/index.ts";
+import { openSqliteKeyFile } from "../stores/sqlite/key-file.ts";
+import { finishRestore } from "./restore.ts";
+
+/** How long an unused thread is kept where `retention.threads` is not set, in ms. */
+const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
+  memory: DEFAULTS.threadTtlMs,
+  postgres: Number.POSITIVE_INFINITY,
+  redis: 30 * 86_400_000,
+  sqlite: Number.POSITIVE_INFINITY,
+};
+
+export const threadTtl = ({ store, retention }: ServerConfig): number =>
+  retention.threads ?? THREAD_TTL_MS[store];
+
+/** The caller closes them. */
+export async function openStores(config: ServerConfig): Promise<AllStores> {
+  const { store, data_dir, redis, postgres, limits, retention } = config;
+  const all = {
+    threadTtlMs: threadTtl(config),
+    interruptedTtlMs: retention.interrupted_threads,
+    queueLength: limits.queued_runs,
+    tenantQueueLength: limits.waiting_threads,
+    eventRetentionMs: retention.events,
+    sweepMs: retention.sweep,
+  };
+  if (store === "sqlite") {
+    await finishRestore(data_dir);
+    return createSqliteStores({ dataDir: data_dir, ...all });
+  }
+  if (store === "redis") {
+    const { url, lease: leaseMs, wait_replicas: waitReplicas } = redis;
+    return createRedisStores({ url, leaseMs, waitReplicas, ...all });
+  }
+  if (store === "postgres") {
+    const { url, lease: leaseMs, pool } = postgres;
+    return createPostgresStores({ url, leaseMs, pool, ...all });
+  }
+  return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
+}
+
+/** For the command line and the server. The caller closes them. */
+export async function openApiKeys(config: ServerConfig) {
+  const { documents, close } = await openKeyDocuments(config);
+  return { keys: createApiKeys(documents), close };
+}
+
+async function openKeyDocuments({ store, data_dir, redis, postgres }: ServerConfig) {
+  if (store === "redis") return openRedisKeys(redis.url);
+  if (store === "postgres") return openPostgresKeys(postgres.url);
+  await finishRestore(data_dir);
+  return openSqliteKeyFile(data_dir);
+}

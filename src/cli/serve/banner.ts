@@ -1,0 +1,30 @@
+// What `skein serve` prints once it serves.
+
+import packageJson from "../../../package.json" with { type: "json" };
+import type { ServerConfig } from "../../config/server.ts";
+import { kindOf, type SchemeKind } from "../../http/auth/config.ts";
+
+export function bannerOf(config: ServerConfig, address: string): string {
+  const scheme = kindOf(config.auth.scheme);
+  const workers = config.workers > 1 ? `, ${config.workers} workers` : "";
+  return `
+Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}${workers}). ${config.page ? "Open it in a browser, or try:" : "Try it:"}
+
+${BEFORE[scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
+
+`;
+}
+
+/** The credentials of the example request. */
+const WHO: Readonly<Record<SchemeKind, string>> = {
+  none: "",
+  api_key: ' -H "authorization: Bearer $SKEIN_API_KEY"',
+  jwt: ' -H "authorization: Bearer $TOKEN"',
+  plugin: ' -H "authorization: Bearer $TOKEN"',
+  header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada' -H 'x-skein-scopes: read,run'",
+};
+
+/** Commands to run before the example request. JWTs come from the identity provider. */
+const BEFORE: Partial<Record<SchemeKind, string>> = {
+  api_key: "  export SKEIN_API_KEY=$(npm exec -- skein keys create --user ada)\n",
+};

@@ -1,0 +1,68 @@
+// Calls between the primary process and a worker, over the channel that Node gives a forked process.
+
+/** Methods that the other side may call. What they take and return is copied as JSON. */
+type Methods = Readonly<Record<string, (argument: never) => unknown>>;
+
+export interface Calls<Theirs> {
+  /** Throws what the other side threw as an `Error`, and `signal`'s reason. */
+  ask<Name extends keyof Theirs & string>(
+    name: Name,
+    argument: Argument<Theirs[Name]>,
+    signal?: AbortSignal,
+  ): Promise<Result<Theirs[Name]>>;
+  /** For each message that arrives; ignores those of others. */
+  receive(message: unknown): void;
+}
+type Argument<F> = F extends (argument: infer A) => unknown ? A : never;
+type Result<F> = F extends (...args: never) => infer R ? Awaited<R> : never;
+
+interface Question {
+  readonly skein: "ask";
+  readonly id: number;
+  readonly name: string;
+  readonly argument: unknown;
+}
+interface Answer {
+  readonly skein: "answer";
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: string;
+}
+
+/** `send` must not throw when the other side has ended: then nothing answers, and callers rely on their signals. */
+export function createCalls<Theirs>(send: (message: object) => void, own: Methods): Calls<Theirs> {
+  const pending = new Map<number, (answer: Answer) => void>();
+  let last = 0;
+
+  const answer = async ({ id, name, argument }: Question) => {
+    try {
+      const result = await own[name]?.(argument as never);
+      send({ skein: "answer", id, result } satisfies Answer);
+    } catch (error) {
+      send({ skein: "answer", id, error: String(error) } satisfies Answer);
+    }
+  };
+
+  return {
+    ask(name, argument, signal) {
+      const id = ++last;
+      const { promise, resolve, reject } = Promise.withResolvers<never>();
+      const onAbort = () => reject(signal?.reason);
+      pending.set(id, ({ result, error }) =>
+        error === undefined ? resolve(result as never) : reject(new Error(error)),
+      );
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted) onAbort();
+      else send({ skein: "ask", id, name, argument } satisfies Question);
+      return promise.finally(() => {
+        pending.delete(id);
+        signal?.removeEventListener("abort", onAbort);
+      });
+    },
+    receive(message) {
+      const own = message as Partial<Question | Answer> | null;
+      if (own?.skein === "ask") void answer(own as Question);
+      if (own?.skein === "answer") pending.get((own as Answer).id)?.(own as Answer);
+    },
+  };
+}

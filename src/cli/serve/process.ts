@@ -1,0 +1,47 @@
+// A process that serves: the only one of a server, or one of its workers.
+
+import { createLogger } from "../../app/logger.ts";
+import { createApp } from "../../app.ts";
+import type { ServerConfig } from "../../config/server.ts";
+import { hasImported } from "../../plugins/import.ts";
+import { bannerOf } from "./banner.ts";
+import { HANGS_AFTER, STOPS, stopSignal } from "./signals.ts";
+import type { Worker } from "./worker.ts";
+
+/** Resolves when the process was asked to stop and has stopped. */
+export async function serveHere(
+  config: ServerConfig,
+  env: NodeJS.ProcessEnv,
+  worker: Worker | undefined,
+): Promise<number> {
+  const own = createLogger(config);
+  const logger = worker ? own.child({ worker: worker.number }) : own;
+  process.on("unhandledRejection", (err) => {
+    // Without plugins it is a fault of Skein's own, after which nothing is certain.
+    if (!hasImported()) throw err;
+    logger.error({ err }, "a promise was rejected and nothing handled it; a plugin should await or catch it");
+  });
+  const app = await createApp({
+    config,
+    env,
+    logger,
+    ...(worker ? { siblings: worker } : {}),
+  });
+  const stopped = stopSignal();
+  // In a terminal, SIGHUP means that the terminal was closed.
+  if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
+  const address = await app.listen().catch(async (error: unknown) => {
+    await app.close();
+    throw error;
+  });
+  if (worker) await worker.listens(address);
+  else process.stdout.write(bannerOf(config, address));
+  const name = await stopped;
+  logger.info({ signal: name }, "shutting down");
+  // A second signal ends the process at once. A worker gets Ctrl-C from the terminal and from the primary, which decides.
+  for (const again of STOPS) process.on(again, () => worker || process.exit(1));
+  // A shutdown that hangs ends, too.
+  setTimeout(() => process.exit(1), config.shutdown.grace + HANGS_AFTER).unref();
+  await app.close();
+  return 0;
+}

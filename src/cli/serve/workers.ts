@@ -1,0 +1,140 @@
+// The primary process of `skein serve --workers N`: starts the workers, and again those that ended, and passes signals on. It
+// opens no store and answers no request.
+
+import cluster from "node:cluster";
+import { setTimeout as delay } from "node:timers/promises";
+import { createLogger } from "../../app/logger.ts";
+import type { ServerConfig } from "../../config/server.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { PROCESS_ID } from "../../lib/process-id.ts";
+import { bannerOf } from "./banner.ts";
+import { forkWorker, type Life } from "./life.ts";
+import type { PrimaryMethods } from "./protocol.ts";
+import { delayAfter, givesUp, shortLives } from "./restarts.ts";
+import { HANGS_AFTER, STOPS, type Stop, stopSignal } from "./signals.ts";
+
+/** Resolves with the exit code when the server was asked to stop and has stopped, or when no worker can be started. */
+export async function serveWithWorkers(config: ServerConfig): Promise<number> {
+  // Each worker gets as many connections, and one that hangs gets no second one. Left to the operating system, a burst
+  // of streams goes to the worker that wakes up first.
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+  const logger = createLogger(config);
+  const workers = createWorkers(config, logger);
+  const stopped = stopSignal().then((signal) => ({ signal }));
+  // As in a single process: in a terminal it means that the terminal was closed.
+  if (!process.stdout.isTTY) process.on("SIGHUP", workers.reload);
+  const started = await Promise.race([workers.start(), workers.failed, stopped]);
+  if ("address" in started) process.stdout.write(bannerOf(config, started.address));
+  const end = "address" in started ? await Promise.race([workers.failed, stopped]) : started;
+  if ("signal" in end) logger.info(end, "shutting down");
+  const code = await workers.stop("signal" in end ? end.signal : "SIGTERM");
+  return "code" in end ? end.code : code;
+}
+
+/** Where one worker runs after the other. */
+interface Place {
+  readonly number: number;
+  /** Resolves with the address once the first one of them accepts requests. */
+  readonly listening: PromiseWithResolvers<string>;
+  life?: Life | undefined;
+}
+
+/** How long a worker may take to say what its metrics are, in ms. */
+const METRICS_MS = 2_000;
+
+function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logger) {
+  const places: readonly Place[] = Array.from({ length: count }, (_, index) => ({
+    number: index + 1,
+    listening: Promise.withResolvers<string>(),
+  }));
+  /** Resolve with whether the last process in a place ended as it should. */
+  const kept: Promise<boolean>[] = [];
+  const failed = Promise.withResolvers<{ readonly code: number }>();
+  const stopping = new AbortController();
+  let isFirst = true;
+  let failedStarts = 0;
+  let oneUser: string | undefined;
+
+  const lives = () => places.flatMap(({ life }) => life ?? []);
+  const serving = () => lives().filter(({ isServing }) => isServing());
+
+  const answersFor = (place: Place): PrimaryMethods => ({
+    listens(address) {
+      failedStarts = 0;
+      place.listening.resolve(address);
+    },
+    async metricsOfOthers(format) {
+      const others = serving().filter((life) => life !== place.life);
+      const read = others.map(({ pid, calls }) =>
+        calls.ask("metrics", format, AbortSignal.timeout(METRICS_MS)).catch((err: unknown) => {
+          logger.warn({ worker_pid: pid, err }, "the metrics of a worker are missing: it does not answer");
+          return [];
+        }),
+      );
+      return (await Promise.all(read)).flat();
+    },
+    isOneUser(owner) {
+      oneUser ??= owner;
+      return oneUser === owner;
+    },
+  });
+
+  async function keep(place: Place): Promise<boolean> {
+    for (let short = 0; ; ) {
+      const startedAt = performance.now();
+      const seat = { number: place.number, server: PROCESS_ID };
+      place.life = forkWorker(seat, answersFor(place), logger);
+      const { pid, isServing, ended } = place.life;
+      const { code, signal } = await ended;
+      place.life = undefined;
+      if (stopping.signal.aborted) return code === 0 || (!isServing() && signal !== "SIGKILL");
+      if (!isServing()) failedStarts++;
+      if (givesUp({ isFirst, failed: failedStarts, serving: serving().length })) {
+        failed.resolve({ code: code || 1 });
+        return false;
+      }
+      short = shortLives(short, performance.now() - startedAt);
+      const restart_ms = delayAfter(short);
+      const details = { worker: place.number, worker_pid: pid, code, signal, restart_ms };
+      logger.error(details, "a worker ended and is started again; the others continue its runs");
+      await delay(restart_ms, undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return true;
+    }
+  }
+
+  return {
+    /** Resolves when the server was started and no worker serves any more, or at once when it cannot be started. */
+    failed: failed.promise,
+
+    /** Resolves when all workers accept requests. */
+    async start() {
+      const addresses: string[] = [];
+      // The first one alone: it prepares the store, and what is wrong is said once.
+      for (const group of [places.slice(0, 1), places.slice(1)]) {
+        for (const place of group) kept.push(keep(place));
+        addresses.push(...(await Promise.all(group.map(({ listening }) => listening.promise))));
+      }
+      isFirst = false;
+      return { address: addresses[0] ?? "" };
+    },
+
+    reload() {
+      // Others read the file when they start, and would end.
+      for (const { kill } of serving()) kill("SIGHUP");
+    },
+
+    /** Resolves with the exit code once all workers have ended. Kills those that hang, and all at a second signal. */
+    async stop(name: Stop): Promise<number> {
+      stopping.abort();
+      const killAll = () => {
+        for (const { kill } of lives()) kill("SIGKILL");
+      };
+      for (const again of STOPS) process.once(again, killAll);
+      const timer = setTimeout(killAll, shutdown.grace + HANGS_AFTER + 1_000);
+      for (const { kill } of lives()) kill(name);
+      const areWell = await Promise.all(kept);
+      clearTimeout(timer);
+      return areWell.every(Boolean) ? 0 : 1;
+    },
+  };
+}

@@ -1,0 +1,191 @@
+// A thread as a page shows it, folded from its events. History is the same events again, so there is one way to draw. Knows
+// neither a view nor the network.
+
+import type { Page, Todo } from "./cells.ts";
+import { createLane, type KnownAgent, type LaneFold } from "./lane.ts";
+import { endOf, noteOf } from "./notes.ts";
+import { type Phase, trackPhase } from "./phase.ts";
+import type { Interrupt, Run, StreamEvent, ThreadState, Usage } from "./wire.ts";
+
+export interface FoldOptions {
+  /** Called with each object that has changed. */
+  readonly touch: (what: object) => void;
+  /** In ms. */
+  readonly now?: () => number;
+}
+
+export interface History {
+  readonly state: ThreadState;
+  /** The newest run, which says how the conversation has stopped. */
+  readonly run?: Run | undefined;
+}
+
+export interface Fold {
+  readonly page: Page;
+  apply(event: StreamEvent): void;
+  /** Begins again with what the server has. Events that come again after it change nothing. */
+  begin(history: History): void;
+}
+
+export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
+  const page: Page = {
+    lane: { cells: [] },
+    run: { isActive: false, phase: { name: "idle" }, tokens: 0 },
+    todos: [],
+    asks: [],
+  };
+  const tools = { touch, now, newKey: counter() };
+  let root = createLane(page.lane, tools);
+  /** The lanes of subagents, by their path. */
+  const below = new Map<string, LaneFold>();
+  const interrupts = new Map<string, Interrupt & { answer?: unknown }>();
+  let track = trackPhase();
+
+  const laneAt = (path: readonly string[]) => (path.length === 0 ? root : below.get(keyOf(path)));
+
+  function apply(event: StreamEvent) {
+    const path = ("path" in event && event.path) || [];
+    const lane = laneAt(path);
+    if (path.length === 0) ofRun(event);
+    // Its start was before the first event that was seen: only its card is known.
+    if (!lane) return;
+    switch (event.event) {
+      case "on_state":
+        return onState(lane, path, event.data);
+      case "on_subagent_start":
+        return onSubagentStart(lane, path, event);
+      case "on_subagent_end":
+        return onSubagentEnd(lane, event);
+      case "on_message":
+        // What a subagent was asked to do is in the arguments of the call.
+        if (path.length > 0 && event.data.message.role === "user") return;
+        return lane.message(event.data.message);
+      case "on_chat_model_end":
+        count(event.data.usage);
+        return lane.apply(event);
+      default:
+        return lane.apply(event);
+    }
+  }
+
+  /** What concerns the run as a whole. */
+  function ofRun(event: StreamEvent): void {
+    const { run } = page;
+    if (event.event === "run_start") {
+      track = trackPhase();
+      Object.assign(run, { agent: event.data.agent, model: event.data.model, isActive: true, tokens: 0 });
+      if (event.run_id !== undefined) run.id = event.run_id;
+      if (event.data.replaces !== undefined) root.cut(event.data.replaces);
+      root.removeNotes();
+    }
+    run.phase = track(event);
+    if (event.event === "done" || event.event === "error") {
+      run.isActive = false;
+      const isWaiting = event.event === "done" && event.data.status === "interrupted";
+      root.settle(isWaiting ? "waits" : "stopped");
+      for (const lane of below.values()) lane.settle("stopped");
+      if (event.data.usage) run.tokens = total(event.data.usage);
+      note(event);
+    }
+    if (event.event === "warning") note(event);
+    touch(run);
+  }
+
+  function note(event: StreamEvent): void {
+    const said = noteOf(event);
+    if (said) root.note(said);
+  }
+
+  function count(usage: Usage | undefined): void {
+    if (!usage) return;
+    page.run.tokens += total(usage);
+    touch(page.run);
+  }
+
+  function onState(lane: LaneFold, path: readonly string[], change: Change): void {
+    if (change.key === "subagents")
+      for (const [thread, known] of Object.entries(change.value ?? change.patch ?? {}))
+        if (known) lane.agent(thread, known as KnownAgent);
+    if (path.length > 0) return;
+    if (change.key === "todos") page.todos = todosIn(change.value);
+    else if (change.key === "interrupts") {
+      if (!change.patch) interrupts.clear();
+      for (const [id, ask] of Object.entries(change.patch ?? change.value ?? {}))
+        if (ask) interrupts.set(id, ask as Interrupt);
+        else interrupts.delete(id);
+      page.asks = [...interrupts.values()].filter(({ answer }) => !answer);
+    } else return;
+    touch(page);
+  }
+
+  function onSubagentStart(
+    lane: LaneFold,
+    path: readonly string[],
+    { data, ts }: Extract<StreamEvent, { event: "on_subagent_start" }>,
+  ): void {
+    const key = keyOf([...path, data.id]);
+    const cell = lane.agent(data.thread_id, { ...data, status: "running" });
+    // Its events come again, from the first one: those that were seen are dropped. A later run of it continues.
+    const isRepeat = cell.run === data.run_id;
+    cell.run = data.run_id;
+    if (ts !== undefined) cell.began = ts;
+    delete cell.ms;
+    touch(cell);
+    if (!isRepeat && below.get(key)?.lane === cell.lane) return;
+    for (const other of below.keys()) if (other.startsWith(`${key}/`)) below.delete(other);
+    cell.lane.cells.length = 0;
+    touch(cell.lane);
+    below.set(key, createLane(cell.lane, tools));
+  }
+
+  function onSubagentEnd(
+    lane: LaneFold,
+    { data, ts }: Extract<StreamEvent, { event: "on_subagent_end" }>,
+  ): void {
+    const cell = lane.agentOf(data.id);
+    if (!cell) return;
+    cell.status = data.status;
+    if (data.summary) cell.summary = data.summary;
+    if (data.usage) cell.usage = data.usage;
+    if (ts !== undefined && cell.began !== undefined) cell.ms = Date.parse(ts) - Date.parse(cell.began);
+    touch(cell);
+  }
+
+  function begin({ state, run }: History): void {
+    page.lane.cells.length = 0;
+    below.clear();
+    interrupts.clear();
+    root = createLane(page.lane, tools);
+    Object.assign(page, { todos: todosIn(state.todos), asks: [] });
+    const isActive = state.status === "busy";
+    const phase: Phase = { name: isActive ? "processing" : "idle" };
+    const model = state.messages.findLast((message) => message.role === "assistant")?.model;
+    Object.assign(page.run, { id: run?.id, agent: run?.agent, model, isActive, phase, tokens: 0 });
+    track = trackPhase();
+    for (const message of state.messages) root.message(message);
+    for (const key of ["interrupts", "subagents"])
+      onState(root, [], { key, value: (state[key] ?? {}) as Record<string, unknown> });
+    for (const { call_id } of interrupts.values()) root.waits(call_id);
+    if (!isActive) {
+      root.settle("waits");
+      const said = run && endOf(run);
+      if (said) root.note(said);
+    }
+    for (const changed of [page, page.run, page.lane]) touch(changed);
+  }
+
+  return { page, apply, begin };
+}
+
+type Change = Extract<StreamEvent, { event: "on_state" }>["data"] & { value?: unknown };
+
+const keyOf = (path: readonly string[]) => path.join("/");
+
+const total = ({ input_tokens, output_tokens }: Usage) => input_tokens + output_tokens;
+
+const todosIn = (value: unknown): readonly Todo[] => (Array.isArray(value) ? (value as Todo[]) : []);
+
+function counter(): () => string {
+  let count = 0;
+  return () => `c${count++}`;
+}

@@ -1,0 +1,245 @@
+// The methods that are one request and its reply. Each throws `ProblemError` when the server refuses, `ConnectionLost` when
+// there is no reply, and the reason of `signal`.
+
+import { adminMethods } from "./admin-methods.ts";
+import { ProblemError } from "./connection.ts";
+import type { Body, Query, Reply, Requests } from "./requests.ts";
+import type { FileEntry, Interrupt, Part, RememberedRule } from "./wire.ts";
+
+type Signal = AbortSignal | undefined;
+type Rule = Body<"POST /agents/{name}/permissions">;
+
+/** Of a backend: the agent whose it is; default: the first agent. */
+export interface OfAgent {
+  readonly agent?: string | undefined;
+}
+export interface ReadOptions extends OfAgent {
+  /** The first and the last byte; without `last`, to the end. */
+  readonly range?: { readonly first: number; readonly last?: number };
+}
+
+export interface WriteOptions extends OfAgent {
+  /** Of a read: write only if the file is still that version; null: only if there is none. Default: in any case. */
+  readonly version?: string | null | undefined;
+}
+export interface ReadFile {
+  readonly bytes: Blob;
+  readonly version: string;
+}
+
+const ifVersion = (version: string | null): Readonly<Record<string, string>> =>
+  version === null ? { "if-none-match": "*" } : { "if-match": version };
+
+export function createMethods({ call, open }: Requests) {
+  return {
+    /** Who is asking, with which scopes, and how the server knows. */
+    me: (signal?: Signal) => call("GET /me", {}, signal),
+    /** How the server learns who is asking, and where people sign in. Needs no credentials. */
+    signInOptions: (signal?: Signal) => call("GET /sign-in", {}, signal),
+    usage: (query: Query<"GET /usage"> = {}, signal?: Signal) => call("GET /usage", { query }, signal),
+    /** The server's version. Needs no credentials. */
+    health: (signal?: Signal) => call("GET /health", {}, signal),
+    /** Throws `ProblemError` while the server cannot serve. Needs no credentials. */
+    ready: (signal?: Signal) => call("GET /ready", {}, signal),
+    /** For an `EventSource`, which cannot send headers. `path` is that of a stream, such as `/events`. */
+    ticket: (path: string, signal?: Signal) => call("POST /tickets", { body: { path } }, signal),
+
+    /** The open interrupts of a thread; empty when there is no such thread. */
+    async interrupts(threadId: string, signal?: Signal): Promise<Interrupt[]> {
+      try {
+        return (await call("GET /threads/{thread_id}/interrupts", { path: { thread_id: threadId } }, signal))
+          .items;
+      } catch (error) {
+        if (error instanceof ProblemError && error.status === 404) return [];
+        throw error;
+      }
+    },
+    /** The open interrupts of all threads. A page may be empty and have a `next_cursor`. */
+    openInterrupts: (query: Query<"GET /interrupts"> = {}, signal?: Signal) =>
+      call("GET /interrupts", { query }, signal),
+
+    /** Stops a run: `cancel` now, `interrupt` after its current step. */
+    stop: (threadId: string, runId: string, mode: "cancel" | "interrupt" = "cancel", signal?: Signal) =>
+      call(
+        "POST /threads/{thread_id}/runs/{run_id}/cancel",
+        { path: { thread_id: threadId, run_id: runId }, body: { mode } },
+        signal,
+      ),
+    /** Adds a user message to a run that is running, for its next model call. Throws `run_not_active`. */
+    steer: (threadId: string, runId: string, content: string | readonly Part[], signal?: Signal) =>
+      call(
+        "POST /threads/{thread_id}/runs/{run_id}/messages",
+        { path: { thread_id: threadId, run_id: runId }, body: { content } },
+        signal,
+      ),
+
+    threads: threadMethods({ call }),
+    runs: runMethods({ call }),
+    agents: agentMethods({ call }),
+    tools: toolMethods({ call }),
+    permissions: permissionMethods({ call }),
+    backend: backendMethods({ call }),
+    files: fileMethods({ call, open }),
+    admin: adminMethods({ call, open }),
+  };
+}
+
+function threadMethods({ call }: Pick<Requests, "call">) {
+  const of = (threadId: string) => ({ path: { thread_id: threadId } });
+  return {
+    /** Last changed first. */
+    list: (query: Query<"GET /threads"> = {}, signal?: Signal) => call("GET /threads", { query }, signal),
+    create: (thread: Body<"POST /threads"> = {}, signal?: Signal) =>
+      call("POST /threads", { body: thread }, signal),
+    get: (threadId: string, signal?: Signal) => call("GET /threads/{thread_id}", of(threadId), signal),
+    /** Messages, todos, files and status. */
+    state: (threadId: string, signal?: Signal) =>
+      call("GET /threads/{thread_id}/state", of(threadId), signal),
+    /** Oldest first. */
+    messages: (threadId: string, query: Query<"GET /threads/{thread_id}/messages"> = {}, signal?: Signal) =>
+      call("GET /threads/{thread_id}/messages", { ...of(threadId), query }, signal),
+    rename: (threadId: string, title: string, signal?: Signal) =>
+      call("PATCH /threads/{thread_id}", { ...of(threadId), body: { title } }, signal),
+    /** Changes the title, the metadata, or both. */
+    update: (threadId: string, changes: Body<"PATCH /threads/{thread_id}">, signal?: Signal) =>
+      call("PATCH /threads/{thread_id}", { ...of(threadId), body: changes }, signal),
+    /** Asks a model for a title, and sets it. */
+    suggestTitle: (threadId: string, signal?: Signal) =>
+      call("POST /threads/{thread_id}/title", { ...of(threadId), body: {} }, signal),
+    /** With its runs and its subagents' threads. */
+    delete: (threadId: string, signal?: Signal) => call("DELETE /threads/{thread_id}", of(threadId), signal),
+    /** Deletes its messages and state, and keeps the thread. */
+    clear: (threadId: string, signal?: Signal) =>
+      call("DELETE /threads/{thread_id}/messages", of(threadId), signal),
+    /** A new thread with the messages up to one of them. */
+    fork: (threadId: string, options: Body<"POST /threads/{thread_id}/fork"> = {}, signal?: Signal) =>
+      call("POST /threads/{thread_id}/fork", { ...of(threadId), body: options }, signal),
+    usage: (threadId: string, signal?: Signal) =>
+      call("GET /threads/{thread_id}/usage", of(threadId), signal),
+  };
+}
+
+function runMethods({ call }: Pick<Requests, "call">) {
+  const at = (threadId: string, runId: string) => ({ path: { thread_id: threadId, run_id: runId } });
+  return {
+    /** Of all threads, newest first. */
+    list: (query: Query<"GET /runs"> = {}, signal?: Signal) => call("GET /runs", { query }, signal),
+    /** Of a thread, newest first. */
+    of: (threadId: string, query: Query<"GET /threads/{thread_id}/runs"> = {}, signal?: Signal) =>
+      call("GET /threads/{thread_id}/runs", { path: { thread_id: threadId }, query }, signal),
+    get: (threadId: string, runId: string, signal?: Signal) =>
+      call("GET /threads/{thread_id}/runs/{run_id}", at(threadId, runId), signal),
+    trace: (threadId: string, runId: string, signal?: Signal) =>
+      call("GET /threads/{thread_id}/runs/{run_id}/trace", at(threadId, runId), signal),
+    /** What the model was sent in the run's `n`th own model call, as the trace numbers them. Throws `not_recorded`. */
+    request: (threadId: string, runId: string, n: number, signal?: Signal) =>
+      call(
+        "GET /threads/{thread_id}/runs/{run_id}/requests/{n}",
+        { path: { thread_id: threadId, run_id: runId, n } },
+        signal,
+      ),
+  };
+}
+
+function agentMethods({ call }: Pick<Requests, "call">) {
+  const of = (name: string) => ({ path: { name } });
+  return {
+    list: async (signal?: Signal) => (await call("GET /agents", {}, signal)).items,
+    get: (name: string, signal?: Signal) => call("GET /agents/{name}", of(name), signal),
+    overrides: (name: string, signal?: Signal) => call("GET /agents/{name}/overrides", of(name), signal),
+    /** Merged into your overrides; null removes one. */
+    setOverrides: (name: string, changes: Body<"PATCH /agents/{name}/overrides">, signal?: Signal) =>
+      call("PATCH /agents/{name}/overrides", { ...of(name), body: changes }, signal),
+    deleteOverrides: (name: string, signal?: Signal) =>
+      call("DELETE /agents/{name}/overrides", of(name), signal),
+  };
+}
+
+function toolMethods({ call }: Pick<Requests, "call">) {
+  return {
+    /** By name. */
+    list: (query: Query<"GET /tools"> = {}, signal?: Signal) => call("GET /tools", { query }, signal),
+    /** Registers a tool, or replaces the one of the same name. The reply alone has the secret. */
+    put: (tool: Body<"POST /tools">, signal?: Signal) => call("POST /tools", { body: tool }, signal),
+    delete: (name: string, signal?: Signal) => call("DELETE /tools/{name}", { path: { name } }, signal),
+    /** Delivers the result of a deferred call, with the token of the address that came with the call. */
+    deliver: (token: string, result: Body<"POST /tool-results/{token}">, signal?: Signal) =>
+      call("POST /tool-results/{token}", { path: { token }, body: result }, signal),
+  };
+}
+
+function permissionMethods({ call }: Pick<Requests, "call">) {
+  const thread = (threadId: string) => ({ path: { thread_id: threadId } });
+  const agent = (name: string) => ({ path: { name } });
+  const itemsOf = async (rules: Promise<Reply<"GET /agents/{name}/permissions">>) => (await rules).items;
+  return {
+    ofThread: (threadId: string, signal?: Signal): Promise<RememberedRule[]> =>
+      itemsOf(call("GET /threads/{thread_id}/permissions", thread(threadId), signal)),
+    /** Your own, in all threads with the agent. */
+    ofAgent: (name: string, signal?: Signal): Promise<RememberedRule[]> =>
+      itemsOf(call("GET /agents/{name}/permissions", agent(name), signal)),
+    /** Replaces a rule with the same id. */
+    addToThread: (threadId: string, rule: Rule, signal?: Signal) =>
+      call("POST /threads/{thread_id}/permissions", { ...thread(threadId), body: rule }, signal),
+    /** Replaces a rule with the same id. */
+    addToAgent: (name: string, rule: Rule, signal?: Signal) =>
+      call("POST /agents/{name}/permissions", { ...agent(name), body: rule }, signal),
+    removeFromThread: (threadId: string, id: string, signal?: Signal) =>
+      call("DELETE /threads/{thread_id}/permissions/{id}", { path: { thread_id: threadId, id } }, signal),
+    removeFromAgent: (name: string, id: string, signal?: Signal) =>
+      call("DELETE /agents/{name}/permissions/{id}", { path: { name, id } }, signal),
+    /** Removes all rules of a thread. */
+    clearThread: (threadId: string, signal?: Signal) =>
+      call("DELETE /threads/{thread_id}/permissions", thread(threadId), signal),
+  };
+}
+
+function backendMethods({ call }: Pick<Requests, "call">) {
+  const of = (agent: string | undefined) => ({ query: { agent } });
+  return {
+    /** Starts nothing. */
+    status: (agent?: string, signal?: Signal) => call("GET /backend", of(agent), signal),
+    start: (agent?: string, signal?: Signal) => call("POST /backend/start", of(agent), signal),
+    /** Its files stay. */
+    stop: (agent?: string, signal?: Signal) => call("POST /backend/stop", of(agent), signal),
+    restart: (agent?: string, signal?: Signal) => call("POST /backend/restart", of(agent), signal),
+  };
+}
+
+/** Paths are relative to the workspace. */
+function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
+  const at = (path: string, agent: string | undefined) => ({ path: { path }, query: { agent } });
+  return {
+    /** The entries of a folder; default: the workspace. */
+    async list(path = "", { agent }: OfAgent = {}, signal?: Signal): Promise<FileEntry[]> {
+      return (await call("GET /backend/files/{path}", at(path, agent), signal)).items;
+    },
+    /** The bytes of a file, or some of them. Throws `invalid_request` for a folder. */
+    async read(path: string, options: ReadOptions = {}, signal?: Signal): Promise<Blob> {
+      return (await this.readVersion(path, options, signal)).bytes;
+    },
+    /** The same, with the version that a later `write` may name. */
+    async readVersion(path: string, { agent, range }: ReadOptions = {}, signal?: Signal): Promise<ReadFile> {
+      const bytes = range && `bytes=${range.first}-${range.last ?? ""}`;
+      const extra = bytes === undefined ? {} : { headers: { range: bytes } };
+      const connection = await open("GET /backend/files/{path}", at(path, agent), signal, extra);
+      if (!connection.headers.get("content-type")?.startsWith("application/json"))
+        return { version: connection.headers.get("etag") ?? "", bytes: await connection.blob() };
+      connection.close();
+      throw new ProblemError(400, { code: "invalid_request", detail: `\`${path}\` is a folder.` });
+    },
+    /** Replaces the file as a whole. Throws `precondition_failed` when it is another version than `version`. */
+    write: (
+      path: string,
+      content: Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | string,
+      { agent, version }: WriteOptions = {},
+      signal?: Signal,
+    ) => {
+      const headers = version === undefined ? {} : ifVersion(version);
+      return call("PUT /backend/files/{path}", at(path, agent), signal, { bytes: content, headers });
+    },
+    /** A folder with all that is in it. */
+    delete: (path: string, { agent }: OfAgent = {}, signal?: Signal) =>
+      call("DELETE /backend/files/{path}", at(path, agent), signal),
+  };
+}

@@ -1,0 +1,242 @@
+// A thread as a store for any view library: what `subscribe` and `getSnapshot` give, React's `useSyncExternalStore` takes.
+
+import type { AgentCell, Cell, Lane, Page, RunNow, ToolCell } from "./cells.ts";
+import { type Client, ConnectionLost, ProblemError, type RunOptions, type Sent } from "./client.ts";
+import { createFold } from "./fold.ts";
+import { type ConnectionState, pause } from "./retries.ts";
+import type { Answer, Part, Run } from "./wire.ts";
+
+export * from "./cells.ts";
+export { createFold, type Fold, type FoldOptions, type History } from "./fold.ts";
+
+/** A thread at one moment. What has not changed since the last one is the same object. */
+export interface ThreadSnapshot extends Readonly<Pick<Page, "todos" | "asks">> {
+  /** `missing`: there is no such thread, until `send` creates it. `failed`: see `problem`; it is not followed any more. */
+  readonly state: "loading" | "ready" | "missing" | "failed";
+  readonly problem?: Error;
+  readonly connection: "connecting" | ConnectionState;
+  readonly run: Readonly<RunNow>;
+  /** Messages, calls and notes, oldest first. */
+  readonly cells: readonly Cell[];
+}
+
+export interface ThreadStore {
+  /** Follows the thread while anyone listens. `listener` is called at most 60 times a second. Returns the end of it. */
+  subscribe(listener: () => void): () => void;
+  getSnapshot(): ThreadSnapshot;
+  /** Starts a run with a message, as `client.start`. */
+  send(message: string | RunOptions): Promise<Run>;
+  /** Adds a message to the run in progress, for its next model call. Throws `run_not_active`. */
+  steer(content: string | readonly Part[]): Promise<void>;
+  /** Stops the newest run, as `client.stop`. Throws `run_not_active`. */
+  stop(mode?: "cancel" | "interrupt"): Promise<Run>;
+  /** Answers what the thread asks. Throws `interrupt_closed` for what it does not ask. */
+  answer(...answers: readonly Sent<Answer>[]): Promise<Run>;
+}
+
+/** A redraw for each event would be too many. */
+const FRAME_MS = 16;
+/** Those that wait in a queue among them. */
+const NEWEST_RUNS = 20;
+/** Between two attempts to read the thread. */
+const REREAD_MS = 1_000;
+
+/** Opens nothing until someone listens. */
+export function openThread(client: Client, threadId: string): ThreadStore {
+  const listeners = new Set<() => void>();
+  const dirty = new Set<object>();
+  const copied = createCopies((what) => dirty.has(what));
+  const { page, apply, begin } = createFold({ touch });
+  const about: Pick<ThreadSnapshot, "state" | "connection"> & { problem?: Error } = {
+    state: "loading",
+    connection: "connecting",
+  };
+  let snapshot: ThreadSnapshot = look();
+  let isDue = false;
+  let following: AbortController | undefined;
+  /** Of the last event that is in the page. */
+  let cursor: string | undefined;
+  let onCreated = () => {};
+
+  function touch(what: object): void {
+    dirty.add(what);
+    if (!isDue) setTimeout(tell, FRAME_MS);
+    isDue = true;
+  }
+
+  function change(more: Partial<typeof about>): void {
+    Object.assign(about, more);
+    touch(about);
+  }
+
+  function tell(): void {
+    isDue = false;
+    snapshot = look();
+    dirty.clear();
+    for (const listener of listeners) listener();
+  }
+
+  function look(): ThreadSnapshot {
+    const { todos, asks } = page;
+    return { ...about, todos, asks, run: copied.run(page.run), cells: copied.lane(page.lane).cells };
+  }
+
+  /** Until it has an answer: the thread as the server has it. */
+  async function read(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        const [state, { items }] = await Promise.all([
+          client.threads.state(threadId, signal),
+          client.runs.of(threadId, { limit: NEWEST_RUNS }, signal),
+        ]);
+        begin({ state, run: items.find(({ status }) => status !== "pending") });
+        return change({ state: "ready" });
+      } catch (error) {
+        if (!(error instanceof ConnectionLost)) throw error;
+        await pause(REREAD_MS, signal);
+      }
+    }
+  }
+
+  /** Reads once the connection is there, so that nothing falls between what is read and what comes. */
+  async function followOnce(signal: AbortSignal): Promise<void> {
+    const broken = new AbortController();
+    const end = () => broken.abort(signal.reason);
+    signal.addEventListener("abort", end, { once: true });
+    let reading: Promise<void> | undefined;
+    const reread = () => {
+      reading = read(broken.signal);
+      reading.catch((error: unknown) => broken.abort(error));
+    };
+    let next = cursor;
+    const options = {
+      after: cursor,
+      onReset: reread,
+      onCursor: (at: string) => {
+        next = at;
+      },
+      onConnection: (connection: ConnectionState) => {
+        if (connection === "live" && cursor === undefined) reread();
+        change({ connection });
+      },
+    };
+    try {
+      for await (const event of client.follow(threadId, options, broken.signal)) {
+        await reading;
+        apply(event);
+        cursor = next;
+      }
+    } finally {
+      signal.removeEventListener("abort", end);
+      broken.abort();
+    }
+  }
+
+  async function follow(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        const created = new Promise<void>((resolve) => {
+          onCreated = resolve;
+        });
+        await followOnce(signal).catch(async (error: unknown) => {
+          if (signal.aborted || !isMissing(error)) throw error;
+          cursor = undefined;
+          begin({ state: { thread_id: threadId, messages: [], status: "idle", version: 0 } });
+          change({ state: "missing" });
+          await created;
+        });
+      } catch (error) {
+        if (!signal.aborted)
+          change({ state: "failed", problem: error instanceof Error ? error : new Error(String(error)) });
+        return;
+      }
+    }
+  }
+
+  function newest(): string {
+    if (page.run.id !== undefined) return page.run.id;
+    throw new ProblemError(409, { code: "run_not_active", detail: "The thread has no run." });
+  }
+
+  return {
+    subscribe(listener) {
+      const own = () => listener();
+      listeners.add(own);
+      if (!following) {
+        following = new AbortController();
+        void follow(following.signal);
+      }
+      return () => {
+        listeners.delete(own);
+        if (listeners.size > 0) return;
+        following?.abort();
+        following = undefined;
+      };
+    },
+    getSnapshot: () => snapshot,
+    async send(message) {
+      const run = await client.start(threadId, typeof message === "string" ? { input: message } : message);
+      onCreated();
+      return run;
+    },
+    async steer(content) {
+      await client.steer(threadId, newest(), content);
+    },
+    stop: async (mode) => client.stop(threadId, newest(), mode),
+    async answer(...answers) {
+      const asked = page.asks.find(({ id }) => id === answers[0]?.id);
+      if (asked) return client.answer(threadId, asked.run_id, answers);
+      throw new ProblemError(409, { code: "interrupt_closed", detail: "This is not asked any more." });
+    },
+  };
+}
+
+const isMissing = (error: unknown) => error instanceof ProblemError && error.status === 404;
+
+/** Copies of what the fold changes in place: a new one only of what has changed, or has changed within. */
+function createCopies(hasChanged: (what: object) => boolean) {
+  const copies = new WeakMap<object, object>();
+
+  /** `isOld`: something within has changed. */
+  function copy<T extends object>(what: T, make: () => T, isOld = (_before: T) => false): T {
+    const before = copies.get(what) as T | undefined;
+    if (before && !hasChanged(what) && !isOld(before)) return before;
+    const made = make();
+    copies.set(what, made);
+    return made;
+  }
+
+  function lane(of: Lane): Lane {
+    const cells = of.cells.map(cell);
+    return copy(
+      of,
+      () => ({ cells }),
+      (before) => !isSame(before.cells, cells),
+    );
+  }
+
+  function cell(of: Cell): Cell {
+    if (of.kind === "tool") return tool(of);
+    return of.kind === "agent" ? agent(of) : copy(of, () => ({ ...of }));
+  }
+
+  function tool(of: ToolCell): ToolCell {
+    const agents = of.agents.map(agent);
+    const made = () => ({ ...of, agents, writing: { ...of.writing }, output: { ...of.output } });
+    return copy(of, made, (before) => !isSame(before.agents, agents));
+  }
+
+  function agent(of: AgentCell): AgentCell {
+    const below = lane(of.lane);
+    return copy(
+      of,
+      () => ({ ...of, lane: below }),
+      (before) => before.lane !== below,
+    );
+  }
+
+  return { lane, run: (run: RunNow) => copy(run, () => ({ ...run })) };
+}
+
+const isSame = (before: readonly unknown[], after: readonly unknown[]) =>
+  before.length === after.length && before.every((each, index) => each === after[index]);

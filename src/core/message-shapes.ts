@@ -1,0 +1,86 @@
+// Messages, stored and sent in exactly this shape. Imports nothing of Node: front ends get these types.
+
+import { z } from "zod";
+
+export const Role = z.enum(["system", "user", "assistant", "tool"]);
+export type Role = z.infer<typeof Role>;
+
+const TextPart = z.strictObject({ type: z.literal("text"), text: z.string().min(1) });
+export const ImagePart = z.strictObject({
+  type: z.literal("image"),
+  media_type: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
+  data: z.base64().min(1).describe("The image itself, in base64."),
+});
+const FilePart = z.strictObject({
+  type: z.literal("file"),
+  media_type: z.string().min(1),
+  data: z.base64().min(1).describe("The file itself, in base64."),
+  name: z.string().min(1).optional(),
+});
+export const Part = z.discriminatedUnion("type", [TextPart, ImagePart, FilePart]).meta({ id: "Part" });
+export type Part = z.infer<typeof Part>;
+
+export const Content = z.union([z.string(), z.array(Part)]);
+export type Content = z.infer<typeof Content>;
+
+export const ToolCall = z
+  .object({
+    id: z.string().describe("Given by the model. Every tool's idempotency key."),
+    name: z.string(),
+    args: z.record(z.string(), z.unknown()),
+    malformed: z
+      .string()
+      .optional()
+      .describe("The arguments as the model wrote them, when they were not a JSON object."),
+  })
+  .meta({ id: "ToolCall" });
+export type ToolCall = z.infer<typeof ToolCall>;
+
+/** One block of a model's thinking. `metadata` is the provider's (a signature), returned to it unread. */
+export const Reasoning = z
+  .object({ text: z.string(), metadata: z.record(z.string(), z.unknown()).optional() })
+  .meta({ id: "Reasoning" });
+export type Reasoning = z.infer<typeof Reasoning>;
+
+/** What model calls used. `input_tokens` includes cached tokens for every provider. */
+export const Usage = z
+  .object({
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    cache_read_tokens: z.int(),
+    cache_write_tokens: z.int(),
+    cost: z.int().optional().describe("In millionths. Absent when the models have no price."),
+  })
+  .meta({ id: "Usage" });
+export type Usage = z.infer<typeof Usage>;
+
+const identity = { id: z.string(), created_at: z.iso.datetime() };
+
+export const SystemMessage = z.object({ ...identity, role: z.literal("system"), content: Content });
+export const UserMessage = z.object({ ...identity, role: z.literal("user"), content: Content });
+export const AssistantMessage = z.object({
+  ...identity,
+  role: z.literal("assistant"),
+  content: z.string(),
+  tool_calls: z.array(ToolCall).optional(),
+  reasoning: z.array(Reasoning).optional(),
+  model: z.string().optional().describe("provider:model that wrote it."),
+  usage: Usage.optional(),
+});
+export const ToolMessage = z.object({
+  ...identity,
+  role: z.literal("tool"),
+  content: Content.describe("The tool's output."),
+  tool_call_id: z.string(),
+  name: z.string(),
+  error: z.string().optional().describe("Present only when the call failed."),
+});
+
+export const Message = z
+  .discriminatedUnion("role", [SystemMessage, UserMessage, AssistantMessage, ToolMessage])
+  .meta({ id: "Message" });
+export type SystemMessage = z.infer<typeof SystemMessage>;
+export type UserMessage = z.infer<typeof UserMessage>;
+export type AssistantMessage = z.infer<typeof AssistantMessage>;
+export type ToolMessage = z.infer<typeof ToolMessage>;
+export type Message = z.infer<typeof Message>;

@@ -1,0 +1,171 @@
+// Chat completions. The agent's answer is one message; what it did on the way stays inside.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError, type ErrorCode } from "../../../../core/errors.ts";
+import type { Owner } from "../../../../core/ids.ts";
+import { textOf } from "../../../../core/message.ts";
+import type { RunRecord } from "../../../../core/records.ts";
+import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import { getRun, keyOf } from "../../../../runs/control.ts";
+import { ownerOf, sentBy } from "../../../auth/guard.ts";
+import { idempotencyKey } from "../../../run-stream.ts";
+import type { RouteServices } from "../../../services.ts";
+import type { App } from "../../../validation.ts";
+import { type Fold, foldedFrames } from "../../fold.ts";
+import { threadIdOf } from "../../messages.ts";
+import { readRun, streamRun } from "../../reply.ts";
+import { ANONYMOUS, type Beginning, type Conversations, type Said } from "../conversations.ts";
+import { conversationOf, isSystem } from "../given.ts";
+import { findAgent } from "../models.ts";
+import { taskAnswer, taskOf } from "../tasks.ts";
+import {
+  answersInResults,
+  ChatCompletionBody,
+  contentOf,
+  historyOf,
+  refuseUnsupported,
+  schemaOf,
+  toolsOf,
+} from "./input.ts";
+import { collect, project } from "./project.ts";
+
+const Completion = z.looseObject({ id: z.string(), object: z.literal("chat.completion") });
+const Chunks = z
+  .string()
+  .describe("Server-Sent Events: as `data` a chat completion chunk, `[DONE]` last; of a failure an `error`.");
+
+export function chatRoutes(app: App, services: RouteServices, conversations: Conversations): void {
+  const { runs, stores } = services;
+  const { threads } = stores;
+
+  app.post(
+    "/chat/completions",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Send a chat and read the agent's answer",
+        description: "What OpenAI's SDKs and chat front ends send. See docs/wires/openai.md.",
+        tags: ["openai"],
+        body: ChatCompletionBody,
+        response: {
+          200: {
+            content: { "text/event-stream": { schema: Chunks }, "application/json": { schema: Completion } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request;
+      refuseUnsupported(body);
+      if (services.refusesSystemMessages && body.messages.some(({ role }) => isSystem(role)))
+        throw new AppError(
+          "invalid_request",
+          "messages: this server accepts no `system` messages from users. Use `user`.",
+          { details: { param: "messages" } },
+        );
+      const { name: model } = findAgent(services.agents, body.model);
+      const task = taskOf(request);
+      if (task !== undefined) return sendTask(reply, body, { task, model });
+      const owner = ownerOf(request);
+      const chat = await chatOf(owner, request);
+      const outputOnly = schemaOf(body) !== undefined;
+      try {
+        if (!body.stream) return reply.send(await whole(reply, owner, { chat, model, outputOnly }));
+        const includesUsage = body.stream_options?.include_usage === true;
+        const fold = project({ model, includesUsage, outputOnly });
+        const framesOf = framesFor(owner, fold);
+        await streamRun(services, reply, { owner, start: chat.start, framesOf, cancelsOnLeave: true });
+        return undefined;
+      } finally {
+        if (chat.isAnonymous) void conversations.forget(owner, chat.thread_id);
+      }
+    },
+  );
+
+  const framesFor = (owner: Owner, fold: Fold) => (run: RunRecord) =>
+    foldedFrames(stores, {
+      ...{ owner, from: run, fold, unit: "run" },
+      messages: async () => (await threads.messages(owner, run.thread_id)).slice(-1),
+    });
+
+  async function chatOf(
+    owner: Owner,
+    request: FastifyRequest<{ Body: ChatCompletionBody }>,
+  ): Promise<Beginning> {
+    const { body, headers } = request;
+    const said = saidIn(request);
+    const name = conversationOf(headers, body.metadata);
+    if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
+    // No one can be asked on a thread that only this request knows.
+    const alone: Said = { ...said, request: { ...said.request, unattended: true } };
+    const waiting = said.endsWithAnswer
+      ? await conversations.waiting(owner, alone, ({ anonymous }) => anonymous === true)
+      : undefined;
+    return waiting ?? conversations.made(owner, alone, ANONYMOUS);
+  }
+
+  /** Waits for the end of the run. A client that leaves cancels it. */
+  async function whole(
+    reply: FastifyReply,
+    owner: Owner,
+    { chat, model, outputOnly }: { chat: Beginning; model: string; outputOnly: boolean },
+  ) {
+    const all = collect({ model, outputOnly });
+    const framesOf = framesFor(owner, (event) => {
+      all.see(event);
+      return [];
+    });
+    const run = await readRun(services, reply, { owner, start: chat.start, framesOf, cancelsOnLeave: true });
+    const error = all.error();
+    // A repeated request would run the agent again.
+    if (error) reply.header("x-should-retry", "false");
+    // Events hold only codes of this union.
+    if (error) throw new AppError(error.code as ErrorCode, error.message);
+    return all.completion(await getRun(runs, keyOf(owner, run)));
+  }
+}
+
+function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Said {
+  const { body } = request;
+  const { temperature, max_tokens, max_completion_tokens } = body;
+  const settings = omitUndefined({
+    temperature: temperature ?? undefined,
+    max_tokens: max_completion_tokens ?? max_tokens ?? undefined,
+  });
+  return {
+    agent: body.model,
+    messages: historyOf(body.messages),
+    answersTo: (open) => answersInResults(body.messages, open),
+    endsWithAnswer: body.messages.at(-1)?.role === "tool",
+    request: {
+      settings,
+      ...omitUndefined({ tools: toolsOf(body), output_schema: schemaOf(body), ...sentBy(request) }),
+    },
+    metadata: {},
+    ...omitUndefined({ idempotency_key: idempotencyKey(request) }),
+  };
+}
+
+function sendTask(
+  reply: FastifyReply,
+  { messages, stream }: ChatCompletionBody,
+  { task, model }: { task: string; model: string },
+) {
+  const newest = messages.findLast(({ role }) => role === "user");
+  const content = taskAnswer(task, newest ? textOf(contentOf(newest)) : "");
+  const base = { id: `chatcmpl-${task}`, created: Math.floor(Date.now() / 1000), model };
+  const choice = { index: 0, logprobs: null, finish_reason: "stop" };
+  if (!stream)
+    return reply.send({
+      ...base,
+      object: "chat.completion",
+      choices: [{ ...choice, message: { role: "assistant", content } }],
+    });
+  const chunk = {
+    ...base,
+    object: "chat.completion.chunk",
+    choices: [{ ...choice, delta: { role: "assistant", content } }],
+  };
+  return reply.type("text/event-stream").send(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`);
+}

@@ -1,0 +1,131 @@
+// What chat clients send: the whole history with each request, and the conversation's name in a header if at all.
+
+import { z } from "zod";
+import { newMessageId } from "../../../../core/ids.ts";
+import type { Answer, Interrupt } from "../../../../core/interrupt.ts";
+import {
+  assistantMessage,
+  type Content,
+  type Message,
+  type Part,
+  systemMessage,
+  textOf,
+  toolMessage,
+  userMessage,
+} from "../../../../core/message.ts";
+import { readDataUrl } from "../../messages.ts";
+import { argumentsOf, clientTools, contentFrom, outputSchema, partFrom, refused } from "../given.ts";
+
+const SentPart = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  image_url: z.looseObject({ url: z.string() }).optional(),
+  file: z.looseObject({ file_data: z.string().optional(), filename: z.string().optional() }).optional(),
+});
+const SentCall = z.looseObject({
+  id: z.string().min(1).max(256),
+  function: z.looseObject({ name: z.string().min(1), arguments: z.string() }),
+});
+export const SentMessage = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+  content: z.union([z.string(), z.array(SentPart).max(1000)]).nullish(),
+  tool_calls: z.array(SentCall).max(128).nullish(),
+  tool_call_id: z.string().optional(),
+});
+export type SentMessage = z.infer<typeof SentMessage>;
+
+const Tool = z.looseObject({
+  type: z.literal("function", { error: "may only be `function`" }),
+  function: z.looseObject({
+    name: z.string(),
+    description: z.string().optional(),
+    parameters: z.record(z.string(), z.unknown()).optional(),
+  }),
+});
+
+const NamedSchema = z.looseObject({ schema: z.record(z.string(), z.unknown()).optional() });
+
+export const ChatCompletionBody = z.looseObject({
+  model: z.string().min(1).max(256).describe("The name of an agent."),
+  messages: z.array(SentMessage).min(1).max(10_000),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  max_tokens: z.int().min(1).nullish(),
+  max_completion_tokens: z.int().min(1).nullish(),
+  tools: z.array(Tool).max(64).nullish(),
+  tool_choice: z.unknown().optional(),
+  n: z.int().nullish(),
+  response_format: z.looseObject({ type: z.string(), json_schema: NamedSchema.nullish() }).nullish(),
+  metadata: z.record(z.string(), z.unknown()).nullish(),
+});
+export type ChatCompletionBody = z.infer<typeof ChatCompletionBody>;
+
+/** Throws `invalid_request` for what an agent cannot do, where leaving it out would change the meaning. */
+export function refuseUnsupported({ n, tool_choice }: ChatCompletionBody): void {
+  if (n !== undefined && n !== null && n !== 1) throw refused("n", "only 1 is supported.");
+  if (typeof tool_choice === "object" && tool_choice !== null)
+    throw refused("tool_choice", "only `auto` is supported.");
+}
+
+export const schemaOf = ({ response_format: format }: ChatCompletionBody) =>
+  format ? outputSchema(format, format.json_schema?.schema, "response_format") : undefined;
+
+export const toolsOf = ({ tools }: ChatCompletionBody) =>
+  clientTools((tools ?? []).map(({ function: given }) => given));
+
+/** Throws `invalid_request` for URLs, audio and files by id. */
+export function contentOf({ content }: SentMessage): Content {
+  if (typeof content === "string") return content;
+  return contentFrom((content ?? []).map(partOf));
+}
+
+function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part {
+  if (type === "text" && text !== undefined) return partFrom({ type, text }, "messages");
+  if (type === "image_url" && image_url)
+    return partFrom({ type: "image", ...readDataUrl(image_url.url) }, "messages");
+  if (type === "file" && file?.file_data !== undefined) {
+    const { filename: name } = file;
+    return partFrom({ type, ...readDataUrl(file.file_data), ...(name ? { name } : {}) }, "messages");
+  }
+  throw refused(
+    "messages",
+    `parts of type \`${type}\` are not supported; use text, image_url or file with data: URLs.`,
+  );
+}
+
+/** A client's history as messages of a thread. */
+export function historyOf(sent: readonly SentMessage[]): Message[] {
+  const names = new Map(
+    sent.flatMap(({ tool_calls }) =>
+      (tool_calls ?? []).map(({ id, function: { name } }) => [id, name] as const),
+    ),
+  );
+  return sent.map((message) => {
+    const content = contentOf(message);
+    if (message.role === "user") return userMessage(content);
+    if (message.role === "assistant") return assistantMessage(textOf(content), ...callsOf(message));
+    if (message.role !== "tool") return systemMessage(content);
+    const id = message.tool_call_id ?? newMessageId();
+    return toolMessage({ id, name: names.get(id) ?? "tool" }, content);
+  });
+}
+
+const callsOf = ({ tool_calls }: SentMessage) =>
+  (tool_calls ?? []).map(({ id, function: made }) => ({
+    id,
+    name: made.name,
+    args: argumentsOf(made.arguments),
+  }));
+
+/** The results of the client's own tools that these messages bring. */
+export function answersInResults(sent: readonly SentMessage[], open: readonly Interrupt[]): Answer[] {
+  return open.flatMap(({ id, kind, call_id }): Answer[] => {
+    const result = sent.findLast((each) => each.role === "tool" && each.tool_call_id === call_id);
+    if (kind !== "tool" || !result) return [];
+    const content = contentOf(result);
+    return [
+      { id, decision: "respond", message: typeof content === "string" ? content : JSON.stringify(content) },
+    ];
+  });
+}

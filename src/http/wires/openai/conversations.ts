@@ -1,0 +1,217 @@
+// The thread of a request. Clients of this API name a conversation, or name none and send all that was said.
+
+import type { FastifyBaseLogger } from "fastify";
+import { AppError } from "../../../core/errors.ts";
+import { newThreadId, type Owner } from "../../../core/ids.ts";
+import type { Answer, Interrupt } from "../../../core/interrupt.ts";
+import { type Message, textOf, type UserMessage, userMessages } from "../../../core/message.ts";
+import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { withHold } from "../../../quotas/holds.ts";
+import { keyOf, settledRun } from "../../../runs/control.ts";
+import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
+import { deleteThreadTree } from "../../../runs/thread-actions.ts";
+import type { RouteServices } from "../../services.ts";
+import { align } from "../messages.ts";
+import { answersInWords } from "../words.ts";
+
+/** What a request says, in the terms of this server. */
+export interface Said {
+  /** Default: the thread's own, else the first one configured. */
+  readonly agent?: string;
+  /** The messages that the client sends, oldest first: all of the conversation, or what is new. */
+  readonly messages: readonly Message[];
+  /** The results and decisions among what is sent, as answers to what a thread asks. */
+  readonly answersTo: (open: readonly Interrupt[]) => Answer[];
+  /** Whether it ends with a result or a decision, not with a message. */
+  readonly endsWithAnswer: boolean;
+  readonly request: Omit<RunRequest, "input" | "answers">;
+  readonly metadata: RunRecord["metadata"];
+  readonly idempotency_key?: string;
+}
+
+/** A run to begin. */
+export interface Beginning {
+  readonly thread_id: string;
+  /** Nothing but this request names the thread: it is deleted after the answer. */
+  readonly isAnonymous: boolean;
+  readonly start: (stream?: string) => Promise<RunRecord>;
+}
+
+/** Marks a thread that is deleted after the answer: no other thread of the user is answered or deleted with it. */
+export const ANONYMOUS = { anonymous: true };
+/** Marks a thread that no request has named: its calls may be answered by their ids alone. */
+export const UNNAMED = { unnamed: true };
+
+/** How long a run that its client has left may take to end before its thread is left to retention, in ms. */
+const LAST_MS = 10_000;
+/** The threads among which one is looked for that waits for an answer: those that changed last. */
+const MAX_WAITING = 100;
+
+export type Conversations = ReturnType<typeof createConversations>;
+
+export function createConversations(
+  { runs, stores, quotas }: Pick<RouteServices, "runs" | "stores" | "quotas">,
+  log: FastifyBaseLogger,
+) {
+  const { threads } = stores;
+
+  /** The client sends all that it holds. The newest message of the user counts; the others tell its place. */
+  async function named(owner: Owner, thread_id: string, said: Said): Promise<Beginning> {
+    const open = await openOn(threads, owner, thread_id);
+    const results = said.endsWithAnswer ? said.answersTo(open) : [];
+    if (results.length > 0) return resumed(owner, { thread_id, open, answers: results, said });
+    const sent = userMessages(said.messages);
+    const newest = sent.at(-1);
+    if (!newest) throw new AppError("invalid_request", "messages: there is none of the role `user`.");
+    const known = await threads.messages(owner, thread_id);
+    const place = align(known, placed(known, sent), { isWhole: true, isRegenerated: true });
+    const answers = place.as === "new" ? answersInWords(textOf(newest.content), open) : [];
+    if (answers.length > 0) return resumed(owner, { thread_id, open, answers, said });
+    const system = known.length === 0 ? said.messages.filter(({ role }) => role === "system") : [];
+    const rewind = place.as === "replacement" ? { rewind_to: place.of } : {};
+    return begun(owner, thread_id, { ...said, messages: [...system, newest] }, rewind);
+  }
+
+  /** The client sends what is new. A system message is left out if it repeats the thread's newest one. */
+  async function continued(owner: Owner, thread_id: string, said: Said): Promise<Beginning> {
+    const open = await openOn(threads, owner, thread_id);
+    if (said.endsWithAnswer) return answered(owner, { thread_id, open, said });
+    const newest = said.messages.at(-1);
+    const questions = open.filter(({ kind }) => kind === "question");
+    const answers = newest?.role === "user" ? answersInWords(textOf(newest.content), questions) : [];
+    if (answers.length > 0) return resumed(owner, { thread_id, open, answers, said });
+    const messages = await withoutRepeats(owner, thread_id, said.messages);
+    return begun(owner, thread_id, { ...said, messages });
+  }
+
+  async function withoutRepeats(
+    owner: Owner,
+    thread_id: string,
+    messages: readonly Message[],
+  ): Promise<readonly Message[]> {
+    if (!messages.some(({ role }) => role === "system")) return messages;
+    const known = await threads.messages(owner, thread_id);
+    const newest = known.findLast(({ role }) => role === "system");
+    return messages.filter(({ role, content }) => role !== "system" || !isSame(content, newest?.content));
+  }
+
+  /** A thread made of what is sent: its end, from the user, is the run's input. */
+  function made(owner: Owner, said: Said, mark: typeof ANONYMOUS | typeof UNNAMED): Beginning {
+    const thread_id = newThreadId();
+    const isAnonymous = mark === ANONYMOUS;
+    const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
+    const thread = {
+      id: thread_id,
+      metadata: mark,
+      messages: said.messages.slice(0, end),
+      ...omitUndefined({ agent: said.agent }),
+    };
+    return {
+      thread_id,
+      isAnonymous,
+      async start(stream) {
+        await withHold(quotas, { owner, thing: "threads", id: thread_id }, () =>
+          threads.create(owner, thread),
+        );
+        const { start } = begun(owner, thread_id, { ...said, messages: said.messages.slice(end) });
+        return start(stream).catch(async (error: unknown) => {
+          if (!isAnonymous) await forget(owner, thread_id);
+          throw error;
+        });
+      },
+    };
+  }
+
+  /** The thread with this mark that waits for what is sent, if there is one. */
+  async function waiting(
+    owner: Owner,
+    said: Said,
+    isMarked: (metadata: Thread["metadata"]) => boolean,
+  ): Promise<Beginning | undefined> {
+    const { items } = await threads.list(owner, { limit: MAX_WAITING, status: "interrupted" });
+    for (const { id: thread_id, metadata } of items) {
+      if (!isMarked(metadata)) continue;
+      const open = await openOn(threads, owner, thread_id);
+      const answers = said.answersTo(open);
+      const isAnonymous = metadata.anonymous === true;
+      if (answers.length > 0) return { ...resumed(owner, { thread_id, open, answers, said }), isAnonymous };
+    }
+    return undefined;
+  }
+
+  function begun(
+    owner: Owner,
+    thread_id: string,
+    { agent, messages, request, metadata, idempotency_key }: Said,
+    rewind: { rewind_to?: string } = {},
+  ): Beginning {
+    const command = {
+      ...{ thread_id, metadata, on_busy: "reject" as const, ...rewind },
+      request: { ...request, input: [...messages] },
+      ...omitUndefined({ agent, idempotency_key }),
+    };
+    return {
+      thread_id,
+      isAnonymous: false,
+      start: (stream) => startRun(runs, owner, { ...command, stream }),
+    };
+  }
+
+  interface Asked {
+    readonly thread_id: string;
+    readonly open: readonly Interrupt[];
+    readonly said: Said;
+  }
+
+  /** Throws `interrupt_closed` when nothing that is sent answers anything. */
+  function answered(owner: Owner, asked: Asked): Beginning {
+    const answers = asked.said.answersTo(asked.open);
+    if (answers.length > 0) return resumed(owner, { ...asked, answers });
+    throw new AppError(
+      "interrupt_closed",
+      "Nothing in this request answers an open call of the conversation.",
+    );
+  }
+
+  function resumed(
+    owner: Owner,
+    { thread_id, open, answers, said }: Asked & { answers: Answer[] },
+  ): Beginning {
+    const { api_key, origin, unattended, tools } = said.request;
+    const start = async (stream?: string) => {
+      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const run_id = newest?.id ?? open[0]?.run_id ?? "";
+      const brought = omitUndefined({ tools, origin, idempotency_key: said.idempotency_key });
+      return resumeRun(runs, owner, { thread_id, run_id, answers, api_key, unattended, stream, ...brought });
+    };
+    return { thread_id, isAnonymous: false, start };
+  }
+
+  /** Deletes the thread of one request, unless it waits for the client. */
+  async function forget(owner: Owner, thread_id: string): Promise<void> {
+    try {
+      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const run = newest && (await settledRun(runs, keyOf(owner, newest), AbortSignal.timeout(LAST_MS)));
+      if (run?.status !== "interrupted") await deleteThreadTree({ threads, quotas }, owner, thread_id);
+    } catch (error) {
+      log.warn({ err: error, thread_id }, "the thread of an anonymous chat was not deleted");
+    }
+  }
+
+  return { named, continued, made, waiting, forget };
+}
+
+const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+
+/** The sent messages with the ids of the thread's that say the same, in order. */
+function placed(known: readonly Message[], sent: readonly UserMessage[]) {
+  const users = userMessages(known);
+  let next = 0;
+  return sent.map(({ content }, index) => {
+    const at = users.findIndex((each, place) => place >= next && isSame(each.content, content));
+    if (at < 0 || index === sent.length - 1) return { content };
+    next = at + 1;
+    return { id: users[at]?.id, content };
+  });
+}

@@ -1,0 +1,78 @@
+// What both APIs take in the same way: refusals by the name of a field, parts, tools of the client.
+
+import type { IncomingHttpHeaders } from "node:http";
+import { z } from "zod";
+import { AppError } from "../../../core/errors.ts";
+import { type Content, Part } from "../../../core/message.ts";
+import { ClientTool } from "../../../core/records.ts";
+import { check, sentence } from "../../../lib/check.ts";
+
+/** `param` is the field, as the client sends it. */
+export const refused = (param: string, message: string) =>
+  new AppError("invalid_request", `${param}: ${message}`, { details: { param } });
+
+const HEADERS = ["x-openwebui-chat-id", "x-conversation-id", "x-thread-id"];
+
+/** The name of the conversation, if a front end gives one beside the API. */
+export function conversationOf(
+  headers: IncomingHttpHeaders,
+  metadata?: Readonly<Record<string, unknown>> | null,
+): string | undefined {
+  const named = [...HEADERS.map((name) => headers[name]), metadata?.thread_id, metadata?.conversation_id];
+  return named.find((each): each is string => typeof each === "string" && each !== "");
+}
+
+/** A function that the client carries out, as both APIs describe one. */
+export interface GivenTool {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+  readonly parameters?: Record<string, unknown> | null | undefined;
+}
+
+/** Throws `invalid_request`, with the place of the tool in `tools`. */
+export function clientTools(given: readonly GivenTool[]): ClientTool[] | undefined {
+  if (given.length === 0) return undefined;
+  return given.map(({ name, description, parameters }, index) => {
+    const tool = { name, description: description || name, parameters: { type: "object", ...parameters } };
+    const checked = check(ClientTool, tool);
+    if ("value" in checked) return checked.value;
+    const [fault] = checked.faults;
+    throw refused(`tools[${index}]`, fault ? sentence(fault) : "is refused.");
+  });
+}
+
+/** The schema of the answer that a format asks for; none for text. Throws `invalid_request` for other formats. */
+export function outputSchema(
+  { type }: { readonly type: string },
+  schema: Record<string, unknown> | undefined,
+  param: string,
+): Record<string, unknown> | undefined {
+  if (type === "text") return undefined;
+  if (type === "json_object") return { type: "object" };
+  if (type === "json_schema" && schema) return schema;
+  throw refused(param, "only `text`, `json_object` and `json_schema` with its `schema` are supported.");
+}
+
+/** Throws `invalid_request` for what is no part of a message. */
+export function partFrom(part: unknown, param: string): Part {
+  const checked = check(Part, part);
+  if ("value" in checked) return checked.value;
+  throw refused(param, checked.faults.map((fault) => sentence(fault)).join(", "));
+}
+
+/** A single text is a text, not a list of parts. */
+export function contentFrom(parts: Part[]): Content {
+  const [first] = parts;
+  return parts.length === 1 && first?.type === "text" ? first.text : parts;
+}
+
+/** The arguments of a call in a client's history; none if they are no JSON object. */
+export function argumentsOf(text: string): Record<string, unknown> {
+  try {
+    return z.record(z.string(), z.unknown()).parse(JSON.parse(text || "{}"));
+  } catch {
+    return {};
+  }
+}
+
+export const isSystem = (role: string) => role === "system" || role === "developer";

@@ -1,0 +1,160 @@
+// Conversations: threads, for clients that name them before they speak.
+
+import { z } from "zod";
+import { AppError } from "../../../../core/errors.ts";
+import type { Owner } from "../../../../core/ids.ts";
+import { newThreadId } from "../../../../core/ids.ts";
+import { Metadata, type Thread } from "../../../../core/records.ts";
+import { withHold } from "../../../../quotas/holds.ts";
+import { openOn } from "../../../../runs/start.ts";
+import { deleteThreadTree } from "../../../../runs/thread-actions.ts";
+import { ownerOf } from "../../../auth/guard.ts";
+import type { RouteServices } from "../../../services.ts";
+import type { App } from "../../../validation.ts";
+import { refused } from "../given.ts";
+import { messagesOf, SentItem } from "./input.ts";
+import { historyOf, type Item } from "./items.ts";
+
+const Conversation = z.object({
+  id: z.string(),
+  object: z.literal("conversation"),
+  created_at: z.int(),
+  metadata: Metadata,
+});
+const Deleted = z.object({
+  id: z.string(),
+  object: z.literal("conversation.deleted"),
+  deleted: z.literal(true),
+});
+export const ItemList = z.object({
+  object: z.literal("list"),
+  data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+});
+export const ListQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  order: z.enum(["asc", "desc"]).default("desc"),
+  after: z.string().max(512).optional().describe("The id of an item."),
+});
+const ConversationParams = z.object({ conversation_id: z.string().min(1).max(256) });
+const ConversationBody = z
+  .looseObject({ metadata: Metadata.nullish(), items: z.array(SentItem).max(20).nullish() })
+  .nullish();
+
+/** One page of items, which come oldest first. Throws `invalid_request` for a place that is none. */
+export function listOf(items: readonly Item[], { limit, order, after }: z.infer<typeof ListQuery>) {
+  const all = order === "asc" ? [...items] : [...items].reverse();
+  const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && start === 0) throw refused("after", `there is no item \`${after}\` here.`);
+  const data = all.slice(start, start + limit);
+  return {
+    object: "list" as const,
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: start + limit < all.length,
+  };
+}
+
+export function conversationRoutes(
+  app: App,
+  { stores: { threads }, quotas, agents, httpTools }: RouteServices,
+): void {
+  const tags = ["openai"];
+
+  app.post(
+    "/conversations",
+    {
+      schema: {
+        summary: "Make a conversation, with its first items if there are any",
+        tags,
+        body: ConversationBody,
+        response: { 200: Conversation },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { metadata, items } = request.body ?? {};
+      const id = newThreadId();
+      const thread = { id, metadata: metadata ?? {}, messages: messagesOf(items ?? []) };
+      return withHold(quotas, { owner, thing: "threads", id }, async () =>
+        conversationOf(await threads.create(owner, thread)),
+      );
+    },
+  );
+
+  app.get(
+    "/conversations/:conversation_id",
+    {
+      schema: {
+        summary: "A conversation",
+        tags,
+        params: ConversationParams,
+        response: { 200: Conversation },
+      },
+    },
+    async (request) => conversationOf(await threadNamed(ownerOf(request), request.params.conversation_id)),
+  );
+
+  app.delete(
+    "/conversations/:conversation_id",
+    {
+      schema: {
+        summary: "Delete a conversation with its responses",
+        tags,
+        params: ConversationParams,
+        response: { 200: Deleted },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { id } = await threadNamed(owner, request.params.conversation_id);
+      await deleteThreadTree({ threads, quotas }, owner, id);
+      return { id, object: "conversation.deleted" as const, deleted: true as const };
+    },
+  );
+
+  app.get(
+    "/conversations/:conversation_id/items",
+    {
+      schema: {
+        summary: "The items of a conversation, newest first",
+        tags,
+        params: ConversationParams,
+        querystring: ListQuery,
+        response: { 200: ItemList },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { id } = await threadNamed(owner, request.params.conversation_id);
+      const [messages, open, tools] = await Promise.all([
+        threads.messages(owner, id),
+        openOn(threads, owner, id),
+        httpTools.list(owner.tenant),
+      ]);
+      const ofTenant = new Set(tools.map(({ name }) => name));
+      const isServerTool = (name: string) =>
+        agents.isReserved(name) || name.startsWith("mcp__") || ofTenant.has(name);
+      return listOf(historyOf({ messages, open, isServerTool }), request.query);
+    },
+  );
+
+  async function threadNamed(owner: Owner, id: string): Promise<Thread> {
+    const thread = await threads.get(owner, id);
+    if (thread) return thread;
+    throw noConversation(id);
+  }
+}
+
+export const noConversation = (id: string) =>
+  new AppError("not_found", `There is no conversation \`${id}\`. Make one with POST /v1/conversations.`);
+
+const conversationOf = ({ id, created_at, metadata }: Thread) => ({
+  id,
+  object: "conversation" as const,
+  created_at: Math.floor(Date.parse(created_at) / 1000),
+  metadata,
+});

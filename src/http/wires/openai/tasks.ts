@@ -1,0 +1,19 @@
+// Side jobs of a front end, such as a title for the chat. No agent is asked: an answer that says little is enough.
+
+import type { FastifyRequest } from "fastify";
+import { firstChars } from "../../../lib/text.ts";
+
+const TITLE_CHARS = 60;
+
+/** The side job that Open WebUI names, if it does. */
+export function taskOf({ headers }: FastifyRequest): string | undefined {
+  const task = headers["x-openwebui-task"];
+  return typeof task === "string" && task !== "" ? task : undefined;
+}
+
+/** The first words of the chat as its title; of every other job an empty object. */
+export function taskAnswer(task: string, words: string): string {
+  return JSON.stringify(
+    task === "title_generation" ? { title: firstChars(words || "Chat", TITLE_CHARS) } : {},
+  );
+}

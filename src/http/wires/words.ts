@@ -1,0 +1,29 @@
+// What waits for an answer, and the answer, in words: for clients that have nothing else to ask with.
+
+import type { Answer, Interrupt } from "../../core/interrupt.ts";
+
+const YES: ReadonlySet<string> = new Set(["approve", "approved", "yes", "y", "ok", "okay"]);
+const NO: ReadonlySet<string> = new Set(["deny", "denied", "no", "n"]);
+
+const wordIn = (text: string) => text.trim().toLowerCase().replace(/[.!]$/, "");
+
+/** Whether the words approve. */
+export const isYes = (text: string) => YES.has(wordIn(text));
+
+/** What a user's words answer. Approvals take a word; questions take any text. Nothing: the words are a new message. */
+export function answersInWords(text: string, open: readonly Interrupt[]): Answer[] {
+  const decision = isYes(text) ? "approve" : NO.has(wordIn(text)) ? "deny" : undefined;
+  return open.flatMap(({ id, kind, options = [], one_of_options }): Answer[] => {
+    if (kind === "approval") return decision ? [{ id, decision }] : [];
+    if (kind === "tool") return [];
+    const option = options.find((each) => each.toLowerCase() === text.trim().toLowerCase());
+    if (one_of_options && option === undefined) return [];
+    return [{ id, decision: "respond", message: option ?? text }];
+  });
+}
+
+/** A question as words, with what may be answered. */
+export const questionText = ({ prompt, options = [] }: Interrupt) =>
+  [prompt, ...options.map((option) => `- ${option}`)].join("\n");
+
+export const approvalText = ({ prompt }: Interrupt) => `${prompt}\n\nReply “approve” or “deny”.`;

@@ -1,0 +1,81 @@
+// The providers of models, by name.
+
+import type { Model } from "../core/model.ts";
+import { bedrockAddress, bedrockModel, regionOf } from "./anthropic/bedrock.ts";
+import { anthropicModel } from "./anthropic/client.ts";
+import { projectOf, vertexAddress, vertexModel } from "./anthropic/vertex.ts";
+import { azureModel } from "./openai/azure.ts";
+import { openaiModel } from "./openai/client.ts";
+import { dialectOf } from "./openai/dialect.ts";
+import type { ModelOptions } from "./options.ts";
+
+export interface Provider {
+  /** Loads the provider's SDK at the first call, not before. */
+  readonly create: (options: ModelOptions, env: NodeJS.ProcessEnv) => Model;
+  /** Its address; for a provider that gives each customer an own one, an example. */
+  readonly baseUrl: string | ((env: NodeJS.ProcessEnv) => string);
+  /** The variable that names another address. */
+  readonly baseUrlEnv?: string;
+  /** There is no address that all customers share. */
+  readonly hasOwnAddress?: true;
+  /** The variables that may hold the key, the first that is set. Without them the provider wants none. */
+  readonly keyEnv?: string | readonly string[];
+  /** Where one of these is set, the SDK finds credentials that are no key. */
+  readonly credentialsEnv?: readonly string[];
+  /** The SDK looks for credentials in more places than the environment. */
+  readonly findsCredentials?: true;
+  /** The variable without which no call can succeed, if it is not set. */
+  readonly missing?: (env: NodeJS.ProcessEnv) => string | undefined;
+}
+
+const GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai";
+
+export const PROVIDERS: Readonly<Record<string, Provider>> = {
+  anthropic: {
+    create: anthropicModel,
+    baseUrl: "https://api.anthropic.com",
+    baseUrlEnv: "ANTHROPIC_BASE_URL",
+    keyEnv: "ANTHROPIC_API_KEY",
+  },
+  openai: {
+    create: openaiModel,
+    baseUrl: "https://api.openai.com/v1",
+    baseUrlEnv: "OPENAI_BASE_URL",
+    keyEnv: "OPENAI_API_KEY",
+  },
+  azure: {
+    create: azureModel,
+    baseUrl: "https://resource.openai.azure.com",
+    baseUrlEnv: "AZURE_OPENAI_ENDPOINT",
+    keyEnv: "AZURE_OPENAI_API_KEY",
+    credentialsEnv: ["AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_TOKEN_CREDENTIALS", "IDENTITY_ENDPOINT"],
+    hasOwnAddress: true,
+  },
+  bedrock: {
+    create: bedrockModel,
+    baseUrl: bedrockAddress,
+    baseUrlEnv: "ANTHROPIC_BEDROCK_BASE_URL",
+    keyEnv: "AWS_BEARER_TOKEN_BEDROCK",
+    findsCredentials: true,
+    missing: (env) => (regionOf(env) ? undefined : "AWS_REGION"),
+  },
+  vertex: {
+    create: vertexModel,
+    baseUrl: vertexAddress,
+    baseUrlEnv: "ANTHROPIC_VERTEX_BASE_URL",
+    findsCredentials: true,
+    missing: (env) => (projectOf(env) ? undefined : "GOOGLE_CLOUD_PROJECT"),
+  },
+  gemini: {
+    create: (options) => openaiModel({ ...options, dialect: dialectOf(GEMINI) }),
+    baseUrl: GEMINI,
+    keyEnv: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+  },
+  deepseek: { create: openaiModel, baseUrl: "https://api.deepseek.com/v1", keyEnv: "DEEPSEEK_API_KEY" },
+  groq: { create: openaiModel, baseUrl: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY" },
+  mistral: { create: openaiModel, baseUrl: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY" },
+  ollama: { create: openaiModel, baseUrl: "http://127.0.0.1:11434/v1" },
+  openrouter: { create: openaiModel, baseUrl: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY" },
+  together: { create: openaiModel, baseUrl: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY" },
+  xai: { create: openaiModel, baseUrl: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY" },
+};

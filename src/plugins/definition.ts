@@ -1,0 +1,28 @@
+// What a plugin is: an object with a name and any of six parts, each of the type that Skein's own have.
+
+import type { OwnBackendType } from "../backends/own.ts";
+import type { ModelFactory } from "../core/agent.ts";
+import type { PlacedHook } from "../core/hook-order.ts";
+import type { Tool } from "../core/tool.ts";
+import type { OwnScheme } from "../http/auth/own-scheme.ts";
+import type { PluginRoutes } from "../http/plugin-routes.ts";
+
+export interface Plugin {
+  /** 1 to 64 characters out of a-z 0-9 _ -; no other plugin of the server may have it. */
+  readonly name: string;
+  /** Agents switch them on, and set their options, by name under `hooks:`. Outside the built-in ones unless placed. */
+  readonly hooks?: readonly PlacedHook[];
+  /** Agents have them when their `tools:` name them. */
+  readonly tools?: readonly Tool[];
+  /** Providers of models, by the word before the colon in `model: provider:model`. */
+  readonly models?: Readonly<Record<string, ModelFactory>>;
+  /** By the `type` of an agent's `backend`. In server.yaml only. */
+  readonly backends?: Readonly<Record<string, OwnBackendType>>;
+  /** Chosen by `auth.scheme`. In server.yaml only. */
+  readonly auth?: OwnScheme;
+  /** Served below `/plugins/<name>/`. In server.yaml only. */
+  readonly routes?: PluginRoutes;
+}
+
+/** The default export of a plugin's module is one of these, or an array of them. */
+export const definePlugin = (plugin: Plugin): Plugin => plugin;

@@ -1,0 +1,61 @@
+// How much of each limit is used, and left.
+
+import type { Owner } from "../core/ids.ts";
+import type { LimitName, Quota } from "./config.ts";
+import {
+  type Accounts,
+  BUDGETS,
+  endOf,
+  type PerScope,
+  type QuotaScope,
+  type QuotaStore,
+  RESOURCES,
+  SCOPES,
+} from "./store.ts";
+
+/** A limit and its current use. */
+export interface LimitState {
+  readonly limit: LimitName;
+  readonly of: QuotaScope;
+  readonly most: number;
+  readonly used: number;
+  readonly left: number;
+  /** When a daily or monthly budget resets. */
+  readonly resets_at?: string;
+}
+
+/** The limit on each resource. */
+export const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
+
+/** Every limit on an owner that is set, tenant's and user's. Throws `unavailable`. */
+export async function limitStates(
+  store: QuotaStore,
+  config: PerScope<Quota>,
+  owner: Owner,
+): Promise<LimitState[]> {
+  const [accounts, held, stored] = await Promise.all([
+    store.accounts(owner),
+    store.held(owner),
+    store.stored(owner),
+  ]);
+  const things = SCOPES.flatMap((of) =>
+    RESOURCES.flatMap((thing) => state(config, LIMIT_OF[thing], of, held[of][thing])),
+  );
+  const bytes = SCOPES.flatMap((of) => state(config, "stored_bytes", of, stored[of]));
+  return [...budgetStates(config, accounts), ...things, ...bytes];
+}
+
+/** The budgets that are set, and their use. */
+export function budgetStates(config: PerScope<Quota>, accounts: Accounts): LimitState[] {
+  return SCOPES.flatMap((of) =>
+    BUDGETS.flatMap(({ limit, period, unit }) => {
+      const resets_at = new Date(endOf(period, accounts.now)).toISOString();
+      return state(config, limit, of, accounts[of][period][unit]).map((each) => ({ ...each, resets_at }));
+    }),
+  );
+}
+
+function state(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, used: number): LimitState[] {
+  const most = config[of][limit];
+  return most === undefined ? [] : [{ limit, of, most, used, left: Math.max(0, most - used) }];
+}

@@ -1,0 +1,32 @@
+// What a store is written in, and which processes may use it. During an upgrade the last release and this one work on one store, so
+// a release reads what the one before it wrote, and writes what that one can read.
+
+import { AppError } from "../core/errors.ts";
+
+export interface Format {
+  /** Of the newest process that ever used the store: one more for each change of what is stored. */
+  readonly version: number;
+  /** A process of this version, or of a newer one, can use what is written. */
+  readonly readableFrom: number;
+}
+
+/** What the store says once a process of the format `own` has joined; undefined when that process cannot read what is there. */
+export function joined(found: Format | undefined, own: Format): Format | undefined {
+  if (!found) return own;
+  if (own.version < found.readableFrom) return undefined;
+  return {
+    version: Math.max(found.version, own.version),
+    readableFrom: Math.max(found.readableFrom, own.readableFrom),
+  };
+}
+
+/** As `joined`. Throws `unavailable` for a store that cannot be read; `store` names it at the beginning of a sentence. */
+export function join(store: string, found: Format | undefined, own: Format): Format {
+  const record = joined(found, own);
+  if (record) return record;
+  const needs = found?.readableFrom;
+  throw new AppError(
+    "unavailable",
+    `${store} was written by a newer version of Skein: reading it takes format ${needs}, and this version knows formats up to ${own.version}. Start the newer version. To go back to this one, restore a backup from before the upgrade, or use another store.`,
+  );
+}

@@ -1,0 +1,152 @@
+// The connections to PostgreSQL, and what it means when it refuses, or does not answer.
+
+import { hash } from "node:crypto";
+import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
+import { AppError } from "../../core/errors.ts";
+import { OLDEST_VERSION, prepareSchema } from "./schema.ts";
+
+export interface Access {
+  readonly url: string;
+  /** Connections at most, beside the one on which notifications come. */
+  readonly pool: number;
+  readonly deadlineMs: number;
+  /** A transaction whose process says nothing for so long is rolled back, in ms. */
+  readonly silenceMs: number;
+}
+
+const INT8 = 20;
+
+/** Whole numbers are numbers: every one in the tables is small enough. */
+const types = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    oid === INT8 && format !== "binary"
+      ? Number
+      : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+const configOf = ({ url, deadlineMs }: Access): ClientConfig => ({
+  connectionString: url,
+  connectionTimeoutMillis: deadlineMs,
+  application_name: "skein",
+  keepAlive: true,
+  types,
+});
+
+/** Throws `unavailable` when there is no PostgreSQL within the deadline, or its schema cannot be used. */
+export async function openPool(access: Access): Promise<Pool> {
+  const pool = new pg.Pool({
+    ...configOf(access),
+    // Statements of a transaction do not wait for each other.
+    pipeline: true,
+    max: access.pool,
+    onConnect: (client) => prepare(client, access),
+  });
+  // Callers get the error of their statement; the pool opens another connection.
+  pool.on("error", ignore);
+  pool.on("connect", (client) => client.on("error", ignore));
+  try {
+    await withTimeout(access.deadlineMs, checked(pool));
+    return pool;
+  } catch (error) {
+    void pool.end().catch(ignore);
+    if (error instanceof AppError) throw error;
+    const why = error instanceof Error ? ` (${error.message})` : "";
+    throw new AppError("unavailable", `PostgreSQL at ${placeOf(access.url)} cannot be used${why}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** One more, for notifications. The caller connects and ends it. */
+export function newClient(access: Access): Client {
+  const client = new pg.Client({ ...configOf(access), application_name: "skein notifications" });
+  client.on("error", ignore);
+  return client;
+}
+
+async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void> {
+  await client.query(`SET search_path = skein; SET idle_in_transaction_session_timeout = ${silenceMs}`);
+}
+
+async function checked(pool: Pool): Promise<void> {
+  const client = await pool.connect();
+  try {
+    const { rows } = await client.query("SHOW server_version_num");
+    const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000);
+    if (version < OLDEST_VERSION)
+      throw new AppError(
+        "config_invalid",
+        `PostgreSQL ${version} is too old. Use ${OLDEST_VERSION} or newer.`,
+      );
+    await prepareSchema(client);
+  } finally {
+    client.release();
+  }
+}
+
+/** Closes the socket at once: the server on the other end may never answer. */
+export function destroy(client: ClientBase): void {
+  // Not among its types; its own pool does the same.
+  const { connection } = client as unknown as { connection?: { stream: { destroy(): void } } };
+  connection?.stream.destroy();
+}
+
+const names = new Map<string, string>();
+
+/** Under which a connection keeps a statement that it has seen before. There are as many as the program has. */
+export function statementName(sql: string): string {
+  const known = names.get(sql);
+  if (known) return known;
+  const name = `skein_${hash("sha1", sql).slice(0, 20)}`;
+  names.set(sql, name);
+  return name;
+}
+
+/** Without what is secret in it. */
+function placeOf(url: string): string {
+  return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
+}
+
+function ignore(): void {}
+
+// What PostgreSQL answers, by its codes.
+/** The same may be taken a moment later: it starts or stops, another transaction was in the way, or a thread was just deleted. */
+const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014)/;
+const READ_ONLY = "25006";
+
+/** What only an operator can fix: the start of the code, and its meaning. */
+const REFUSALS: readonly [start: RegExp, meaning: string][] = [
+  [/^53/, "PostgreSQL is full. Try again later."],
+  [/^(28|42501|3D000)/, "PostgreSQL does not let this server in."],
+];
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && "severity" in error && "code" in error ? String(error.code) : undefined;
+
+/** The server on the other end is a replica now. */
+export const isReadOnly = (error: unknown) => codeOf(error) === READ_ONLY;
+
+/** Whether the same may succeed a little later. What is no answer of PostgreSQL is trouble on the way to it. */
+export function mayPass(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === undefined || PASSES.test(code);
+}
+
+/** Translates a refusal for the caller. */
+export function refusal(error: unknown): unknown {
+  const code = codeOf(error) ?? "";
+  const [, meaning] = REFUSALS.find(([start]) => start.test(code)) ?? [];
+  return meaning === undefined ? error : new AppError("unavailable", meaning, { cause: error });
+}
+
+export function noAnswer(cause: unknown): AppError {
+  return new AppError("unavailable", "PostgreSQL does not answer. Try again later.", { cause });
+}
+
+/** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
+export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);
+  work.then(resolve, reject).finally(() => clearTimeout(timer));
+  return promise;
+}

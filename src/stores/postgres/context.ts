@@ -1,0 +1,23 @@
+// What the stores on one PostgreSQL share.
+
+import type { Limits } from "../options.ts";
+import type { Pages } from "../shared/event-pages.ts";
+import type { Writer } from "../shared/lease-writer.ts";
+import type { LiveTails } from "../shared/live-tails.ts";
+import type { PostgresCalls, RunNewsFeed } from "./bus.ts";
+import type { Database } from "./database.ts";
+import type { Lifetime } from "./lifetime.ts";
+
+export interface StoreContext {
+  /** Its `now` is for the times that events show; PostgreSQL itself goes by its own. */
+  readonly limits: Limits;
+  readonly database: Database;
+  readonly lifetime: Lifetime;
+  readonly calls: PostgresCalls;
+  readonly runFeed: RunNewsFeed;
+  readonly pages: Pages;
+  /** The pages that viewers read. */
+  readonly replays: Pick<Pages, "read">;
+  readonly feeds: LiveTails;
+  readonly writer: Writer;
+}

@@ -1,0 +1,240 @@
+// What is asked of PostgreSQL. What fails on the way to it is asked again until a deadline: a short one, or inside a run as
+// long as a lease lasts.
+//
+// A transaction's statements are sent without waiting for the answers of those before, so it costs two round trips: one for
+// what is decided upon, one for what is written.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool, PoolClient, QueryResultRow } from "pg";
+import { randomId } from "../../lib/random-id.ts";
+import { storeClosed } from "../errors.ts";
+import { destroy, isReadOnly, mayPass, noAnswer, refusal, statementName, withTimeout } from "./client.ts";
+import { lockNumber } from "./locks.ts";
+
+/** Between two attempts, at first and at most. */
+const PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 500;
+const PING_MS = 1_000;
+
+/** What is in the place of PostgreSQL's clock as a statement's parameter `n`, if anything, or else its clock. */
+export const timeOf = (n: number) =>
+  `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
+
+export interface Transaction {
+  /** Sends a statement at once. */
+  rows<Row>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** The same of one that changes something. If it fails, so does the transaction. */
+  write(sql: string, values?: readonly unknown[]): void;
+  /** The same, for what it returns. It must be awaited after the transaction only. */
+  writing<Row>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+export interface DatabaseOptions {
+  readonly deadlineMs: number;
+  /** How long it is waited inside a run. */
+  readonly patienceMs: number;
+  /** In place of PostgreSQL's own clock. */
+  readonly now: (() => number) | undefined;
+}
+
+export class Database {
+  readonly #pool: Pool;
+  readonly #options: DatabaseOptions;
+  /** Set for all that is asked inside a run. */
+  readonly #run = new AsyncLocalStorage<true>();
+  #downSince: number | undefined;
+  #lastOutage = { ms: 0, end: Number.NEGATIVE_INFINITY };
+  #isClosed = false;
+
+  constructor(pool: Pool, options: DatabaseOptions) {
+    this.#pool = pool;
+    this.#options = options;
+  }
+
+  /** For how long PostgreSQL did not answer the last time, in ms, and how long that is ago. */
+  get lastOutage(): { readonly ms: number; readonly ago: number } {
+    const { ms, end } = this.#lastOutage;
+    return { ms, ago: performance.now() - end };
+  }
+
+  /** Whether the caller works for a run. */
+  get isInRun(): boolean {
+    return this.#run.getStore() === true;
+  }
+
+  /** Every call that `work` makes, directly or not, has the deadline of a run. */
+  inRun<T>(work: () => Promise<T>): Promise<T> {
+    return this.#run.run(true, work);
+  }
+
+  assertOpen(): void {
+    if (this.#isClosed) throw storeClosed();
+  }
+
+  /** The parameter of `timeOf`. */
+  clock(): number | null {
+    return this.#options.now?.() ?? null;
+  }
+
+  /** One statement, which must allow to be repeated. Throws `unavailable`. */
+  query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#repeatedly(this.#deadline(), (client) => ask<Row>(client, sql, values));
+  }
+
+  /** The same, with a deadline long enough for a restart of PostgreSQL. */
+  queryUntilLeaseEnds<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
+    return this.inRun(() => this.query<Row>(sql, values));
+  }
+
+  /**
+   * All that `work` writes, or nothing if it throws; once, also when the answer was lost. Transactions of one `lock` come one
+   * after the other. `work` may be called again; it must only wait for `rows`. Throws `unavailable`.
+   */
+  transaction<T>(lock: readonly string[], work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const id = randomId();
+    let unsure: { readonly value: T } | undefined;
+    return this.#repeatedly(this.#deadline(), async (client) => {
+      const sent: Promise<unknown>[] = [];
+      const send = <Row>(sql: string, values: readonly unknown[] = []) => {
+        const answer = ask<Row>(client, sql, values);
+        answer.catch(() => {});
+        sent.push(answer);
+        return answer;
+      };
+      let hasWritten = false;
+      const writing = <Row>(sql: string, values?: readonly unknown[]) => {
+        hasWritten = true;
+        return send<Row>(sql, values);
+      };
+      const tx: Transaction = { rows: send, write: (sql, values) => void writing(sql, values), writing };
+      void send("BEGIN");
+      void send("SELECT pg_advisory_xact_lock($1)", [lockNumber(...lock)]);
+      try {
+        if (unsure && (await send("SELECT 1 FROM commits WHERE id = $1", [id])).length > 0) {
+          await send("ROLLBACK");
+          return unsure.value;
+        }
+        const value = await work(tx);
+        if (hasWritten) void send(`INSERT INTO commits VALUES ($1, ${timeOf(2)})`, [id, this.clock()]);
+        unsure = hasWritten ? { value } : undefined;
+        await this.#end(client, hasWritten, sent);
+        return value;
+      } catch (error) {
+        const first = await firstOf(sent);
+        await client.query("ROLLBACK");
+        throw first ?? new Thrown(error);
+      }
+    });
+  }
+
+  /** Throws `unavailable`, after a second at most. */
+  async ping(): Promise<void> {
+    this.assertOpen();
+    const ms = Math.min(PING_MS, this.#options.deadlineMs);
+    await this.#repeatedly(ms, (client) => ask(client, "SELECT 1 FROM shared LIMIT 1", []));
+  }
+
+  /** What waits for an answer gets `unavailable`. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // A connection that hangs is not waited for.
+    await withTimeout(this.#options.deadlineMs, this.#pool.end()).catch(() => {});
+  }
+
+  async #end(client: PoolClient, hasWritten: boolean, sent: readonly Promise<unknown>[]): Promise<void> {
+    const ended = client.query(hasWritten ? "COMMIT" : "ROLLBACK");
+    ended.catch(() => {});
+    const failure = await firstOf(sent);
+    if (failure !== undefined) {
+      await ended;
+      throw failure;
+    }
+    // A server that fails to commit answers with what it did instead.
+    const { command } = await ended;
+    if (hasWritten && command !== "COMMIT") throw new Error("PostgreSQL has rolled a transaction back.");
+  }
+
+  #deadline(): number {
+    const { deadlineMs, patienceMs } = this.#options;
+    return this.isInRun ? Math.max(patienceMs, deadlineMs) : deadlineMs;
+  }
+
+  async #repeatedly<T>(ms: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
+    const until = performance.now() + ms;
+    for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+      try {
+        const result = await this.#attempt(until, work);
+        this.#rise();
+        return result;
+      } catch (error) {
+        this.assertOpen();
+        if (error instanceof Thrown) throw error.cause;
+        if (!mayPass(error)) throw refusal(error);
+        this.#fall();
+        const left = until - performance.now();
+        if (left < PAUSE_MS) throw noAnswer(error);
+        // Who began first gives up first.
+        await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
+      }
+    }
+  }
+
+  async #attempt<T>(until: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
+    this.assertOpen();
+    const connecting = this.#pool.connect();
+    const client = await withTimeout(until - performance.now(), connecting).catch((error) => {
+      connecting.then((late) => late.release()).catch(() => {});
+      throw error;
+    });
+    try {
+      const result = await withTimeout(until - performance.now(), work(client));
+      client.release();
+      return result;
+    } catch (error) {
+      const isUseful = error instanceof Thrown || (isAnswer(error) && !isReadOnly(error));
+      if (!isUseful) destroy(client);
+      client.release(!isUseful);
+      throw error;
+    }
+  }
+
+  #rise(): void {
+    if (this.#downSince === undefined) return;
+    const now = performance.now();
+    this.#lastOutage = { ms: now - this.#downSince, end: now };
+    this.#downSince = undefined;
+  }
+
+  #fall(): void {
+    this.#downSince ??= performance.now();
+  }
+}
+
+/** What the work of a transaction has thrown by itself. */
+class Thrown extends Error {
+  constructor(cause: unknown) {
+    super("The transaction was given up.", { cause });
+  }
+}
+
+const isAnswer = (error: unknown) => error instanceof Error && "severity" in error;
+
+async function ask<Row>(client: PoolClient, sql: string, values: readonly unknown[]): Promise<Row[]> {
+  const { rows } = await client.query<QueryResultRow>(
+    values.length === 0 ? { text: sql } : { name: statementName(sql), text: sql, values: [...values] },
+  );
+  // The statement says what it returns.
+  return rows as Row[];
+}
+
+const IN_FAILED_TRANSACTION = "25P02";
+
+/** Of a failed transaction only the first failure tells what happened. */
+async function firstOf(sent: readonly Promise<unknown>[]): Promise<unknown> {
+  const failed = (await Promise.allSettled(sent)).flatMap((each) =>
+    each.status === "rejected" ? [each.reason] : [],
+  );
+  const isFirst = (reason: unknown) => (reason as { code?: unknown }).code !== IN_FAILED_TRANSACTION;
+  return failed.find(isFirst) ?? failed[0];
+}

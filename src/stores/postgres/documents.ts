@@ -1,0 +1,115 @@
+// Documents in a table. Those of a thread go with it.
+
+import type { Collection, Document, Documents } from "../../core/documents.ts";
+import { noSuchThread } from "../errors.ts";
+import { ownerText, type ThreadKey } from "../row-keys.ts";
+import { type Database, timeOf } from "./database.ts";
+import type { Lifetime } from "./lifetime.ts";
+
+interface Row {
+  readonly key: string;
+  readonly version: string;
+  readonly body: string;
+}
+
+interface Place {
+  readonly name: string;
+  readonly thread?: ThreadKey;
+}
+
+const COLUMNS = "key, version, body";
+
+/** Without `lifetime` no collection is a thread's. */
+export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, "visit">): Documents {
+  return {
+    async read(collection, keys) {
+      const { name, thread } = await visited(collection);
+      const [found] = await database.query<{ now: number; is_there: boolean; found: Row[] }>(
+        `SELECT ${timeOf(5)} AS now, $3::text IS NULL OR EXISTS (SELECT 1 FROM threads WHERE owner = $3 AND id = $4) AS is_there,
+          (SELECT coalesce(json_agg(found), '[]') FROM (
+            SELECT ${COLUMNS} FROM documents WHERE collection = $1 AND key = ANY ($2)) AS found) AS found`,
+        [name, keys.map((key) => JSON.stringify(key)), ...(thread ?? [null, null]), database.clock()],
+      );
+      const byKey = new Map(found?.found.map((row) => [row.key, documentOf(row)]));
+      return {
+        found: keys.map((key) => byKey.get(JSON.stringify(key))),
+        exists: found?.is_there ?? false,
+        now: found?.now ?? 0,
+      };
+    },
+
+    async list(collection) {
+      const { name } = await visited(collection);
+      const rows = await database.query<Row>(`SELECT ${COLUMNS} FROM documents WHERE collection = $1`, [
+        name,
+      ]);
+      return rows.map(documentOf);
+    },
+
+    async due(collection, limit) {
+      const { name } = await visited(collection);
+      const rows = await database.query<Row>(
+        `SELECT ${COLUMNS} FROM documents WHERE collection = $1 AND due <= ${timeOf(2)} ORDER BY due, key LIMIT $3`,
+        [name, database.clock(), limit],
+      );
+      return rows.map(documentOf);
+    },
+
+    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY }) {
+      const { name, thread } = await visited(collection);
+      const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
+      return database.transaction(["documents", name], async (tx) => {
+        const keys = rows.map(({ key }) => key);
+        // The thread cannot be deleted before this is written.
+        const there = thread
+          ? tx.rows("SELECT 1 FROM threads WHERE owner = $1 AND id = $2 FOR KEY SHARE", thread)
+          : undefined;
+        const stored = tx.rows<Row>(
+          "SELECT key, version FROM documents WHERE collection = $1 AND key = ANY ($2)",
+          [name, keys],
+        );
+        const counted = Number.isFinite(limit)
+          ? tx.rows<{ n: number }>("SELECT count(*) AS n FROM documents WHERE collection = $1", [name])
+          : undefined;
+        if (thread && (await there)?.length === 0) throw noSuchThread(thread[1]);
+        const versions = new Map((await stored).map((row) => [row.key, row.version]));
+        if (rows.some(({ key, seen }) => versions.get(key) !== seen)) return "changed";
+        const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
+        if (added > 0 && Number((await counted)?.[0]?.n ?? 0) + added > limit) return "full";
+        const gone = rows.flatMap(({ key, body }) => (body === undefined ? key : []));
+        if (gone.length > 0)
+          tx.write("DELETE FROM documents WHERE collection = $1 AND key = ANY ($2)", [name, gone]);
+        const kept = rows.filter(({ body }) => body !== undefined);
+        if (kept.length > 0)
+          tx.write(
+            `INSERT INTO documents (collection, key, version, body, due, owner, thread_id)
+            SELECT $1, key, $2, body, due, $3, $4 FROM unnest($5::text[], $6::text[], $7::float8[]) AS new (key, body, due)
+            ON CONFLICT (collection, key) DO UPDATE SET version = $2, body = excluded.body, due = excluded.due`,
+            [
+              ...[name, version, ...(thread ?? [null, null]), kept.map(({ key }) => key)],
+              ...[kept.map(({ body }) => body), kept.map(({ due }) => due ?? null)],
+            ],
+          );
+        return "written";
+      });
+    },
+  };
+
+  async function visited(collection: Collection): Promise<Place> {
+    if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant]) };
+    const { owner, of, kind } = collection;
+    const text = ownerText(owner);
+    if ("agent" in of) return { name: nameOf([kind, text, "agent", of.agent]) };
+    const thread = [text, of.thread] as const;
+    await lifetime?.visit(thread);
+    return { name: nameOf([kind, text, "thread", of.thread]), thread };
+  }
+}
+
+const nameOf = (parts: readonly (string | undefined)[]) =>
+  JSON.stringify(parts.filter((part) => part !== undefined));
+
+function documentOf({ key, version, body }: Row): Document {
+  // Only `write` fills this column.
+  return { key: JSON.parse(key) as string, version, body };
+}

@@ -1,0 +1,35 @@
+// The format of what lies in Redis and comes on its channels, and the record of it there.
+
+import { type Format, join } from "../format.ts";
+import { type Connection, script } from "./connection.ts";
+import { FORMAT_KEY } from "./keys.ts";
+
+/**
+ * Version 1 is that of 0.1.0, which left no record. `readableFrom` stays until something is no longer written that this version
+ * reads, or is relied on that it does not write: CONTRIBUTING.md.
+ */
+const FORMAT: Format = { version: 2, readableFrom: 1 };
+
+/** Records that this process uses the Redis. Throws `unavailable` when it cannot read what is there. */
+export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
+  for (;;) {
+    const seen = await redis.ask((client) => client.get(FORMAT_KEY));
+    const record = JSON.stringify(
+      join("Redis", seen === null ? undefined : (JSON.parse(seen) as Format), FORMAT),
+    );
+    if (record === seen) return;
+    if ((await redis.run(recordOnce, { key: FORMAT_KEY }, { seen: seen ?? "", record })) === record) return;
+  }
+}
+
+// The record, which is changed only if it is still as it was seen; empty: not there.
+const recordOnce = script<string>()({
+  kind: "always",
+  keys: ["key"],
+  args: ["seen", "record"],
+  lua: `
+local found = redis.call('GET', key)
+if (found or '') ~= seen then return found or '' end
+redis.call('SET', key, record)
+return record`,
+});

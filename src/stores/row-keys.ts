@@ -1,0 +1,28 @@
+// The columns that every key begins with.
+
+import type { Owner } from "../core/ids.ts";
+import type { RunKey } from "../core/stores.ts";
+
+/** JSON, so that no two owners collide. */
+export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
+
+export function ownerOf(text: string): Owner {
+  // Only `ownerText` writes this column.
+  const [tenant, user] = JSON.parse(text) as [string, string];
+  return { tenant, user };
+}
+
+/** A thread's key as the tables have it. */
+export type ThreadKey = readonly [owner: string, threadId: string];
+
+export const threadText = (key: ThreadKey) => JSON.stringify(key);
+
+export function threadOf(text: string): ThreadKey {
+  // Only `threadText` makes these.
+  return JSON.parse(text) as [string, string];
+}
+
+/** A run's key as the tables have it: owner, thread, run. */
+export type RowKey = readonly [owner: string, threadId: string, runId: string];
+
+export const rowKey = ({ owner, thread_id, run_id }: RunKey): RowKey => [ownerText(owner), thread_id, run_id];

@@ -1,0 +1,50 @@
+// Times the calls of a store. Appends of events are left alone: one is made for each token.
+
+import { hasCode } from "../core/errors.ts";
+import type { Stores } from "../core/stores.ts";
+import type { Families } from "./families.ts";
+
+type To = Pick<Families, "storeSeconds" | "storeErrors">;
+type Method = (...args: unknown[]) => unknown;
+
+/** The same stores, timed. The operations are named as the ports name them. */
+export function timed<S extends Stores>(stores: S, to: To): S {
+  return {
+    ...stores,
+    threads: timedPort("threads", stores.threads, to),
+    runs: timedPort("runs", stores.runs, to),
+    deferredCalls: timedPort("deferred_calls", stores.deferredCalls, to),
+    items: timedPort("items", stores.items, to),
+  };
+}
+
+function timedPort<P extends object>(name: string, port: P, to: To): P {
+  const known = new Map<PropertyKey, Method>();
+  return new Proxy(port, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      let method = known.get(key);
+      if (!method) {
+        method = timedMethod(`${name}.${String(key)}`, value.bind(target), to);
+        known.set(key, method);
+      }
+      return method;
+    },
+  });
+}
+
+const timedMethod =
+  (operation: string, method: Method, { storeSeconds, storeErrors }: To): Method =>
+  (...args) => {
+    const begun = performance.now();
+    const result = method(...args);
+    if (!(result instanceof Promise)) return result;
+    result.then(
+      () => storeSeconds.observe({ operation }, (performance.now() - begun) / 1000),
+      (error: unknown) => {
+        if (hasCode(error, "unavailable")) storeErrors.inc({ operation });
+      },
+    );
+    return result;
+  };
