@@ -1,0 +1,101 @@
+// The frame of the page: threads at the left, the view of the address in the middle; who is not signed in sees the form.
+
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { followChanges } from "./changes.ts";
+import { useTouched } from "./frame.ts";
+import { followKeys, useKey } from "./keys.ts";
+import { lazy } from "./lazy.tsx";
+import { Navigation } from "./menu.tsx";
+import { followQuestions } from "./questions.ts";
+import { go, isRunTab, type Route, useRoute } from "./routes.ts";
+import { session } from "./session.ts";
+import { followThreads } from "./threads.ts";
+import { Conversation } from "./views/conversation.tsx";
+
+const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
+const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
+const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
+const Run = lazy(async () => (await import("./views/run.tsx")).Run);
+const Runs = lazy(async () => (await import("./views/runs.tsx")).Runs);
+const Settings = lazy(async () => (await import("./views/settings.tsx")).Settings);
+const SignIn = lazy(async () => (await import("./views/sign-in.tsx")).SignIn);
+const Tools = lazy(async () => (await import("./views/tools.tsx")).Tools);
+const Usage = lazy(async () => (await import("./views/usage.tsx")).Usage);
+
+export function App() {
+  const route = useRoute();
+  const { state } = useTouched(session);
+  useEffect(() => (state === "signed_in" ? followAll() : undefined), [state]);
+  if (state === "asking") return <p class="empty">Connecting…</p>;
+  if (state !== "signed_in") return <SignIn />;
+  return (
+    <div class="columns">
+      <nav class="column" aria-label="Skein">
+        <Navigation route={route} />
+      </nav>
+      <Place route={route} />
+      <Keys />
+    </div>
+  );
+}
+
+/** The keys that work in every view. */
+function Keys() {
+  const [isOpen, setOpen] = useState(false);
+  useKey(
+    "?",
+    "List the keys",
+    useCallback(() => setOpen(true), []),
+  );
+  useKey("n", "A new conversation", begin);
+  useKey("g i", "Go to the inbox", toInbox);
+  useKey("/", "Search the conversations", search);
+  useKey("j", "The next conversation", next);
+  useKey("k", "The conversation before", before);
+  return isOpen ? <KeysDialog onClose={() => setOpen(false)} /> : null;
+}
+
+const begin = () => go({ view: "new" });
+const toInbox = () => go({ view: "inbox" });
+const search = () => document.querySelector<HTMLElement>(".threads .search")?.focus();
+const next = () => move(1);
+const before = () => move(-1);
+
+function move(step: 1 | -1): void {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>(".thread > a")];
+  const at = links.findIndex((link) => link.hasAttribute("aria-current"));
+  const found = links[at < 0 ? 0 : at + step];
+  found?.click();
+  found?.scrollIntoView({ block: "nearest" });
+}
+
+/** What the page keeps as the server has it, in every view. Returns the function that ends it. */
+function followAll(): () => void {
+  const ends = [followChanges(), followThreads(), followQuestions(), followKeys()];
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+function Place({ route }: { route: Route }) {
+  switch (route.view) {
+    case "new":
+      return <Conversation key="new" />;
+    case "thread":
+      if (route.run && isRunTab(route.tab))
+        return <Run key={route.run} thread={route.thread} run={route.run} tab={route.tab} />;
+      return <Conversation key={route.thread} thread={route.thread} run={route.run} tab={route.tab} />;
+    case "inbox":
+      return <Inbox />;
+    case "runs":
+      return <Runs />;
+    case "usage":
+      return <Usage />;
+    case "agents":
+      return <Agents agent={route.agent} />;
+    case "tools":
+      return <Tools />;
+    case "settings":
+      return <Settings />;
+  }
+}

@@ -1,0 +1,105 @@
+// What changes among the user's threads, runs and questions. One tab of the browser reads the stream and tells the others: a
+// server that speaks HTTP/1.1 has six connections for all tabs together.
+
+import type { UserEvent } from "../client/client.ts";
+import { baseUrl, client, messageOf, session } from "./session.ts";
+
+/** `read_again`: the stream has begun again, and what came before is not sent again. */
+export type Change = UserEvent | { readonly event: "read_again" };
+
+const listeners = new Set<(change: Change) => void>();
+
+/** Calls `listener` with each change. Returns the function that ends it. */
+export function onChange(listener: (change: Change) => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+const PAUSE_MS = 300;
+
+export interface Kept {
+  /** Reads again, instead of what is being read. */
+  readonly readNow: () => void;
+  readonly end: () => void;
+}
+
+/**
+ * Calls `read` now, and again soon after changes that concern it: once for all that come meanwhile. `read` throws nothing; its
+ * signal aborts at the end and when `readNow` begins another.
+ */
+export function keepRead(
+  concerns: (change: Change) => boolean,
+  read: (signal: AbortSignal) => Promise<void>,
+): Kept {
+  let ending = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isReading = false;
+  let isStale = false;
+
+  async function readNow(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    ending.abort();
+    const mine = new AbortController();
+    ending = mine;
+    isReading = true;
+    isStale = false;
+    await read(mine.signal);
+    if (mine.signal.aborted) return;
+    isReading = false;
+    if (isStale) readSoon();
+  }
+  function readSoon(): void {
+    if (isReading) isStale = true;
+    else timer ??= setTimeout(readNow, PAUSE_MS);
+  }
+
+  const forget = onChange((change) => {
+    if (change.event === "read_again" || concerns(change)) readSoon();
+  });
+  void readNow();
+  return {
+    readNow: () => void readNow(),
+    end() {
+      forget();
+      clearTimeout(timer);
+      ending.abort();
+    },
+  };
+}
+
+/** Follows the changes of who is signed in, here or through another tab. Returns the function that ends it. */
+export function followChanges(): () => void {
+  const ending = new AbortController();
+  // Tabs may be signed in as different users.
+  const name = ["skein-events", baseUrl, session.me?.tenant, session.me?.user].join(" ");
+  const channel = new BroadcastChannel(name);
+  channel.onmessage = ({ data }) => told(data as Change);
+  const tell = (change: Change) => {
+    told(change);
+    if (!ending.signal.aborted) channel.postMessage(change);
+  };
+  void lead(name, tell, ending.signal);
+  return () => {
+    ending.abort();
+    channel.close();
+  };
+}
+
+/** Reads the stream for all tabs while this one holds the lock. Browsers have no locks for pages of plain http. */
+async function lead(name: string, tell: (change: Change) => void, signal: AbortSignal): Promise<void> {
+  const read = async () => {
+    const onConnected = () => tell({ event: "read_again" });
+    for await (const change of client.changes(signal, { onConnected })) tell(change);
+  };
+  try {
+    if (navigator.locks) await navigator.locks.request(name, { signal }, read);
+    else await read();
+  } catch (error) {
+    if (!signal.aborted) console.warn(`Changes are no longer followed: ${messageOf(error)}`);
+  }
+}
+
+function told(change: Change): void {
+  for (const listener of [...listeners]) listener(change);
+}

@@ -1,0 +1,222 @@
+// Small parts that the views share. Every text from the server is put in as text.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { messageOf } from "./session.ts";
+
+/** What a list shows when it is empty: what would be here, and how it gets here. */
+export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
+
+/** An error, as the server has put it. */
+export const Problem = ({ children }: { children: ComponentChildren }) =>
+  children ? (
+    <p class="problem" role="alert">
+      {children}
+    </p>
+  ) : null;
+
+/** Characters that change what a person sees of a text, or nothing of which is seen. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not pass.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
+
+/** A command, a name or an argument as it is: unseen characters are shown as `⟨U+202E⟩`, its direction changes nothing around it. */
+export const Plain = ({ children }: { children: string }) => <bdi>{visible(children)}</bdi>;
+
+export const visible = (text: string): string =>
+  text.replace(
+    UNSEEN,
+    (char) => `⟨U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
+  );
+
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const UNITS = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+] as const;
+
+/** How long ago, or in how long; the full date is its title. */
+export function Time({ at }: { at: string }) {
+  const ms = Date.parse(at) - Date.now();
+  const [unit, size] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ["second", 1000];
+  const far = Math.abs(ms) > 7 * 86_400_000;
+  const text = far ? TIME.format(new Date(at)) : AGO.format(Math.round(ms / size), unit);
+  return (
+    <time dateTime={at} title={TIME.format(new Date(at))}>
+      {text}
+    </time>
+  );
+}
+
+/** Copies the text and says so for a moment. */
+export function Copy({ text, label = "Copy" }: { text: () => string | Promise<string>; label?: string }) {
+  const [said, setSaid] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(await text());
+      setSaid("Copied");
+    } catch (error) {
+      setSaid(messageOf(error));
+    }
+    setTimeout(() => setSaid(""), 2000);
+  };
+  return (
+    <button type="button" class="quiet" onClick={copy}>
+      {said || label}
+    </button>
+  );
+}
+
+/** A button whose work may fail: it is off while the work is done, and its error is shown beside it. */
+export function Action(props: {
+  onClick: () => Promise<unknown>;
+  children: ComponentChildren;
+  class?: string;
+  label?: string;
+}) {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
+  const run = async () => {
+    setBusy(true);
+    setProblem("");
+    try {
+      await props.onClick();
+    } catch (error) {
+      setProblem(messageOf(error));
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <button type="button" class={props.class} aria-label={props.label} disabled={isBusy} onClick={run}>
+        {props.children}
+      </button>
+      <Problem>{problem}</Problem>
+    </>
+  );
+}
+
+/** A dialog over the page. `onClose` is called for Escape too. */
+export function Dialog(props: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  class?: string;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class={props.class} aria-label={props.title} onClose={props.onClose}>
+      <header>
+        <h2>{props.title}</h2>
+        <button type="button" class="quiet" aria-label="Close" onClick={() => dialog.current?.close()}>
+          ✕
+        </button>
+      </header>
+      {props.children}
+    </dialog>
+  );
+}
+
+/** Opens and closes by its line. Who uses it keeps whether it is open, since it may change by itself. */
+export function Foldable(props: {
+  class: string;
+  isOpen: boolean;
+  onToggle: (isOpen: boolean) => void;
+  line: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const { isOpen } = props;
+  return (
+    <details class={props.class} open={isOpen}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: a summary is a button, which the keyboard presses too. */}
+      <summary
+        onClick={(event) => {
+          event.preventDefault();
+          props.onToggle(!isOpen);
+        }}
+      >
+        {props.line}
+      </summary>
+      {isOpen && props.children}
+    </details>
+  );
+}
+
+/** A text as it is, in a box that scrolls. `atEnd`: its end is in sight, for one that grows. */
+export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) => (
+  <pre
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
+    tabIndex={0}
+    ref={(pre) => void (atEnd && pre?.scrollTo(0, pre.scrollHeight))}
+  >
+    {children}
+  </pre>
+);
+
+export interface Tab {
+  readonly title: ComponentChildren;
+  readonly body: () => ComponentChildren;
+}
+
+/** One of several parts is shown. The arrow keys go from tab to tab. */
+export function Tabs(props: {
+  label: string;
+  tabs: Readonly<Record<string, Tab>>;
+  current: string;
+  onChange: (name: string) => void;
+}) {
+  const { tabs, onChange } = props;
+  const id = useId();
+  const names = Object.keys(tabs);
+  const current = tabs[props.current] ? props.current : (names[0] ?? "");
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = names[(names.indexOf(current) + step + names.length) % names.length] ?? current;
+    onChange(next);
+    document.getElementById(`${id}-${next}`)?.focus();
+  };
+  return (
+    <>
+      <div role="tablist" aria-label={props.label} class="tabs">
+        {names.map((name) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            id={`${id}-${name}`}
+            aria-selected={name === current}
+            aria-controls={`${id}-panel`}
+            tabIndex={name === current ? 0 : -1}
+            onClick={() => onChange(name)}
+            onKeyDown={move}
+          >
+            {tabs[name]?.title}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${current}`} class="tab-panel">
+        {tabs[current]?.body()}
+      </div>
+    </>
+  );
+}
+
+/** What an effect reads from the server: the value, or why there is none. Read again when a dependency changes or by `reload`. */
+export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, dependencies: readonly unknown[]) {
+  const [state, setState] = useState<{ value?: T; problem?: string }>({});
+  const [count, setCount] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller says on what its `read` depends.
+  useEffect(() => {
+    const ending = new AbortController();
+    read(ending.signal).then(
+      (value) => ending.signal.aborted || setState({ value }),
+      (error) => ending.signal.aborted || setState((before) => ({ ...before, problem: messageOf(error) })),
+    );
+    return () => ending.abort();
+  }, [...dependencies, count]);
+  return { ...state, reload: () => setCount((before) => before + 1) };
+}

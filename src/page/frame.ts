@@ -1,0 +1,48 @@
+// Redraws, once a frame: a thousand events that touch one object are one redraw of the views that watch it.
+
+import { useEffect, useReducer } from "preact/hooks";
+
+const touched = new Set<object>();
+const watchers = new WeakMap<object, Set<() => void>>();
+const afterwards = new Set<() => void>();
+let isRequested = false;
+
+/** Says that `what` has changed in place. */
+export function touch(what: object): void {
+  touched.add(what);
+  if (isRequested) return;
+  isRequested = true;
+  requestAnimationFrame(draw);
+}
+
+function draw(): void {
+  isRequested = false;
+  const now = [...touched];
+  touched.clear();
+  for (const what of now) for (const redraw of watchers.get(what) ?? []) redraw();
+  for (const then of afterwards) then();
+}
+
+/** Calls `redraw` in the frame after each `touch(what)`. Returns the function that ends it. */
+export function watch(what: object, redraw: () => void): () => void {
+  const all = watchers.get(what) ?? new Set();
+  watchers.set(what, all.add(redraw));
+  return () => void all.delete(redraw);
+}
+
+/** Calls `then` after each redraw, for example to scroll. Returns the function that ends it. */
+export function afterRedraw(then: () => void): () => void {
+  afterwards.add(then);
+  return () => void afterwards.delete(then);
+}
+
+/** Draws the component again whenever `what` is touched, also when that happened before the component was mounted. */
+export function useTouched<T extends object>(what: T): T {
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    const end = watch(what, () => redraw(undefined));
+    redraw(undefined);
+    return end;
+  }, [what]);
+  return what;
+}

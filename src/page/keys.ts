@@ -1,0 +1,64 @@
+// Single-letter keys. People who speak to their computer, or whose fingers slip, switch them off.
+
+import { useEffect } from "preact/hooks";
+
+const SETTING = "skein.keys";
+
+export const areKeysOn = (): boolean => localStorage.getItem(SETTING) !== "off";
+export const setKeys = (isOn: boolean): void => localStorage.setItem(SETTING, isOn ? "on" : "off");
+
+interface Bound {
+  /** What the list of keys says it does. */
+  readonly label: string;
+  readonly act: () => void;
+}
+
+/** By the key, or the keys one after the other, as in `g i`. A view that binds a key again hides the one before. */
+const bound = new Map<string, Bound[]>();
+let before = "";
+
+/** The keys that work now, for people. */
+export const boundKeys = (): { readonly keys: string; readonly label: string }[] =>
+  [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, label: first.label }] : []));
+
+/** Acts on the key, or the two keys with a space between, while the component is mounted. */
+export function useKey(keys: string, label: string, act: () => void): void {
+  useEffect(() => {
+    const mine = { label, act };
+    bound.set(keys, [mine, ...(bound.get(keys) ?? [])]);
+    return () => {
+      const others = (bound.get(keys) ?? []).filter((each) => each !== mine);
+      if (others.length > 0) bound.set(keys, others);
+      else bound.delete(keys);
+    };
+  }, [keys, label, act]);
+}
+
+/** The single letter of an event that means a command: not in a field, and without other keys held. */
+export function letterOf(event: KeyboardEvent): string | undefined {
+  if (!areKeysOn() || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey)
+    return undefined;
+  const at = event.target;
+  if (at instanceof Element && at.closest("input, textarea, select, [contenteditable]")) return undefined;
+  return event.key.length === 1 ? event.key : undefined;
+}
+
+/** Listens to the keyboard. Returns the function that ends it. */
+export function followKeys(): () => void {
+  const onKey = (event: KeyboardEvent) => {
+    const letter = letterOf(event);
+    const isOver = document.querySelector("dialog[open]") !== null;
+    if (letter === undefined || isOver) {
+      before = "";
+      return;
+    }
+    const [found] = bound.get(`${before} ${letter}`) ?? bound.get(letter) ?? [];
+    before = letter;
+    if (!found) return;
+    before = "";
+    event.preventDefault();
+    found.act();
+  };
+  addEventListener("keydown", onKey);
+  return () => removeEventListener("keydown", onKey);
+}

@@ -1,0 +1,33 @@
+// Parts of the page that are loaded when they are first shown, so that the first screen waits for nothing else.
+
+import type { FunctionComponent } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Problem } from "./components.tsx";
+
+/** A component whose file is loaded once. After an update of the server that file may be gone: then it asks for a reload. */
+export function lazy<Props extends object>(
+  load: () => Promise<FunctionComponent<Props>>,
+): FunctionComponent<Props> {
+  let loaded: FunctionComponent<Props> | undefined;
+  return (props) => {
+    const [View, setView] = useState(() => loaded);
+    const [isMissing, setMissing] = useState(false);
+    useEffect(() => {
+      if (View) return undefined;
+      let isShown = true;
+      load().then(
+        (view) => {
+          loaded = view;
+          if (isShown) setView(() => view);
+        },
+        () => isShown && setMissing(true),
+      );
+      return () => {
+        isShown = false;
+      };
+    }, [View]);
+    if (View) return <View {...props} />;
+    if (isMissing) return <Problem>This part could not be loaded. Reload the page.</Problem>;
+    return <p class="empty">Loading…</p>;
+  };
+}

@@ -1,0 +1,212 @@
+// A thread as the server has it: read once, then followed. One stream for all of its runs, also those that others start.
+
+import type { Page } from "../client/cells.ts";
+import { ConnectionLost, ProblemError, type Thread, type ThreadUsage } from "../client/client.ts";
+import { createFold } from "../client/fold.ts";
+import { onChange } from "./changes.ts";
+import { touch } from "./frame.ts";
+import { client, clientWith, messageOf } from "./session.ts";
+
+/** A message that the server has and the agent has not read yet. */
+export interface Waiting {
+  /** Of the message that steers, or of the queued run. */
+  readonly id: string;
+  readonly as: "steering" | "queued";
+  readonly text: string;
+}
+
+export interface Live {
+  readonly page: Page;
+  state: "loading" | "ready" | "missing" | "failed";
+  problem?: string;
+  /** `asleep`: the tab is hidden, and its stream is closed. */
+  connection: "connecting" | "live" | "reconnecting" | "asleep";
+  info?: Thread;
+  /** Of the runs that have ended. */
+  usage?: ThreadUsage;
+  waiting: readonly Waiting[];
+}
+
+export interface OpenThread {
+  readonly live: Live;
+  /** Reads the thread again and follows it from there. */
+  again(): void;
+  /** Does what deletes messages: nothing is shown of what comes meanwhile, and then the thread is read again. */
+  rewind<T>(work: () => Promise<T>): Promise<T>;
+  wait(message: Waiting): void;
+  close(): void;
+}
+
+/** A hidden tab keeps its stream for so long. */
+const HIDDEN_MS = 10_000;
+const RETRY_MS = 2_000;
+/** Those that wait in a queue among them. */
+const NEWEST_RUNS = 20;
+
+/** Closed by the caller. */
+export function openThread(id: string): OpenThread {
+  const { page, apply, begin } = createFold({ touch });
+  const live: Live = { page, state: "loading", connection: "connecting", waiting: [] };
+  const change = (more: Partial<Live>) => {
+    Object.assign(live, more);
+    touch(live);
+  };
+  const ending = new AbortController();
+  let stream = new AbortController();
+  let cursor: string | undefined;
+
+  async function read(signal: AbortSignal): Promise<void> {
+    const [state, info, { items: runs }, usage] = await Promise.all([
+      client.threads.state(id, signal),
+      client.threads.get(id, signal),
+      client.runs.of(id, { limit: NEWEST_RUNS }, signal),
+      client.threads.usage(id, signal),
+    ]);
+    begin({ state, run: runs.find(({ status }) => status !== "pending") });
+    const queued = runs.filter(({ status }) => status === "pending").reverse();
+    const known = new Map(live.waiting.map((each) => [each.id, each]));
+    const waiting = queued.map(
+      ({ id }) => known.get(id) ?? { id, as: "queued" as const, text: "A message of another tab" },
+    );
+    change({ state: "ready", info, usage, waiting });
+  }
+
+  /** Until there is an answer. */
+  async function readPatiently(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        return await read(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof ConnectionLost)) throw error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  /** Reads once it is connected, so that nothing falls between what is read and what comes. */
+  async function follow(): Promise<void> {
+    stream = new AbortController();
+    const signal = AbortSignal.any([ending.signal, stream.signal]);
+    const connected = Promise.withResolvers<void>();
+    const following = clientWith({
+      onConnection(connection) {
+        change({ connection });
+        if (connection === "live") connected.resolve();
+      },
+    });
+    let next = cursor;
+    let isRead = cursor === undefined ? connected.promise.then(() => readPatiently(signal)) : undefined;
+    isRead?.catch((error) => failed(error, signal));
+    const onReset = () => {
+      isRead = readPatiently(signal);
+      isRead.catch((error) => failed(error, signal));
+    };
+    const onCursor = (at: string) => {
+      next = at;
+    };
+    try {
+      for await (const event of following.follow(id, { after: cursor, onCursor, onReset }, signal)) {
+        if (isRead) await isRead;
+        isRead = undefined;
+        apply(event);
+        cursor = next;
+        noticed(event);
+      }
+    } catch (error) {
+      failed(error, signal);
+    }
+  }
+
+  function failed(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    stream.abort();
+    const isMissing = error instanceof ProblemError && error.status === 404;
+    change({ state: isMissing ? "missing" : "failed", problem: messageOf(error) });
+  }
+
+  function noticed(event: Parameters<typeof apply>[0]): void {
+    if ("path" in event && event.path) return;
+    const arrived =
+      event.event === "on_message" ? event.data.message.id : event.event === "run_start" && event.run_id;
+    if (arrived && live.waiting.some((each) => each.id === arrived))
+      change({ waiting: live.waiting.filter((each) => each.id !== arrived) });
+    if (event.event === "done" || event.event === "error") void readHead();
+  }
+
+  /** What is above the messages; it is not worth an error. */
+  async function readHead(): Promise<void> {
+    try {
+      const [info, usage] = await Promise.all([
+        client.threads.get(id, ending.signal),
+        client.threads.usage(id, ending.signal),
+      ]);
+      page.run.tokens = page.run.isActive ? page.run.tokens : 0;
+      change({ info, usage });
+    } catch {}
+  }
+
+  function again(): void {
+    stream.abort();
+    cursor = undefined;
+    void follow();
+  }
+
+  const forget = onChange((change) => {
+    if (change.event !== "thread_changed" || change.data.thread_id !== id) return;
+    if (change.data.change === "updated") void readHead();
+    else if (change.data.change !== "created") again();
+  });
+  const endSleep = whileHidden(HIDDEN_MS, {
+    sleep() {
+      stream.abort();
+      change({ connection: "asleep" });
+    },
+    wake() {
+      if (live.state === "ready" || live.state === "loading") void follow();
+    },
+  });
+  void follow();
+
+  return {
+    live,
+    again,
+    async rewind(work) {
+      stream.abort();
+      try {
+        return await work();
+      } finally {
+        again();
+      }
+    },
+    wait: (message) => change({ waiting: [...live.waiting, message] }),
+    close() {
+      forget();
+      endSleep();
+      ending.abort();
+    },
+  };
+}
+
+/** Calls `sleep` when the tab has been hidden for so long, and `wake` when it is shown again after that. */
+function whileHidden(ms: number, { sleep, wake }: { sleep: () => void; wake: () => void }): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isAsleep = false;
+  const look = () => {
+    clearTimeout(timer);
+    if (document.hidden) {
+      timer = setTimeout(() => {
+        isAsleep = true;
+        sleep();
+      }, ms);
+    } else if (isAsleep) {
+      isAsleep = false;
+      wake();
+    }
+  };
+  document.addEventListener("visibilitychange", look);
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", look);
+  };
+}

@@ -1,0 +1,17 @@
+// Starts the page.
+
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { takeReturned } from "./oidc.ts";
+import { begin } from "./session.ts";
+import { applyTheme } from "./theme.ts";
+
+const root = document.getElementById("page");
+if (!root) throw new Error("index.html has no element `page`.");
+applyTheme();
+// A browser opens a file that is dropped where none is taken, in place of the page.
+for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
+// Before the first view reads the address.
+const returned = takeReturned();
+render(<App />, root);
+void begin(returned);

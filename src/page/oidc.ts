@@ -1,0 +1,171 @@
+// Signing in at an issuer: OpenID Connect, the code flow with PKCE, for a page that keeps no secret. The page leaves for the
+// issuer and comes back with a code, which only it can change into tokens: it alone knows the verifier.
+
+import { ConnectionLost, type SignInOptions } from "../client/client.ts";
+
+export type Oidc = NonNullable<SignInOptions["oidc"]>;
+
+export interface Tokens {
+  /** What the server gets. */
+  readonly token: string;
+  readonly id_token?: string | undefined;
+  readonly refresh_token?: string | undefined;
+  /** In ms since 1970, by the clock of this browser. */
+  readonly since: number;
+  readonly expires_at?: number | undefined;
+}
+
+/** What the issuer, or the way there, says against it. */
+export class SignInRefused extends Error {
+  override readonly name = "SignInRefused";
+}
+
+/** Kept in the tab while the page is away. */
+export interface Leaving {
+  readonly oidc: Oidc;
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  readonly redirect: string;
+  /** Where the page was. */
+  readonly hash: string;
+  /** Whether the issuer must not ask the person. */
+  readonly isSilent: boolean;
+}
+
+const LEAVING = "skein.leaving";
+
+/** Leaves the page for the issuer. Throws `SignInRefused` where browsers do not allow it. */
+export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boolean): Promise<void> {
+  if (!globalThis.crypto.subtle)
+    throw new SignInRefused("Browsers let pages sign in at an issuer over https only, and on this machine.");
+  const [state, nonce, verifier] = [random(), random(), random()];
+  const leaving: Leaving = { oidc, state, nonce, verifier, redirect, hash: location.hash, isSilent };
+  sessionStorage.setItem(LEAVING, JSON.stringify(leaving));
+  location.assign(await authorizationUrl(leaving));
+}
+
+/** Where the issuer asks who this is. */
+export async function authorizationUrl({
+  oidc,
+  redirect,
+  ...leaving
+}: Omit<Leaving, "hash">): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(leaving.verifier));
+  const url = new URL(oidc.authorization_endpoint);
+  const query = {
+    response_type: "code",
+    client_id: oidc.client_id,
+    redirect_uri: redirect,
+    scope: oidc.scopes,
+    state: leaving.state,
+    nonce: leaving.nonce,
+    code_challenge: base64url(new Uint8Array(digest)),
+    code_challenge_method: "S256",
+    ...(oidc.token === "access_token" ? { audience: oidc.audience } : {}),
+    ...(leaving.isSilent ? { prompt: "none" } : {}),
+  };
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+export interface Returned {
+  readonly leaving: Leaving;
+  readonly query: URLSearchParams;
+}
+
+/** When the page comes back from the issuer: what the issuer says. Takes it out of the address, where no one must find it. */
+export function takeReturned(): Returned | undefined {
+  const query = new URLSearchParams(location.search);
+  const kept = sessionStorage.getItem(LEAVING);
+  if (!query.has("state") || !kept) return undefined;
+  sessionStorage.removeItem(LEAVING);
+  const leaving = JSON.parse(kept) as Leaving;
+  history.replaceState(null, "", location.pathname + leaving.hash);
+  return { leaving, query };
+}
+
+/** Changes the code into tokens. Throws `SignInRefused`, or `ConnectionLost`. */
+export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
+  const { oidc, state, verifier, redirect, nonce } = leaving;
+  if (query.get("state") !== state || (query.get("iss") ?? oidc.issuer) !== oidc.issuer)
+    throw new SignInRefused("This was the answer to another question. Sign in again.");
+  const code = query.get("code");
+  if (!code)
+    throw new SignInRefused(query.get("error_description") || query.get("error") || "There is no code.");
+  const form = { grant_type: "authorization_code", code, redirect_uri: redirect, code_verifier: verifier };
+  return grant(oidc, form, nonce);
+}
+
+/** Throws as `tokensFor`. */
+export const refreshed = (oidc: Oidc, refresh_token: string): Promise<Tokens> =>
+  grant(oidc, { grant_type: "refresh_token", refresh_token });
+
+interface Answer {
+  readonly access_token?: string;
+  readonly id_token?: string;
+  readonly refresh_token?: string;
+  readonly expires_in?: number;
+  readonly error?: string;
+  readonly error_description?: string;
+}
+
+async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): Promise<Tokens> {
+  const body = new URLSearchParams({ ...form, client_id: oidc.client_id });
+  const response = await fetch(oidc.token_endpoint, { method: "POST", body }).catch((cause) => {
+    throw new ConnectionLost("The issuer of tokens does not answer.", { cause });
+  });
+  const answer = (await response.json().catch(() => ({}))) as Answer;
+  if (response.status >= 500) throw new ConnectionLost(`The issuer of tokens answered ${response.status}.`);
+  if (!response.ok)
+    throw new SignInRefused(
+      answer.error_description ?? answer.error ?? `The issuer answered ${response.status}.`,
+    );
+  if (nonce !== undefined && answer.id_token) checkIdToken(answer.id_token, oidc, nonce);
+  const token = answer[oidc.token];
+  if (!token) throw new SignInRefused(`The issuer gave no ${oidc.token}.`);
+  const since = Date.now();
+  const seconds = lifetimeOf(token, oidc.token === "access_token" ? answer.expires_in : undefined);
+  return {
+    token,
+    since,
+    id_token: answer.id_token,
+    refresh_token: answer.refresh_token ?? form.refresh_token,
+    expires_at: seconds === undefined ? undefined : since + seconds * 1000,
+  };
+}
+
+/** The token comes from the issuer itself, over its own connection: its signature says nothing more. */
+function checkIdToken(token: string, { issuer, client_id }: Oidc, nonce: string): void {
+  const { iss, aud, nonce: given } = claimsOf(token);
+  if (iss === issuer && [aud].flat().includes(client_id) && given === nonce) return;
+  throw new SignInRefused("The issuer's token is for another page or another time. Sign in again.");
+}
+
+/** By the two times in the token rather than by the clock of this browser, which may be wrong. */
+function lifetimeOf(token: string, expires_in: number | undefined): number | undefined {
+  if (expires_in !== undefined) return expires_in;
+  const { exp, iat } = claimsOf(token);
+  return typeof exp === "number" && typeof iat === "number" ? exp - iat : undefined;
+}
+
+/** What a JWT says, unchecked; nothing of a token that is none. */
+function claimsOf(token: string): Readonly<Record<string, unknown>> {
+  try {
+    const [, payload = ""] = token.split(".");
+    const bytes = Uint8Array.from(atob(payload.replaceAll("-", "+").replaceAll("_", "/")), (char) =>
+      char.charCodeAt(0),
+    );
+    return Object(JSON.parse(new TextDecoder().decode(bytes)));
+  } catch {
+    return {};
+  }
+}
+
+const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+
+const base64url = (bytes: Uint8Array) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");

@@ -1,0 +1,65 @@
+// What a person has written and the server has not taken yet. It survives a reload, and a message that was on its way is sent
+// again with the same key, so that it starts nothing twice.
+
+import type { RunOptions } from "../client/client.ts";
+
+export interface Outgoing {
+  readonly thread: string;
+  readonly key: string;
+  readonly run: RunOptions;
+}
+
+const NEW = "new";
+const draftKey = (thread: string | undefined) => `skein.draft.${thread ?? NEW}`;
+const outgoingKey = (thread: string | undefined) => `skein.sending.${thread ?? NEW}`;
+const choiceKey = (thread: string | undefined) => `skein.choice.${thread ?? NEW}`;
+
+export const draftOf = (thread: string | undefined): string => sessionStorage.getItem(draftKey(thread)) ?? "";
+
+export function saveDraft(thread: string | undefined, text: string): void {
+  save(draftKey(thread), text === "" ? undefined : text);
+}
+
+export const outgoingOf = (thread: string | undefined): Outgoing | undefined =>
+  parsed<Outgoing>(outgoingKey(thread));
+
+/** One with large attachments may not fit; it is then not sent again after a reload. */
+export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | undefined): void {
+  save(outgoingKey(thread), outgoing && JSON.stringify(outgoing));
+}
+
+/** What a person has chosen for the next run of a thread. */
+export interface Choice {
+  readonly agent?: string | undefined;
+  readonly model?: string | undefined;
+}
+export const choiceOf = (thread: string | undefined): Choice => parsed<Choice>(choiceKey(thread)) ?? {};
+
+export function saveChoice(thread: string | undefined, choice: Choice): void {
+  save(choiceKey(thread), JSON.stringify(choice));
+}
+
+/** Not `crypto.randomUUID`, which pages on plain http do not have. */
+export function randomId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+}
+
+function save(key: string, value: string | undefined): void {
+  try {
+    if (value === undefined) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, value);
+  } catch {
+    // It is full: what is stored may be older than what is shown.
+    sessionStorage.removeItem(key);
+  }
+}
+
+function parsed<T>(key: string): T | undefined {
+  try {
+    return JSON.parse(sessionStorage.getItem(key) ?? "null") ?? undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,94 @@
+// What waits for an answer, over all threads of the user.
+
+import type { Answer, OpenInterrupt } from "../client/client.ts";
+import { type Kept, keepRead } from "./changes.ts";
+import { touch } from "./frame.ts";
+import { client, messageOf } from "./session.ts";
+
+export interface Questions {
+  /** By thread, last changed first. */
+  items: readonly OpenInterrupt[];
+  /** Whether there are more than the page reads. */
+  isCut: boolean;
+  isRead: boolean;
+  problem?: string | undefined;
+  /** What happened to a question that is no longer here, and was not answered in this tab. */
+  notice: string;
+}
+
+export const questions: Questions = { items: [], isCut: false, isRead: false, notice: "" };
+
+/** The questions that this tab answers later: they are shown in one line, and counted. */
+export const later = { keys: new Set<string>() };
+
+/** Names a question among those of all threads. */
+export const keyOf = (thread: string, { id }: Pick<OpenInterrupt, "id">) => `${thread} ${id}`;
+
+export function answerLater(key: string): void {
+  later.keys.add(key);
+  touch(later);
+}
+export function answerNow(key: string): void {
+  later.keys.delete(key);
+  touch(later);
+}
+
+const PAGE = 100;
+/** Requests for one reading: more threads than a person looks through. */
+const PAGES = 5;
+
+let kept: Kept | undefined;
+
+/** Keeps `questions` as the server has them. Returns the function that ends it. */
+export function followQuestions(): () => void {
+  kept = keepRead(({ event }) => CONCERNS.has(event), read);
+  return kept.end;
+}
+
+/** Answers what a run asks. The run continues without being followed here. Throws as `client.answer`. */
+export async function sendAnswers(thread: string, run: string, answers: readonly Answer[]): Promise<void> {
+  try {
+    await client.answer(thread, run, answers);
+    // What was not answered is asked again, by another run.
+    questions.items = questions.items.filter((each) => each.thread_id !== thread || each.run_id !== run);
+    questions.notice = "";
+    touch(questions);
+  } finally {
+    kept?.readNow();
+  }
+}
+
+const CONCERNS: ReadonlySet<string> = new Set([
+  "interrupt_opened",
+  "interrupt_closed",
+  "run_ended",
+  "thread_changed",
+]);
+
+async function read(signal: AbortSignal): Promise<void> {
+  try {
+    const items: OpenInterrupt[] = [];
+    let cursor: string | undefined;
+    for (let count = 0; count < PAGES; count++) {
+      const page = await client.openInterrupts({ limit: PAGE, ...(cursor ? { cursor } : {}) }, signal);
+      items.push(...page.items);
+      cursor = page.next_cursor;
+      if (cursor === undefined) break;
+    }
+    const isCut = cursor !== undefined;
+    const open = new Set(items.map((each) => keyOf(each.thread_id, each)));
+    const gone = questions.items.filter((each) => !open.has(keyOf(each.thread_id, each)));
+    if (gone.length > 0 && !isCut) questions.notice = goneNotice(gone.length);
+    for (const key of later.keys) if (!open.has(key)) later.keys.delete(key);
+    Object.assign(questions, { items, isCut, isRead: true, problem: undefined });
+  } catch (error) {
+    if (signal.aborted) return;
+    questions.problem = messageOf(error);
+  }
+  touch(questions);
+}
+
+const goneNotice = (count: number) =>
+  count === 1
+    ? "A question was answered elsewhere meanwhile, or its run has ended."
+    : `${count} questions were answered elsewhere meanwhile, or their runs have ended.`;

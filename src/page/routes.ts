@@ -1,0 +1,71 @@
+// The addresses of the page, in the part after `#`: they work behind any path prefix and need no route of the server.
+
+import { useEffect, useState } from "preact/hooks";
+
+export type Route =
+  | { readonly view: "new" }
+  | {
+      readonly view: "thread";
+      readonly thread: string;
+      readonly run?: string | undefined;
+      readonly tab?: string | undefined;
+    }
+  | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
+  | { readonly view: "agents"; readonly agent?: string };
+
+const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
+
+/** `#/t/a/r/run_1/trace` is the trace of a run, `#/t/a/files` the files beside a thread. An address that is not known is a new conversation. */
+export function routeOf(hash: string): Route {
+  const [first = "", ...rest] = hash
+    .replace(/^#?\/?/, "")
+    .split("/")
+    .map(decoded);
+  const [one, two, three, four] = rest;
+  if (first === "t" && one) {
+    const [run, tab] = two === "r" ? [three, four] : [undefined, two];
+    return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
+  }
+  if (first === "agents") return { view: "agents", ...(one ? { agent: one } : {}) };
+  const view = PLAIN.find((name) => name === first);
+  return view ? { view } : { view: "new" };
+}
+
+/** Whether the run is shown over the whole width under this address. */
+export const isRunTab = (tab: string | undefined): tab is string => tab === "trace" || tab === "events";
+
+export function hashOf(route: Route): string {
+  if (route.view === "new") return "#/";
+  if (route.view === "agents")
+    return route.agent ? `#/agents/${encodeURIComponent(route.agent)}` : "#/agents";
+  if (route.view !== "thread") return `#/${route.view}`;
+  const { thread, run, tab } = route;
+  const parts = ["t", thread, ...(run ? ["r", run] : []), ...(tab ? [tab] : [])];
+  return `#/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+export function go(route: Route): void {
+  location.hash = hashOf(route);
+}
+
+/** The route of the address, followed as it changes. */
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => routeOf(location.hash));
+  useEffect(() => {
+    const follow = () => setRoute(routeOf(location.hash));
+    addEventListener("hashchange", follow);
+    // It may have changed before this effect ran.
+    follow();
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  return route;
+}
+
+/** An address that a person has typed may be no valid encoding. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

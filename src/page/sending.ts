@@ -1,0 +1,85 @@
+// Sends what a person has written: as a run of its own, to the run in progress, or to be run after it.
+
+import { type Part, ProblemError, type Run, type RunOptions } from "../client/client.ts";
+import { type Choice, type Outgoing, outgoingOf, randomId, saveOutgoing } from "./outbox.ts";
+import { client } from "./session.ts";
+import { textOf } from "./transcript.ts";
+
+export type Content = string | Part[];
+
+/** Undefined when there is nothing to send. */
+export function contentOf(text: string, attachments: readonly Part[]): Content | undefined {
+  if (text.trim() === "" && attachments.length === 0) return undefined;
+  if (attachments.length === 0) return text;
+  return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...attachments];
+}
+
+export interface NewRun {
+  /** Absent: a new conversation. */
+  readonly thread: string | undefined;
+  readonly content: Content;
+  readonly choice: Choice;
+  /** The id of the message that this one replaces. */
+  readonly replaces?: string | undefined;
+  readonly isQueued: boolean;
+}
+
+/** The run that the server has accepted, and its thread. Throws `ProblemError` when the server refuses. */
+export async function startRun({ thread, content, choice, replaces, isQueued }: NewRun): Promise<Run> {
+  const { agent, model } = choice;
+  const run: RunOptions = {
+    messages: [{ role: "user", content }],
+    ...(agent ? { agent } : {}),
+    ...(model ? { model } : {}),
+    ...(replaces ? { replaces } : {}),
+    ...(isQueued ? { on_busy: "enqueue" } : {}),
+  };
+  return deliver(thread, { thread: thread ?? `th_${randomId()}`, key: randomId(), run });
+}
+
+/** What was on its way when the page was closed. Undefined: nothing. */
+export const unfinished = (thread: string | undefined): Outgoing | undefined => outgoingOf(thread);
+
+/** Repeats the request until the server responds. With the same key it starts nothing twice. */
+export async function deliver(place: string | undefined, outgoing: Outgoing): Promise<Run> {
+  saveOutgoing(place, outgoing);
+  const { thread, key, run } = outgoing;
+  try {
+    const started = await client.start(thread, run, { idempotencyKey: key });
+    if (place === undefined) void name(thread, run.messages?.[0]?.content ?? "");
+    return started;
+  } finally {
+    if (!isLeaving) saveOutgoing(place, undefined);
+  }
+}
+
+/** The page that comes after a reload leads to the run; a reply that arrives while this one is left does not. */
+let isLeaving = false;
+const LEAVING_MS = 5_000;
+addEventListener("beforeunload", () => {
+  isLeaving = true;
+  // Some links ask a page to leave that then stays.
+  setTimeout(() => {
+    isLeaving = false;
+  }, LEAVING_MS);
+});
+
+const TITLE_CHARACTERS = 60;
+
+/** A new conversation is called after its first words, until it gets a title. */
+async function name(thread: string, content: string | readonly Part[]): Promise<void> {
+  const [line = ""] = textOf(content).trim().split("\n");
+  const title = line.length > TITLE_CHARACTERS ? `${line.slice(0, TITLE_CHARACTERS - 1).trimEnd()}…` : line;
+  // One without a title shows its id.
+  if (title !== "") await client.threads.rename(thread, title).catch(() => {});
+}
+
+/** The id of the message, or undefined when the run has ended meanwhile. */
+export async function steer(thread: string, run: string, content: Content): Promise<string | undefined> {
+  try {
+    return (await client.steer(thread, run, content)).message_id;
+  } catch (error) {
+    if (error instanceof ProblemError && error.code === "run_not_active") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,20 @@
+// Light, dark, or as the system has it.
+
+export const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+const SETTING = "skein.theme";
+
+export const theme = (): Theme => THEMES.find((name) => name === localStorage.getItem(SETTING)) ?? "system";
+
+export function setTheme(name: Theme): void {
+  localStorage.setItem(SETTING, name);
+  applyTheme();
+}
+
+/** To be called before anything is drawn. */
+export function applyTheme(): void {
+  const name = theme();
+  if (name === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+}

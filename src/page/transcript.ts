@@ -1,0 +1,39 @@
+// A thread as a text to copy or to keep.
+
+import type { Message, Part } from "../client/client.ts";
+
+type Content = string | readonly Part[];
+
+/** Reasoning is left out; calls and their results are code blocks. */
+export function toMarkdown(title: string, messages: readonly Message[]): string {
+  return `# ${title}\n\n${messages.map(section).join("\n\n")}\n`;
+}
+
+function section(message: Message): string {
+  switch (message.role) {
+    case "user":
+      return `## You\n\n${textOf(message.content)}`;
+    case "assistant": {
+      const calls = (message.tool_calls ?? []).map(
+        ({ name, args }) => `**Call of \`${name}\`**\n\n${fenced(JSON.stringify(args, null, 2), "json")}`,
+      );
+      return ["## Assistant", ...(message.content ? [message.content] : []), ...calls].join("\n\n");
+    }
+    case "tool":
+      return `**Result of \`${message.name}\`**\n\n${fenced(message.error ?? textOf(message.content))}`;
+    case "system":
+      return `## System\n\n${textOf(message.content)}`;
+  }
+}
+
+export const textOf = (content: Content): string =>
+  typeof content === "string"
+    ? content
+    : content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n\n");
+
+/** In a fence that is longer than any in the text. */
+function fenced(text: string, language = ""): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${text}\n${fence}`;
+}

@@ -1,0 +1,161 @@
+// What was said and done, one after the other.
+
+import type { VNode } from "preact";
+import { useContext, useEffect, useState } from "preact/hooks";
+import type { Cell, Lane, NoteCell, TextCell, ThoughtCell, UserCell } from "../../client/cells.ts";
+import { blobOf } from "../../client/client.ts";
+import { Action, Copy, Foldable, Plain } from "../components.tsx";
+import { useTouched } from "../frame.ts";
+import { duration } from "../numbers.ts";
+import { download } from "./download.ts";
+import { Markdown } from "./markdown.tsx";
+import { ThreadOf } from "./thread-of.ts";
+import { AgentCard, ToolCard } from "./tool-card.tsx";
+
+/** So many are drawn at first: the newest. */
+const SHOWN = 1_000;
+
+export function Cells({ lane }: { lane: Lane }) {
+  const { cells } = useTouched(lane);
+  const [shown, setShown] = useState(SHOWN);
+  const hidden = Math.max(0, cells.length - shown);
+  return (
+    <>
+      {hidden > 0 && (
+        <button type="button" class="earlier" onClick={() => setShown(shown + SHOWN)}>
+          Show earlier messages
+        </button>
+      )}
+      {cells.slice(hidden).map(viewOf)}
+    </>
+  );
+}
+
+const drawLane = (lane: Lane) => <Cells lane={lane} />;
+
+const views = new WeakMap<Cell, VNode>();
+
+/** The same for the same cell, so that a lane that grows draws what is new. */
+function viewOf(cell: Cell): VNode {
+  const view = views.get(cell) ?? <CellView key={cell.key} cell={cell} />;
+  views.set(cell, view);
+  return view;
+}
+
+function CellView({ cell }: { cell: Cell }) {
+  switch (cell.kind) {
+    case "user":
+      return <Said cell={cell} />;
+    case "text":
+      return <Answer cell={cell} />;
+    case "thought":
+      return <Thought cell={cell} />;
+    case "tool":
+      return <ToolCard cell={cell} drawLane={drawLane} />;
+    case "agent":
+      return <AgentCard cell={cell} drawLane={drawLane} />;
+    case "note":
+      return <Note cell={cell} />;
+  }
+}
+
+function Said({ cell }: { cell: UserCell }) {
+  const { actions } = useContext(ThreadOf);
+  return (
+    <article class="said" aria-label="You" data-message={cell.id}>
+      {cell.attachments.length > 0 && (
+        <ul class="attached">
+          {cell.attachments.map((part, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: they do not change.
+            <li key={index}>
+              <Attached part={part} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {cell.text && <div class="words">{cell.text}</div>}
+      <div class="actions">
+        <Copy text={() => cell.text} />
+        {actions && (
+          <>
+            <button type="button" class="quiet" onClick={() => actions.rewrite(cell)}>
+              Rewrite
+            </button>
+            <Action class="quiet retry" onClick={() => actions.retry(cell)}>
+              Retry
+            </Action>
+            <Action class="quiet" onClick={() => actions.fork(cell.id)}>
+              Fork
+            </Action>
+          </>
+        )}
+      </div>
+    </article>
+  );
+}
+
+function Attached({ part }: { part: UserCell["attachments"][number] }) {
+  const name = part.type === "file" && part.name ? part.name : part.media_type;
+  const [address, setAddress] = useState<string>();
+  useEffect(() => {
+    if (part.type !== "image") return;
+    const made = URL.createObjectURL(blobOf(part));
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [part]);
+  if (address) return <img src={address} alt="Attached by you" />;
+  return (
+    <button type="button" class="file" onClick={() => download(blobOf(part), name)}>
+      <Plain>{name}</Plain>
+    </button>
+  );
+}
+
+function Answer({ cell }: { cell: TextCell }) {
+  const { text, state, id } = useTouched(cell);
+  const { agent, actions } = useContext(ThreadOf);
+  return (
+    <article class={`answer ${state}`} aria-label={agent} aria-busy={state === "open"} data-message={id}>
+      <Markdown text={text} isWhole={state !== "open"} />
+      {state === "stopped" && <p class="aside">Not finished, and not kept in the conversation.</p>}
+      {state === "failed" && <p class="aside">This attempt failed.</p>}
+      {state === "done" && (
+        <div class="actions">
+          <Copy text={() => text} />
+          {actions && (
+            <Action class="quiet" onClick={() => actions.fork(id)}>
+              Fork
+            </Action>
+          )}
+        </div>
+      )}
+    </article>
+  );
+}
+
+/** Shorter ones are not worth a number. */
+const WORTH_MS = 500;
+
+function Thought({ cell }: { cell: ThoughtCell }) {
+  const { text, state, ms } = useTouched(cell);
+  const [choice, setChoice] = useState<boolean>();
+  const isOpen = choice ?? state === "open";
+  const time = ms !== undefined && ms >= WORTH_MS ? ` for ${duration(ms)}` : "";
+  return (
+    <Foldable
+      class="thought"
+      isOpen={isOpen}
+      onToggle={setChoice}
+      line={state === "open" ? "Thinking…" : `Thought${time}`}
+    >
+      <div class="words">{text}</div>
+    </Foldable>
+  );
+}
+
+const Note = ({ cell: { tone, text } }: { cell: NoteCell }) => (
+  <p class={`run-note ${tone}`} role={tone === "error" ? "alert" : undefined}>
+    {tone !== "quiet" && <b>{tone === "error" ? "Error: " : "Warning: "}</b>}
+    {text}
+  </p>
+);

@@ -1,0 +1,80 @@
+// What the agent changed in this thread, a file a line; the difference opens in a dialog.
+
+import { useState } from "preact/hooks";
+import { ProblemError } from "../../client/client.ts";
+import { Dialog, Empty, Plain, Problem, useRead, visible } from "../components.tsx";
+import { countsOf, diffLines } from "../diff.ts";
+import { changedFiles, differencesOf, type FileChange } from "../file-changes.ts";
+import { client } from "../session.ts";
+import { DiffView } from "./diff-view.tsx";
+
+/** `version` grows when there may be more. */
+export function ChangedFiles(props: { thread: string; workdir: string; version: number }) {
+  const { thread, workdir, version } = props;
+  const { value, problem } = useRead(
+    (signal) => changesOf(thread, workdir, signal),
+    [thread, workdir, version],
+  );
+  const [shown, setShown] = useState<FileChange>();
+  return (
+    <section aria-label="Changed by the agent">
+      <h2>Changed by the agent</h2>
+      <Problem>{problem}</Problem>
+      {value?.length === 0 && (
+        <Empty>Files that the agent writes or edits in this conversation appear here.</Empty>
+      )}
+      <ul class="changed">
+        {value?.map((change) => (
+          <li key={change.path} class="entry">
+            <button type="button" class="name" onClick={() => setShown(change)}>
+              <Plain>{change.path}</Plain>
+            </button>
+            <Counts change={change} />
+          </li>
+        ))}
+      </ul>
+      {shown && (
+        <Dialog title={visible(shown.path)} class="file" onClose={() => setShown(undefined)}>
+          <Differences change={shown} />
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+async function changesOf(thread: string, workdir: string, signal: AbortSignal): Promise<FileChange[]> {
+  try {
+    return changedFiles(await client.threads.state(thread, signal), workdir);
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 404) return [];
+    throw error;
+  }
+}
+
+function Counts({ change }: { change: FileChange }) {
+  const counts = differencesOf(change).map(({ before, after }) => countsOf(diffLines(before, after)));
+  if (counts.length === 0) return <span class="size">{change.op === "edit" ? "edited" : "written"}</span>;
+  const sum = (key: "added" | "removed") => counts.reduce((total, each) => total + each[key], 0);
+  return (
+    <span class="size">
+      <span class="added">+{sum("added")}</span> <span class="removed">−{sum("removed")}</span>
+    </span>
+  );
+}
+
+function Differences({ change }: { change: FileChange }) {
+  const differences = differencesOf(change);
+  if (differences.length === 0)
+    return <Empty>The file is too large, or no text: what changed in it is not kept.</Empty>;
+  const isUnknown = change.op === "write" && change.before === undefined;
+  return (
+    <>
+      {differences.length > 1 && <p class="note">Each change of the agent, oldest first.</p>}
+      {isUnknown && <p class="note">What the file was before the agent wrote it is not kept.</p>}
+      {differences.map(({ before, after, isWhole }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: changes have no name but their place.
+        <DiffView key={index} before={before} after={after} numbers={isWhole} />
+      ))}
+    </>
+  );
+}

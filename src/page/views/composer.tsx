@@ -1,0 +1,199 @@
+// Where a person writes: what is sent, to whom, and how a run that works is stopped.
+
+import type { TargetedEvent } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { UserCell } from "../../client/cells.ts";
+import type { Part, Run } from "../../client/client.ts";
+import { Problem } from "../components.tsx";
+import { useTouched } from "../frame.ts";
+import type { OpenThread } from "../live.ts";
+import { choiceOf, draftOf, type Outgoing, saveChoice, saveDraft } from "../outbox.ts";
+import { contentOf, deliver, startRun, steer, unfinished } from "../sending.ts";
+import { client, messageOf } from "../session.ts";
+import { AttachButton, Attached, type Attachments } from "./attachments.tsx";
+import { Picker } from "./picker.tsx";
+
+export interface ComposerProps {
+  /** Absent for a new conversation. */
+  readonly thread?: string | undefined;
+  readonly open?: OpenThread | undefined;
+  readonly attachments: Attachments;
+  readonly rewriting?: UserCell | undefined;
+  readonly onRewritten: () => void;
+  /** The server has accepted a run. */
+  readonly onStarted: (run: Run) => void;
+  readonly placeholder: string;
+  readonly firstText?: string;
+}
+
+/** What the composer watches when there is no thread yet. */
+const NO_RUN = { isActive: false, id: undefined as string | undefined };
+
+export function Composer(props: ComposerProps) {
+  const { thread, open, attachments, rewriting } = props;
+  const run = useTouched(open?.live.page.run ?? NO_RUN);
+  const [text, setText] = useState(() => draftOf(thread) || (props.firstText ?? ""));
+  const [choice, setChoice] = useState(() => choiceOf(thread));
+  const [isSending, setSending] = useState(false);
+  const [problem, setProblem] = useState("");
+  const field = useRef<HTMLTextAreaElement>(null);
+
+  const write = (value: string) => {
+    setText(value);
+    if (!rewriting) saveDraft(thread, value);
+  };
+  const sending = async (send: () => Promise<void>) => {
+    setSending(true);
+    setProblem("");
+    try {
+      await send();
+      saveDraft(thread, "");
+      setText("");
+      attachments.set([]);
+    } catch (error) {
+      setProblem(messageOf(error));
+    }
+    setSending(false);
+  };
+
+  const send = (how: "steer" | "queue") => {
+    const content = contentOf(text, attachments.parts);
+    if (content === undefined || isSending) return;
+    void sending(async () => {
+      if (run.isActive && run.id && thread && how === "steer" && !rewriting) {
+        const id = await steer(thread, run.id, content);
+        if (id) return open?.wait({ id, as: "steering", text });
+      }
+      const isQueued = run.isActive && !rewriting;
+      const start = () => startRun({ thread, content, choice, isQueued, replaces: rewriting?.id });
+      const started = await (rewriting && open ? open.rewind(start) : start());
+      if (isQueued) open?.wait({ id: started.id, as: "queued", text });
+      if (rewriting) props.onRewritten();
+      props.onStarted(started);
+    });
+  };
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, for what a reload has interrupted.
+  useEffect(() => {
+    const left = unfinished(thread);
+    if (!left) return;
+    setText(textIn(left));
+    void sending(async () => props.onStarted(await deliver(thread, left)));
+  }, []);
+  useLayoutEffect(() => {
+    if (!rewriting) return;
+    setText(rewriting.text);
+    attachments.set(rewriting.attachments as Part[]);
+    field.current?.focus();
+  }, [rewriting, attachments.set]);
+
+  const isEmpty = contentOf(text, attachments.parts) === undefined;
+  const isBusy = run.isActive && !rewriting;
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send("steer");
+      }}
+      onPaste={(event) => pasted(event, attachments)}
+    >
+      {rewriting && (
+        <p class="banner">
+          Rewriting: this message and all after it are replaced.
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => {
+              props.onRewritten();
+              write(draftOf(thread));
+              attachments.set([]);
+            }}
+          >
+            Cancel
+          </button>
+        </p>
+      )}
+      <div class="box">
+        <Attached attachments={attachments} />
+        <textarea
+          ref={field}
+          aria-label="Message"
+          placeholder={isBusy ? "Say something to the run in progress…" : props.placeholder}
+          rows={1}
+          value={text}
+          enterkeyhint="send"
+          onInput={(event) => write(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            send(event.altKey ? "queue" : "steer");
+          }}
+        />
+        <div class="bar">
+          <AttachButton attachments={attachments} />
+          <Picker
+            choice={choice}
+            agent={open?.live.info?.agent}
+            onChoose={(chosen) => {
+              setChoice(chosen);
+              saveChoice(thread, chosen);
+            }}
+          />
+          <span class="space" />
+          {isSending && <span class="quietly">Sending…</span>}
+          {isBusy && thread && run.id && <StopButtons thread={thread} run={run.id} onProblem={setProblem} />}
+          {isBusy && !isEmpty && (
+            <button type="button" disabled={isSending} onClick={() => send("queue")} title="Alt + Enter">
+              Queue
+            </button>
+          )}
+          {(!isBusy || !isEmpty) && (
+            <button type="submit" class="primary" disabled={isEmpty || isSending}>
+              {rewriting ? "Replace" : isBusy ? "Steer" : "Send"}
+            </button>
+          )}
+        </div>
+      </div>
+      <Problem>{problem || attachments.problem}</Problem>
+    </form>
+  );
+}
+
+function StopButtons({
+  thread,
+  run,
+  onProblem,
+}: {
+  thread: string;
+  run: string;
+  onProblem: (problem: string) => void;
+}) {
+  const stop = (mode: "cancel" | "interrupt") => () =>
+    void client.stop(thread, run, mode).catch((error) => onProblem(messageOf(error)));
+  return (
+    <>
+      <button type="button" class="quiet" onClick={stop("interrupt")} title="Esc">
+        After this step
+      </button>
+      <button type="button" class="danger" onClick={stop("cancel")} title="Esc twice">
+        ■ Stop
+      </button>
+    </>
+  );
+}
+
+function pasted(event: TargetedEvent<HTMLFormElement, ClipboardEvent>, attachments: Attachments): void {
+  const files = [...(event.clipboardData?.files ?? [])];
+  if (files.length === 0) return;
+  event.preventDefault();
+  void attachments.add(files);
+}
+
+/** What a person had written, of a run that was on its way. */
+const textIn = ({ run }: Outgoing): string => {
+  const [message] = run.messages ?? [];
+  if (!message) return "";
+  if (typeof message.content === "string") return message.content;
+  return message.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+};

@@ -1,0 +1,230 @@
+// A thread: what was said and done, the composer, and at the side what belongs to it.
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { UserCell } from "../../client/cells.ts";
+import { Dialog, Empty, Problem } from "../components.tsx";
+import { type FollowedEnd, followEnd } from "../follow-end.ts";
+import { useTouched } from "../frame.ts";
+import { useKey } from "../keys.ts";
+import { type Live, type OpenThread, openThread } from "../live.ts";
+import { Menu } from "../menu.tsx";
+import { go } from "../routes.ts";
+import { contentOf, startRun } from "../sending.ts";
+import { client, may } from "../session.ts";
+import { readThreads } from "../threads.ts";
+import { useAttachments } from "./attachments.tsx";
+import { Cells } from "./cells.tsx";
+import { Composer } from "./composer.tsx";
+import { Questions } from "./questions.tsx";
+import { Side } from "./side.tsx";
+import { StatusLine } from "./status-line.tsx";
+import { ThreadHead } from "./thread-head.tsx";
+import { type MessageActions, ThreadOf } from "./thread-of.ts";
+
+export interface ConversationProps {
+  /** Absent: a new one. */
+  readonly thread?: string;
+  readonly run?: string | undefined;
+  readonly tab?: string | undefined;
+}
+
+export const Conversation = ({ thread, run, tab }: ConversationProps) =>
+  thread ? <Thread thread={thread} run={run} tab={tab} /> : <NewThread />;
+
+function NewThread() {
+  const attachments = useAttachments();
+  return (
+    <main class="conversation is-new" aria-label="Conversation" {...dropInto(attachments.add)}>
+      <header class="head">
+        <Menu />
+        <h1>New conversation</h1>
+      </header>
+      <section class="log">
+        <div class="welcome">
+          <h2>What shall be done?</h2>
+          <p>
+            The agent plans, writes files and runs commands in a workspace. Every step is shown while it
+            happens, and can be stopped.
+          </p>
+        </div>
+      </section>
+      {may("run") && (
+        <Composer
+          attachments={attachments}
+          placeholder="Write a message…"
+          firstText="Hello, what can you do?"
+          onRewritten={() => {}}
+          onStarted={({ thread_id }) => {
+            readThreads();
+            go({ view: "thread", thread: thread_id });
+          }}
+        />
+      )}
+    </main>
+  );
+}
+
+function Thread({ thread, run, tab }: Required<ConversationProps>) {
+  const [open, setOpen] = useState<OpenThread>();
+  useEffect(() => {
+    const opened = openThread(thread);
+    setOpen(opened);
+    return () => opened.close();
+  }, [thread]);
+  return open ? <Opened thread={thread} run={run} tab={tab} open={open} /> : null;
+}
+
+function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open: OpenThread }) {
+  const { live } = open;
+  const { state, problem } = useTouched(live);
+  const attachments = useAttachments();
+  const [rewriting, setRewriting] = useState<UserCell>();
+  const [isDrawerOpen, setDrawerOpen] = useState(false);
+  const rewriteLast = useCallback(() => {
+    const last = live.page.lane.cells.findLast((cell) => cell.kind === "user");
+    if (last && !live.page.run.isActive && may("run")) setRewriting(last);
+  }, [live]);
+  useKey("e", "Rewrite the last message", rewriteLast);
+  useStopKey(thread, live);
+  const onStarted = () => {
+    if (state === "missing" || state === "failed") open.again();
+    readThreads();
+  };
+  const side = <Side thread={thread} page={live.page} run={run} tab={tab} />;
+  return (
+    <>
+      <main class="conversation" aria-label="Conversation" {...dropInto(attachments.add)}>
+        <ThreadHead live={live} onDetails={() => setDrawerOpen(true)} />
+        <Log thread={thread} open={open} onRewrite={setRewriting} />
+        <div class="foot">
+          <StatusLine live={live} />
+          {state === "failed" && (
+            <Problem>
+              {problem}{" "}
+              <button type="button" onClick={open.again}>
+                Try again
+              </button>
+            </Problem>
+          )}
+          {may("run") && state !== "missing" && (
+            <Composer
+              thread={thread}
+              open={open}
+              attachments={attachments}
+              rewriting={rewriting}
+              placeholder="Reply…"
+              onRewritten={() => setRewriting(undefined)}
+              onStarted={onStarted}
+            />
+          )}
+        </div>
+      </main>
+      <aside class="column details" aria-label="Details">
+        {side}
+      </aside>
+      {isDrawerOpen && (
+        <Dialog title="Details" class="drawer wide details" onClose={() => setDrawerOpen(false)}>
+          {side}
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Log({
+  thread,
+  open,
+  onRewrite,
+}: {
+  thread: string;
+  open: OpenThread;
+  onRewrite: (cell: UserCell) => void;
+}) {
+  const { live } = open;
+  const { page, state, info } = useTouched(live);
+  const { asks } = useTouched(page);
+  const scroller = useRef<HTMLElement>(null);
+  const [end, setEnd] = useState<FollowedEnd>();
+  useEffect(() => {
+    if (!scroller.current) return;
+    const followed = followEnd(scroller.current);
+    setEnd(followed);
+    return () => followed.close();
+  }, []);
+  const of = useMemo(() => {
+    const actions: MessageActions = {
+      rewrite: onRewrite,
+      async retry({ id, text, attachments }) {
+        const content = contentOf(text, attachments) ?? text;
+        await open.rewind(() => startRun({ thread, content, choice: {}, replaces: id, isQueued: false }));
+      },
+      async fork(message_id) {
+        const made = await client.threads.fork(thread, { message_id });
+        readThreads();
+        go({ view: "thread", thread: made.id });
+      },
+    };
+    return { thread, agent: info?.agent ?? "Assistant", actions: may("run") ? actions : undefined };
+  }, [thread, info?.agent, open, onRewrite]);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+      <section class="log" ref={scroller} tabIndex={0} aria-label="Messages">
+        <div class="messages">
+          <h2 class="unseen">Messages</h2>
+          <ThreadOf.Provider value={of}>
+            <Cells lane={page.lane} />
+          </ThreadOf.Provider>
+          {state === "loading" && <p class="empty">Reading the conversation…</p>}
+          {state === "missing" && <Empty>There is no such conversation. It may have been deleted.</Empty>}
+          {state === "ready" && page.lane.cells.length === 0 && <Empty>Write the first message below.</Empty>}
+          {asks.length > 0 && <Questions thread={thread} asks={asks} />}
+        </div>
+      </section>
+      {end && <ToEnd end={end} />}
+    </>
+  );
+}
+
+function ToEnd({ end }: { end: FollowedEnd }) {
+  const { isFollowing } = useTouched(end);
+  if (isFollowing) return null;
+  return (
+    <button type="button" class="to-end" onClick={end.goToEnd}>
+      ↓ To the end
+    </button>
+  );
+}
+
+const TWICE_MS = 2_000;
+
+/** Escape stops after the step, a second one now. */
+function useStopKey(thread: string, live: Live): void {
+  useEffect(() => {
+    let last = Number.NEGATIVE_INFINITY;
+    const onKey = (event: KeyboardEvent) => {
+      const { run } = live.page;
+      if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+      if (!run.isActive || !run.id || !may("run") || document.querySelector("dialog[open]")) return;
+      const isSecond = event.timeStamp - last < TWICE_MS;
+      last = event.timeStamp;
+      // What the server says is seen in the stream.
+      void client.stop(thread, run.id, isSecond ? "cancel" : "interrupt").catch(() => {});
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [thread, live]);
+}
+
+/** Files that are dropped anywhere on the conversation. */
+const dropInto = (add: (files: readonly File[]) => Promise<void>) => ({
+  onDragOver: (event: DragEvent) => {
+    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+  },
+  onDrop: (event: DragEvent) => {
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    void add(files);
+  },
+});

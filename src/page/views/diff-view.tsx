@@ -1,0 +1,63 @@
+// A diff, as a table of lines: the sign says what a colour says as well.
+
+import { visible } from "../components.tsx";
+import { type DiffLine, diffLines, hunksOf } from "../diff.ts";
+
+const SIGNS = { same: " ", removed: "−", added: "+" } as const;
+const WORDS = { same: "", removed: "removed: ", added: "added: " } as const;
+
+/** More lines than a person reads; a row is some hundred bytes of memory. */
+const MAX_LINES = 2000;
+
+export function DiffView({
+  before,
+  after,
+  numbers = true,
+}: {
+  before: string;
+  after: string;
+  numbers?: boolean;
+}) {
+  const hunks = hunksOf(diffLines(before, after));
+  const count = hunks.reduce((sum, { length }) => sum + length, 0);
+  if (count === 0) return <p class="empty">Nothing differs.</p>;
+  let left = MAX_LINES;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+    <section class="diff" tabIndex={0} aria-label="Difference">
+      {hunks.map((lines, index) => {
+        const shown = lines.slice(0, Math.max(0, left));
+        left -= shown.length;
+        // biome-ignore lint/suspicious/noArrayIndexKey: hunks have no name but their place.
+        return <Hunk key={index} lines={shown} numbers={numbers} />;
+      })}
+      {count > MAX_LINES && <p class="empty">{count - MAX_LINES} more lines are not shown.</p>}
+    </section>
+  );
+}
+
+const Hunk = ({ lines, numbers }: { lines: readonly DiffLine[]; numbers: boolean }) => (
+  <table>
+    <tbody>
+      {lines.map((line) => (
+        <tr key={`${line.before}:${line.after}`} class={line.kind}>
+          {numbers && <td class="number">{line.before}</td>}
+          {numbers && <td class="number">{line.after}</td>}
+          <td class="sign" aria-hidden="true">
+            {SIGNS[line.kind]}
+          </td>
+          <td>
+            <span class="unseen">{WORDS[line.kind]}</span>
+            <code>{lineText(line)}</code>
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+);
+
+function lineText({ kind, text }: DiffLine): string {
+  const isEnded = text.endsWith("\n");
+  const shown = visible(isEnded ? text.replace(/\r?\n$/, "") : text);
+  return isEnded || kind === "same" ? shown : `${shown} ⟨no line end⟩`;
+}

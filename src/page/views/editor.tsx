@@ -1,0 +1,191 @@
+// Edits a file as text. Before it is saved, the file is read again: what was changed meanwhile is not lost without a word.
+
+import { useState } from "preact/hooks";
+import { ProblemError } from "../../client/client.ts";
+import { Problem, visible } from "../components.tsx";
+import { fromField, toField } from "../content.ts";
+import { client, messageOf } from "../session.ts";
+import { DiffView } from "./diff-view.tsx";
+
+interface Draft {
+  /** What the file was when it was opened; undefined: there was none. */
+  readonly opened: string | undefined;
+  readonly lineEnd: "\n" | "\r\n";
+  readonly text: string;
+}
+
+/** What was typed and not saved, by agent and path: closing the dialog loses nothing. */
+const drafts = new Map<string, Draft>();
+/** The oldest is dropped then. */
+const MAX_DRAFTS = 20;
+
+const keyOf = (agent: string | undefined, path: string) => `${agent ?? ""}/${path}`;
+export const hasDraft = (agent: string | undefined, path: string): boolean => drafts.has(keyOf(agent, path));
+
+function keepDraft(key: string, draft: Draft): void {
+  drafts.delete(key);
+  drafts.set(key, draft);
+  const [oldest] = drafts.keys();
+  if (drafts.size > MAX_DRAFTS && oldest !== undefined) drafts.delete(oldest);
+}
+
+export function Editor(props: {
+  agent: string | undefined;
+  path: string;
+  /** Undefined: there is no such file yet. */
+  opened: string | undefined;
+  lineEnd: "\n" | "\r\n";
+  onSaved: () => void;
+  onCancel: () => void;
+}) {
+  const { agent, path } = props;
+  const key = keyOf(agent, path);
+  const [draft, setDraft] = useState<Draft>(
+    drafts.get(key) ?? { opened: props.opened, lineEnd: props.lineEnd, text: toField(props.opened ?? "") },
+  );
+  const { opened, lineEnd, text } = draft;
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  /** What the file is now, if it is not what was opened; null: it does not exist any more. */
+  const [conflict, setConflict] = useState<{ now: string | null }>();
+  const write = (next: string) => {
+    const changed = { ...draft, text: next };
+    keepDraft(key, changed);
+    setDraft(changed);
+  };
+
+  const save = async (isForced: boolean) => {
+    setBusy(true);
+    setProblem("");
+    try {
+      const { text: now, version } = await fileNow(path, agent);
+      const isShown = conflict?.now === now;
+      if (isForced ? !isShown : now !== (opened ?? null)) setConflict({ now });
+      else {
+        await client.files.write(path, fromField(text, lineEnd), { agent, version });
+        drafts.delete(key);
+        return props.onSaved();
+      }
+    } catch (error) {
+      // Between the read and the write.
+      const changed = error instanceof ProblemError && error.code === "precondition_failed";
+      if (changed) setConflict({ now: (await fileNow(path, agent)).text });
+      else setProblem(messageOf(error));
+    }
+    setBusy(false);
+  };
+  const discard = () => {
+    drafts.delete(key);
+    props.onCancel();
+  };
+
+  return (
+    <form
+      class="editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save(false);
+      }}
+    >
+      {conflict ? (
+        <Conflict
+          opened={opened}
+          now={conflict.now}
+          mine={fromField(text, lineEnd)}
+          isBusy={isBusy}
+          onMine={() => void save(true)}
+          onTheirs={() => {
+            drafts.delete(key);
+            props.onSaved();
+          }}
+          onBack={() => setConflict(undefined)}
+        />
+      ) : (
+        <p class="row">
+          <button type="submit" class="primary" disabled={isBusy || text === toField(opened ?? "\0")}>
+            Save
+          </button>
+          <button type="button" onClick={discard}>
+            {opened === undefined ? "Do not create" : "Discard changes"}
+          </button>
+        </p>
+      )}
+      <Problem>{problem}</Problem>
+      {visible(text) !== text && (
+        <p class="note">This text has characters that cannot be seen, some of which may change its order.</p>
+      )}
+      <textarea
+        aria-label={`Text of ${visible(path)}`}
+        value={text}
+        spellcheck={false}
+        autocapitalize="off"
+        wrap="off"
+        onInput={(event) => write(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
+            event.preventDefault();
+            void save(false);
+          }
+          // Shift+Tab leaves the field.
+          if (event.key !== "Tab" || event.shiftKey) return;
+          event.preventDefault();
+          document.execCommand("insertText", false, "\t");
+        }}
+      />
+    </form>
+  );
+}
+
+/** Null when there is no such file. */
+async function fileNow(path: string, agent: string | undefined) {
+  try {
+    const { bytes, version } = await client.files.readVersion(path, { agent });
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await bytes.arrayBuffer());
+    return { text, version };
+  } catch (error) {
+    if (error instanceof ProblemError && error.code === "not_found") return { text: null, version: null };
+    throw error;
+  }
+}
+
+function Conflict(props: {
+  opened: string | undefined;
+  now: string | null;
+  mine: string;
+  isBusy: boolean;
+  onMine: () => void;
+  onTheirs: () => void;
+  onBack: () => void;
+}) {
+  const { opened, now, mine } = props;
+  return (
+    <section class="conflict" aria-label="Conflict">
+      <p class="problem" role="alert">
+        {now === null
+          ? "This file was deleted since you opened it."
+          : opened === undefined
+            ? "A file with this path exists by now."
+            : "This file was changed since you opened it, by the agent or in another window."}
+      </p>
+      {now !== null && (
+        <>
+          <p class="note">From what it is now to what you would save:</p>
+          <DiffView before={now} after={mine} />
+        </>
+      )}
+      <p class="row">
+        <button type="button" class="danger" disabled={props.isBusy} onClick={props.onMine}>
+          Save mine
+        </button>
+        {now !== null && (
+          <button type="button" onClick={props.onTheirs}>
+            Discard mine
+          </button>
+        )}
+        <button type="button" onClick={props.onBack}>
+          Continue to edit
+        </button>
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,170 @@
+// The events of a run as the server sends them, for people who write front ends.
+
+import { useEffect, useState } from "preact/hooks";
+import type { StreamEvent } from "../../client/client.ts";
+import { Copy, Empty, Plain, Problem } from "../components.tsx";
+import { touch, useTouched } from "../frame.ts";
+import { number } from "../numbers.ts";
+import { client, messageOf } from "../session.ts";
+
+/** Events that are kept in the page: later ones are counted only. */
+const MOST = 20_000;
+/** Rows that are added at a time. */
+const ROWS = 200;
+const PREVIEW = 160;
+
+interface Seen {
+  readonly id: string;
+  readonly event: StreamEvent;
+}
+
+interface Log {
+  readonly seen: Seen[];
+  readonly counts: Map<string, number>;
+  total: number;
+  state: "reading" | "ended";
+  /** The events before the first one are no longer kept. */
+  isCut: boolean;
+  problem?: string;
+}
+
+export const RawEvents = ({ thread, run }: { thread: string; run: string | undefined }) =>
+  run === undefined ? (
+    <Empty>The events of a run appear here as soon as one starts.</Empty>
+  ) : (
+    <RunEvents key={`${thread} ${run}`} thread={thread} run={run} />
+  );
+
+function RunEvents({ thread, run }: { thread: string; run: string }) {
+  const log = useTouched(useLog(thread, run));
+  const [names, setNames] = useState<ReadonlySet<string>>(new Set());
+  const [most, setMost] = useState(ROWS);
+  const chosen = names.size === 0 ? log.seen : log.seen.filter(({ event }) => names.has(event.event));
+  const toggle = (name: string) => {
+    const next = new Set(names);
+    if (!next.delete(name)) next.add(name);
+    setNames(next);
+    setMost(ROWS);
+  };
+  const copied = () => chosen.map(({ event }) => JSON.stringify(event)).join("\n");
+
+  return (
+    <div class="events">
+      <fieldset class="chips">
+        <legend>{number(log.total)} events. Show only</legend>
+        {[...log.counts].map(([name, count]) => (
+          <button type="button" key={name} aria-pressed={names.has(name)} onClick={() => toggle(name)}>
+            <Plain>{name}</Plain> <small>{number(count)}</small>
+          </button>
+        ))}
+      </fieldset>
+      <Problem>{log.problem}</Problem>
+      {log.isCut && <Empty>The first events of this run are no longer kept.</Empty>}
+      {log.seen.length === 0 && !log.problem && (
+        <Empty>
+          {log.state === "reading"
+            ? "Events appear here as the run sends them."
+            : "The events of this run are no longer kept."}
+        </Empty>
+      )}
+      {chosen.length > 0 && (
+        <p>
+          <Copy text={copied} label={`Copy ${number(chosen.length)} as NDJSON`} />
+        </p>
+      )}
+      <ol>
+        {chosen.slice(0, most).map(({ id, event }) => (
+          <EventRow key={id} id={id} event={event} />
+        ))}
+      </ol>
+      {chosen.length > most && (
+        <button type="button" onClick={() => setMost(most + ROWS)}>
+          Show {number(Math.min(ROWS, chosen.length - most))} more of {number(chosen.length - most)}
+        </button>
+      )}
+      {log.total > log.seen.length && (
+        <Empty>The page keeps the first {number(MOST)} events; the rest is only counted.</Empty>
+      )}
+    </div>
+  );
+}
+
+/** Read from the first event on, and followed while the run works. */
+function useLog(thread: string, run: string): Log {
+  const [log] = useState<Log>(() => ({
+    ...{ seen: [], counts: new Map(), total: 0, state: "reading", isCut: false },
+  }));
+  useEffect(() => {
+    const ending = new AbortController();
+    void read(log, { thread, run }, ending.signal);
+    return () => ending.abort();
+  }, [log, thread, run]);
+  return log;
+}
+
+async function read(
+  log: Log,
+  { thread, run }: { thread: string; run: string },
+  signal: AbortSignal,
+): Promise<void> {
+  let cursor = "";
+  const options = {
+    onCursor: (id: string) => {
+      cursor = id;
+    },
+    onReset: () => {
+      log.isCut = true;
+    },
+  };
+  try {
+    for await (const event of client.runs.events(thread, run, options, signal)) {
+      log.total++;
+      log.counts.set(event.event, (log.counts.get(event.event) ?? 0) + 1);
+      if (log.seen.length < MOST) log.seen.push({ id: cursor, event });
+      touch(log);
+    }
+    log.state = "ended";
+  } catch (error) {
+    if (!signal.aborted) log.problem = messageOf(error);
+  }
+  touch(log);
+}
+
+function EventRow({ id, event }: Seen) {
+  const [isOpen, setOpen] = useState(false);
+  const path = "path" in event && event.path ? event.path.join(" › ") : "";
+  return (
+    <li>
+      <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
+        <summary>
+          <code class="event-id">{id.slice(id.indexOf(":") + 1)}</code>
+          <code class="event-name">{event.event}</code>
+          {path && (
+            <code class="event-path">
+              <Plain>{path}</Plain>
+            </code>
+          )}
+          <code class="event-data">
+            <Plain>{previewOf(event)}</Plain>
+          </code>
+        </summary>
+        {isOpen && <EventJson event={event} />}
+      </details>
+    </li>
+  );
+}
+
+const previewOf = ({ data }: StreamEvent) => JSON.stringify(data).slice(0, PREVIEW);
+
+function EventJson({ event }: { event: StreamEvent }) {
+  const json = JSON.stringify(event, null, 2);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+      <pre tabIndex={0}>
+        <Plain>{json}</Plain>
+      </pre>
+      <Copy text={() => JSON.stringify(event)} />
+    </>
+  );
+}

@@ -1,0 +1,183 @@
+// A form out of fields. What the server says about a value stands at its field, everything else under the form.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Plain, Problem, visible } from "../components.tsx";
+import { type Field, issueAt, issuesOf, textOf, valueIn } from "../form.ts";
+import { messageOf } from "../session.ts";
+
+export interface FieldsFormProps {
+  readonly fields: readonly Field[];
+  /** By name. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** By name: what holds while a field is empty. */
+  readonly standards?: Readonly<Record<string, unknown>>;
+  /** In the paths that the server names, what comes before the name of a field. */
+  readonly prefix?: string;
+  readonly submit: string;
+  /** With the value of each field that is not empty. What it throws is shown. */
+  readonly onSubmit: (values: Record<string, unknown>) => Promise<unknown>;
+  /** Beside the button. */
+  readonly more?: ComponentChildren;
+}
+
+export function FieldsForm(props: FieldsFormProps) {
+  const { fields, prefix = "" } = props;
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
+    Object.fromEntries(fields.map((field) => [field.name, textOf(field, props.values[field.name])])),
+  );
+  const [issues, setIssues] = useState<ReadonlyMap<string, string>>(new Map());
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  // The field may be out of sight.
+  useEffect(() => {
+    if (issues.size > 0) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [issues]);
+
+  const submit = async () => {
+    setProblem("");
+    const { values, faults } = valuesOf(fields, texts);
+    setIssues(faults);
+    if (faults.size > 0) return;
+    setBusy(true);
+    try {
+      await props.onSubmit(values);
+    } catch (error) {
+      const found = issuesOf(error, prefix);
+      setIssues(found);
+      const isAtField = fields.some(({ name }) => issueAt(found, name) !== "");
+      if (!isAtField) setProblem(messageOf(error));
+    }
+    setBusy(false);
+  };
+
+  return (
+    <form
+      ref={form}
+      class="fields"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      {fields.map((field) => (
+        <Control
+          key={field.name}
+          field={field}
+          text={texts[field.name] ?? ""}
+          standard={props.standards?.[field.name] ?? field.standard}
+          issue={issueAt(issues, field.name)}
+          onText={(text) => setTexts({ ...texts, [field.name]: text })}
+        />
+      ))}
+      <p class="row">
+        <button type="submit" class="primary" disabled={isBusy}>
+          {props.submit}
+        </button>
+        {props.more}
+      </p>
+      <Problem>{problem && visible(problem)}</Problem>
+    </form>
+  );
+}
+
+function valuesOf(fields: readonly Field[], texts: Readonly<Record<string, string>>) {
+  const values: Record<string, unknown> = {};
+  const faults = new Map<string, string>();
+  for (const field of fields) {
+    try {
+      const value = valueIn(field, texts[field.name] ?? "");
+      if (value !== undefined) values[field.name] = value;
+      else if (field.required) faults.set(field.name, "is missing");
+    } catch (error) {
+      faults.set(field.name, field.kind === "json" ? `is no JSON: ${messageOf(error)}` : messageOf(error));
+    }
+  }
+  return { values, faults };
+}
+
+interface ControlProps {
+  readonly field: Field;
+  readonly text: string;
+  readonly standard: unknown;
+  readonly issue: string;
+  readonly onText: (text: string) => void;
+}
+
+function Control({ field, text, standard, issue, onText }: ControlProps) {
+  const id = useId();
+  const { name, description, range } = field;
+  return (
+    <div class="field">
+      <label for={id}>
+        <span>
+          <Plain>{name}</Plain>
+          {field.required && <span class="quiet"> (required)</span>}
+        </span>
+      </label>
+      <Input
+        field={field}
+        standard={visible(textOf(field, standard))}
+        common={{
+          id,
+          value: text,
+          "aria-invalid": issue !== "",
+          "aria-describedby": `${id}-about ${id}-issue`,
+        }}
+        onText={onText}
+      />
+      <div class="about" id={`${id}-about`}>
+        {description && <Plain>{description}</Plain>}
+        {range && ` (${range})`}
+      </div>
+      <div id={`${id}-issue`}>
+        <Problem>{issue && visible(issue)}</Problem>
+      </div>
+    </div>
+  );
+}
+
+interface InputProps {
+  readonly field: Field;
+  readonly standard: string;
+  readonly common: {
+    readonly id: string;
+    readonly value: string;
+    readonly "aria-invalid": boolean;
+    readonly "aria-describedby": string;
+  };
+  readonly onText: (text: string) => void;
+}
+
+function Input({ field, standard, common, onText }: InputProps) {
+  const { kind, choices } = field;
+  if (choices)
+    return (
+      <select {...common} onChange={(event) => onText(event.currentTarget.value)}>
+        <option value="">{standard === "" ? "–" : `${standard} (as it is)`}</option>
+        {[...choices.keys()].map((choice) => (
+          <option key={choice} value={choice}>
+            {visible(choice)}
+          </option>
+        ))}
+      </select>
+    );
+  const typed = { ...common, placeholder: standard, spellcheck: kind === "long", autocomplete: "off" };
+  if (kind === "text" || kind === "number")
+    return (
+      <input
+        {...typed}
+        inputMode={kind === "number" ? "decimal" : "text"}
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+    );
+  return (
+    <textarea
+      {...typed}
+      class={kind === "json" ? "code" : undefined}
+      rows={kind === "json" ? 6 : 3}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
+}

@@ -1,0 +1,170 @@
+// One file of the workspace, in a dialog: as text, which can be edited, as an image, or as what can only be downloaded.
+
+import { useEffect, useState } from "preact/hooks";
+import { ProblemError } from "../../client/client.ts";
+import { Action, Copy, Dialog, Empty, Plain, Problem, useRead, visible } from "../components.tsx";
+import { type Content, contentOf, IMAGE_BYTES, SHOWN_BYTES, toField } from "../content.ts";
+import { client, may } from "../session.ts";
+import { nameOf, sizeOf } from "../tree.ts";
+import { Confirm } from "./confirm.tsx";
+import { download } from "./download.ts";
+import { Editor, hasDraft } from "./editor.tsx";
+
+interface FileProps {
+  readonly agent: string | undefined;
+  readonly path: string;
+  readonly onClose: () => void;
+  /** After it was written or deleted. */
+  readonly onChanged: () => void;
+}
+
+export function FileDialog(props: FileProps) {
+  const { agent, path } = props;
+  const {
+    value: opened,
+    problem,
+    reload,
+  } = useRead((signal) => openFile(path, agent, signal), [agent, path]);
+  return (
+    <Dialog title={visible(path)} class="file" onClose={props.onClose}>
+      <Problem>{problem}</Problem>
+      {!opened && !problem && <Empty>Reading…</Empty>}
+      {opened && <Opened {...props} opened={opened} reload={reload} />}
+    </Dialog>
+  );
+}
+
+interface OpenedFile {
+  /** Its beginning, of a large one. */
+  readonly start: Blob;
+  readonly isWhole: boolean;
+  readonly content: Content;
+  /** It does not exist yet. */
+  readonly isNew: boolean;
+}
+
+/** Reads no more than is shown. */
+async function openFile(path: string, agent: string | undefined, signal: AbortSignal): Promise<OpenedFile> {
+  let isNew = false;
+  const read = async () => {
+    try {
+      return await client.files.read(path, { agent, range: { first: 0, last: SHOWN_BYTES } }, signal);
+    } catch (error) {
+      const code = error instanceof ProblemError ? error.code : "";
+      isNew = code === "not_found";
+      // An empty file has no first byte.
+      if (isNew || code === "range_not_satisfiable") return new Blob([]);
+      throw error;
+    }
+  };
+  const start = await read();
+  const isWhole = start.size <= SHOWN_BYTES;
+  const bytes = new Uint8Array(await start.slice(0, SHOWN_BYTES).arrayBuffer());
+  return { start, isWhole, isNew, content: contentOf(bytes, isWhole) };
+}
+
+function Opened(props: FileProps & { opened: OpenedFile; reload: () => void }) {
+  const { agent, path, opened, onClose, onChanged } = props;
+  const { content, isWhole, isNew } = opened;
+  const canEdit = may("run") && isWhole && content.kind === "text" && content.lineEnd !== undefined;
+  const [isEdited, setEdited] = useState(isNew || hasDraft(agent, path));
+  if (canEdit && isEdited)
+    return (
+      <Editor
+        agent={agent}
+        path={path}
+        opened={isNew ? undefined : content.text}
+        lineEnd={content.lineEnd ?? "\n"}
+        onSaved={() => {
+          setEdited(false);
+          props.reload();
+          onChanged();
+        }}
+        onCancel={() => (isNew ? onClose() : setEdited(false))}
+      />
+    );
+  return (
+    <>
+      <p class="row">
+        {canEdit && (
+          <button type="button" onClick={() => setEdited(true)}>
+            Edit
+          </button>
+        )}
+        <Action onClick={async () => download(await client.files.read(path, { agent }), nameOf(path))}>
+          Download
+        </Action>
+        {content.kind === "text" && <Copy text={() => content.text} />}
+        {may("run") && (
+          <Confirm
+            class="danger"
+            question="Delete this file?"
+            onConfirm={async () => {
+              await client.files.delete(path, { agent });
+              onChanged();
+              onClose();
+            }}
+          >
+            Delete
+          </Confirm>
+        )}
+      </p>
+      <Shown {...props} canEdit={canEdit} />
+    </>
+  );
+}
+
+function Shown({ agent, path, opened, canEdit }: FileProps & { opened: OpenedFile; canEdit: boolean }) {
+  const { content, isWhole, start } = opened;
+  switch (content.kind) {
+    case "image":
+      return <Picture agent={agent} path={path} type={content.type} whole={isWhole ? start : undefined} />;
+    case "bytes":
+      return <Empty>This is no text and no image that can be shown here.</Empty>;
+    case "text":
+      return (
+        <>
+          {!isWhole && (
+            <p class="note">
+              The first {sizeOf(SHOWN_BYTES)} are shown, and the file cannot be edited here. Download it to
+              see all of it.
+            </p>
+          )}
+          {isWhole && !canEdit && may("run") && (
+            <p class="note">Its lines end in different ways, which editing here would change.</p>
+          )}
+          {content.text === "" ? (
+            <Empty>The file is empty.</Empty>
+          ) : (
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+            <pre class="text" tabIndex={0}>
+              <Plain>{content.lineEnd ? toField(content.text) : content.text}</Plain>
+            </pre>
+          )}
+        </>
+      );
+  }
+}
+
+function Picture(props: { agent: string | undefined; path: string; type: string; whole: Blob | undefined }) {
+  const { agent, path, type } = props;
+  const [address, setAddress] = useState<string>();
+  const { value, problem } = useRead(
+    async (signal) => {
+      // One byte more than is shown, to see whether that is all.
+      const range = { first: 0, last: IMAGE_BYTES };
+      return props.whole ?? (await client.files.read(path, { agent, range }, signal));
+    },
+    [agent, path, props.whole],
+  );
+  const isTooLarge = (value?.size ?? 0) > IMAGE_BYTES;
+  useEffect(() => {
+    if (!value || isTooLarge) return;
+    const made = URL.createObjectURL(new Blob([value], { type }));
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [value, isTooLarge, type]);
+  if (isTooLarge) return <Empty>The image has more than {sizeOf(IMAGE_BYTES)}: download it to see it.</Empty>;
+  if (!address) return problem ? <Problem>{problem}</Problem> : <Empty>Reading…</Empty>;
+  return <img class="picture" src={address} alt={visible(nameOf(path))} />;
+}

@@ -1,0 +1,171 @@
+// The files that an agent and the user share: the tree, what the agent changed, and the sandbox they lie in.
+
+import { useEffect, useState } from "preact/hooks";
+import { type BackendStatus, ProblemError } from "../../client/client.ts";
+import { onChange } from "../changes.ts";
+import { Action, Empty, Problem, useRead } from "../components.tsx";
+import { watch } from "../frame.ts";
+import { client, may } from "../session.ts";
+import { throttled } from "../throttled.ts";
+import { tidied } from "../tree.ts";
+import { ChangedFiles } from "./changed-files.tsx";
+import { FileDialog } from "./file.tsx";
+import { Folder, useFolders } from "./folder.tsx";
+import { Sandbox } from "./sandbox.tsx";
+import { Upload, UploadButton, useUpload } from "./upload.tsx";
+
+interface FilesProps {
+  readonly thread: string;
+  /** What is touched as a run of the thread works. */
+  readonly live: object;
+}
+
+/** While a run works, what it may have changed is read again no more often than this. */
+const LEAST_MS = 2_000;
+
+export function Files({ thread, live }: FilesProps) {
+  const { value: found, problem } = useRead(
+    async (signal) => ({ agent: await agentOf(thread, signal) }),
+    [thread],
+  );
+  if (!found) return <Problem>{problem}</Problem>;
+  return <Workspace key={found.agent} agent={found.agent} thread={thread} live={live} />;
+}
+
+/** Undefined for the default agent: a thread without a run has no other. */
+async function agentOf(thread: string, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return (await client.threads.get(thread, signal)).agent;
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+function Workspace({ agent, thread, live }: FilesProps & { agent: string | undefined }) {
+  const { value, problem, reload } = useRead((signal) => client.backend.status(agent, signal), [agent]);
+  const [known, setKnown] = useState<BackendStatus>();
+  const status = known ?? value;
+  const [version, setVersion] = useState(0);
+  useEffect(() => {
+    const ending = new AbortController();
+    const again = throttled(async () => setVersion((before) => before + 1), LEAST_MS, ending.signal);
+    const end = watch(live, again);
+    return () => {
+      end();
+      ending.abort();
+    };
+  }, [live]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `reload` is another function at each drawing, and does the same.
+  useEffect(
+    () =>
+      onChange((change) => {
+        if (change.event === "backend_status") {
+          if (change.data.name === value?.name && change.data.type === value.type) setKnown(change.data);
+        } else if (change.event === "read_again") {
+          setKnown(undefined);
+          reload();
+          setVersion((before) => before + 1);
+        } else if (change.event === "run_ended" && change.data.thread_id === thread)
+          setVersion((before) => before + 1);
+      }),
+    [thread, value],
+  );
+  if (!status) return <Empty>{problem ?? "Reading…"}</Empty>;
+  return (
+    <div class="files">
+      <Sandbox agent={agent} status={status} onStatus={setKnown} />
+      {status.status === "running" ? (
+        <Tree agent={agent} version={version} />
+      ) : (
+        <>
+          <Empty>The files are shown while it runs.</Empty>
+          {!may("run") && (
+            <p class="row">
+              <Action onClick={() => client.files.list("", { agent }).then(reload)}>
+                Start it and show them
+              </Action>
+            </p>
+          )}
+        </>
+      )}
+      <ChangedFiles thread={thread} workdir={status.workdir} version={version} />
+    </div>
+  );
+}
+
+/** `version` grows when the files may have changed. */
+function Tree({ agent, version }: { agent: string | undefined; version: number }) {
+  const folders = useFolders(agent, version);
+  const [shown, setShown] = useState<string>();
+  const upload = useUpload(agent, folders.refresh);
+  const root = folders.open.get("");
+  return (
+    <section
+      class="tree"
+      aria-label="Files"
+      onDragOver={(event) => may("run") && event.preventDefault()}
+      onDrop={(event) => upload.drop(event, "")}
+    >
+      <header class="row">
+        <h2>Files</h2>
+        {may("run") && <NewFile onName={setShown} />}
+        {may("run") && <UploadButton into="" upload={upload} />}
+        <button type="button" class="quiet" aria-label="Read the files again" onClick={folders.refresh}>
+          ↻
+        </button>
+      </header>
+      <Upload upload={upload} />
+      {root?.entries?.length === 0 && (
+        <Empty>
+          What the agent writes appears here{may("run") ? ", and what you upload or drop here" : ""}.
+        </Empty>
+      )}
+      <Folder path="" folders={folders} upload={upload} onFile={setShown} />
+      {shown !== undefined && (
+        <FileDialog
+          key={shown}
+          agent={agent}
+          path={shown}
+          onClose={() => setShown(undefined)}
+          onChanged={folders.refresh}
+        />
+      )}
+    </section>
+  );
+}
+
+/** Folders are made with the file that is written into them. */
+function NewFile({ onName }: { onName: (path: string) => void }) {
+  const [isAsked, setAsked] = useState(false);
+  const [name, setName] = useState("");
+  if (!isAsked)
+    return (
+      <button type="button" class="quiet" onClick={() => setAsked(true)}>
+        + New
+      </button>
+    );
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        setAsked(false);
+        setName("");
+        if (tidied(name) !== "") onName(tidied(name));
+      }}
+    >
+      <input
+        aria-label="Path of the new file"
+        placeholder="folder/name.txt"
+        value={name}
+        autofocus
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <button type="submit">Create</button>
+      <button type="button" class="quiet" aria-label="Do not create a file" onClick={() => setAsked(false)}>
+        ✕
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,58 @@
+// What waits for an answer, over all threads.
+
+import type { OpenInterrupt } from "../../client/client.ts";
+import { Empty, Problem, useRead, visible } from "../components.tsx";
+import { useTouched } from "../frame.ts";
+import { questions } from "../questions.ts";
+import { hashOf } from "../routes.ts";
+import { client } from "../session.ts";
+import { threads } from "../threads.ts";
+import { PageView } from "./page-view.tsx";
+import { Questions } from "./questions.tsx";
+
+export function Inbox() {
+  const { items, isRead, isCut, problem, notice } = useTouched(questions);
+  const ids = [...new Set(items.map(({ thread_id }) => thread_id))];
+  return (
+    <PageView title="Inbox">
+      <div class="inbox">
+        <Problem>{problem}</Problem>
+        <p role="status" class="notice">
+          {notice}
+        </p>
+        {ids.map((id) => (
+          <OfThread key={id} id={id} asks={items.filter(({ thread_id }) => thread_id === id)} />
+        ))}
+        {isCut && <Empty>There are more. They appear as these are answered.</Empty>}
+        {isRead && items.length === 0 && (
+          <Empty>
+            Nothing waits for you. When an agent wants to run something that needs your word, or asks you a
+            question, it appears here, from all conversations.
+          </Empty>
+        )}
+      </div>
+    </PageView>
+  );
+}
+
+function OfThread({ id, asks }: { id: string; asks: readonly OpenInterrupt[] }) {
+  const { items } = useTouched(threads);
+  const listed = items.find((thread) => thread.id === id);
+  const isListed = listed !== undefined;
+  const { value } = useRead(
+    async (signal) => (isListed ? undefined : client.threads.get(id, signal)),
+    [id, isListed],
+  );
+  const { title, agent } = listed ?? value ?? {};
+  return (
+    <section class="inbox-thread">
+      <h2>
+        <a href={hashOf({ view: "thread", thread: id })}>
+          <bdi>{visible(title || id)}</bdi>
+        </a>
+        {agent && <small>{visible(agent)}</small>}
+      </h2>
+      <Questions thread={id} asks={asks} />
+    </section>
+  );
+}

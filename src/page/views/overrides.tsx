@@ -1,0 +1,198 @@
+// What a user has changed of an agent for their own runs, as forms: the model, the skills, and hook by hook.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { AgentDetails, AgentOverrides, OverridesPatch } from "../../client/client.ts";
+import { Action, Plain, visible } from "../components.tsx";
+import { type Field, fieldsOf, isObject, patchFrom } from "../form.ts";
+import { client } from "../session.ts";
+import { Confirm } from "./confirm.tsx";
+import { FieldsForm } from "./fields.tsx";
+
+interface OverridesProps {
+  readonly agent: AgentDetails;
+  readonly overrides: AgentOverrides;
+  readonly onChanged: () => void;
+}
+
+export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
+  const { hooks = {}, skills, model, ignored } = overrides;
+  const isChanged = Object.keys(hooks).length > 0 || skills !== undefined || model !== undefined;
+  const save = async (patch: OverridesPatch) => {
+    await client.agents.setOverrides(agent.name, patch);
+    onChanged();
+  };
+  // The forms begin with what is saved: a change that came from elsewhere is shown.
+  const version = JSON.stringify(overrides);
+  return (
+    <section aria-label="Your changes">
+      <header class="row">
+        <h2>Your changes, from your next run on</h2>
+        {isChanged && (
+          <Confirm
+            verb="Reset"
+            question="Remove all of them?"
+            onConfirm={async () => {
+              await client.agents.deleteOverrides(agent.name);
+              onChanged();
+            }}
+          >
+            Reset all
+          </Confirm>
+        )}
+      </header>
+      {ignored.map(({ path, message }) => (
+        <p class="problem" key={path}>
+          <Plain>{`Ignored: ${path}: ${message}`}</Plain>
+        </p>
+      ))}
+      <div class="changes">
+        <Change name="Model" now={agent.model} isOwn={model !== undefined}>
+          <Model key={version} agent={agent} model={model} save={save} />
+        </Change>
+        {agent.backend && (
+          <Change name="Skills" now="" isOwn={skills !== undefined}>
+            <Skills key={version} skills={skills} save={save} />
+          </Change>
+        )}
+        {agent.choices.hooks.map((choice) => {
+          const own = hooks[choice.name];
+          return (
+            <Change
+              key={choice.name}
+              name={choice.name}
+              now={choice.active ? "on" : "off"}
+              isOwn={own !== undefined}
+            >
+              <Hook key={version} choice={choice} own={own} save={save} />
+            </Change>
+          );
+        })}
+      </div>
+    </section>
+  );
+}
+
+type Save = (patch: OverridesPatch) => Promise<void>;
+
+/** A change that can be undone: its name, what holds, and its form. */
+function Change(props: {
+  name: string;
+  /** What holds for this user. */
+  now: string;
+  isOwn: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <details class="change">
+      <summary>
+        <Plain>{props.name}</Plain> <span class="quiet">{visible(props.now)}</span>
+        {props.isOwn && <span class="tag">changed by you</span>}
+      </summary>
+      {props.children}
+    </details>
+  );
+}
+
+const Reset = ({ isOwn, onClick }: { isOwn: boolean; onClick: () => Promise<void> }) =>
+  isOwn ? <Action onClick={onClick}>As configured</Action> : null;
+
+function Model({ agent, model, save }: { agent: AgentDetails; model: string | undefined; save: Save }) {
+  const { names, patterns, any } = agent.choices.models;
+  const further = any ? "any other that the server has a key for" : patterns.join(", ");
+  const isFree = any || patterns.length > 0;
+  const field: Field = {
+    name: "model",
+    required: false,
+    ...(isFree
+      ? { kind: "text", description: `One of ${names.join(", ")}${further && `, or ${further}`}.` }
+      : { kind: "choice", choices: new Map(names.map((name) => [name, name])) }),
+  };
+  return (
+    <FieldsForm
+      fields={[field]}
+      values={{ model }}
+      standards={{ model: agent.model }}
+      submit="Save"
+      onSubmit={({ model: chosen }) => save({ model: typeof chosen === "string" ? chosen : null })}
+      more={<Reset isOwn={model !== undefined} onClick={() => save({ model: null })} />}
+    />
+  );
+}
+
+const SKILLS: readonly Field[] = [
+  { name: "paths", kind: "list", required: false, description: "Folders with skills, one a line." },
+  { name: "include", kind: "list", required: false, description: "Globs of names: only these, one a line." },
+  {
+    name: "exclude",
+    kind: "list",
+    required: false,
+    description: "Globs of names: none of these, one a line.",
+  },
+];
+
+function Skills({ skills, save }: { skills: AgentOverrides["skills"]; save: Save }) {
+  const isOwn = skills !== undefined;
+  return (
+    <FieldsForm
+      fields={SKILLS}
+      values={skills ?? {}}
+      prefix="skills"
+      submit="Save"
+      onSubmit={(values) => save({ skills: patchFrom(skills, values) as OverridesPatch["skills"] })}
+      more={<Reset isOwn={isOwn} onClick={() => save({ skills: null })} />}
+    />
+  );
+}
+
+type HookChoice = AgentDetails["choices"]["hooks"][number];
+type Setting = boolean | Readonly<Record<string, unknown>> | undefined;
+type Patch = boolean | Record<string, unknown> | null;
+
+const MODES = { off: "Off", on: "On", configured: "As configured" } as const;
+
+function Hook({ choice, own, save }: { choice: HookChoice; own: Setting; save: Save }) {
+  const { name, may, schema, options = {} } = choice;
+  const fields = fieldsOf(schema);
+  const [mode, setMode] = useState<keyof typeof MODES>(
+    own === undefined ? "configured" : own === false ? "off" : "on",
+  );
+  const modes = may === "disable" ? (["configured", "off"] as const) : (["configured", "on", "off"] as const);
+  const set = (setting: unknown) => save({ hooks: { [name]: setting as Patch } });
+  const values = isObject(own) ? own : {};
+  return (
+    <>
+      <fieldset class="row">
+        <legend class="unseen">Whether your runs have it</legend>
+        {modes.map((each) => (
+          <label key={each} class="option">
+            <input
+              type="radio"
+              name={`mode-${name}`}
+              checked={mode === each}
+              onChange={() => setMode(each)}
+            />
+            {MODES[each]}
+          </label>
+        ))}
+      </fieldset>
+      <FieldsForm
+        key={mode}
+        fields={mode === "on" ? fields : []}
+        values={values}
+        standards={without(options, values)}
+        prefix={`hooks.${name}`}
+        submit="Save"
+        onSubmit={(given) => {
+          if (mode === "configured") return set(null);
+          if (mode === "off") return set(false);
+          return set(fields.length === 0 ? true : patchFrom(own, given));
+        }}
+      />
+    </>
+  );
+}
+
+/** The options that hold without those of the user. */
+const without = (options: Readonly<Record<string, unknown>>, own: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(options).filter(([name]) => !(name in own)));

@@ -1,0 +1,97 @@
+// Which agent answers next, and with which model.
+
+import { useState } from "preact/hooks";
+import type { Agent } from "../../client/client.ts";
+import { useRead, visible } from "../components.tsx";
+import type { Choice } from "../outbox.ts";
+import { client } from "../session.ts";
+
+export interface PickerProps {
+  readonly choice: Choice;
+  /** The agent of the thread; absent for a new one. */
+  readonly agent: string | undefined;
+  readonly onChoose: (choice: Choice) => void;
+}
+
+const OTHER = "\0other";
+
+export function Picker({ choice, agent: current, onChoose }: PickerProps) {
+  const { value: agents = [] } = useRead((signal) => client.agents.list(signal), []);
+  const chosen =
+    agents.find(({ name }) => name === (choice.agent ?? current)) ?? agents.find((each) => each.default);
+  if (!chosen) return null;
+  return (
+    <>
+      {agents.length > 1 && (
+        <select
+          class="pick"
+          aria-label="Agent"
+          title={chosen.description}
+          value={chosen.name}
+          onChange={(event) => onChoose({ agent: event.currentTarget.value })}
+        >
+          {agents.map(({ name, prefix }) => (
+            <option key={name} value={name}>
+              {visible(prefix ? `${prefix} ${name}` : name)}
+            </option>
+          ))}
+        </select>
+      )}
+      <ModelPicker
+        key={chosen.name}
+        agent={chosen}
+        model={choice.model}
+        onChoose={(model) => onChoose({ ...choice, model })}
+      />
+    </>
+  );
+}
+
+function ModelPicker(props: {
+  agent: Agent;
+  model: string | undefined;
+  onChoose: (model: string | undefined) => void;
+}) {
+  const { agent, model, onChoose } = props;
+  const [isOther, setOther] = useState(false);
+  const { value: details } = useRead((signal) => client.agents.get(agent.name, signal), [agent.name]);
+  const { any = false, names = [], patterns = [] } = details?.choices.models ?? {};
+  const mayNameOthers = any || patterns.length > 0;
+  const others = new Set([...names, ...(model ? [model] : [])]);
+  others.delete(agent.model);
+  if (others.size === 0 && !mayNameOthers) return <span class="pick fixed">{visible(agent.model)}</span>;
+  if (isOther)
+    return (
+      <input
+        class="pick"
+        aria-label="Model"
+        placeholder="provider:model"
+        value={model ?? ""}
+        onChange={(event) => {
+          const named = event.currentTarget.value.trim();
+          setOther(false);
+          onChoose(named || undefined);
+        }}
+      />
+    );
+  return (
+    <select
+      class="pick"
+      aria-label="Model"
+      value={model ?? ""}
+      onChange={(event) => {
+        const named = event.currentTarget.value;
+        if (named === OTHER) setOther(true);
+        else onChoose(named || undefined);
+      }}
+    >
+      <option value="">{visible(agent.model)}</option>
+      {[...others].map((name) => (
+        <option key={name} value={name}>
+          {visible(name)}
+        </option>
+      ))}
+      {mayNameOthers && <option value={OTHER}>Another model…</option>}
+    </select>
+  );
+}

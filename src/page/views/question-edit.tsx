@@ -1,0 +1,54 @@
+// The arguments of a call, changed before it runs.
+
+import { useState } from "preact/hooks";
+import { argumentsOf, fieldsOf } from "../arguments.ts";
+import { Plain, Problem } from "../components.tsx";
+
+export interface EditProps {
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly isOff: boolean;
+  readonly onSend: (args: Record<string, unknown>) => Promise<void>;
+  readonly onCancel: () => void;
+}
+
+const MAX_ROWS = 14;
+
+export function Edit({ args, isOff, onSend, onCancel }: EditProps) {
+  const [fields, setFields] = useState(() => fieldsOf(args));
+  const read = argumentsOf(fields);
+  const change = (name: string, text: string) =>
+    setFields(fields.map((field) => (field.name === name ? { ...field, text } : field)));
+  return (
+    <form
+      class="edit"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if ("args" in read) void onSend(read.args);
+      }}
+    >
+      {fields.map(({ name, text, isJson }) => (
+        <label key={name}>
+          <span>
+            <Plain>{name}</Plain> {isJson && <span class="kind">JSON</span>}
+          </span>
+          <textarea
+            class="code"
+            spellcheck={false}
+            rows={Math.min(text.split("\n").length + 1, MAX_ROWS)}
+            value={text}
+            onInput={(event) => change(name, event.currentTarget.value)}
+          />
+          {"faults" in read && <Problem>{read.faults.get(name)}</Problem>}
+        </label>
+      ))}
+      <div class="row">
+        <button type="submit" class="primary" disabled={isOff || "faults" in read}>
+          Run it like this
+        </button>
+        <button type="button" class="quiet" onClick={onCancel}>
+          Back
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,257 @@
+// A call that waits for an answer: in its thread, and in the inbox.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";
+import { Plain, Problem, visible } from "../components.tsx";
+import { letterOf } from "../keys.ts";
+import { may, messageOf } from "../session.ts";
+import { Asked, Exact } from "./asked.tsx";
+import { Countdown } from "./countdown.tsx";
+import { Edit } from "./question-edit.tsx";
+import { Reply } from "./question-reply.tsx";
+
+export interface QuestionProps {
+  readonly ask: Interrupt;
+  /** Rejects with what the server says. */
+  readonly onAnswer: (answer: Answer) => Promise<void>;
+  /** Absent: there is no "Later". */
+  readonly onLater?: (() => void) | undefined;
+}
+
+/** A person who is about to click elsewhere must not allow what appears under the pointer. */
+const APPEARING_MS = 300;
+
+export function Question({ ask, onAnswer, onLater }: QuestionProps) {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [isClosed, setClosed] = useState(false);
+  const answer = async (given: Omit<Answer, "id">) => {
+    setBusy(true);
+    setProblem("");
+    try {
+      await onAnswer({ id: ask.id, ...given });
+    } catch (error) {
+      const isOver = error instanceof ProblemError && error.code === "interrupt_closed";
+      setClosed(isOver);
+      setProblem(isOver ? CLOSED : messageOf(error));
+    }
+    setBusy(false);
+  };
+  const Body = BODIES[ask.kind];
+  return (
+    <article class="question" aria-label={titleOf(ask)}>
+      <header>
+        <h3>
+          <Title {...ask} />
+        </h3>
+        {ask.expires_at && <Countdown at={ask.expires_at} />}
+        {onLater && (
+          <button type="button" class="quiet" onClick={onLater}>
+            Later
+          </button>
+        )}
+      </header>
+      {ask.asked_by && (
+        <p class="asked-by">
+          Asked by the subagent <Plain>{ask.asked_by.name}</Plain>
+        </p>
+      )}
+      <Body ask={ask} isOff={isBusy || isClosed || !may("run")} answer={answer} />
+      <Problem>{problem}</Problem>
+    </article>
+  );
+}
+
+const CLOSED = "It was answered elsewhere meanwhile, or its run has ended. Nothing was sent.";
+
+/** In one line, for lists and for screen readers. */
+export function titleOf({ kind, name, prompt }: Pick<Interrupt, "kind" | "name" | "prompt">): string {
+  return kind === "approval" ? `May ${name} run?` : kind === "question" ? prompt : `Waits for ${name}`;
+}
+
+function Title({ kind, name, prompt }: Interrupt) {
+  const tool = (
+    <code>
+      <Plain>{name}</Plain>
+    </code>
+  );
+  if (kind === "approval") return <>May {tool} run?</>;
+  if (kind === "tool") return <>A front end must carry out {tool}</>;
+  return <Exact text={prompt} />;
+}
+
+interface BodyProps {
+  readonly ask: Interrupt;
+  readonly isOff: boolean;
+  readonly answer: (given: Omit<Answer, "id">) => Promise<void>;
+}
+
+function Approval({ ask, isOff, answer }: BodyProps) {
+  const [isSeen, setSeen] = useState(false);
+  const [isSettled, setSettled] = useState(false);
+  const [remember, setRemember] = useState<"" | "session" | "agent">("");
+  const [form, setForm] = useState<"edit" | "deny">();
+  const card = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(true), APPEARING_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  const onSeen = useCallback(() => setSeen(true), []);
+  const mayAllow = isSeen && isSettled && !isOff;
+  const kept = remember === "" ? {} : { remember };
+  const allow = () => mayAllow && void answer({ decision: "approve", ...kept });
+  const deny = () => isSettled && !isOff && void answer({ decision: "deny", ...kept });
+  const onKey = (event: KeyboardEvent) => {
+    const act = { a: allow, d: deny }[letterOf(event) ?? ""];
+    if (!act || form) return;
+    event.preventDefault();
+    act();
+  };
+  if (form === "edit")
+    return (
+      <Edit
+        args={ask.args}
+        isOff={isOff}
+        onSend={(args) => answer({ decision: "edit", args })}
+        onCancel={() => setForm(undefined)}
+      />
+    );
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the buttons in it.
+    <div ref={card} class="approval" onKeyDown={onKey}>
+      <Asked args={ask.args} onSeen={onSeen} />
+      {may("run") && !isSeen && (
+        <p class="hint">
+          There is more to read.{" "}
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => card.current?.querySelector(".end")?.scrollIntoView({ block: "nearest" })}
+          >
+            Show the end
+          </button>{" "}
+          Then it can be allowed.
+        </p>
+      )}
+      {form === "deny" && (
+        <Reply
+          label="Why not? The agent reads it."
+          send="Deny"
+          isOff={isOff}
+          onSend={(message) => answer({ decision: "deny", ...kept, ...(message ? { message } : {}) })}
+          onCancel={() => setForm(undefined)}
+        />
+      )}
+      {may("run") && !form && (
+        <div class="row actions">
+          <button type="button" class="primary" disabled={!mayAllow} onClick={allow}>
+            Allow
+          </button>
+          <button type="button" disabled={isOff} onClick={deny}>
+            Deny
+          </button>
+          <button type="button" disabled={isOff} onClick={() => setForm("deny")}>
+            Deny, because…
+          </button>
+          <button type="button" disabled={isOff || !isSeen} onClick={() => setForm("edit")}>
+            Edit…
+          </button>
+          <label class="remember">
+            <span>Remember</span>
+            <select
+              value={remember}
+              onChange={(event) => setRemember(event.currentTarget.value as typeof remember)}
+            >
+              <option value="">only this time</option>
+              <option value="session">in this conversation</option>
+              <option value="agent">with this agent</option>
+            </select>
+          </label>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Choice({ ask, isOff, answer }: BodyProps) {
+  const { options = [], one_of_options: isClosedList } = ask;
+  const isSeveral = ask.args.kind === "multi_select";
+  const [chosen, setChosen] = useState<readonly string[]>([]);
+  const respond = (message: string) => answer({ decision: "respond", message });
+  const toggle = (option: string) =>
+    setChosen(chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option]);
+  const none = (
+    <button type="button" disabled={isOff} onClick={() => void answer({ decision: "deny" })}>
+      Do not answer
+    </button>
+  );
+  if (!may("run")) return <p class="empty">{options.map((option) => `• ${visible(option)}`).join("  ")}</p>;
+  return (
+    <div class="choice">
+      {isSeveral ? (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void respond(options.filter((option) => chosen.includes(option)).join(", "));
+          }}
+        >
+          {options.map((option) => (
+            <label key={option} class="check">
+              <input type="checkbox" checked={chosen.includes(option)} onChange={() => toggle(option)} />
+              <Exact text={option} />
+            </label>
+          ))}
+          <button type="submit" class="primary" disabled={isOff || chosen.length === 0}>
+            Answer
+          </button>
+        </form>
+      ) : (
+        options.length > 0 && (
+          <div class="row">
+            {options.map((option) => (
+              <button key={option} type="button" disabled={isOff} onClick={() => void respond(option)}>
+                <Exact text={option} />
+              </button>
+            ))}
+          </div>
+        )
+      )}
+      {isClosedList ? (
+        <div class="row">{none}</div>
+      ) : (
+        <Reply
+          label={options.length > 0 ? "Or in your own words" : "Your answer"}
+          send="Answer"
+          isNeeded
+          isOff={isOff}
+          onSend={respond}
+        >
+          {none}
+        </Reply>
+      )}
+    </div>
+  );
+}
+
+function ClientTool({ ask, isOff, answer }: BodyProps) {
+  return (
+    <>
+      <Asked args={ask.args} onSeen={() => {}} />
+      {may("run") && (
+        <Reply
+          label="What it gave, if you do it instead"
+          send="Send the result"
+          isNeeded
+          isOff={isOff}
+          onSend={(message) => answer({ decision: "respond", message })}
+        >
+          <button type="button" disabled={isOff} onClick={() => void answer({ decision: "deny" })}>
+            It cannot be done
+          </button>
+        </Reply>
+      )}
+    </>
+  );
+}
+
+const BODIES = { approval: Approval, question: Choice, tool: ClientTool } as const;

@@ -1,0 +1,112 @@
+// What the model was sent in one of a run's calls, on request: only some servers keep it.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { ProblemError, type SentRequest } from "../../client/client.ts";
+import { Action, Copy, Empty, Plain } from "../components.tsx";
+import { number } from "../numbers.ts";
+import { client } from "../session.ts";
+
+export interface SentProps {
+  thread: string;
+  run: string;
+  /** Which of the run's own model calls. */
+  call: number;
+}
+
+export function Sent({ thread, run, call }: SentProps) {
+  const [sent, setSent] = useState<SentRequest | "not_recorded">();
+  const read = async () => {
+    try {
+      setSent(await client.runs.request(thread, run, call));
+    } catch (error) {
+      if (!(error instanceof ProblemError && error.code === "not_recorded")) throw error;
+      setSent("not_recorded");
+    }
+  };
+  if (sent === undefined) return <Action onClick={read}>What the model was sent</Action>;
+  if (sent === "not_recorded")
+    return (
+      <Empty>
+        This server does not keep what models are sent. With <code>traces: {"{ requests: true }"}</code> in
+        server.yaml it keeps it from then on, with prompts and tools.
+      </Empty>
+    );
+  return <Request sent={sent} />;
+}
+
+function Request({ sent }: { sent: SentRequest }) {
+  const { system, tools, messages, is_whole } = sent;
+  return (
+    <section class="sent" aria-label="What the model was sent">
+      <h3>
+        What the model was sent
+        <Copy text={() => JSON.stringify(sent, null, 2)} label="Copy as JSON" />
+      </h3>
+      {!is_whole && <Empty>Some of it had no room and was left out.</Empty>}
+      <Group title={`Settings of ${sent.model}`}>
+        <Json value={{ ...sent.settings, output_limit: sent.output_limit }} />
+      </Group>
+      <Group title={`System prompt (${number(system.length)})`}>
+        {system.map(({ id, cache, text }) => (
+          <Piece key={id} name={id} note={cache}>
+            {text}
+          </Piece>
+        ))}
+      </Group>
+      <Group title={`Tools (${number(tools.length)})`}>
+        {tools.map(({ name, description, parameters }) => (
+          <Piece key={name} name={name}>
+            {description === undefined
+              ? undefined
+              : `${description}\n\n${JSON.stringify(parameters ?? {}, null, 2)}`}
+          </Piece>
+        ))}
+      </Group>
+      <Group title={`Messages (${number(messages.length)})`}>
+        {messages.map(({ id, role, in_thread, message }) =>
+          in_thread ? (
+            <p key={id} class="empty">
+              {role} <Plain>{id}</Plain>, as in the conversation
+            </p>
+          ) : (
+            <Piece key={id} name={`${role} ${id}`} note="changed for the model">
+              {message && JSON.stringify(message, null, 2)}
+            </Piece>
+          ),
+        )}
+      </Group>
+    </section>
+  );
+}
+
+const Group = ({ title, children }: { title: string; children: ComponentChildren }) => (
+  <details>
+    <summary>
+      <Plain>{title}</Plain>
+    </summary>
+    {children}
+  </details>
+);
+
+/** Without a text: it was left out. */
+const Piece = (props: { name: string; note?: string; children: string | undefined }) => (
+  <details class="piece">
+    <summary>
+      <code>
+        <Plain>{props.name}</Plain>
+      </code>{" "}
+      {props.note && <small>{props.note}</small>}
+    </summary>
+    {props.children === undefined ? <Empty>Left out: it had no room.</Empty> : <Text>{props.children}</Text>}
+  </details>
+);
+
+const Json = ({ value }: { value: unknown }) => <Text>{JSON.stringify(value, null, 2)}</Text>;
+
+const Text = ({ children }: { children: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+  <pre tabIndex={0}>
+    <Plain>{children}</Plain>
+  </pre>
+);

@@ -1,0 +1,129 @@
+// How the page looks and listens, and who uses it.
+
+import { useState } from "preact/hooks";
+import { Time, visible } from "../components.tsx";
+import { useTouched } from "../frame.ts";
+import { areKeysOn, setKeys } from "../keys.ts";
+import { session, signOut } from "../session.ts";
+import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
+import { PageView } from "./page-view.tsx";
+
+export const Settings = () => (
+  <PageView title="Settings">
+    <div class="settings">
+      <Look />
+      <Keys />
+      <You />
+    </div>
+  </PageView>
+);
+
+const LOOKS: Readonly<Record<Theme, string>> = { system: "As the system", light: "Light", dark: "Dark" };
+
+function Look() {
+  const [chosen, setChosen] = useState(theme());
+  const choose = (name: Theme) => {
+    setTheme(name);
+    setChosen(name);
+  };
+  return (
+    <fieldset>
+      <legend>Colours</legend>
+      <div class="row">
+        {THEMES.map((name) => (
+          <label key={name} class="check">
+            <input type="radio" name="theme" checked={chosen === name} onChange={() => choose(name)} />
+            {LOOKS[name]}
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+function Keys() {
+  const [isOn, setOn] = useState(areKeysOn());
+  const change = (event: { currentTarget: HTMLInputElement }) => {
+    setKeys(event.currentTarget.checked);
+    setOn(event.currentTarget.checked);
+  };
+  return (
+    <fieldset>
+      <legend>Keyboard</legend>
+      <label class="check">
+        <input type="checkbox" checked={isOn} onChange={change} />
+        Single letters are commands, where you are not writing
+      </label>
+      {isOn && (
+        <p class="hint">
+          <kbd>?</kbd> lists them.
+        </p>
+      )}
+    </fieldset>
+  );
+}
+
+function You() {
+  const { me } = useTouched(session);
+  if (!me) return null;
+  return (
+    <fieldset>
+      <legend>You</legend>
+      <table>
+        <tbody>
+          <tr>
+            <th scope="row">User</th>
+            <td>
+              <bdi>{visible(me.user)}</bdi>
+            </td>
+          </tr>
+          <tr>
+            <th scope="row">Tenant</th>
+            <td>
+              <bdi>{visible(me.tenant)}</bdi>
+            </td>
+          </tr>
+          <tr>
+            <th scope="row">May</th>
+            <td>{me.scopes.map((scope) => SCOPES[scope]).join(", ") || "nothing"}</td>
+          </tr>
+          <tr>
+            <th scope="row">Signed in by</th>
+            <td>{SCHEMES[me.auth]}</td>
+          </tr>
+          {me.expires_at && (
+            <tr>
+              <th scope="row">Credentials end</th>
+              <td>
+                <Time at={me.expires_at} />
+              </td>
+            </tr>
+          )}
+        </tbody>
+      </table>
+      {["api_key", "jwt", "plugin"].includes(me.auth) && (
+        <div class="row">
+          <button type="button" onClick={signOut}>
+            Sign out
+          </button>
+        </div>
+      )}
+    </fieldset>
+  );
+}
+
+const SCOPES = {
+  read: "look (read)",
+  run: "work with agents (run)",
+  tools: "manage the tenant's tools (tools)",
+  admin: "look after the users of the tenant (admin)",
+  operator: "look after all tenants (operator)",
+} as const;
+
+const SCHEMES = {
+  none: "nothing: this server has one user",
+  api_key: "an API key",
+  jwt: "a token",
+  header: "the gateway",
+  plugin: "a plugin of this server",
+} as const;

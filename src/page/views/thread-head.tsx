@@ -1,0 +1,112 @@
+// The head of a conversation: its title, who answers, what it has used, and what can be done with it as a whole.
+
+import { useState } from "preact/hooks";
+import { Action, Dialog, visible } from "../components.tsx";
+import { useTouched } from "../frame.ts";
+import type { Live } from "../live.ts";
+import { Menu } from "../menu.tsx";
+import { compact, money, percent } from "../numbers.ts";
+import { go, hashOf } from "../routes.ts";
+import { client, may } from "../session.ts";
+import { toMarkdown } from "../transcript.ts";
+import { Branches } from "./branches.tsx";
+import { download } from "./download.ts";
+import { ThreadMenu } from "./thread-menu.tsx";
+
+export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => void }) {
+  const { info, connection } = useTouched(live);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  return (
+    <header class="head thread-head">
+      <Menu />
+      <div class="about">
+        <h1>{info?.title ? visible(info.title) : "Conversation"}</h1>
+        <Facts live={live} />
+      </div>
+      {info && <Branches thread={info.id} />}
+      {connection !== "live" && connection !== "asleep" && (
+        <span class={`connection ${connection}`}>
+          {connection === "connecting" ? "Connecting…" : "Reconnecting…"}
+        </span>
+      )}
+      {info && (
+        <button type="button" class="quiet" aria-label="More" title="More" onClick={() => setMenuOpen(true)}>
+          ⋯
+        </button>
+      )}
+      <button type="button" class="narrow quiet" onClick={onDetails}>
+        Details
+      </button>
+      {isMenuOpen && info && <MoreDialog live={live} onClose={() => setMenuOpen(false)} />}
+    </header>
+  );
+}
+
+/** Agent, model, tokens, and where the thread comes from. */
+function Facts({ live: { info, usage, page } }: { live: Live }) {
+  const run = useTouched(page.run);
+  const agent = run.agent ?? info?.agent;
+  const spent = (usage ? usage.input_tokens + usage.output_tokens : 0) + (run.isActive ? run.tokens : 0);
+  const hits = usage?.cache_hit_ratio;
+  return (
+    <p class="summary">
+      {agent && <span>{visible(agent)}</span>}
+      {run.model && <span>{visible(run.model)}</span>}
+      {spent > 0 && (
+        <span title={hits === undefined ? undefined : `${percent(hits)} of the input came from the cache`}>
+          {compact(spent)} tokens
+        </span>
+      )}
+      {usage?.cost !== undefined && <span title="Of the runs that have ended">{money(usage.cost)}</span>}
+      {info?.parent && (
+        <a href={hashOf({ view: "thread", thread: info.parent.thread_id })}>Works for another conversation</a>
+      )}
+      {info?.forked_from && (
+        <a href={hashOf({ view: "thread", thread: info.forked_from.thread_id })}>
+          Forked from another conversation
+        </a>
+      )}
+    </p>
+  );
+}
+
+function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
+  const [isRenaming, setRenaming] = useState(false);
+  const { info } = live;
+  if (!info) return null;
+  if (isRenaming) return <ThreadMenu thread={info} isCurrent onClose={onClose} />;
+  const { id, title = id } = info;
+  const messages = async () => (await client.threads.state(id)).messages;
+  const asMarkdown = async () => toMarkdown(title, await messages());
+  const asJson = async () => JSON.stringify(await messages(), null, 2);
+  const done = (work: () => Promise<unknown>) => async () => {
+    await work();
+    onClose();
+  };
+  const copied = (read: () => Promise<string>) =>
+    done(async () => navigator.clipboard.writeText(await read()));
+  const saved = (read: () => Promise<string>, type: string, ending: string) =>
+    done(async () => download(new Blob([await read()], { type }), `${title}.${ending}`));
+  return (
+    <Dialog title="Conversation" class="more" onClose={onClose}>
+      <div class="choices">
+        <Action onClick={copied(asMarkdown)}>Copy as Markdown</Action>
+        <Action onClick={copied(asJson)}>Copy as JSON</Action>
+        <Action onClick={saved(asMarkdown, "text/markdown", "md")}>Download Markdown</Action>
+        <Action onClick={saved(asJson, "application/json", "json")}>Download JSON</Action>
+        {may("run") && (
+          <>
+            <Action
+              onClick={done(async () => go({ view: "thread", thread: (await client.threads.fork(id)).id }))}
+            >
+              Fork it all
+            </Action>
+            <button type="button" onClick={() => setRenaming(true)}>
+              Rename or delete…
+            </button>
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}

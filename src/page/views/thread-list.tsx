@@ -1,0 +1,179 @@
+// The threads of this user: search, then what waits for an answer, then the others by age.
+
+import { useState } from "preact/hooks";
+import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
+import { Empty, Problem, visible } from "../components.tsx";
+import { useTouched } from "../frame.ts";
+import { questions } from "../questions.ts";
+import { hashOf } from "../routes.ts";
+import { may, messageOf } from "../session.ts";
+import { type Group, groupsOf, type Row } from "../thread-groups.ts";
+import { readMoreThreads, searchThreads, threads } from "../threads.ts";
+import { ThreadMenu } from "./thread-menu.tsx";
+
+export function ThreadList({ current }: { current?: string | undefined }) {
+  const { items, q, next, isRead, problem } = useTouched(threads);
+  const asking = byThread(useTouched(questions).items);
+  const [opened, setOpened] = useState<FoundThread>();
+  const groups: readonly Pick<Group, "rows">[] = q
+    ? [{ rows: items.map((thread) => ({ thread, isBranch: false })) }]
+    : groupsOf(items, new Set(asking.keys()));
+  const row = (each: Row) => (
+    <ThreadRow
+      key={each.thread.id}
+      {...each}
+      q={q}
+      asks={asking.get(each.thread.id)}
+      isCurrent={each.thread.id === current}
+      onMenu={setOpened}
+    />
+  );
+  return (
+    <section class="threads" aria-label="Conversations">
+      <input
+        type="search"
+        class="search"
+        placeholder="Search"
+        aria-label="Search titles and messages"
+        maxLength={256}
+        value={q}
+        onInput={(event) => searchThreads(event.currentTarget.value)}
+      />
+      <div class="groups" aria-busy={!isRead}>
+        <Problem>{problem}</Problem>
+        {groups.map(({ rows, ...group }) => (
+          <section key={titleOf(group)} aria-label={titleOf(group)}>
+            {!q && <h2>{titleOf(group)}</h2>}
+            <ul>{rows.map(row)}</ul>
+          </section>
+        ))}
+        {isRead && items.length === 0 && !problem && <Nothing q={q} isCut={next !== undefined} />}
+        {next !== undefined && isRead && <More q={q} />}
+      </div>
+      {opened && (
+        <ThreadMenu thread={opened} isCurrent={opened.id === current} onClose={() => setOpened(undefined)} />
+      )}
+    </section>
+  );
+}
+
+const titleOf = (group: object) => ("title" in group ? String(group.title) : "Found");
+
+const Nothing = ({ q, isCut }: { q: string; isCut: boolean }) => (
+  <Empty>
+    {q
+      ? isCut
+        ? "Nothing in the newest conversations."
+        : "No title and no message has this text."
+      : "Your conversations appear here. Write a first message."}
+  </Empty>
+);
+
+function More({ q }: { q: string }) {
+  const [problem, setProblem] = useState("");
+  const [isReading, setReading] = useState(false);
+  const more = async () => {
+    setReading(true);
+    setProblem("");
+    await readMoreThreads().catch((error) => setProblem(messageOf(error)));
+    setReading(false);
+  };
+  return (
+    <>
+      <button type="button" class="more" disabled={isReading} onClick={more}>
+        {isReading ? "Reading…" : q ? "Search older ones" : "Older ones"}
+      </button>
+      <Problem>{problem}</Problem>
+    </>
+  );
+}
+
+interface ThreadRowProps extends Row {
+  readonly q: string;
+  readonly asks: readonly OpenInterrupt[] | undefined;
+  readonly isCurrent: boolean;
+  readonly onMenu: (thread: FoundThread) => void;
+}
+
+function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowProps) {
+  const title = titleOfThread(thread);
+  const [mark, word, kind] = asks ? (["?", wordOf(asks), "warn"] as const) : STATUS[thread.status];
+  return (
+    <li class={isBranch ? "thread branch" : "thread"}>
+      <a href={hashOf({ view: "thread", thread: thread.id })} aria-current={isCurrent ? "page" : undefined}>
+        <bdi class="title" title={title}>
+          {title}
+        </bdi>
+        <time dateTime={thread.updated_at} title={new Date(thread.updated_at).toLocaleString()}>
+          {clockOrDay(thread.updated_at)}
+        </time>
+        {word && (
+          <span class={`status ${kind}`}>
+            <span aria-hidden="true">{mark}</span> {word}
+          </span>
+        )}
+        {thread.match && <Excerpt text={thread.match.text} q={q} />}
+      </a>
+      {may("run") && (
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Rename or delete ${title}`}
+          onClick={() => onMenu(thread)}
+        >
+          ⋯
+        </button>
+      )}
+    </li>
+  );
+}
+
+/** The words of a thread without a title are its id. */
+export const titleOfThread = ({ title, id }: Pick<FoundThread, "title" | "id">) => visible(title || id);
+
+/** The mark, the word and the class; idle threads say nothing. */
+const STATUS: Readonly<Record<FoundThread["status"], readonly [string, string, string]>> = {
+  idle: ["", "", ""],
+  busy: ["●", "Running", "accent"],
+  interrupted: ["…", "Waits", "quiet"],
+  error: ["✗", "Failed", "bad"],
+};
+
+const KINDS: Readonly<Record<OpenInterrupt["kind"], (name: string) => string>> = {
+  approval: (name) => `May ${visible(name)} run?`,
+  question: () => "Asks you something",
+  tool: (name) => `Waits for ${visible(name)}`,
+};
+
+function wordOf([first, ...others]: readonly OpenInterrupt[]): string {
+  if (others.length > 0) return `${others.length + 1} questions`;
+  return first ? KINDS[first.kind](first.name) : "";
+}
+
+function byThread(items: readonly OpenInterrupt[]): ReadonlyMap<string, readonly OpenInterrupt[]> {
+  const all = new Map<string, OpenInterrupt[]>();
+  for (const item of items) all.set(item.thread_id, [...(all.get(item.thread_id) ?? []), item]);
+  return all;
+}
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+
+function clockOrDay(at: string): string {
+  const date = new Date(at);
+  return (date.toDateString() === new Date().toDateString() ? CLOCK : DAY).format(date);
+}
+
+function Excerpt({ text, q }: { text: string; q: string }) {
+  const shown = visible(text.replace(/\s+/g, " "));
+  const at = shown.toLowerCase().indexOf(q.trim().toLowerCase());
+  if (at < 0) return <span class="excerpt">{shown}</span>;
+  const end = at + q.trim().length;
+  return (
+    <span class="excerpt">
+      {shown.slice(0, at)}
+      <mark>{shown.slice(at, end)}</mark>
+      {shown.slice(end)}
+    </span>
+  );
+}

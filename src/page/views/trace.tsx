@@ -1,0 +1,292 @@
+// The trace of a run: what it did when, as bars on one time axis, and the details of the span that is selected.
+
+import { useRef, useState } from "preact/hooks";
+import { Empty, Plain, Problem } from "../components.tsx";
+import { duration, money, number, percent } from "../numbers.ts";
+import { hashOf } from "../routes.ts";
+import { extentOf, hasFailed, type Row, rowsOf, type Sums, sumsOf, ticksOf, titleOf } from "../spans.ts";
+import { SpanDetails } from "./span-details.tsx";
+import { type TraceSource, useTrace } from "./use-trace.ts";
+
+/** Beyond this depth rows are not indented further. */
+const DEEPEST = 10;
+/** How many errors are listed above the spans. */
+const ERRORS = 5;
+
+export interface TraceProps extends Omit<TraceSource, "run"> {
+  readonly run: string | undefined;
+  /** Beside a conversation it has a link to where it has the whole width. */
+  readonly isBeside?: boolean;
+}
+
+/** For the side and for the large view: the layout follows the width that it is given. */
+export const Trace = ({ run, isBeside = false, ...rest }: TraceProps) =>
+  run === undefined ? (
+    <Empty>The steps of a run appear here as soon as one starts, each with its time, tokens and cost.</Empty>
+  ) : (
+    <RunTrace key={`${rest.thread} ${run}`} {...{ run, isBeside }} {...rest} />
+  );
+
+function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
+  const { trace, now, problem } = useTrace(props);
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const [text, setText] = useState("");
+  const [failedOnly, setFailedOnly] = useState(false);
+  const [selected, setSelected] = useState<string>();
+
+  if (!trace) return problem ? <Problem>{problem}</Problem> : <Empty>Reading the trace…</Empty>;
+  const { spans, is_whole } = trace;
+  if (spans.length === 0)
+    return <Empty>Model calls, tool calls and subagents appear here as soon as the run starts.</Empty>;
+  const extent = extentOf(spans, now);
+  const rows = rowsOf(spans, { closed, text, failedOnly }, extent);
+  const failed = spans.filter(hasFailed);
+  const span = spans.find(({ id }) => id === selected);
+  const toggle = (id: string) => setClosed((before) => toggled(before, id));
+
+  return (
+    <div class="trace">
+      <div class="trace-layout">
+        <div>
+          <Summary sums={sumsOf(spans)} ms={extent.end - extent.start} />
+          <Problem>{problem}</Problem>
+          {failed.length > 0 && (
+            <ul class="trace-errors" aria-label="Errors">
+              {failed.slice(0, ERRORS).map((each) => (
+                <li key={each.id}>
+                  <button type="button" class="quiet" onClick={() => setSelected(each.id)}>
+                    ✗ <Plain>{titleOf(each)}</Plain>:{" "}
+                    <Plain>{each.error?.message ?? each.status ?? ""}</Plain>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
+          <div class="trace-tools">
+            <input
+              type="search"
+              aria-label="Search spans"
+              placeholder="Search spans"
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+            {failed.length > 0 && (
+              <button type="button" aria-pressed={failedOnly} onClick={() => setFailedOnly(!failedOnly)}>
+                Errors ({number(failed.length)})
+              </button>
+            )}
+            {isBeside && (
+              <a
+                class="button"
+                href={hashOf({ view: "thread", thread: props.thread, run: props.run, tab: "trace" })}
+              >
+                Enlarge
+              </a>
+            )}
+          </div>
+          {rows.length === 0 ? (
+            <Empty>No span contains this. Search looks into names, arguments, output and errors.</Empty>
+          ) : (
+            <Waterfall
+              rows={rows}
+              ms={extent.end - extent.start}
+              selected={selected}
+              onSelect={(id) => setSelected(id === selected ? undefined : id)}
+              onToggle={toggle}
+            />
+          )}
+          {!is_whole && <Empty>These are the first {number(spans.length)} spans of more.</Empty>}
+        </div>
+        {span && (
+          <SpanDetails
+            {...{ span, thread: props.thread, run: props.run, began: extent.start }}
+            onClose={() => setSelected(undefined)}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function toggled(all: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(all);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+function Summary({ sums, ms }: { sums: Sums; ms: number }) {
+  const { calls, tools, input, cached, output, cost } = sums;
+  return (
+    <dl class="sums">
+      <Fact name="Time">{duration(ms)}</Fact>
+      <Fact name="Model calls">{number(calls)}</Fact>
+      <Fact name="Tool calls">{number(tools)}</Fact>
+      <Fact name="Tokens in">{number(input)}</Fact>
+      <Fact name="Cached">{input > 0 ? percent(cached / input) : "–"}</Fact>
+      <Fact name="Tokens out">{number(output)}</Fact>
+      {cost !== undefined && <Fact name="Cost">{money(cost)}</Fact>}
+    </dl>
+  );
+}
+
+const Fact = ({ name, children }: { name: string; children: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+interface WaterfallProps {
+  rows: readonly Row[];
+  ms: number;
+  selected: string | undefined;
+  onSelect: (id: string) => void;
+  onToggle: (id: string) => void;
+}
+
+/** Arrow keys move between the rows and open and close them. */
+function Waterfall({ rows, ms, selected, onSelect, onToggle }: WaterfallProps) {
+  const list = useRef<HTMLUListElement>(null);
+  const ticks = ticksOf(ms);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const buttons = [...(list.current?.querySelectorAll<HTMLElement>("button.span") ?? [])];
+    const at = buttons.indexOf(event.target as HTMLElement);
+    const row = rows[at];
+    if (!row) return;
+    if (event.key === "ArrowDown") buttons[at + 1]?.focus();
+    else if (event.key === "ArrowUp") buttons[at - 1]?.focus();
+    else if (event.key === (row.isOpen ? "ArrowLeft" : "ArrowRight") && row.within > 0) onToggle(row.span.id);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <div class="waterfall">
+      <div class="span-row axis" aria-hidden="true">
+        <span />
+        <svg width="100%" height="16" aria-hidden="true">
+          {ticks.map((tick) => (
+            <text key={tick} x={`${(tick / ms) * 100}%`} y="12" text-anchor="middle">
+              {duration(tick)}
+            </text>
+          ))}
+        </svg>
+        <span>Time</span>
+        <span>In → out</span>
+        <span>Cached</span>
+        <span>Cost</span>
+      </div>
+      <ul ref={list} aria-label="Spans" onKeyDown={onKeyDown}>
+        {rows.map((row) => (
+          <SpanRow
+            key={row.span.id}
+            {...{ row, ms, ticks }}
+            isSelected={row.span.id === selected}
+            onSelect={onSelect}
+            onToggle={onToggle}
+          />
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const KINDS = {
+  run: { mark: "▶", word: "Run" },
+  "llm.call": { mark: "✦", word: "Model call" },
+  "tool.call": { mark: "⚙", word: "Tool call" },
+  subagent: { mark: "⇣", word: "Subagent" },
+} as const;
+
+interface SpanRowProps extends Pick<WaterfallProps, "ms" | "onSelect" | "onToggle"> {
+  row: Row;
+  ticks: readonly number[];
+  isSelected: boolean;
+}
+
+function SpanRow({ row, ms, ticks, isSelected, onSelect, onToggle }: SpanRowProps) {
+  const { span, depth, within, isOpen } = row;
+  const { mark, word } = KINDS[span.name];
+  return (
+    <li>
+      <div class={isSelected ? "span-row selected" : "span-row"}>
+        <div class="span-name" style={{ paddingInlineStart: `${Math.min(depth, DEEPEST) * 0.75}rem` }}>
+          {within > 0 ? (
+            <button
+              type="button"
+              class="quiet span-toggle"
+              aria-expanded={isOpen}
+              aria-label={`${number(within)} within ${titleOf(span)}`}
+              onClick={() => onToggle(span.id)}
+            >
+              {isOpen ? "▾" : "▸"}
+            </button>
+          ) : (
+            <span class="span-toggle" />
+          )}
+          <button
+            type="button"
+            class="quiet span"
+            aria-pressed={isSelected}
+            aria-label={labelOf(row)}
+            onClick={() => onSelect(span.id)}
+          >
+            <span class={`span-kind ${kindClass(row)}`} title={word} aria-hidden="true">
+              {hasFailed(span) ? "✗" : mark}
+            </span>
+            <Plain>{titleOf(span)}</Plain>
+          </button>
+        </div>
+        <Bar row={row} ms={ms} ticks={ticks} />
+        <span class="span-cell">{span.duration_ms === undefined ? "…" : duration(span.duration_ms)}</span>
+        <Tokens span={span} />
+        <span class="span-cell">{span.cost === undefined ? "" : money(span.cost)}</span>
+      </div>
+    </li>
+  );
+}
+
+const kindClass = ({ span }: Row) => (hasFailed(span) ? "failed" : span.name.replace(".", "-"));
+
+function labelOf({ span }: Row): string {
+  const took = span.duration_ms === undefined ? "in progress" : duration(span.duration_ms);
+  return [KINDS[span.name].word, titleOf(span), took, ...(hasFailed(span) ? ["failed"] : [])].join(", ");
+}
+
+/** Of a model call the part before its first token is lighter. */
+function Bar({ row, ms, ticks }: { row: Row; ms: number; ticks: readonly number[] }) {
+  const { span, start, duration: long } = row;
+  const part = (value: number) => `${ms > 0 ? Math.min(100, (value / ms) * 100) : 100}%`;
+  const first = span.first_token_ms;
+  return (
+    <svg class={`span-bar ${kindClass(row)}`} width="100%" height="20" aria-hidden="true">
+      {ticks.map((tick) => (
+        <line key={tick} x1={part(tick)} x2={part(tick)} y1="0" y2="20" />
+      ))}
+      <rect class="least" x={part(start)} y="4" width="2" height="12" />
+      <rect x={part(start)} y="4" width={part(long)} height="12" rx="2" />
+      {first !== undefined && (
+        <rect class="waiting" x={part(start)} y="4" width={part(Math.min(first, long))} height="12" rx="2" />
+      )}
+    </svg>
+  );
+}
+
+function Tokens({ span: { name, usage } }: Pick<Row, "span">) {
+  if (!usage || name !== "llm.call")
+    return (
+      <>
+        <span class="span-cell" />
+        <span class="span-cell" />
+      </>
+    );
+  return (
+    <>
+      <span class="span-cell">
+        {number(usage.input_tokens)} → {number(usage.output_tokens)}
+      </span>
+      <span class="span-cell">
+        {usage.input_tokens > 0 ? percent(usage.cache_read_tokens / usage.input_tokens) : "–"}
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,155 @@
+// Files from the user's disk into the workspace: chosen, or dropped on a folder. One after the other.
+
+import type { TargetedDragEvent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Dialog, Plain, Problem } from "../components.tsx";
+import { client, may, messageOf } from "../session.ts";
+import { joined, nameOf } from "../tree.ts";
+
+interface Job {
+  readonly files: readonly File[];
+  readonly into: string;
+}
+
+export interface Uploading {
+  readonly state: {
+    /** Waits for a yes: these names exist. */
+    readonly asked?: Job & { readonly existing: readonly string[] };
+    readonly running?: { readonly name: string; readonly done: number; readonly of: number };
+    readonly problem?: string;
+  };
+  add(files: readonly File[], into: string): void;
+  drop(event: TargetedDragEvent<HTMLElement>, into: string): void;
+  /** The answer to `asked`. */
+  replace(isMeant: boolean): void;
+  cancel(): void;
+}
+
+/** A person who drops a folder of sources did not mean to. */
+const MAX_FILES = 100;
+
+/** `then` is called after each file. */
+export function useUpload(agent: string | undefined, then: () => void): Uploading {
+  const [state, setState] = useState<Uploading["state"]>({});
+  const ending = useRef(new AbortController());
+  useEffect(() => () => ending.current.abort(), []);
+
+  const send = async ({ files, into }: Job) => {
+    ending.current.abort();
+    ending.current = new AbortController();
+    const { signal } = ending.current;
+    try {
+      for (const [done, file] of files.entries()) {
+        setState({ running: { name: file.name, done, of: files.length } });
+        await client.files.write(joined(into, file.name), file, { agent }, signal);
+        then();
+      }
+      setState({});
+    } catch (error) {
+      setState(signal.aborted ? {} : { problem: messageOf(error) });
+    }
+  };
+  const add = async (files: readonly File[], into: string) => {
+    if (files.length > MAX_FILES)
+      return setState({ problem: `At most ${MAX_FILES} files can be uploaded at once.` });
+    try {
+      const listed = await client.files.list(into, { agent });
+      const names = new Set(listed.map(({ path }) => nameOf(path)));
+      const existing = files.map(({ name }) => name).filter((name) => names.has(name));
+      if (existing.length > 0) setState({ asked: { files, into, existing } });
+      else await send({ files, into });
+    } catch (error) {
+      setState({ problem: messageOf(error) });
+    }
+  };
+
+  return {
+    state,
+    add: (files, into) => void add(files, into),
+    drop(event, into) {
+      if (!may("run") || !event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const hasFolder = [...event.dataTransfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
+      if (hasFolder) setState({ problem: "A folder cannot be dropped: drop the files in it." });
+      else void add([...event.dataTransfer.files], into);
+    },
+    replace(isMeant) {
+      if (isMeant && state.asked) void send(state.asked);
+      else setState({});
+    },
+    cancel: () => ending.current.abort(),
+  };
+}
+
+export function UploadButton({ into, upload }: { into: string; upload: Uploading }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet"
+        aria-label={into === "" ? "Upload files" : `Upload files into ${into}`}
+        onClick={() => input.current?.click()}
+      >
+        ⤒{into === "" ? " Upload" : ""}
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label="Files"
+        onChange={({ currentTarget }) => {
+          upload.add([...(currentTarget.files ?? [])], into);
+          // The same file can be chosen again.
+          currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
+
+/** What an upload is doing, and what it asks. */
+export function Upload({ upload }: { upload: Uploading }) {
+  const { asked, running, problem } = upload.state;
+  return (
+    <>
+      {running && (
+        <p class="row" role="status">
+          <span class="grows">
+            Uploading <Plain>{running.name}</Plain>
+            {running.of > 1 && ` (${running.done + 1} of ${running.of})`}…
+          </span>
+          <button type="button" onClick={upload.cancel}>
+            Cancel
+          </button>
+        </p>
+      )}
+      <Problem>{problem}</Problem>
+      {asked && (
+        <Dialog title="Replace files?" onClose={() => upload.replace(false)}>
+          <p>
+            {asked.existing.length === 1 ? "This file exists" : "These files exist"} in{" "}
+            {asked.into === "" ? "the workspace" : <Plain>{`${asked.into}/`}</Plain>}:
+          </p>
+          <ul>
+            {asked.existing.map((name) => (
+              <li key={name}>
+                <Plain>{name}</Plain>
+              </li>
+            ))}
+          </ul>
+          <p class="row">
+            <button type="button" class="danger" onClick={() => upload.replace(true)}>
+              Replace
+            </button>
+            <button type="button" onClick={() => upload.replace(false)}>
+              Keep
+            </button>
+          </p>
+        </Dialog>
+      )}
+    </>
+  );
+}

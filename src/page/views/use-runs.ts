@@ -1,0 +1,75 @@
+// The runs of all threads, page by page, read again when one starts or ends.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { RunRecord } from "../../client/client.ts";
+import { type Change, keepRead } from "../changes.ts";
+import { client, messageOf } from "../session.ts";
+
+const PAGE = 50;
+
+export interface RunFilter {
+  readonly status?: RunRecord["status"];
+  readonly agent?: string;
+  /** Only runs that have started within so many hours. */
+  readonly hours?: number;
+}
+
+interface Read {
+  readonly runs?: readonly RunRecord[];
+  readonly next?: string | undefined;
+  readonly problem?: string;
+}
+
+export function useRuns(filter: RunFilter) {
+  const { status, agent, hours } = filter;
+  const [read, setRead] = useState<Read>({});
+  /** How many pages are shown. */
+  const pages = useRef(1);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `filter` is these three.
+  useEffect(() => {
+    pages.current = 1;
+    setRead({});
+    const isConcerned = ({ event }: Change) => event === "run_started" || event === "run_ended";
+    const kept = keepRead(isConcerned, async (signal) => {
+      try {
+        setRead(await readPages(filter, pages.current, signal));
+      } catch (error) {
+        if (!signal.aborted) setRead((before) => ({ ...before, problem: messageOf(error) }));
+      }
+    });
+    return kept.end;
+  }, [status, agent, hours]);
+
+  return {
+    runs: read.runs,
+    problem: read.problem,
+    hasMore: read.next !== undefined,
+    more: async () => {
+      const { runs, next } = await readPages(filter, 1, undefined, read.next);
+      pages.current++;
+      setRead((before) => ({ runs: [...(before.runs ?? []), ...(runs ?? [])], next }));
+    },
+  };
+}
+
+async function readPages(
+  { hours, ...wanted }: RunFilter,
+  count: number,
+  signal?: AbortSignal,
+  from?: string,
+): Promise<Read> {
+  const since = hours === undefined ? 0 : Date.now() - hours * 3_600_000;
+  const isWanted = (run: RunRecord) => Date.parse(run.created_at) >= since;
+  let runs: RunRecord[] = [];
+  let cursor = from;
+  for (let page = 0; page < count; page++) {
+    const { items, next_cursor } = await client.runs.list(
+      { ...wanted, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) },
+      signal,
+    );
+    runs = [...runs, ...items.filter(isWanted)];
+    cursor = items.every(isWanted) ? next_cursor : undefined;
+    if (cursor === undefined) break;
+  }
+  return { runs, next: cursor };
+}

@@ -1,0 +1,108 @@
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { json } from "../support/team.ts";
+import { seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+async function opened(hash: string, text: string) {
+  const { url } = await startServer();
+  const tab = await seen(chromium, url);
+  await tab.go(hash, text);
+  const { page } = tab;
+  return {
+    ...tab,
+    url,
+    button: (name: string) => page.getByRole("button", { name, exact: true }),
+    field: (name: string) => page.getByRole("textbox", { name, exact: true }),
+  };
+}
+
+const refused = (errors: string[]) => errors.splice(0).every((error) => error.includes("400"));
+
+describe("an agent on the page", () => {
+  test("takes a user's options of a hook, and says at the field what is wrong with them", async () => {
+    const { page, url, field, errors } = await opened("#/agents/assistant", "Your changes");
+    const saved = async () => (await json(`${url}/agents/assistant/overrides`)).hooks;
+    await page.locator("summary", { hasText: "summarization" }).click();
+    const form = page.locator("details[open]");
+    await form.getByText("On", { exact: true }).click();
+    await field("trigger").fill("7");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.getByRole("alert").filter({ hasText: "must be at most 1" }).waitFor();
+    expect(await field("trigger").getAttribute("aria-invalid")).toBe("true");
+    expect(refused(errors)).toBe(true);
+
+    await field("trigger").fill("0.5");
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByText("changed by you").waitFor();
+    expect(await saved()).toEqual({ summarization: { trigger: 0.5 } });
+
+    await field("trigger").fill("");
+    await field("keep").fill("0.2");
+    await form.getByRole("button", { name: "Save" }).click();
+    await expect.poll(saved).toEqual({ summarization: { keep: 0.2 } });
+
+    await page.getByRole("button", { name: "Reset all" }).click();
+    await page.getByRole("button", { name: "Reset", exact: true }).click();
+    await page.getByText("changed by you").waitFor({ state: "detached" });
+    expect(await saved()).toBeUndefined();
+  });
+
+  test("is shown with the tools that its runs are offered", async () => {
+    const { page } = await opened("#/agents/assistant", "Your changes");
+    await page.getByText("write_file", { exact: true }).waitFor();
+    await page.locator("summary", { hasText: "filesystem" }).click();
+    await page.locator("details[open]").getByText("Off", { exact: true }).click();
+    await page.locator("details[open]").getByRole("button", { name: "Save" }).click();
+    await page.getByText("write_file", { exact: true }).waitFor({ state: "detached" });
+  });
+});
+
+describe("tools and permissions on the page", () => {
+  test("a tool is registered, its secret shown once, and deleted", async () => {
+    const { page, url, button, field, errors } = await opened("#/tools", "Registered tools");
+    await button("+ Register a tool").click();
+    await field("name (required)").fill("no name!");
+    await field("description (required)").fill("Finds an order");
+    await field("callback_url (required)").fill("https://example.com/orders");
+    await button("Register").click();
+    await page.locator('[aria-invalid="true"]').waitFor();
+    expect(refused(errors)).toBe(true);
+    await field("name (required)").fill("find_order");
+    await field("headers").fill("x-key: secret");
+    await button("Register").click();
+    await page
+      .getByRole("dialog")
+      .getByText(/^whsec_/)
+      .waitFor();
+    await button("Close").click();
+    const { items } = await json(`${url}/tools`);
+    expect(items).toMatchObject([{ name: "find_order", header_names: ["x-key"] }]);
+    await page.locator("summary", { hasText: "find_order" }).click();
+    await button("Delete").click();
+    await page.getByRole("group").getByRole("button", { name: "Delete" }).click();
+    await page.locator("summary", { hasText: "find_order" }).waitFor({ state: "detached" });
+  });
+
+  test("a permission rule is added for an agent, and removed", async () => {
+    const { page, url, button, field } = await opened("#/tools", "Registered tools");
+    const rules = async () => (await json(`${url}/agents/assistant/permissions`)).items;
+    await button("+ Add a rule").click();
+    await field("tool (required)").fill("execute");
+    await field("command_prefix").fill("npm test\ngit status");
+    await button("Add for assistant").click();
+    await page.getByText("npm test, git status").waitFor();
+    expect(await rules()).toMatchObject([
+      { decision: "allow", matcher: { tool: "execute", command_prefix: ["npm test", "git status"] } },
+    ]);
+    await page.getByRole("button", { name: /^Remove the rule/ }).click();
+    await button("Remove").click();
+    await page.getByText("npm test, git status").waitFor({ state: "detached" });
+    expect(await rules()).toEqual([]);
+  });
+});

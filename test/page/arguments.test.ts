@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { argumentsOf, fieldsOf } from "../../src/page/arguments.ts";
+
+const ARGS = { command: 'echo "a"\n', timeout: 5, env: { A: null } };
+
+test("arguments that no one has changed are sent as they were", () => {
+  const args = JSON.parse('{"command":"echo \\"a\\"\\n","timeout":5,"env":{"A":null},"__proto__":[1]}');
+  const read = argumentsOf(fieldsOf(args));
+  expect(JSON.stringify("args" in read && read.args)).toBe(JSON.stringify(args));
+});
+
+test("texts are edited as they are, without quotes", () => {
+  expect(fieldsOf(ARGS)[0]).toEqual({ name: "command", isJson: false, text: 'echo "a"\n' });
+});
+
+test("what is no JSON is said beside its field, and nothing is sent", () => {
+  const fields = fieldsOf(ARGS).map((field) => (field.name === "timeout" ? { ...field, text: "5s" } : field));
+  const read = argumentsOf(fields);
+  expect("faults" in read && [...read.faults.keys()]).toEqual(["timeout"]);
+});

@@ -1,0 +1,163 @@
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { json } from "../support/team.ts";
+import { seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const sees = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
+const says = async (page: Page, text: string) => {
+  await page.getByLabel("Message", { exact: true }).fill(text);
+  await page.keyboard.press("Enter");
+};
+const said = (page: Page) => page.getByRole("article", { name: "You" }).locator(".words").allTextContents();
+
+describe("a message", () => {
+  test("whose reply never came is sent again after a reload, and starts one run", async () => {
+    const { url } = await startServer({ script: [{ say: "Here I am." }] });
+    const { page } = await seen(chromium, url);
+    const arrived = Promise.withResolvers<void>();
+    let isHeld = false;
+    await page.route("**/runs", async (route) => {
+      if (isHeld || route.request().method() !== "POST") return route.continue();
+      // The server has it; the page never hears of it.
+      isHeld = true;
+      await route.fetch();
+      arrived.resolve();
+    });
+    await says(page, "Only once.");
+    await arrived.promise;
+    await page.reload();
+    await sees(page, "Here I am.");
+    expect(await said(page)).toEqual(["Only once."]);
+    expect((await json(`${url}/runs`)).items).toHaveLength(1);
+  });
+
+  test("that is not sent yet survives a reload", async () => {
+    const { url } = await startServer();
+    const { page } = await seen(chromium, url);
+    await page.getByLabel("Message", { exact: true }).fill("Half a thought");
+    await page.reload();
+    await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("Half a thought");
+  });
+
+  test("can be rewritten: it and all after it are replaced", async () => {
+    const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
+    const { page } = await seen(chromium, url);
+    await says(page, "To Sweden.");
+    await sees(page, "Answer 1.");
+    await page.getByRole("article", { name: "You" }).hover();
+    await page.getByRole("button", { name: "Rewrite" }).click();
+    await says(page, "To Norway.");
+    await sees(page, "Answer 2.");
+    expect(await said(page)).toEqual(["To Norway."]);
+    expect(await page.getByText("Answer 1.").count()).toBe(0);
+  });
+
+  test("that is rewritten in another tab is replaced in this one too", async () => {
+    const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
+    const { page } = await seen(chromium, url);
+    await says(page, "To Sweden.");
+    await sees(page, "Answer 1.");
+    const other = (await seen(chromium, page.url())).page;
+    await other.getByRole("article", { name: "You" }).hover();
+    await other.getByRole("button", { name: "Rewrite" }).click();
+    await says(other, "To Norway.");
+    await sees(page, "Answer 2.");
+    expect(await said(page)).toEqual(["To Norway."]);
+    expect(await page.getByText("Answer 1.").count()).toBe(0);
+  });
+});
+
+test("files go with a message: chosen, pasted and dropped", async () => {
+  const { url } = await startServer({ script: [{ say: "Three files." }] });
+  const { page } = await seen(chromium, url);
+  await page.getByLabel("Files", { exact: true }).setInputFiles({
+    ...{ name: "chosen.csv", mimeType: "text/csv", buffer: Buffer.from("a,b") },
+  });
+  await page.getByText("chosen.csv").waitFor();
+  // What Chromium does when a person pastes a picture, and when one lets a file go over the conversation.
+  await page.evaluate(`
+    const holding = (...file) => {
+      const data = new DataTransfer();
+      data.items.add(new File(...file));
+      return data;
+    };
+    const happening = { bubbles: true, cancelable: true };
+    const [field] = document.getElementsByTagName("textarea");
+    const clipboardData = holding([new Uint8Array([137, 80, 78, 71])], "pasted.png", { type: "image/png" });
+    field.dispatchEvent(new ClipboardEvent("paste", { ...happening, clipboardData }));
+    const dataTransfer = holding(["# Notes"], "dropped.md", { type: "text/markdown" });
+    document.querySelector(".log").dispatchEvent(new DragEvent("drop", { ...happening, dataTransfer }));
+  `);
+  await page.getByText("dropped.md").waitFor();
+  await page
+    .getByRole("button", { name: /^Remove/ })
+    .nth(2)
+    .waitFor();
+  await says(page, "Look at these.");
+  await sees(page, "Three files.");
+  const itemsOf = async <T>(path: string) =>
+    ((await (await fetch(url + path)).json()) as { items: T[] }).items;
+  const [thread] = await itemsOf<{ id: string }>("/threads");
+  const [message] = await itemsOf<{ content: object[] }>(`/threads/${thread?.id}/messages`);
+  expect(message?.content).toEqual([
+    { type: "text", text: "Look at these." },
+    expect.objectContaining({ type: "file", media_type: "text/csv", name: "chosen.csv" }),
+    expect.objectContaining({ type: "image", media_type: "image/png" }),
+    expect.objectContaining({ type: "file", media_type: "text/markdown", name: "dropped.md" }),
+  ]);
+});
+
+test("a file that is dropped where none is taken does not replace the page", async () => {
+  const { url } = await startServer();
+  const { page } = await seen(chromium, url);
+  await page.getByRole("navigation", { name: "Skein" }).waitFor();
+  const isTaken = await page.evaluate(`
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File(["x"], "x.txt"));
+    const dropped = (name) => new DragEvent(name, { bubbles: true, cancelable: true, dataTransfer });
+    ["dragover", "drop"].map((name) => !document.querySelector("nav").dispatchEvent(dropped(name)));
+  `);
+  expect(isTaken).toEqual([true, true]);
+});
+
+describe("while a run works", () => {
+  test("it can be steered, and given the next message", async () => {
+    const { tool, open, entered } = gate();
+    const { url } = await startServer({
+      agents: WITH_GATE,
+      tools: [tool],
+      script: (_, call) => gated[call] ?? { say: `Answer ${call}.` },
+    });
+    const { page } = await seen(chromium, url);
+    await says(page, "Begin.");
+    await entered;
+    await sees(page, "Running gate");
+    await says(page, "Shorter.");
+    await sees(page, "Read before the next step");
+    await page.getByLabel("Message", { exact: true }).fill("And then this.");
+    await page.getByRole("button", { name: "Queue" }).click();
+    await sees(page, "Queued");
+    open();
+    await sees(page, "Answer 2.");
+    expect(await said(page)).toEqual(["Begin.", "Shorter.", "And then this."]);
+    expect(await page.getByText("Queued").count()).toBe(0);
+  });
+
+  test("it can be stopped", async () => {
+    const { tool, entered } = gate();
+    const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
+    const { page } = await seen(chromium, url);
+    await says(page, "Begin.");
+    await entered;
+    await page.getByRole("button", { name: "Stop", exact: false }).last().click();
+    await sees(page, "Stopped.");
+  });
+});

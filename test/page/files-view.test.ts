@@ -1,0 +1,172 @@
+import { Buffer } from "node:buffer";
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { runs, seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+/** One pixel. */
+const PNG = Uint8Array.from(
+  Buffer.from(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "base64",
+  ),
+);
+
+/** A workspace in which the agent has written `notes/plan.md` and edited it; its files are on view. */
+async function workspace() {
+  const { url } = await startServer({
+    script: [
+      { say: "a", call: [{ tool: "write_file", args: { path: "notes/plan.md", content: "one\ntwo\n" } }] },
+      {
+        say: "b",
+        call: [{ tool: "edit_file", args: { path: "notes/plan.md", old_text: "two", new_text: "three" } }],
+      },
+      { say: "c" },
+    ],
+  });
+  await runs(url, "work", { input: "go" });
+  const file = (path: string) => `${url}/backend/files/${path}`;
+  const tab = await seen(chromium, url);
+  await tab.go("#/t/work/files", "Changed by the agent");
+  const button = (name: string) => tab.page.getByRole("button", { name, exact: true });
+  return {
+    ...tab,
+    button,
+    read: async (path: string) => (await fetch(file(path))).text(),
+    write: async (path: string, body: string | Uint8Array<ArrayBuffer>) =>
+      void (await fetch(file(path), { method: "PUT", body })),
+    open: async (...names: string[]) => {
+      for (const name of names) await button(name).click();
+    },
+  };
+}
+
+describe("the files on the page", () => {
+  test("an edited file is saved", async () => {
+    const { page, open, button, read } = await workspace();
+    await open("notes/", "plan.md", "Edit");
+    await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
+    await button("Save").click();
+    await page.getByText("mine").waitFor();
+    expect(await read("notes/plan.md")).toBe("mine\n");
+  });
+
+  test("what the agent changed while a file was edited is shown, and lost only if the user says so", async () => {
+    const { page, open, button, read, write } = await workspace();
+    await open("notes/", "plan.md", "Edit");
+    await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
+    await write("notes/plan.md", "theirs\n");
+    await button("Save").click();
+    await page.getByText("This file was changed since you opened it").waitFor();
+    expect(await page.getByRole("row", { name: "removed: theirs" }).count()).toBe(1);
+    expect(await read("notes/plan.md")).toBe("theirs\n");
+    await button("Save mine").click();
+    await button("Edit").waitFor();
+    expect(await read("notes/plan.md")).toBe("mine\n");
+  });
+
+  test("what the agent writes at the very moment of saving is not overwritten", async () => {
+    const { page, open, button, read, write, errors } = await workspace();
+    await open("notes/", "plan.md", "Edit");
+    await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
+    await page.route("**/backend/files/notes/plan.md*", async (route) => {
+      if (route.request().method() === "PUT") await write("notes/plan.md", "theirs\n");
+      await route.continue();
+    });
+    await button("Save").click();
+    await page.getByText("This file was changed since you opened it").waitFor();
+    expect(await page.getByRole("row", { name: "removed: theirs" }).count()).toBe(1);
+    expect(await read("notes/plan.md")).toBe("theirs\n");
+    await page.unroute("**/backend/files/notes/plan.md*");
+    // Chromium's own line about the answer.
+    expect(errors.splice(0).join()).toContain("412");
+    await button("Save mine").click();
+    await button("Edit").waitFor();
+    expect(await read("notes/plan.md")).toBe("mine\n");
+  });
+
+  test("what was typed survives the closing of its dialog, with the file that it was typed over", async () => {
+    const { page, open, button, write } = await workspace();
+    await open("notes/", "plan.md", "Edit");
+    await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
+    await button("Close").click();
+    await write("notes/plan.md", "theirs\n");
+    await open("plan.md");
+    expect(await page.getByRole("textbox", { name: "Text of notes/plan.md" }).inputValue()).toBe("mine\n");
+    await button("Save").click();
+    await page.getByText("This file was changed since you opened it").waitFor();
+  });
+
+  test("a file is uploaded, and replaces one of its name only after a yes", async () => {
+    const { page, button, read } = await workspace();
+    const choose = async (text: string) => {
+      const chooser = page.waitForEvent("filechooser");
+      await button("Upload files").click();
+      await (await chooser).setFiles({ name: "a b.txt", mimeType: "text/plain", buffer: Buffer.from(text) });
+    };
+    await choose("first");
+    await button("a b.txt").waitFor();
+    await choose("second");
+    await page.getByRole("dialog", { name: "Replace files?" }).waitFor();
+    expect(await read("a%20b.txt")).toBe("first");
+    await button("Replace").click();
+    await expect.poll(() => read("a%20b.txt")).toBe("second");
+  });
+
+  test("an image is shown by what it is, SVG only as text", async () => {
+    const { page, open, button, write, harm } = await workspace();
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"/>`;
+    await write("picture.txt", PNG);
+    await write("drawing.png", svg);
+    await open("Read the files again", "picture.txt");
+    await page.getByRole("img", { name: "picture.txt" }).waitFor();
+    await open("Close", "drawing.png");
+    await page.getByText(svg).waitFor();
+    expect(await page.getByRole("dialog").getByRole("img").count()).toBe(0);
+    await button("Close").click();
+    expect(await harm()).toEqual([]);
+  });
+
+  test("what the agent changed is shown, line by line", async () => {
+    const { page, open } = await workspace();
+    await open("notes/plan.md");
+    const rows = page.getByRole("region", { name: "Difference" }).getByRole("row");
+    await rows.first().waitFor();
+    const text = (await rows.allInnerTexts()).map((row) => row.replace(/\s+/g, " ").trim());
+    expect(text).toEqual(["1 1 one", "2 − removed: two", "2 + added: three"]);
+  });
+
+  test("a download has the whole file, and a deleted file is deleted", async () => {
+    const { page, open, button, write, read, errors } = await workspace();
+    const long = "0123456789\n".repeat(50_000);
+    await write("long.log", long);
+    await open("Read the files again", "long.log");
+    await page.getByText("The first 256 KB are shown").waitFor();
+    const download = page.waitForEvent("download");
+    await button("Download").click();
+    const stream = await (await download).createReadStream();
+    let bytes = 0;
+    for await (const chunk of stream) bytes += (chunk as Buffer).length;
+    expect(bytes).toBe(long.length);
+    await open("Delete");
+    await page.getByRole("group").getByRole("button", { name: "Delete" }).click();
+    await button("long.log").waitFor({ state: "detached" });
+    expect(await read("long.log")).toContain("not_found");
+    expect(errors).toEqual([]);
+  });
+
+  test("the sandbox is stopped and started, and says so", async () => {
+    const { page, button } = await workspace();
+    await button("Stop").click();
+    await page.getByRole("group").getByRole("button", { name: "Stop" }).click();
+    await page.getByText("Stopped", { exact: true }).waitFor();
+    await button("Start").click();
+    await page.getByText("Running", { exact: true }).waitFor();
+    await button("notes/").waitFor();
+  });
+});

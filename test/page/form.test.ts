@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { mergePatch } from "../../src/lib/json.ts";
+import { type Field, fieldsOf, issueAt, issuesOf, patchFrom, textOf, valueIn } from "../../src/page/form.ts";
+
+const SCHEMA = {
+  type: "object",
+  properties: {
+    attempts: { type: "integer", minimum: 1, maximum: 10, default: 3, description: "Calls to one model." },
+    base_ms: { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 500 },
+    keep: { type: "number", exclusiveMinimum: 0, maximum: 0.9 },
+    strict: { type: "boolean", default: false },
+    mode: { type: "string", enum: ["off", "on"] },
+    tool: { type: ["number", "string"], default: 600 },
+    text: { type: "string", minLength: 1 },
+    except: { type: "array", items: { type: "string" } },
+    by_tool: { type: "object", additionalProperties: { type: "number" } },
+  },
+  required: ["text", "attempts"],
+};
+const fields = fieldsOf(SCHEMA);
+const field = (name: string) => {
+  const found = fields.find((each) => each.name === name);
+  if (!found) throw new Error(`There is no field ${name}.`);
+  return found;
+};
+
+test("every property of a schema has a field that fits it", () => {
+  expect(fields.map(({ name, kind }) => [name, kind])).toEqual([
+    ["attempts", "number"],
+    ["base_ms", "number"],
+    ["keep", "number"],
+    ["strict", "choice"],
+    ["mode", "choice"],
+    ["tool", "text"],
+    ["text", "text"],
+    ["except", "list"],
+    ["by_tool", "json"],
+  ]);
+});
+
+test("a field says what holds without it, and what the server accepts", () => {
+  expect(field("attempts")).toMatchObject({
+    standard: 3,
+    range: "1 to 10",
+    required: false,
+    description: "Calls to one model.",
+  });
+  expect(field("base_ms").range).toBe("at least 1");
+  expect(field("keep").range).toBe("more than 0, at most 0.9");
+  expect(field("text").required).toBe(true);
+});
+
+test("what is no schema of an object has no fields", () => {
+  for (const schema of [undefined, null, true, [], {}, { type: "string" }, { properties: 1 }])
+    expect(fieldsOf(schema)).toEqual([]);
+});
+
+test("a value that is put into its field comes out as it was", () => {
+  const values = {
+    attempts: 5,
+    keep: 0.25,
+    strict: true,
+    mode: "on",
+    text: "5",
+    except: ["a", "b"],
+    by_tool: { ls: 3 },
+  };
+  for (const [name, value] of Object.entries(values))
+    expect(valueIn(field(name), textOf(field(name), value))).toEqual(value);
+});
+
+test("an empty field has no value", () => {
+  for (const each of fields) expect(valueIn(each, " ")).toBeUndefined();
+  for (const each of fields) expect(textOf(each, undefined)).toBe("");
+});
+
+test("a number that is none is sent as it is: the server says what is wrong", () => {
+  expect(valueIn(field("attempts"), "many")).toBe("many");
+});
+
+test("JSON that is none is refused at once", () => {
+  expect(() => valueIn(field("by_tool"), "{")).toThrow(SyntaxError);
+});
+
+test("what the server says about an option is shown at its field", () => {
+  const error = Object.assign(new Error("no"), {
+    details: {
+      issues: [
+        { path: "hooks.retry.attempts", message: "is too large" },
+        { path: "hooks.retry.by_tool.ls", message: "is no number" },
+        { path: "hooks.retry", message: "cannot be changed" },
+        { path: "model", message: "is not known" },
+      ],
+    },
+  });
+  const issues = issuesOf(error, "hooks.retry");
+  expect(issueAt(issues, "attempts")).toBe("is too large");
+  expect(issueAt(issues, "by_tool")).toBe("ls: is no number");
+  expect(issueAt(issues, "base_ms")).toBe("");
+  expect(issues.get("")).toBe("cannot be changed");
+  expect(issueAt(issuesOf(error), "model")).toBe("is not known");
+  expect(issuesOf(new Error("no")).size).toBe(0);
+});
+
+test("headers are written a line each", () => {
+  const headers: Field = { name: "headers", kind: "pairs", required: false };
+  expect(valueIn(headers, "authorization: Bearer a:b\n\n x-team : blue ")).toEqual({
+    authorization: "Bearer a:b",
+    "x-team": "blue",
+  });
+  expect(() => valueIn(headers, "authorization")).toThrow("has no colon");
+});
+
+test("a patch turns what was set into what is meant, for any two values", () => {
+  const values = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      fc.boolean(),
+      fc.nat(3),
+      fc.dictionary(fc.constantFrom("a", "b", "c"), tie("value"), { maxKeys: 3, noNullPrototype: true }),
+    ),
+  })).value;
+  fc.assert(
+    fc.property(values, values, (before, after) => {
+      expect(mergePatch(before, patchFrom(before, after))).toEqual(after);
+    }),
+  );
+});

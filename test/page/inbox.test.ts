@@ -1,0 +1,146 @@
+// Approvals, questions and the list of threads, as a person meets them in a browser.
+
+import { afterAll, describe, expect } from "vitest";
+import type { Turn } from "../../src/models/scripted.ts";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const AGENTS = `
+agents:
+  assistant:
+    model: scripted:test
+    backend: { type: local }
+    permissions: { mode: default }
+    tools: [ask_user]
+`;
+const LONG = `echo ok\n${"# a line\n".repeat(200)}echo $((6 * 7)) > end.txt`;
+const execute = (command: string) => ({ tool: "execute", args: { command } });
+
+async function asked(script: readonly Turn[], thread = "t") {
+  const { url } = await startServer({ agents: AGENTS, script });
+  const post = async (path: string, body: object) => {
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(answer.ok).toBe(true);
+    return answer.json();
+  };
+  await post(`/threads/${thread}/runs`, { input: "Go", background: true });
+  const tab = await (chromium ?? expect.fail("There is no browser.")).open(`${url}/#/inbox`);
+  const card = (name: string) => tab.page.locator("article.question", { hasText: name });
+  const messages = async () =>
+    JSON.stringify(await (await fetch(`${url}/threads/${thread}/messages`)).json());
+  return { ...tab, url, post, card, messages, thread };
+}
+
+test("the tabs beside a conversation are all in sight while it has todos and questions", async () => {
+  const todos = ["a", "b"].map((id) => ({ id, title: id, status: "pending" }));
+  const call = [{ tool: "write_todos", args: { todos } }, execute("echo one"), execute("echo two")];
+  const { page, url, thread } = await asked([{ call }]);
+  await page.goto(`${url}/#/t/${thread}`);
+  for (const tab of ["Todos 0/2", "Questions 2"]) await page.getByRole("tab", { name: tab }).waitFor();
+  const tabs = `document.querySelector(".details > .tabs")`;
+  expect(await page.evaluate(`${tabs}.scrollWidth - ${tabs}.clientWidth`)).toBe(0);
+});
+
+describe("a call that needs a person's word", () => {
+  test("can be allowed once its end was in sight, and runs", async () => {
+    const { page, card, messages } = await asked([{ call: [execute(LONG)] }, { say: "It ran." }]);
+    const allow = card("execute").getByRole("button", { name: "Allow" });
+    await allow.waitFor();
+    expect(await allow.isDisabled()).toBe(true);
+    await page.getByRole("button", { name: "Show the end" }).click();
+    await allow.click();
+    await page.getByText("Nothing waits for you.").waitFor();
+    await expect.poll(messages).toContain("It ran.");
+    expect(await page.title()).toBe("Skein");
+  });
+
+  test("shows what it hides", async () => {
+    const { card } = await asked([
+      { call: [execute(`ls${" ".repeat(500)}\u202e; rm -rf /`)] },
+      { say: "ok" },
+    ]);
+    await card("execute").getByText("ls⟨500 blanks⟩⟨U+202E⟩; rm -rf /").waitFor();
+  });
+
+  test("is denied with words that the agent reads", async () => {
+    const { card, messages } = await asked([{ call: [execute("rm -rf /")] }, { say: "I see." }]);
+    await card("execute").getByRole("button", { name: "Deny, because…" }).click();
+    await card("execute").getByRole("textbox").fill("Use the trash.");
+    await card("execute").getByRole("button", { name: "Deny", exact: true }).click();
+    await expect.poll(messages).toContain("Use the trash.");
+  });
+
+  test("runs as it was edited; what is no JSON is not sent", async () => {
+    const call = { tool: "execute", args: { command: "echo wrong", timeout: 5 } };
+    const { card, messages } = await asked([{ call: [call] }, { say: "Done." }]);
+    await card("execute").getByRole("button", { name: "Edit…" }).click();
+    await card("execute").getByRole("textbox", { name: "timeout" }).fill("5s");
+    await card("execute").getByText("This is no JSON").waitFor();
+    expect(await card("execute").getByRole("button", { name: "Run it like this" }).isDisabled()).toBe(true);
+    await card("execute").getByRole("textbox", { name: "timeout" }).fill("6");
+    await card("execute").getByRole("textbox", { name: "command" }).fill("echo right");
+    await card("execute").getByRole("button", { name: "Run it like this" }).click();
+    await expect.poll(messages).toContain("right");
+  });
+
+  test("that was answered elsewhere goes away, and the page says so", async () => {
+    const { page, card, post, url, thread } = await asked([{ call: [execute("ls")] }, { say: "ok" }]);
+    await card("execute").waitFor();
+    const open = (await (await fetch(`${url}/interrupts`)).json()) as {
+      items: { id: string; run_id: string }[];
+    };
+    const answers = [{ id: open.items[0]?.id, decision: "deny" }];
+    await post(`/threads/${thread}/runs/${open.items[0]?.run_id}/resume`, { answers, background: true });
+    await page.getByText("A question was answered elsewhere meanwhile").waitFor();
+  });
+});
+
+test("several questions of a run are answered together, and later means neither yes nor no", async () => {
+  const ask = (question: string, more: object) => ({ tool: "ask_user", args: { question, ...more } });
+  const { page, card, messages } = await asked([
+    {
+      call: [
+        ask("Which colour?", { kind: "select", options: ["red", "green"] }),
+        ask("Which fruits?", { kind: "multi_select", options: ["apple", "pear", "plum"] }),
+        ask("Whose name?", {}),
+      ],
+    },
+    { say: "Thanks." },
+  ]);
+  await card("Which colour?").getByRole("button", { name: "green" }).click();
+  await card("Which fruits?").getByLabel("apple").check();
+  await card("Which fruits?").getByLabel("plum").check();
+  await card("Which fruits?").getByRole("button", { name: "Answer", exact: true }).first().click();
+  await card("Whose name?").getByRole("button", { name: "Later" }).click();
+  await page.getByText("2 of 3 answered.").waitFor();
+  expect(await page.title()).toBe("(3) Skein");
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await card("Whose name?").getByRole("textbox").fill("Ada's");
+  await card("Whose name?").getByRole("textbox").press("Enter");
+  await expect.poll(messages).toContain("Thanks.");
+  for (const answer of ["green", "apple, plum", "Ada's"]) expect(await messages()).toContain(answer);
+});
+
+test("tabs share one stream of changes, and the next one takes it when the first is closed", async () => {
+  const { page, post } = await asked([{ say: "ok" }]);
+  const other = await page.context().newPage();
+  const streams: string[] = [];
+  other.on("request", (request) => {
+    if (request.url().endsWith("/events")) streams.push(request.url());
+  });
+  await other.goto(page.url());
+  await other.getByRole("region", { name: "Today" }).waitFor();
+  await post("/threads", { id: "made-elsewhere", title: "Made elsewhere" });
+  for (const tab of [page, other]) await tab.getByText("Made elsewhere").waitFor();
+  expect(streams).toEqual([]);
+  await page.close();
+  await expect.poll(() => streams.length).toBe(1);
+  await post("/threads", { id: "later", title: "Made later" });
+  await other.getByText("Made later").waitFor();
+});

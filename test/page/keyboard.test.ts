@@ -1,0 +1,110 @@
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { runs, seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const ASKING = `
+agents:
+  assistant:
+    model: "scripted:test"
+    backend: { type: local }
+    permissions: { rules: [{ ask: execute }, { allow: "write_*" }, { allow: "read_*" }, { allow: ls }, { allow: browse }] }
+`;
+
+/** Presses Tab until the element with this name has the focus; says what was passed when none has. */
+async function tabTo(page: Page, name: string | RegExp): Promise<void> {
+  const passed: string[] = [];
+  for (let press = 0; press < 100; press++) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate<string>(
+      `(document.activeElement.getAttribute("aria-label") || document.activeElement.textContent || "").trim()`,
+    );
+    if (typeof name === "string" ? at === name : name.test(at)) return;
+    passed.push(at);
+  }
+  expect(passed).toContain(String(name));
+}
+
+const sees = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
+
+describe("without a mouse", () => {
+  test("a person writes a message, allows a call and reads the answer", async () => {
+    const { url } = await startServer({
+      agents: ASKING,
+      script: [
+        { say: "May I?", call: [{ tool: "execute", args: { command: "echo $((6 * 7))" } }] },
+        { say: "It is done." },
+      ],
+    });
+    const { page } = await seen(chromium, url);
+    await tabTo(page, "Message");
+    await page.keyboard.type("Compute it.");
+    await page.keyboard.press("Enter");
+    await sees(page, "May I?");
+    await page
+      .getByRole("button", { name: "Allow", exact: true })
+      .and(page.locator(":enabled"))
+      .first()
+      .waitFor();
+    await tabTo(page, "Allow");
+    await page.keyboard.press("Enter");
+    await sees(page, "It is done.");
+    await tabTo(page, /^✓?execute/);
+    await page.keyboard.press("Enter");
+    await sees(page, "42");
+  });
+
+  test("a person goes through the spans of a trace by arrow keys", async () => {
+    const { url } = await startServer({
+      agents: ASKING,
+      script: [{ say: "Looking.", call: [{ tool: "ls", args: {} }] }, { say: "Done." }],
+    });
+    const run = await runs(url, "traced", { input: "Look." });
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    await tab.go(`#/t/traced/r/${run}/trace`, "scripted:test");
+    const spans = page.locator("button.span");
+    await spans.first().focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await sees(page, "First token after");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowLeft");
+    await expect.poll(() => spans.count()).toBe(1);
+    await page.keyboard.press("ArrowRight");
+    await expect.poll(() => spans.count()).toBe(4);
+  });
+
+  test("what has the focus is seen in every view", async () => {
+    const { url } = await startServer({ agents: ASKING });
+    await runs(url, "one", { input: "Hello." });
+    const tab = await seen(chromium, url);
+    for (const [hash, text] of [
+      ["#/t/one", "ok"],
+      ["#/runs", "Done"],
+      ["#/usage", "scripted:test"],
+      ["#/agents/assistant", "assistant"],
+      ["#/settings", "Settings"],
+    ] as const) {
+      await tab.go(hash, text);
+      for (let press = 0; press < 25; press++) {
+        await tab.page.keyboard.press("Tab");
+        const unseen = await tab.page.evaluate<string>(`(() => {
+          const at = document.activeElement;
+          if (at === document.body) return "";
+          const { outlineStyle, outlineWidth, boxShadow, borderColor } = getComputedStyle(at);
+          const isSeen = (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none" ||
+            at.matches(":focus-within, iframe") && at.closest(".box") !== null;
+          return isSeen ? "" : at.outerHTML.slice(0, 200);
+        })()`);
+        expect([hash, unseen]).toEqual([hash, ""]);
+      }
+    }
+  });
+});

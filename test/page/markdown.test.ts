@@ -1,0 +1,116 @@
+// What a model writes, as elements of the page.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Element, growingMarkdown, type Node } from "../../src/page/markdown.ts";
+
+const whole = (text: string) => growingMarkdown()(text, true);
+
+const elements = (nodes: readonly Node[]): Element[] =>
+  nodes.flatMap((node) => (typeof node === "string" ? [] : [node, ...elements(node.children)]));
+const textOf = (nodes: readonly Node[]): string =>
+  nodes.map((node) => (typeof node === "string" ? node : textOf(node.children))).join("");
+
+const DOCUMENT = `# Title
+
+Some **bold** and *slanted* words, \`code\` and <b>HTML</b> & "quotes".
+
+- one
+- two
+  - three
+
+1. first
+
+2. second, after an empty line
+
+\`\`\`ts
+const a = "<b>"; // 1 & 2
+
+const b = 2;
+\`\`\`
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+> a quote
+
+[words](https://example.com/a) and https://example.com/b
+
+Last words`;
+
+test("Markdown is the same however it comes", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 60 }), (steps) => {
+      const grow = growingMarkdown();
+      let length = 0;
+      for (const step of steps) {
+        length += step;
+        grow(DOCUMENT.slice(0, length), false);
+      }
+      expect(grow(DOCUMENT, false)).toEqual(whole(DOCUMENT));
+    }),
+  );
+});
+
+test("blocks that are complete are not made again", () => {
+  const grow = growingMarkdown();
+  const before = grow(DOCUMENT, false);
+  const after = grow(`${DOCUMENT} and more`, false);
+  expect(after.length).toBe(before.length);
+  expect(after.filter((block, index) => block === before[index]).length).toBeGreaterThan(3);
+});
+
+test("characters of HTML are shown as they were written", () => {
+  const text = "a < b && c > d \"quoted\" 'single' &amp; `<i>` <script>alert(1)</script>";
+  expect(textOf(whole(text))).toBe(text.replaceAll("`", ""));
+});
+
+const HOSTILE = [
+  "![x](http://127.0.0.1:9/leak?q=SECRET)",
+  '<img src=x onerror="window.pwned=1">',
+  "[click](javascript:window.pwned=3)",
+  "[a](data:text/html,<script>opener.pwned=5</script>)",
+  '<a href="&#106;avascript:window.pwned=7">b</a>',
+  "[b](&#106;avascript:window.pwned=7)",
+  "[ref]: javascript:window.pwned=8\n\n[ref]",
+  "[file](file:///etc/passwd) [blob](blob:http://a/b) [vb](vbscript:x)",
+  "[tab](java\tscript:alert(1))",
+];
+
+test("only addresses that a person may follow become links, and a link names its host", () => {
+  const marks = fc.constantFrom(
+    ...HOSTILE,
+    "[",
+    "](",
+    ")",
+    "<",
+    ">",
+    '"',
+    "javascript:",
+    "http://x.y",
+    "\n\n",
+    "*",
+    "`",
+  );
+  fc.assert(
+    fc.property(fc.array(marks, { maxLength: 12 }), (pieces) => {
+      for (const { tag, href } of elements(whole(pieces.join(""))))
+        if (tag === "a") expect(href).toMatch(/^(https?:|mailto:)/);
+        else expect(href).toBeUndefined();
+    }),
+  );
+  const [link] = elements(whole("[my bank](https://evil.example/?q=1)")).filter(({ tag }) => tag === "a");
+  expect(link).toMatchObject({ href: "https://evil.example/?q=1", host: "evil.example" });
+});
+
+test("an image is a link that names its host", () => {
+  const made = elements(whole("![a cat](https://example.com/cat.png)"));
+  expect(made.map(({ tag }) => tag)).toEqual(["p", "a"]);
+  expect(made[1]).toMatchObject({ host: "example.com" });
+});
+
+test("a link with a long query is shown in full", () => {
+  const href = `https://evil.example/?q=${"a".repeat(200)}`;
+  expect(elements(whole(`[here](${href})`))[1]).toMatchObject({ tag: "a", host: href });
+});

@@ -1,0 +1,104 @@
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { runs, seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+describe("the trace of a run", () => {
+  test("shows a call while it works, and its time once it is done", async () => {
+    const { tool, open, entered } = gate();
+    const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
+    const run = await runs(url, "one", { input: "Go.", background: true });
+    await entered;
+    const tab = await seen(chromium, url);
+    await tab.go(`#/t/one/r/${run}/trace`, "gate");
+    await tab.page.getByRole("button", { name: "Tool call, gate, in progress" }).waitFor();
+    open();
+    await tab.page.getByRole("button", { name: /^Tool call, gate, \d/ }).waitFor();
+    expect(await tab.page.getByRole("button", { name: /^Model call, / }).count()).toBe(2);
+  });
+
+  test("says how the server can keep what models are sent", async () => {
+    const { url } = await startServer();
+    const run = await runs(url, "one", { input: "Go." });
+    const tab = await seen(chromium, url);
+    await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+    await tab.page.getByRole("button", { name: /^Model call, / }).click();
+    await tab.page.getByRole("button", { name: "What the model was sent" }).click();
+    await tab.page.getByText("traces: { requests: true }").waitFor();
+    expect(tab.errors.splice(0).join()).toContain("404");
+  });
+
+  test("shows what the model was sent where the server keeps it", async () => {
+    const { url } = await startServer({
+      config: { traces: { requests: true } },
+      agents: `agents: { assistant: { model: "scripted:test", system_prompt: You are careful. } }`,
+    });
+    const run = await runs(url, "one", { input: "Go." });
+    const tab = await seen(chromium, url);
+    await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+    await tab.page.getByRole("button", { name: /^Model call, / }).click();
+    await tab.page.getByRole("button", { name: "What the model was sent" }).click();
+    await tab.page.getByText(/^System prompt/).click();
+    await tab.page.locator(".piece summary").first().click();
+    await tab.page.getByText("You are careful.").waitFor();
+  });
+});
+
+test("the events of a run are filtered by name and copied as one JSON a line", async () => {
+  const { url } = await startServer();
+  const run = await runs(url, "one", { input: "Go." });
+  const { page, ...tab } = await seen(chromium, url);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await tab.go(`#/t/one/r/${run}/events`, "run_start");
+  await page.getByRole("button", { name: /^on_message/ }).click();
+  await page.getByRole("button", { name: "Copy 2 as NDJSON" }).click();
+  await page.getByText("Copied").waitFor();
+  const copied = await page.evaluate<string>("navigator.clipboard.readText()");
+  const events = copied.split("\n").map((line) => JSON.parse(line));
+  expect(events.map(({ event, data }) => [event, data.message.role])).toEqual([
+    ["on_message", "user"],
+    ["on_message", "assistant"],
+  ]);
+});
+
+test("the runs of all threads appear as they start, change as they end, and are found by status", async () => {
+  const { tool, open, entered } = gate();
+  const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/runs", "Each message that is answered is a run");
+  await runs(url, "one", { input: "Go.", background: true });
+  await entered;
+  const row = page.locator("main tbody tr");
+  await row.getByText("Running").waitFor();
+  open();
+  await row.getByText("Done").waitFor();
+  await page.getByLabel("Status").selectOption("Failed");
+  await page.getByText("No run is like this.").waitFor();
+  await page.getByLabel("Status").selectOption("Done");
+  await row.getByRole("link", { name: /^Trace/ }).click();
+  await page.getByRole("button", { name: /^Tool call, gate/ }).waitFor();
+});
+
+test("the usage is shown by day, agent and model, with what is left of each limit", async () => {
+  const used = { input_tokens: 900, output_tokens: 100 };
+  const { url } = await startServer({
+    config: { quotas: { user: { tokens_per_day: 10_000 } } },
+    script: [{ say: "ok", usage: used }],
+  });
+  await runs(url, "one", { input: "Go." });
+  const tab = await seen(chromium, url);
+  await tab.go("#/usage", "Tokens per day");
+  const { page } = tab;
+  await page.getByRole("cell", { name: "1,000 of 10,000" }).waitFor();
+  await page.getByRole("cell", { name: "9,000" }).waitFor();
+  await page.getByRole("row", { name: /^assistant/ }).waitFor();
+  await page.getByText("Table", { exact: true }).click();
+  await page.getByRole("row", { name: /^\d{4}-\d\d-\d\d 1K$/ }).waitFor();
+});

@@ -1,0 +1,131 @@
+// Signing in as people do it: on the page, in a browser, at an issuer.
+
+import { afterAll, describe, expect } from "vitest";
+import { AUDIENCE, ISSUER, issuer, token } from "../http/auth/issuer.ts";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startOidcIssuer } from "../support/oidc-issuer.ts";
+import { startServer } from "../support/server.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+async function visit(auth: object, hash = "#/settings") {
+  const { url } = await startServer({ config: { auth } });
+  const tab = await (chromium ?? expect.fail("There is no browser.")).open(`${url}/${hash}`);
+  return { url, ...tab };
+}
+
+/** Chromium logs each 401, with which the page learns that it is signed out. */
+const onlyRefusals = (errors: string[]) => {
+  expect(errors.filter((error) => !error.includes("401"))).toEqual([]);
+  errors.length = 0;
+};
+
+describe("at an issuer", () => {
+  async function signedIn(change: Partial<Awaited<ReturnType<typeof startOidcIssuer>>["state"]> = {}) {
+    const issuer = await startOidcIssuer();
+    Object.assign(issuer.state, change);
+    const { page, errors, url } = await visit(issuer.auth);
+    await page.getByRole("button", { name: "Sign in at 127.0.0.1" }).click();
+    await page.getByRole("link", { name: "Log in as Ada" }).click();
+    await page.getByRole("cell", { name: "acme" }).waitFor();
+    onlyRefusals(errors);
+    return { ...issuer, page, errors, home: `${url}/#/settings` };
+  }
+
+  test("people come back to where they were, stay signed in over a reload, and sign out there too", async () => {
+    const { page, state, errors, home } = await signedIn();
+    expect(page.url()).toBe(home);
+    await page.reload();
+    await page.getByRole("cell", { name: "ada" }).waitFor();
+    expect(state.grants).toEqual(["authorization_code"]);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("button", { name: "Sign in at 127.0.0.1" }).waitFor();
+    expect(state.isSignedIn).toBe(false);
+    expect(state.faults).toEqual([]);
+    onlyRefusals(errors);
+  });
+
+  test("a token that ends is renewed while the page stays as it is", async () => {
+    const { page, state, errors } = await signedIn({ lifetime: 3 });
+    await page.evaluate("globalThis.isSamePage = true");
+    await expect.poll(() => state.grants.length).toBeGreaterThan(2);
+    expect(new Set(state.grants)).toEqual(new Set(["authorization_code", "refresh_token"]));
+    expect(await page.evaluate("globalThis.isSamePage")).toBe(true);
+    onlyRefusals(errors);
+  });
+
+  test("without refresh tokens the page asks the issuer again, without a word, and is where it was", async () => {
+    const { page, state, errors, home } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
+    await expect.poll(() => state.grants.length).toBeGreaterThan(1);
+    await page.getByRole("cell", { name: "ada" }).waitFor();
+    await expect.poll(() => page.url()).toBe(home);
+    onlyRefusals(errors);
+  });
+
+  test("who was signed out at the issuer sees it when the token ends", async () => {
+    const { page, state, errors } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
+    state.isSignedIn = false;
+    await page.getByText("Your sign-in has ended.").waitFor();
+    onlyRefusals(errors);
+  });
+
+  test("an answer that the page has not asked for signs no one in", async () => {
+    const { page, errors, state } = await signedIn();
+    await page.evaluate("sessionStorage.clear()");
+    await page.goto(`${new URL(page.url()).origin}/?code=stolen&state=x`);
+    await page.getByRole("button", { name: "Sign in at 127.0.0.1" }).waitFor();
+    expect(state.grants).toEqual(["authorization_code"]);
+    onlyRefusals(errors);
+  });
+});
+
+test("a token that is no good is refused with the server's words; a good one is enough until the tab is closed", async () => {
+  const { url: jwks_url } = await issuer();
+  const { page, errors } = await visit({
+    scheme: "jwt",
+    jwt: { jwks_url, issuer: ISSUER, audience: AUDIENCE },
+  });
+  await page.getByLabel("Token").fill("none");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("The token is malformed, or its signature is not one of the issuer's.").waitFor();
+  await page.getByLabel("Token").fill(await token());
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("cell", { name: "acme" }).waitFor();
+  await page.reload();
+  await page.getByRole("cell", { name: "acme" }).waitFor();
+  onlyRefusals(errors);
+});
+
+test("the next user of a tab sees nothing of the one before", async () => {
+  const { url: jwks_url } = await issuer();
+  const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE };
+  const { page, errors, url } = await visit({ scheme: "jwt", jwt });
+  const signIn = async (given: string) => {
+    await page.getByLabel("Token").fill(given);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  };
+  // Time enough to sign in on a busy machine.
+  const soon = Math.floor(Date.now() / 1000) + 10;
+  const headers = { authorization: `Bearer ${await token()}`, "content-type": "application/json" };
+  const body = JSON.stringify({ title: "What Ada is up to" });
+  expect((await fetch(`${url}/threads`, { method: "POST", headers, body })).status).toBe(201);
+  await signIn(await token({ exp: soon }));
+  await page.getByText("What Ada is up to").waitFor();
+  await page.evaluate("sessionStorage.setItem('draft', 'of Ada')");
+  await page.getByLabel("Token").waitFor();
+  await signIn(await token({ sub: "bob" }));
+  await page.getByRole("cell", { name: "bob" }).waitFor();
+  await page.getByText("Your conversations appear here.").waitFor();
+  expect(await page.getByText("What Ada is up to").count()).toBe(0);
+  expect(await page.evaluate("sessionStorage.getItem('draft')")).toBe(null);
+  onlyRefusals(errors);
+});
+
+test("behind a gateway that has not said who it is for, the page says who must", async () => {
+  const { page, errors } = await visit({ scheme: "header", trusted_proxies: ["10.0.0.1"] });
+  await page.getByText("People sign in at the gateway in front of this server.").waitFor();
+  onlyRefusals(errors);
+});

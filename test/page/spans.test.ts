@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import type { Span } from "../../src/client/client.ts";
+import { extentOf, rowsOf, sumsOf, ticksOf } from "../../src/page/spans.ts";
+
+const AT = Date.parse("2026-01-01T00:00:00.000Z");
+const span = (id: string, from: number, ms: number | undefined, more: Partial<Span> = {}): Span => ({
+  id,
+  name: "tool.call",
+  started_at: new Date(AT + from).toISOString(),
+  ...(ms === undefined ? {} : { duration_ms: ms }),
+  ...more,
+});
+
+const SPANS = [
+  span("1", 0, 1000, { name: "run", agent: "lead" }),
+  span("2", 10, 200, { name: "llm.call", model: "m", parent_id: "1", cost: 5 }),
+  span("3", 220, 300, { tool: "execute", parent_id: "1" }),
+  span("4", 225, 500, { tool: "delegate", parent_id: "1" }),
+  span("5", 230, 400, { name: "subagent", agent: "coder", parent_id: "4" }),
+  span("6", 240, 100, { tool: "read_file", parent_id: "5", error: { message: "does not exist" } }),
+];
+const ALL = { closed: new Set<string>(), text: "", failedOnly: false };
+const shown = (choice: Partial<typeof ALL> = {}, spans = SPANS) =>
+  rowsOf(spans, { ...ALL, ...choice }, extentOf(spans)).map(({ span: { id }, depth }) => [id, depth]);
+
+describe("a trace as rows", () => {
+  test("nests each span under the one around it", () => {
+    expect(shown()).toEqual([
+      ["1", 0],
+      ["2", 1],
+      ["3", 1],
+      ["4", 1],
+      ["5", 2],
+      ["6", 3],
+    ]);
+  });
+
+  test("places spans that ran side by side on one time axis", () => {
+    const places = rowsOf(SPANS, ALL, extentOf(SPANS)).map(({ start, duration }) => [start, duration]);
+    expect(places.slice(2, 4)).toEqual([
+      [220, 300],
+      [225, 500],
+    ]);
+  });
+
+  test("shows what contains the text that is searched, within what is around it", () => {
+    expect(shown({ text: "NOT exist" }).map(([id]) => id)).toEqual(["1", "4", "5", "6"]);
+    expect(shown({ failedOnly: true }).map(([id]) => id)).toEqual(["1", "4", "5", "6"]);
+    expect(shown({ text: "nowhere" })).toEqual([]);
+  });
+
+  test("hides what is within a closed span", () => {
+    expect(shown({ closed: new Set(["4"]) }).map(([id]) => id)).toEqual(["1", "2", "3", "4"]);
+  });
+
+  test("draws a span in progress until now", () => {
+    const spans = [span("1", 0, undefined, { name: "run" }), span("2", 100, undefined, { parent_id: "1" })];
+    const extent = extentOf(spans, AT + 900);
+    expect(rowsOf(spans, ALL, extent).map(({ duration }) => duration)).toEqual([900, 800]);
+  });
+
+  test("shows a span whose surroundings are missing, rather than none", () => {
+    expect(shown({}, [span("7", 0, 1, { parent_id: "6" })])).toEqual([["7", 0]]);
+  });
+
+  test("adds up the model calls, with their cost when one is known", () => {
+    expect(sumsOf(SPANS)).toMatchObject({ calls: 1, tools: 3, cost: 5 });
+    expect(sumsOf(SPANS.slice(2))).not.toHaveProperty("cost");
+  });
+
+  test("has at most five round ticks", () => {
+    expect(ticksOf(3200)).toEqual([1000, 2000, 3000]);
+    expect(ticksOf(0)).toEqual([]);
+    for (const ms of [1, 7, 99, 1234, 60_000, 7_200_000]) expect(ticksOf(ms).length).toBeLessThanOrEqual(5);
+  });
+});

@@ -1,0 +1,93 @@
+// Chromium, in which a test opens pages as a person does: with layout, storage, and a browser's rules about origins.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { expect, onTestFinished } from "vitest";
+
+const TOOLS = fileURLToPath(new URL("../../script/test-tools", import.meta.url));
+const SCREENSHOTS = fileURLToPath(new URL("../../screenshots", import.meta.url));
+
+const AXE = fileURLToPath(import.meta.resolve("axe-core/axe.min.js"));
+
+/** What hangs ends before the test does, which then says what it waited for. */
+const PATIENCE_MS = 60_000;
+
+/** How a person sees a page. A tab begins light, 1280 × 720 pixels. */
+export interface Look {
+  readonly theme: "light" | "dark";
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface TabOptions {
+  /** Called before the page is loaded. */
+  readonly before?: (page: Page) => Promise<void>;
+}
+
+export interface Tab {
+  readonly page: Page;
+  /** What the page threw or logged as an error. A test takes out what it expects: what is left at its end fails it. */
+  readonly errors: string[];
+  /** Writes a screenshot of the whole page to `screenshots/`, for people to look at. */
+  screenshot(name: string): Promise<void>;
+  look(look: Look): Promise<void>;
+  /** What axe-core finds that keeps people from using the page as it is now, each as `rule: element`. */
+  barriers(): Promise<string[]>;
+}
+
+export interface Chromium {
+  /** A tab with storage of its own, closed when the test has finished. */
+  open(url: string, options?: TabOptions): Promise<Tab>;
+  close(): Promise<void>;
+}
+
+/** Starts one, closed by the caller: one for a test file. Undefined where there is none: see needing.ts. */
+export async function startChromium(): Promise<Chromium | undefined> {
+  const { status } = spawnSync("sh", [TOOLS, "chromium"], { stdio: ["ignore", "inherit", "inherit"] });
+  if (status !== 0) return undefined;
+  const executablePath = execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim();
+  const browser = await chromium.launch({ executablePath, timeout: PATIENCE_MS });
+  return { open: (url, options) => open(browser, url, options), close: () => browser.close() };
+}
+
+async function open(browser: Browser, url: string, { before }: TabOptions = {}): Promise<Tab> {
+  const context = await browser.newContext({ colorScheme: "light" });
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") errors.push(message.text());
+  });
+  onTestFinished(async () => {
+    await context.close();
+    expect(errors, "errors of the page").toEqual([]);
+  });
+  await before?.(page);
+  await page.goto(url);
+  return {
+    page,
+    errors,
+    screenshot: async (name) =>
+      void (await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true })),
+    look: async ({ theme, width, height }) => {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.setViewportSize({ width, height });
+    },
+    barriers: () => barriersOf(page),
+  };
+}
+
+async function barriersOf(page: Page): Promise<string[]> {
+  // Not as an element: the policy of a page may let in no script but its own.
+  if (await page.evaluate("!window.axe")) await page.evaluate(await readFile(AXE, "utf8"));
+  const found: { id: string; nodes: { html: string; failureSummary: string }[] }[] = await page.evaluate(
+    `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => JSON.parse(JSON.stringify(violations)))`,
+  );
+  return found.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+  );
+}
