@@ -4,12 +4,14 @@
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 import { aiSdkRoutes } from "./ai-sdk/index.ts";
+import { langgraphRoutes } from "./langgraph/index.ts";
 import { prefixOf, type WireName } from "./names.ts";
 import { openaiRoutes } from "./openai/index.ts";
 
 const ROUTES: Readonly<Record<WireName, (scope: App, services: RouteServices) => void>> = {
   "ai-sdk": aiSdkRoutes,
   openai: openaiRoutes,
+  langgraph: langgraphRoutes,
 };
 
 /** Adds the routes of these wires, each with the error shape and the body rules of its own. */

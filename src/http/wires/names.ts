@@ -5,6 +5,7 @@ import { z } from "zod";
 const PREFIXES = {
   "ai-sdk": "/ai-sdk",
   openai: "/v1",
+  langgraph: "/langgraph",
 } as const;
 
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);

@@ -1,0 +1,59 @@
+// The values of a thread once a run on it has ended: for clients that wait.
+
+import type { FastifyReply } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../core/errors.ts";
+import type { Owner } from "../../../core/ids.ts";
+import { isSettled, type RunRecord } from "../../../core/records.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { keyOf, settledRun } from "../../../runs/control.ts";
+import { openOn } from "../../../runs/start.ts";
+import { clientDisconnect } from "../../client-disconnect.ts";
+import { cancelIfActive } from "../../run-stream.ts";
+import type { RouteServices } from "../../services.ts";
+import { credentialsEnd } from "../../sse.ts";
+import { interruptsOf, stateShape } from "./shapes.ts";
+import { messageTexts, valuesText } from "./states.ts";
+
+export const Values = z
+  .looseObject({})
+  .describe("messages, todos, files; `__interrupt__` or `__error__` if it ended so");
+interface Waiting {
+  readonly owner: Owner;
+  readonly run: RunRecord;
+  readonly on_disconnect: "continue" | "cancel";
+}
+
+/** The thread's values once the run has ended. Throws `shutting_down`, and when the credentials end first. */
+export async function finalValues(
+  { runs, stores: { threads }, streams, access }: RouteServices,
+  reply: FastifyReply,
+  { owner, run, on_disconnect }: Waiting,
+): Promise<Iterable<string>> {
+  const left = clientDisconnect(reply);
+  const over = credentialsEnd(access.credentials, reply);
+  const key = keyOf(owner, run);
+  const ended = await settledRun(runs, key, AbortSignal.any([left, over, streams.closing]));
+  if (left.aborted && on_disconnect === "cancel") await cancelIfActive(runs, key);
+  if (over.aborted) throw over.reason;
+  if (!isSettled(ended.status) && !left.aborted)
+    throw new AppError("shutting_down", "The server is shutting down. The run is kept: join it again.");
+  const { thread_id } = run;
+  const [messages, state, open] = await Promise.all([
+    threads.messages(owner, thread_id),
+    threads.state(owner, thread_id),
+    ended.status === "interrupted" ? openOn(threads, owner, thread_id) : [],
+  ]);
+  const rest = {
+    ...stateShape(state),
+    ...(open.length > 0 ? { __interrupt__: interruptsOf(open) } : {}),
+    ...omitUndefined({ __error__: failureOf(ended) }),
+  };
+  return valuesText(messageTexts(messages), rest);
+}
+
+function failureOf({ status, error, stop_reason = "error" }: RunRecord) {
+  if (error) return { error: error.code, message: error.message };
+  if (status !== "error") return undefined;
+  return { error: stop_reason, message: `The run has reached a limit: ${stop_reason}.` };
+}

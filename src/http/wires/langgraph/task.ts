@@ -1,0 +1,74 @@
+// What the input of a run means on the thread as it is: new messages, messages in place of others, or a repeat. Pure.
+
+import { AppError } from "../../../core/errors.ts";
+import type { Message } from "../../../core/message.ts";
+import { align } from "../messages.ts";
+import { type Checkpoint, checkpointOf, headOf } from "./checkpoints.ts";
+import { messageIn, roleOf, type SentMessage } from "./input.ts";
+
+export interface Task {
+  /** `repeat`: the thread's newest message, sent again, whose run is known. */
+  readonly as: "run" | "repeat";
+  readonly input: readonly Message[];
+  /** This message and all that follow it are forgotten first. */
+  readonly replaces?: string;
+}
+
+/** Throws `invalid_request` when there is nothing to do, and for an unknown checkpoint. */
+export function taskOf(
+  thread: readonly Message[],
+  sent: readonly SentMessage[],
+  checkpointId: string | undefined,
+): Task {
+  const checkpoint = checkpointId === undefined ? undefined : checkpointOf(thread, checkpointId);
+  if (checkpointId !== undefined && !checkpoint)
+    throw new AppError(
+      "invalid_request",
+      `checkpoint: there is no checkpoint \`${checkpointId}\` in this thread; it may have been rewritten.`,
+    );
+  const input = newIn(thread, sent);
+  const isBranch = checkpoint !== undefined && checkpoint.count < thread.length;
+  if (input.length === 0) {
+    const isUnanswered = thread.at(-1)?.role === "user";
+    if (!isBranch && !isUnanswered) throw nothingToDo();
+    return again(thread, checkpoint ?? headOf(thread));
+  }
+  const newest = input.at(-1);
+  const known = newest && align(thread, [newest], { isWhole: false, isRegenerated: isBranch });
+  if (newest && known?.as === "repeat") return { as: "repeat", input: [newest], replaces: newest.id };
+  if (newest && known?.as === "replacement") return { as: "run", input: [newest], replaces: known.of };
+  return isBranch ? branch(thread, checkpoint, input) : { as: "run", input };
+}
+
+const nothingToDo = () =>
+  new AppError("invalid_request", "There is nothing to do: send `input`, `command` or a `checkpoint`.");
+
+/**
+ * The messages to run with. A client may send all that it holds: what the thread has already is left out, except the newest
+ * one. The model's messages and results of tools count as the history of a thread that has none.
+ */
+function newIn(thread: readonly Message[], sent: readonly SentMessage[]): Message[] {
+  const known = new Set(thread.map(({ id }) => id));
+  const isEmpty = thread.length === 0;
+  const said = sent.filter((each) => isEmpty || ["user", "system"].includes(roleOf(each)));
+  const messages = said.map(messageIn);
+  return messages.filter(({ id }, index) => !known.has(id) || index === messages.length - 1);
+}
+
+/** Another answer to the message of the user that the checkpoint follows. */
+function again(thread: readonly Message[], { count }: Checkpoint): Task {
+  const said = thread.slice(0, count).findLast(({ role }) => role === "user");
+  if (!said) throw nothingToDo();
+  return { as: "run", input: [said], replaces: said.id };
+}
+
+/** Other messages from a place of the thread on. */
+function branch(thread: readonly Message[], { count }: Checkpoint, input: readonly Message[]): Task {
+  const next = thread[count];
+  if (next?.role === "user") return { as: "run", input, replaces: next.id };
+  // Within a turn: what the user said to begin it stays.
+  const said = thread.slice(0, count).findLast(({ role }) => role === "user");
+  if (said) return { as: "run", input: [said, ...input], replaces: said.id };
+  const first = thread.find(({ role }) => role === "user");
+  return { as: "run", input, ...(first ? { replaces: first.id } : {}) };
+}
