@@ -3,12 +3,14 @@
 
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
+import { aguiRoutes } from "./ag-ui/index.ts";
 import { aiSdkRoutes } from "./ai-sdk/index.ts";
 import { langgraphRoutes } from "./langgraph/index.ts";
 import { prefixOf, type WireName } from "./names.ts";
 import { openaiRoutes } from "./openai/index.ts";
 
 const ROUTES: Readonly<Record<WireName, (scope: App, services: RouteServices) => void>> = {
+  "ag-ui": aguiRoutes,
   "ai-sdk": aiSdkRoutes,
   openai: openaiRoutes,
   langgraph: langgraphRoutes,

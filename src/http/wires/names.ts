@@ -6,6 +6,7 @@ const PREFIXES = {
   "ai-sdk": "/ai-sdk",
   openai: "/v1",
   langgraph: "/langgraph",
+  "ag-ui": "/ag-ui",
 } as const;
 
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);

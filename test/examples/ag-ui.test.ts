@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { ask } from "../../examples/ag-ui/main.ts";
+import { startServer } from "../support/server.ts";
+
+test("answers a stock client, which knows only the address", async () => {
+  const { url } = await startServer({ script: [{ say: "You said {{user}}." }] });
+  expect(await ask(url, "t1", "hello")).toMatchObject([{ role: "assistant", content: "You said hello." }]);
+});
