@@ -6,6 +6,7 @@ import type { App } from "../validation.ts";
 import { aguiRoutes } from "./ag-ui/index.ts";
 import { aiSdkRoutes } from "./ai-sdk/index.ts";
 import { langgraphRoutes } from "./langgraph/index.ts";
+import { mcpRoutes } from "./mcp/index.ts";
 import { prefixOf, type WireName } from "./names.ts";
 import { openaiRoutes } from "./openai/index.ts";
 
@@ -14,6 +15,7 @@ const ROUTES: Readonly<Record<WireName, (scope: App, services: RouteServices) =>
   "ai-sdk": aiSdkRoutes,
   openai: openaiRoutes,
   langgraph: langgraphRoutes,
+  mcp: mcpRoutes,
 };
 
 /** Adds the routes of these wires, each with the error shape and the body rules of its own. */

@@ -7,13 +7,14 @@ const PREFIXES = {
   openai: "/v1",
   langgraph: "/langgraph",
   "ag-ui": "/ag-ui",
+  mcp: "/mcp",
 } as const;
 
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);
 export type WireName = z.infer<typeof WireName>;
 
 /** Off unless they are asked for: what reaches agents by them is other programs. */
-const FOR_PROGRAMS: ReadonlySet<WireName> = new Set<WireName>([]);
+const FOR_PROGRAMS: ReadonlySet<WireName> = new Set(["mcp"]);
 
 /** The wires that are on where none are named. */
 export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name) => !FOR_PROGRAMS.has(name));

@@ -1,0 +1,273 @@
+// What the tools of the MCP wire do.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError, type ErrorCode, hasCode } from "../../../core/errors.ts";
+import { newThreadId, type Owner } from "../../../core/ids.ts";
+import type { Answer, Interrupt } from "../../../core/interrupt.ts";
+import { userMessage } from "../../../core/message.ts";
+import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { keyOf, notFound, settledRun } from "../../../runs/control.ts";
+import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
+import { turnNow } from "../../../runs/turn.ts";
+import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";
+import { requireScope } from "../../auth/scopes.ts";
+import { idempotencyKey } from "../../run-stream.ts";
+import type { RouteServices } from "../../services.ts";
+import { foldedFrames } from "../fold.ts";
+import { RPC, RpcError, RpcId, readParams, rpcResult } from "../json-rpc.ts";
+import { threadIdOf } from "../messages.ts";
+import { streamRun } from "../reply.ts";
+import { answerIn, questionOf } from "./elicitation.ts";
+import { outcomeOf, type ProjectOptions, project, toolError, toolResult } from "./project.ts";
+import { type ClientOfCall, cursorOf } from "./protocol.ts";
+import { AnswerQuestion, OneThread, RunAgent, TOOL_NAMES, type ToolName } from "./tools.ts";
+
+const CallParams = z.looseObject({
+  name: z.string().max(256),
+  arguments: z.record(z.string(), z.unknown()).optional(),
+  _meta: z.looseObject({ progressToken: RpcId.optional() }).optional(),
+  // What a person said to an earlier result of this call, and what that result had for us.
+  inputResponses: z.record(z.string(), z.unknown()).optional(),
+  requestState: z.string().max(128).optional(),
+});
+type CallParams = z.infer<typeof CallParams>;
+
+/** How long a cancelled run may take to end before it is reported as it is. */
+const CANCEL_MS = 5_000;
+/** Conversations of a user that are looked through for a call to cancel, newest change first. */
+const MAX_THREADS = 100;
+
+/** A request, and who answers it. */
+export interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+export function createCalls(services: RouteServices) {
+  const { runs, stores, agents } = services;
+  const { threads } = stores;
+
+  /** The run that a call has started is found by this again. */
+  const keyOfCall = (session: string, id: RpcId) => `mcp:${session}:${JSON.stringify(id)}`;
+
+  /** Answers a call of a tool, by a stream where an agent works. The client's model reads what was wrong with a call. */
+  async function call(
+    id: RpcId,
+    params: unknown,
+    { client, request, reply }: Exchange & { readonly client: ClientOfCall },
+  ) {
+    const read = readParams(CallParams, params);
+    const name = TOOL_NAMES.find((each) => each === read.name);
+    if (!name) throw new RpcError(RPC.invalidParams, `There is no tool \`${read.name}\`.`);
+    const answered = (result: object) =>
+      reply.send(rpcResult(id, client.namesType ? { resultType: "complete", ...result } : result));
+    try {
+      if (name === "run_agent" || name === "answer") {
+        requireScope(principalOf(request), "run");
+        const start = await toStart(name, read, { id, client, request });
+        return await streamed(start, {
+          id,
+          progressToken: read._meta?.progressToken,
+          client,
+          request,
+          reply,
+        });
+      }
+      return answered(toolResult(await atOnce(name, read.arguments, request)));
+    } catch (error) {
+      if (reply.raw.headersSent || !(error instanceof AppError) || !FOR_THE_MODEL.has(error.code))
+        throw error;
+      return answered(toolError(error.message));
+    }
+  }
+
+  type Start = (stream: string) => Promise<RunRecord>;
+
+  async function toStart(
+    name: "run_agent" | "answer",
+    params: CallParams,
+    { id, client, request }: { id: RpcId; client: ClientOfCall; request: FastifyRequest },
+  ): Promise<Start> {
+    const owner = ownerOf(request);
+    const { session } = client;
+    const sender = sentBy(request);
+    const idempotency_key = idempotencyKey(request) ?? (session && keyOfCall(session, id));
+    const known = omitUndefined({ idempotency_key });
+    if (params.requestState !== undefined) {
+      const open = await openOf(owner, params.requestState);
+      const answers = open.flatMap((each) => {
+        const filled = params.inputResponses?.[each.id];
+        return filled === undefined ? [] : [answerIn(filled, each)];
+      });
+      return resuming(owner, { thread_id: params.requestState, answers, ...sender, ...known });
+    }
+    if (name === "answer") {
+      const { thread_id, ...answer } = readParams(AnswerQuestion, params.arguments);
+      const answers = [answerTo(await openOf(owner, thread_id), answer)];
+      return resuming(owner, { thread_id, answers, ...sender, ...known });
+    }
+    const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
+    const command = {
+      // A request that is sent twice names the same thread twice.
+      thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
+      agent: agents.find(agent).name,
+      metadata: {},
+      on_busy: "reject" as const,
+      request: { input: [userMessage(message)], settings: {}, ...omitUndefined(sender) },
+      ...known,
+    };
+    return (stream) => startRun(runs, owner, { ...command, stream });
+  }
+
+  interface Answered {
+    readonly thread_id: string;
+    readonly answers: Answer[];
+    readonly api_key: string | undefined;
+    readonly origin: Origin;
+    readonly idempotency_key?: string;
+  }
+
+  function resuming(owner: Owner, answered: Answered): Start {
+    return async (stream) => {
+      const { id: run_id } = await newestOf(owner, answered.thread_id);
+      return resumeRun(runs, owner, { ...answered, run_id, stream });
+    };
+  }
+
+  interface Streamed extends Exchange {
+    readonly id: RpcId;
+    readonly progressToken: RpcId | undefined;
+    readonly client: ClientOfCall;
+  }
+
+  async function streamed(start: Start, { id, progressToken, client, request, reply }: Streamed) {
+    const owner = ownerOf(request);
+    const { asking, namesType, comesBack, session } = client;
+    const projection = projected({ id, progressToken, asking, namesType, comesBack });
+    await streamRun(services, reply, {
+      owner,
+      start,
+      framesOf: (from) => framesOf(owner, from, projection),
+      cancelsOnLeave: session === undefined,
+      ...omitUndefined({ heartbeat: projection.beat }),
+    });
+    return undefined;
+  }
+
+  const projected = ({
+    comesBack,
+    ...options
+  }: Omit<ProjectOptions, "cursorOf"> & { readonly comesBack: boolean }) =>
+    project({
+      ...options,
+      cursorOf: comesBack
+        ? ({ id: run_id, thread_id }) =>
+            cursorOf({ thread_id, run_id, id: options.id, progressToken: options.progressToken })
+        : undefined,
+    });
+
+  function framesOf(owner: Owner, from: RunRecord, { fold, end }: ReturnType<typeof project>) {
+    const messages = async () => (await threads.messages(owner, from.thread_id)).slice(-1);
+    return foldedFrames(stores, { owner, from, fold, unit: end, messages });
+  }
+
+  async function atOnce(
+    name: Exclude<ToolName, "run_agent" | "answer">,
+    args: unknown,
+    request: FastifyRequest,
+  ): Promise<object> {
+    const owner = ownerOf(request);
+    if (name === "list_agents")
+      return {
+        agents: agents
+          .list()
+          .map((agent) => omitUndefined({ name: agent.name, description: agent.description })),
+      };
+    const { thread_id } = readParams(OneThread, args);
+    if (name === "get_run") return told(owner, await newestOf(owner, thread_id));
+    requireScope(principalOf(request), "run");
+    const ended = await endRun(runs, keyOf(owner, await newestOf(owner, thread_id)), "cancel");
+    return told(owner, await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS)));
+  }
+
+  async function told(owner: Owner, run: RunRecord) {
+    const [messages, open] = await Promise.all([
+      threads.messages(owner, run.thread_id),
+      openOn(threads, owner, run.thread_id),
+    ]);
+    const said = messages.findLast(({ role, content }) => role === "assistant" && content !== "");
+    const text = said?.role === "assistant" ? said.content : "";
+    return outcomeOf(run, { status: run.status, text, open: isSettled(run.status) ? open : [] });
+  }
+
+  /** Throws `not_found`. */
+  async function newestOf(owner: Owner, thread_id: string): Promise<RunRecord> {
+    const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+    if (!newest) throw notFound("thread", thread_id);
+    return newest;
+  }
+
+  /** What waits for an answer. Throws `not_found`, `interrupt_closed`. */
+  async function openOf(owner: Owner, thread_id: string): Promise<Interrupt[]> {
+    if (!(await threads.get(owner, thread_id))) throw notFound("thread", thread_id);
+    const open = await openOn(threads, owner, thread_id);
+    if (open.length === 0)
+      throw new AppError("interrupt_closed", `Nothing in thread \`${thread_id}\` waits for an answer.`);
+    return open;
+  }
+
+  /** A client has filled in the form that a call in progress has sent to it. A closed question is passed over. */
+  async function takeForm(
+    { id, result }: { readonly id?: unknown; readonly result?: unknown },
+    request: FastifyRequest,
+  ): Promise<void> {
+    const question = questionOf(id);
+    if (!question) return;
+    const owner = ownerOf(request);
+    const { thread_id, interrupt_id } = question;
+    const interrupt = (await openOn(threads, owner, thread_id)).find((each) => each.id === interrupt_id);
+    if (!interrupt) return;
+    const { id: run_id } = await newestOf(owner, thread_id);
+    const answers = [answerIn(result, interrupt)];
+    await resumeRun(runs, owner, { thread_id, run_id, answers, ...sentBy(request) });
+  }
+
+  /** Cancels the run that a call of the session has started, also one that waits for an answer. */
+  async function cancel(owner: Owner, session: string, id: RpcId): Promise<void> {
+    for (const status of ["busy", "interrupted"] as const) {
+      const { items } = await threads.list(owner, { limit: MAX_THREADS, status });
+      for (const thread of items) {
+        const first = await stores.runs.known(owner, thread.id, keyOfCall(session, id));
+        if (!first) continue;
+        const run = await turnNow({ stores }, owner, first);
+        await endRun(runs, keyOf(owner, run), "cancel").catch((error: unknown) => {
+          if (!hasCode(error, "run_not_active")) throw error;
+        });
+        return;
+      }
+    }
+  }
+
+  return { call, takeForm, cancel, projected, framesOf };
+}
+
+/** What a client's model can do something about. Other refusals are errors of the protocol. */
+const FOR_THE_MODEL: ReadonlySet<ErrorCode> = new Set([
+  ...(["invalid_request", "not_found", "thread_busy", "queue_full"] as const),
+  ...(["limit_exceeded", "run_not_active", "interrupt_closed"] as const),
+]);
+
+function answerTo(
+  open: readonly Interrupt[],
+  { id, decision, message }: Omit<z.infer<typeof AnswerQuestion>, "thread_id">,
+): Answer {
+  const ids = open.map((each) => `\`${each.id}\``).join(", ");
+  if (id === undefined && open.length > 1)
+    throw new AppError("invalid_request", `Several interrupts are open; say which \`id\`: ${ids}.`);
+  const interrupt = id === undefined ? open[0] : open.find((each) => each.id === id);
+  if (!interrupt)
+    throw new AppError("interrupt_closed", `There is no open interrupt \`${id}\`. There are: ${ids}.`);
+  return { id: interrupt.id, decision, ...omitUndefined({ message }) };
+}

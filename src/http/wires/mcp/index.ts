@@ -1,0 +1,207 @@
+// MCP over streamable HTTP: agents as tools of other programs. docs/wires/mcp.md has the lines that connect one. The messages are
+// few and nothing of a session is kept, so that any process answers any of them.
+
+import { z } from "zod";
+import { getRun } from "../../../runs/control.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
+import { requireScope } from "../../auth/scopes.ts";
+import { lastEventId } from "../../run-stream.ts";
+import type { RouteServices } from "../../services.ts";
+import type { Frames } from "../../sse.ts";
+import type { App } from "../../validation.ts";
+import {
+  RPC,
+  RpcError,
+  RpcId,
+  readParams,
+  readRequest,
+  rpcErrors,
+  rpcResult,
+  unknownMethod,
+} from "../json-rpc.ts";
+import { createCalls, type Exchange } from "./calls.ts";
+import {
+  clientOf,
+  InitializeParams,
+  newSession,
+  readCursor,
+  sessionOf,
+  VERSIONS,
+  versionFor,
+} from "./protocol.ts";
+import { toolList } from "./tools.ts";
+
+const Message = z.looseObject({
+  jsonrpc: z.string().optional().describe("`2.0`."),
+  id: z.unknown().optional().describe("Of a call: a text or a whole number."),
+  method: z.string().optional(),
+  params: z
+    .looseObject({
+      name: z.unknown().optional().describe("Of a tool."),
+      arguments: z.looseObject({ thread_id: z.unknown().optional() }).optional(),
+    })
+    .optional(),
+});
+const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
+const Messages = z
+  .string()
+  .describe("Server-Sent Events: as `data` a JSON-RPC message, the answer to the call last.");
+const SessionHeaders = z.looseObject({
+  "mcp-session-id": z.string().max(256).optional(),
+  "mcp-protocol-version": z.string().max(64).optional(),
+});
+
+const METHODS = ["initialize", "server/discover", "ping", "tools/list", "tools/call"] as const;
+
+const INSTRUCTIONS =
+  "Agents that work by themselves. `list_agents` tells what each is for, `run_agent` gives it a task.";
+
+export function mcpRoutes(app: App, services: RouteServices): void {
+  const { stores, streams, agents, version } = services;
+  const calls = createCalls(services);
+  const tags = ["mcp"];
+  app.setErrorHandler<Error>(
+    rpcErrors({ codes: {}, dataOf: (_, error) => (error instanceof RpcError ? error.data : undefined) }),
+  );
+
+  app.post(
+    "",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Send an MCP message",
+        description:
+          "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/wires/mcp.md.",
+        tags,
+        headers: SessionHeaders,
+        body: Message,
+        response: {
+          200: {
+            content: { "text/event-stream": { schema: Messages }, "application/json": { schema: RpcAnswer } },
+          },
+          202: z.null(),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request;
+      if (body.method === undefined && (body.result !== undefined || body.error !== undefined)) {
+        requireScope(principalOf(request), "run");
+        await calls.takeForm(body, request);
+        return reply.code(202).send(null);
+      }
+      const { id, method, params } = readRequest(body);
+      if (id !== undefined) return answer({ id, method, params }, { request, reply });
+      if (method === "notifications/cancelled") await cancel(params, request);
+      return reply.code(202).send(null);
+    },
+  );
+
+  app.get(
+    "",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Come back to the stream of a call",
+        description: "After `Last-Event-ID`. 405 without it: this server has nothing to say between calls.",
+        tags,
+        headers: SessionHeaders,
+        response: { 200: { content: { "text/event-stream": { schema: Messages } } }, 405: RpcAnswer },
+      },
+    },
+    async (request, reply) => {
+      const eventId = lastEventId(request);
+      if (eventId === undefined) {
+        const message = "There is no stream between calls. Come back to a call with Last-Event-ID.";
+        const error = { code: RPC.invalidRequest, message };
+        return reply.code(405).header("allow", "POST, DELETE").send({ jsonrpc: "2.0", id: null, error });
+      }
+      const { call, seen } = readCursor(eventId);
+      const owner = ownerOf(request);
+      const run = await getRun({ stores }, { owner, thread_id: call.thread_id, run_id: call.run_id });
+      const { asking, namesType } = clientOf(request, undefined);
+      const projection = calls.projected({ ...call, asking, namesType, comesBack: true });
+      const frames = after(seen, calls.framesOf(owner, run, projection));
+      await streams.send(reply, frames, projection.beat ?? "comment", "cut");
+      return undefined;
+    },
+  );
+
+  app.delete(
+    "",
+    {
+      schema: {
+        summary: "End a session",
+        description: "Nothing is kept of one; runs continue.",
+        tags,
+        headers: SessionHeaders,
+        response: { 204: z.null() },
+      },
+    },
+    async (_request, reply) => reply.code(204).send(null),
+  );
+
+  interface Call {
+    readonly id: RpcId;
+    readonly method: string;
+    readonly params: unknown;
+  }
+
+  async function answer({ id, method, params }: Call, { request, reply }: Exchange) {
+    if (method === "initialize") {
+      const { protocolVersion, capabilities } = readParams(InitializeParams, params);
+      return reply.header("mcp-session-id", newSession(capabilities)).send(
+        rpcResult(id, {
+          protocolVersion: versionFor(protocolVersion),
+          capabilities: { tools: {} },
+          serverInfo,
+          instructions: INSTRUCTIONS,
+        }),
+      );
+    }
+    const client = clientOf(request, params);
+    if (method === "tools/call") return calls.call(id, params, { client, request, reply });
+    const result = plainAnswer(method);
+    const told = client.namesType
+      ? { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result }
+      : result;
+    return reply.send(rpcResult(id, told));
+  }
+
+  const serverInfo = { name: "skein", version };
+
+  function plainAnswer(method: string): object {
+    if (method === "ping") return {};
+    if (method === "tools/list") return { tools: toolList(agents.list().map(({ name }) => name)) };
+    if (method === "server/discover")
+      return {
+        supportedVersions: VERSIONS,
+        capabilities: { tools: {} },
+        instructions: INSTRUCTIONS,
+        _meta: { "io.modelcontextprotocol/serverInfo": serverInfo },
+      };
+    throw unknownMethod(method, METHODS);
+  }
+
+  const Cancelled = z.looseObject({ requestId: RpcId });
+
+  async function cancel(params: unknown, request: Exchange["request"]): Promise<void> {
+    requireScope(principalOf(request), "run");
+    const session = sessionOf(request);
+    const { requestId } = Cancelled.safeParse(params).data ?? {};
+    if (session !== undefined && requestId !== undefined)
+      await calls.cancel(ownerOf(request), session, requestId);
+  }
+}
+
+/** The frames but for the first `seen`, which the client has. */
+function after(seen: number, frames: Frames): Frames {
+  return async function* (signal) {
+    let passed = 0;
+    for await (const batch of frames(signal)) {
+      const rest = batch.slice(Math.max(0, seen - passed));
+      passed += batch.length;
+      if (rest.length > 0) yield rest;
+    }
+  };
+}
