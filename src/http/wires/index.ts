@@ -3,6 +3,7 @@
 
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
+import { a2aRoutes, a2aServerCard } from "./a2a/index.ts";
 import { aguiRoutes } from "./ag-ui/index.ts";
 import { aiSdkRoutes } from "./ai-sdk/index.ts";
 import { langgraphRoutes } from "./langgraph/index.ts";
@@ -16,6 +17,7 @@ const ROUTES: Readonly<Record<WireName, (scope: App, services: RouteServices) =>
   openai: openaiRoutes,
   langgraph: langgraphRoutes,
   mcp: mcpRoutes,
+  a2a: a2aRoutes,
 };
 
 /** Adds the routes of these wires, each with the error shape and the body rules of its own. */
@@ -32,6 +34,7 @@ export async function wireRoutes(
       },
       { prefix: prefixOf(name) },
     );
+    if (name === "a2a") a2aServerCard(app, services);
   }
 }
 

@@ -8,13 +8,14 @@ const PREFIXES = {
   langgraph: "/langgraph",
   "ag-ui": "/ag-ui",
   mcp: "/mcp",
+  a2a: "/a2a",
 } as const;
 
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);
 export type WireName = z.infer<typeof WireName>;
 
 /** Off unless they are asked for: what reaches agents by them is other programs. */
-const FOR_PROGRAMS: ReadonlySet<WireName> = new Set(["mcp"]);
+const FOR_PROGRAMS: ReadonlySet<WireName> = new Set(["mcp", "a2a"]);
 
 /** The wires that are on where none are named. */
 export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name) => !FOR_PROGRAMS.has(name));
