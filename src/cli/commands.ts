@@ -85,6 +85,12 @@ export const COMMANDS: readonly Command[] = [
       chat({ ...options, ...serverOf(url), thread: thread || undefined, message }),
   }),
   command({
+    name: "acp",
+    about: "an agent of a running server for an editor, over stdio",
+    options: { ...SERVER, ...AGENT },
+    run: async ({ url, agent }) => (await import("./acp/index.ts")).acp({ ...serverOf(url), agent }),
+  }),
+  command({
     name: "config check",
     about: "validate the configuration and list every problem",
     options: FILES,

@@ -1,0 +1,34 @@
+// An editor in twenty lines: starts `skein acp` as Zed and others do, says one thing, and prints what the agent says and does.
+// The settings of real editors are in docs/wires/acp.md.
+//
+// Run it:   npm start                                              (in another terminal)
+//           npx node examples/acp/main.ts "Hello, what can you do?"
+// Test it:  npm test -- test/examples/acp.test.ts
+
+import { spawn } from "node:child_process";
+import { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
+
+const SKEIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/** Says `text` in a new session and resolves with the agent's words. Permits nothing. Throws what the agent fails with. */
+export async function ask(url: string, text: string): Promise<string> {
+  const skein = spawn(process.execPath, [SKEIN, "acp", "--url", url], { stdio: ["pipe", "pipe", "inherit"] });
+  const input = Readable.toWeb(skein.stdout) as ReadableStream<Uint8Array>;
+  const editor = client({ name: "example" }).onRequest(methods.client.session.requestPermission, () => ({
+    outcome: { outcome: "cancelled" },
+  }));
+  try {
+    return await editor.connectWith(ndJsonStream(Writable.toWeb(skein.stdin), input), async (agent) => {
+      await agent.request(methods.agent.initialize, { protocolVersion: 1 });
+      using session = await agent.buildSession(process.cwd()).start();
+      void session.prompt(text).catch(() => {}); // `readText` throws it
+      return await session.readText();
+    });
+  } finally {
+    skein.stdin.end();
+  }
+}
+
+if (import.meta.main) console.log(await ask("http://127.0.0.1:8000", process.argv[2] ?? "Hello!"));

@@ -1,0 +1,148 @@
+// Asks the editor's user what a run asks. What the editor has no way to ask is said as text, and the next prompt answers it.
+
+import type {
+  AgentContext,
+  ClientCapabilities,
+  ElicitationPropertySchema,
+  PermissionOption,
+  RequestPermissionRequest,
+} from "@agentclientprotocol/sdk";
+import type { Answer, Interrupt } from "../../client/client.ts";
+import { shownCall } from "./tool-call.ts";
+
+/** `cancelled`: the user stops the turn. `words`: the editor cannot ask this. */
+export type Asked = Answer | "cancelled" | "words";
+
+export interface Asking {
+  readonly editor: AgentContext;
+  readonly capabilities: ClientCapabilities;
+  readonly sessionId: string;
+  /** When it aborts, an open question is withdrawn and counts as cancelled. */
+  readonly signal: AbortSignal;
+}
+
+export async function askFor(interrupt: Interrupt, asking: Asking): Promise<Asked> {
+  if (asking.signal.aborted) return "cancelled";
+  switch (interrupt.kind) {
+    case "approval":
+      return permission(interrupt, asking);
+    case "question": {
+      if (asking.capabilities.elicitation?.form) return elicitation(interrupt, asking);
+      const canChoose = (interrupt.options ?? []).length > 0 && interrupt.args.kind !== "multi_select";
+      return canChoose ? choice(interrupt, asking) : "words";
+    }
+    case "tool":
+      return {
+        id: interrupt.id,
+        decision: "deny",
+        message: `\`${interrupt.name}\` is not available in an editor.`,
+      };
+  }
+}
+
+const PERMISSIONS: readonly PermissionOption[] = [
+  { optionId: "once", name: "Allow", kind: "allow_once" },
+  { optionId: "always", name: "Always allow in this session", kind: "allow_always" },
+  { optionId: "reject", name: "Reject", kind: "reject_once" },
+];
+
+async function permission(interrupt: Interrupt, asking: Asking): Promise<Asked> {
+  const { id } = interrupt;
+  switch (await selected(interrupt, PERMISSIONS, asking)) {
+    case undefined:
+      return "cancelled";
+    case "once":
+      return { id, decision: "approve" };
+    case "always":
+      return { id, decision: "approve", remember: "session" };
+    default:
+      return { id, decision: "deny" };
+  }
+}
+
+async function choice(interrupt: Interrupt, asking: Asking): Promise<Asked> {
+  const { id, options = [] } = interrupt;
+  const shown = options.map(
+    (name, index): PermissionOption => ({ optionId: String(index), name, kind: "allow_once" }),
+  );
+  const optionId = await selected(
+    interrupt,
+    [...shown, { optionId: "none", name: "No answer", kind: "reject_once" }],
+    asking,
+  );
+  if (optionId === undefined) return "cancelled";
+  const message = options[Number(optionId)];
+  return message === undefined ? { id, decision: "deny" } : { id, decision: "respond", message };
+}
+
+/** The option that the user selects; `undefined` when the user stops the turn. */
+async function selected(
+  interrupt: Interrupt,
+  options: readonly PermissionOption[],
+  { editor, sessionId, signal }: Asking,
+): Promise<string | undefined> {
+  const { call_id, name, args, prompt, asked_by } = interrupt;
+  // A subagent's call is not on the screen: it gets a place of its own.
+  const call = shownCall({ id: asked_by ? interrupt.id : call_id, name, args });
+  const title = asked_by ? `${asked_by.name} asks: ${prompt}` : prompt;
+  const request: RequestPermissionRequest = {
+    sessionId,
+    toolCall: { ...call, title },
+    options: [...options],
+  };
+  const response = await editor
+    .request("session/request_permission", request, WITHDRAWN(signal))
+    .catch(unlessWithdrawn(signal));
+  return response?.outcome.outcome === "selected" ? response.outcome.optionId : undefined;
+}
+
+async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: Asking): Promise<Asked> {
+  const { id, call_id, prompt, asked_by } = interrupt;
+  const response = await editor
+    .request(
+      "elicitation/create",
+      {
+        mode: "form",
+        sessionId,
+        ...(asked_by ? {} : { toolCallId: call_id }),
+        message: asked_by ? `${asked_by.name} asks: ${prompt}` : prompt,
+        requestedSchema: {
+          type: "object",
+          properties: { answer: fieldFor(interrupt) },
+          required: ["answer"],
+        },
+      },
+      WITHDRAWN(signal),
+    )
+    .catch(unlessWithdrawn(signal));
+  if (!response || response.action === "cancel") return "cancelled";
+  const given = response.action === "accept" ? contentIn(response).answer : undefined;
+  if (given === undefined) return { id, decision: "deny" };
+  return { id, decision: "respond", message: Array.isArray(given) ? given.join(", ") : String(given) };
+}
+
+/** The response's type is open: another `action` may bring anything. */
+const contentIn = ({ content }: Readonly<Record<string, unknown>>) =>
+  (typeof content === "object" && content !== null ? content : {}) as { answer?: unknown };
+
+function fieldFor({ options = [], one_of_options, args }: Interrupt): ElicitationPropertySchema {
+  const title = "Answer";
+  if (args.kind === "multi_select") return { type: "array", title, items: { type: "string", enum: options } };
+  if (options.length > 0 && (one_of_options || args.kind === "confirm"))
+    return { type: "string", title, enum: options };
+  const description = options.length > 0 ? `For example: ${options.join(", ")}` : undefined;
+  return { type: "string", title, ...(description ? { description } : {}) };
+}
+
+const WITHDRAWN = (signal: AbortSignal) => ({ cancellationSignal: signal, stopWaitingOnCancel: true });
+
+const unlessWithdrawn = (signal: AbortSignal) => (error: unknown) => {
+  if (signal.aborted) return undefined;
+  throw error;
+};
+
+/** A question as text. */
+export function inWords({ prompt, options = [], asked_by }: Interrupt): string {
+  const who = asked_by ? `${asked_by.name} asks: ` : "";
+  return [`${who}${prompt}`, ...options.map((option) => `- ${option}`)].join("\n");
+}

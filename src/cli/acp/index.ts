@@ -1,0 +1,72 @@
+// `skein acp`: an agent of a running server for editors that speak the Agent Client Protocol, over stdin and stdout. Nothing
+// but frames is written to stdout. Ends with stdin; runs in progress continue at the server.
+
+import { Readable, Writable } from "node:stream";
+import {
+  agent as acpAgent,
+  type ClientCapabilities,
+  methods,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+} from "@agentclientprotocol/sdk";
+import packageJson from "../../../package.json" with { type: "json" };
+import { requestErrorOf } from "./errors.ts";
+import { createSessions, type SessionsOptions } from "./sessions.ts";
+
+/** Resolves with the exit code when the editor has closed stdin. */
+export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Promise<number> {
+  const closing = new AbortController();
+  const log = (message: string) => void process.stderr.write(`skein: ${message}\n`);
+  const sessions = createSessions({ ...options, log, signal: closing.signal });
+  let capabilities: ClientCapabilities = {};
+  const { initialize, session } = methods.agent;
+  const app = acpAgent({ name: "skein" })
+    .onRequest(initialize, ({ params }) => {
+      capabilities = params.clientCapabilities ?? {};
+      return {
+        protocolVersion: PROTOCOL_VERSION,
+        agentInfo: { name: "skein", title: "Skein", version: packageJson.version },
+        agentCapabilities: {
+          loadSession: true,
+          promptCapabilities: { image: true, audio: false, embeddedContext: true },
+          mcpCapabilities: { http: false, sse: false },
+          sessionCapabilities: { list: {} },
+        },
+        authMethods: [],
+      };
+    })
+    .onRequest(
+      session.new,
+      told(({ params }) => sessions.open(params)),
+    )
+    .onRequest(
+      session.load,
+      told(({ params, client: editor }) => sessions.load(params, { editor, capabilities })),
+    )
+    .onRequest(
+      session.list,
+      told(({ params }) => sessions.list(params)),
+    )
+    .onRequest(
+      session.prompt,
+      told(({ params, client: editor, signal }) => sessions.prompt(params, { editor, capabilities, signal })),
+    )
+    .onNotification(session.cancel, ({ params }) => sessions.cancel(params.sessionId));
+  const output = Writable.toWeb(process.stdout) as WritableStream<Uint8Array>;
+  const input = Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>;
+  const connection = app.connect(ndJsonStream(output, input));
+  await connection.closed;
+  closing.abort();
+  return 0;
+}
+
+/** Fails in the protocol's own shape, with the words of the server. */
+function told<C, R>(handler: (context: C) => R | Promise<R>): (context: C) => Promise<R> {
+  return async (context) => {
+    try {
+      return await handler(context);
+    } catch (error) {
+      throw requestErrorOf(error);
+    }
+  };
+}

@@ -1,0 +1,133 @@
+// One prompt: a run and all that resume it, shown in the editor as they go. The user may stop it at any time.
+
+import type { SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../../client/client.ts";
+import type { Asked } from "./asking.ts";
+import { runError } from "./errors.ts";
+import type { Fold } from "./project.ts";
+
+export interface TurnOptions {
+  readonly client: Client;
+  readonly thread: string;
+  readonly fold: Fold;
+  /** Resolves once the editor can take more. */
+  readonly show: (update: SessionUpdate) => Promise<void>;
+  readonly ask: (interrupt: Interrupt) => Promise<Asked>;
+  readonly sayQuestion: (interrupt: Interrupt) => Promise<void>;
+  /** Aborts when the user stops the turn. */
+  readonly stopped: AbortSignal;
+  /** Aborts when the editor has gone. */
+  readonly signal: AbortSignal;
+}
+
+export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterable<StreamEvent>;
+
+/** Throws what the run fails with, unless the user has stopped it: that is no failure. */
+export async function runTurn(options: TurnOptions, start: Start): Promise<StopReason> {
+  const { client, thread, fold, show, stopped, sayQuestion } = options;
+  let isWaiting = false;
+  try {
+    for (let next = start; ; ) {
+      const { runId, asked, done } = await followRun(options, next);
+      if (done?.status !== "interrupted" || asked.length === 0 || runId === undefined)
+        return stopped.aborted ? "cancelled" : reasonOf(done);
+      const answers = await answersTo(options, asked);
+      if (answers === "cancelled") {
+        await client.stop(thread, runId);
+        return "cancelled";
+      }
+      const [first] = asked;
+      if (answers.length === 0 && first) {
+        isWaiting = true;
+        await sayQuestion(first);
+        return "end_turn";
+      }
+      next = (signal, follow) => client.resume(thread, runId, answers, signal, follow);
+    }
+  } catch (error) {
+    if (stopped.aborted) return "cancelled";
+    throw error;
+  } finally {
+    if (!isWaiting) for (const update of fold.closing()) await show(update);
+  }
+}
+
+type Done = Extract<StreamEvent, { event: "done" }>["data"];
+
+interface Followed {
+  readonly runId: string | undefined;
+  readonly asked: readonly Interrupt[];
+  readonly done: Done | undefined;
+}
+
+/** Shows a run to its end. When the user stops the turn, the run is cancelled and followed on, to its end. */
+async function followRun(
+  { client, thread, fold, show, stopped, signal }: TurnOptions,
+  start: Start,
+): Promise<Followed> {
+  const leaving = new AbortController();
+  const asked: Interrupt[] = [];
+  let runId: string | undefined;
+  let done: Done | undefined;
+  const stop = () => {
+    // A run that cannot be reached is left; one that has ended meanwhile needs no stop.
+    if (runId !== undefined) client.stop(thread, runId).catch(() => leaving.abort());
+  };
+  stopped.addEventListener("abort", stop);
+  try {
+    const onStarted = (id: string) => {
+      runId = id;
+      if (stopped.aborted) stop();
+    };
+    const following = AbortSignal.any([signal, leaving.signal]);
+    for await (const event of start(following, { onStarted, unit: "turn" })) {
+      for (const update of fold.updatesOf(event)) await show(update);
+      if (event.event === "on_chat_model_stream" || (event.path && event.path.length > 0)) continue;
+      runId = event.run_id ?? runId;
+      if (event.event === "on_interrupt") asked.push(event.data);
+      if (event.event === "error") throw runError(event.data.code, event.data.message);
+      if (event.event === "done") done = event.data;
+    }
+  } finally {
+    stopped.removeEventListener("abort", stop);
+  }
+  return { runId, asked, done };
+}
+
+/** In the order in which they were asked. What the editor cannot ask has no answer. */
+async function answersTo(
+  { ask, show }: TurnOptions,
+  asked: readonly Interrupt[],
+): Promise<Answer[] | "cancelled"> {
+  const answers: Answer[] = [];
+  for (const interrupt of asked) {
+    const answer = await ask(interrupt);
+    // The place that a subagent's call got on the screen; the call itself continues out of sight.
+    if (interrupt.asked_by && answer !== "words") {
+      const isAllowed = answer !== "cancelled" && answer.decision !== "deny";
+      const status = isAllowed ? "completed" : "failed";
+      await show({ sessionUpdate: "tool_call_update", toolCallId: interrupt.id, status });
+    }
+    if (answer === "cancelled") return "cancelled";
+    if (answer !== "words") answers.push(answer);
+  }
+  return answers;
+}
+
+const REASONS: Readonly<Record<string, StopReason>> = {
+  max_tokens: "max_tokens",
+  token_budget: "max_tokens",
+  max_iterations: "max_turn_requests",
+  refusal: "refusal",
+  cancelled: "cancelled",
+};
+
+function reasonOf(done: Done | undefined): StopReason {
+  if (!done) return "end_turn";
+  const { status, stop_reason } = done;
+  if (status === "cancelled") return "cancelled";
+  const reason = REASONS[stop_reason];
+  if (status === "error" && !reason)
+    throw runError(stop_reason, `The run has reached a limit: ${stop_reason}.`);
+  return reason ?? "end_turn";
+}
