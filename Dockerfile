@@ -1,0 +1,45 @@
+# The image of the server. `docker build .` builds it with BuildKit and with the classic builder, so it has no `RUN --mount`
+# and no heredoc. BASE_IMAGE is a Debian with Node 24 and npm; releases name it by digest.
+ARG BASE_IMAGE=node:24-bookworm-slim
+
+FROM ${BASE_IMAGE} AS build
+WORKDIR /src
+# What changes seldom comes first: a change of the code installs nothing.
+COPY package.json package-lock.json .npmrc ./
+# Without the Node of a checkout: the base image has one.
+RUN npm ci --ignore-scripts --workspaces=false --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json openapi.yaml agents.yaml LICENSE ./
+COPY script script
+COPY config config
+COPY src src
+RUN sh script/build \
+  && npm prune --omit=dev --ignore-scripts --workspaces=false --no-audit --no-fund \
+  && find node_modules dist \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete \
+  && rm -rf node_modules/openai/src node_modules/@anthropic-ai/sdk/src
+
+FROM ${BASE_IMAGE}
+# Process 1 has to reap what others leave: commands of agents and MCP servers do leave processes.
+RUN command -v tini >/dev/null \
+  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tini && rm -rf /var/lib/apt/lists/*; }
+LABEL org.opencontainers.image.title="Skein" \
+  org.opencontainers.image.description="A multi-tenant agent server" \
+  org.opencontainers.image.licenses="MIT"
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8000 DATA_DIR=/data
+WORKDIR /opt/skein
+COPY --from=build /src/package.json /src/openapi.yaml /src/agents.yaml /src/LICENSE ./
+COPY --from=build /src/node_modules node_modules
+COPY --from=build /src/config config
+COPY --from=build /src/dist dist
+COPY bin bin
+# The check is one of the image: the settings of a deployment are checked when it starts.
+RUN HOST=127.0.0.1 DATA_DIR=/tmp/data node bin/skein.cjs config check >/dev/null \
+  && ln -s /opt/skein/bin/skein.cjs /usr/local/bin/skein \
+  && mkdir /data && chown 10001:10001 /data
+USER 10001:10001
+VOLUME /data
+EXPOSE 8000
+# Liveness alone: what restarts a container must not look at Redis.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["tini", "--", "skein"]
+CMD ["serve"]

@@ -1,0 +1,201 @@
+// What `npm pack` makes, and what it is to those who install it.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { names, textSeen } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
+import { NODE_ENV } from "../support/node.ts";
+import { startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
+import { command, folderOfNode, freshClone, install, installed, pack, typeErrors } from "./support/packed.ts";
+
+const dir = await mkdtemp(join(tmpdir(), "skein-package-"));
+afterAll(() => rm(dir, { recursive: true }));
+const onLinux = needing(process.platform === "linux", "Linux, for which npm has Node as a package");
+
+let clone: string;
+beforeAll(async () => {
+  clone = await freshClone(join(dir, "clone"));
+});
+
+describe("the package `skein`", () => {
+  let app: string;
+  let archive: string;
+  beforeAll(async () => {
+    archive = await pack(clone);
+    app = await install(join(dir, "app"), archive);
+  });
+
+  test("is packed in a fresh clone with all that it needs, and nothing else", async () => {
+    const files = (await command(dir, ["tar", "-tzf", archive]))
+      .split("\n")
+      .map((name) => name.slice("package/".length));
+    for (const file of [
+      "bin/skein.cjs",
+      "dist/main.js",
+      "dist/index.js",
+      "dist/index.d.ts",
+      "dist/client/client.d.ts",
+    ])
+      expect(files).toContain(file);
+    for (const file of [
+      "dist/page/index.html",
+      "dist/swagger-ui/swagger-ui.css",
+      "openapi.yaml",
+      "agents.yaml",
+    ])
+      expect(files).toContain(file);
+    for (const file of [
+      "config/server.yaml",
+      "config/scripts/demo.yaml",
+      "LICENSE",
+      "README.md",
+      "SECURITY.md",
+    ])
+      expect(files).toContain(file);
+    expect(files.filter((file) => /\.map$|^(src|test|script|packages)\/|\.built$/.test(file))).toEqual([]);
+    // Nothing that a program imports has its types from there.
+    expect(files.filter((file) => /^dist\/(main|cli\/commands)\.d\.ts$/.test(file))).toEqual([]);
+  });
+
+  test("brings no Node of its own", async () => {
+    const packages = await installed(app);
+    expect(packages).toContain("skein");
+    expect(packages.filter((name) => /^node(-|$)/.test(name))).toEqual([]);
+  });
+
+  test("serves the demo by `npx skein serve`", async () => {
+    const { url } = await started(app, ["npx", "skein", "serve"], {
+      AGENTS_FILE: "node_modules/skein/agents.yaml",
+    });
+    const viewer = await post(`${url}/threads/demo/runs`, { input: "Hello, what can you do?" });
+    const events = await viewer.ended();
+    expect(names(events)).toContain("on_tool_end");
+    expect(events.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+    expect(textSeen(events)).toContain("385");
+    for (const path of ["/", "/docs", "/openapi.yaml"]) expect((await fetch(url + path)).status).toBe(200);
+  });
+
+  test("runs an agent in a program, also in one that is CommonJS", async () => {
+    const program = (load: string) =>
+      `${load} const agent = createAgent({ model: "scripted:demo" });
+      agent.run("Hello").result.then(({ status }) => (console.log(status), agent.close()));`;
+    await writeFile(join(app, "own.mjs"), program('import { createAgent } from "skein";'));
+    await writeFile(join(app, "own.cjs"), program('const { createAgent } = require("skein");'));
+    for (const file of ["own.mjs", "own.cjs"]) expect(await command(app, ["node", file])).toBe("success\n");
+  });
+
+  test.each([
+    ["--module", "nodenext"],
+    ["--module", "esnext", "--moduleResolution", "bundler"],
+  ])("has types that hold with %s %s", async (...options) => {
+    const use = `
+import { createAgent, defineTool, type Message } from "skein";
+import { createClient } from "skein/client";
+import { openThread } from "skein/client/thread";
+const agent = createAgent({ model: "scripted:demo", system_prompt: "Be brief." });
+export const text: string | undefined = (await agent.run("Hello").result).text;
+// @ts-expect-error: an option is checked.
+createAgent({ modle: "scripted:demo" });
+export { createClient, defineTool, type Message, openThread };`;
+    await writeFile(join(app, "use.ts"), use);
+    expect(await typeErrors(app, "use.ts", ...options)).toBe("");
+  });
+
+  onLinux.test("says on an older Node which one it needs, as a command and as a library", async () => {
+    await writeFile(join(app, "load.mjs"), 'import("skein").catch(({ message }) => console.log(message));');
+    for (const major of [18, 20, 22]) {
+      const path = await folderOfNode(major);
+      const said = expect.stringMatching(new RegExp(`Skein needs Node 24 or newer; this is v${major}\\.`));
+      expect(await command(app, ["node", "load.mjs"], path)).toEqual(said);
+      const refused = await command(app, ["npx", "skein", "--version"], path).catch((error) => error);
+      expect(refused).toMatchObject({ code: 1, stderr: said });
+    }
+  });
+});
+
+test("SIGTERM to `npm start` reaches the server", async () => {
+  // The first one that packs has built it.
+  const { url, child, exited } = await started(clone, ["npm", "start"], {});
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+  await expect(fetch(`${url}/health`)).rejects.toThrow();
+});
+
+/** A server that takes requests; asked to stop when the test has finished. */
+async function started(cwd: string, [program = "", ...args]: readonly string[], env: Record<string, string>) {
+  const child = spawn(program, args, { cwd, env: { ...NODE_ENV, PORT: "0", HOME: dir, ...env } });
+  const exited = once(child, "exit");
+  onTestFinished(async () => {
+    child.kill("SIGTERM");
+    await exited;
+  });
+  let printed = "";
+  const url = await new Promise<string>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (chunk) => {
+        printed += String(chunk);
+        const [, address] = /serves on (http:\S+)/.exec(printed) ?? [];
+        if (address) resolve(address);
+      });
+    void exited.then(() => reject(new Error(printed)));
+  });
+  return { url, child, exited };
+}
+
+describe("the package `skein-client`", () => {
+  let app: string;
+  beforeAll(async () => {
+    app = await install(join(dir, "page"), await pack(clone, "--workspace", "skein-client"));
+  });
+
+  test("has no dependencies, the version of `skein`, and its licence", async () => {
+    expect(await installed(app)).toEqual(["skein-client"]);
+    const versionOf = async (file: string) => JSON.parse(await readFile(file, "utf8")).version;
+    expect(await versionOf(join(app, "node_modules/skein-client/package.json"))).toBe(
+      await versionOf(join(clone, "package.json")),
+    );
+    expect(await readFile(join(app, "node_modules/skein-client/LICENSE"), "utf8")).toContain("MIT License");
+  });
+
+  test.each([
+    ["--module", "nodenext"],
+    ["--module", "esnext", "--moduleResolution", "bundler"],
+  ])("has types that hold with %s %s, and need no others", async (...options) => {
+    const use = `
+import { createClient, type Message } from "skein-client";
+import { trackPhase } from "skein-client/phase";
+import { openThread } from "skein-client/thread";
+const client = createClient({ baseUrl: "http://127.0.0.1:8000" });
+export const messages: Message[] = (await client.threads.state("t")).messages;
+// @ts-expect-error: a method's input is checked.
+await client.threads.rename("t", { title: "New" });
+export const { cells } = openThread(client, "t").getSnapshot();
+export { trackPhase };`;
+    await writeFile(join(app, "use.ts"), use);
+    const alone = ["--types", "", "--lib", "es2024,dom,dom.iterable"];
+    expect(await typeErrors(app, "use.ts", ...alone, ...options)).toBe("");
+  });
+
+  for (const major of [18, 20, 24])
+    onLinux.test(`follows a run on Node ${major}`, async () => {
+      const { url } = await startServer({ script: [{ say: "Hello." }] });
+      const program = `
+      import { createClient } from "skein-client";
+      import { trackPhase } from "skein-client/phase";
+      import { openThread } from "skein-client/thread";
+      const client = createClient({ baseUrl: ${JSON.stringify(url)} });
+      const phase = trackPhase();
+      let last;
+      for await (const event of client.run("t1", { input: "go" })) last = phase(event).name;
+      const { messages } = await client.threads.state("t1");
+      console.log(last, messages.at(-1).content, typeof openThread);`;
+      await writeFile(join(app, "talk.mjs"), program);
+      const said = await command(app, ["node", "talk.mjs"], await folderOfNode(major));
+      expect(said).toMatch(/^\w+ .*Hello\..* function\n$/s);
+    });
+});
