@@ -1,5 +1,6 @@
 // The jobs of the load generator, and their results.
 
+import type { FrontName } from "./fronts.ts";
 import type { Script } from "./script.ts";
 
 export interface Job {
@@ -19,6 +20,8 @@ export interface Job {
   /** The lanes begin one after the other within this time. */
   readonly spreadMs: number;
   readonly script: Script;
+  /** What the server is asked over. */
+  readonly front: FrontName;
 }
 
 export interface JobFigures {
@@ -28,6 +31,8 @@ export interface JobFigures {
   readonly bytes: number;
   readonly ms: number;
   readonly cpuMs: number;
+  /** The server's main thread, for a processor. */
+  readonly waitedMs: number;
   /** Medians over the runs, from the first byte of the request. */
   readonly firstEventMs: number;
   readonly firstTokenMs: number;

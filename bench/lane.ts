@@ -2,6 +2,7 @@
 // an HTTP client would cost the load generator more than the server has to spend.
 
 import { connect, type Socket } from "node:net";
+import type { Front } from "./fronts.ts";
 
 export interface LaneRun {
   readonly tokens: number;
@@ -18,22 +19,28 @@ export interface Watch {
   onToken(text: string, at: number): void;
 }
 
-const DELTA = '"delta":"';
 const END = "\r\n0\r\n\r\n";
 
 export class Lane {
   readonly #port: number;
+  readonly #front: Front;
   #socket: Socket | undefined;
 
-  constructor(port: number) {
+  constructor(port: number, front: Front) {
     this.#port = port;
+    this.#front = front;
   }
 
-  /** `body` is ASCII. Rejects unless the server accepts the run, streams it to its end and says `done`. */
-  async run(threadId: string, body: string, watch: Watch): Promise<LaneRun> {
+  /**
+   * The user's messages are ASCII. Rejects unless the server accepts the run, streams it to its end and says that it is
+   * done.
+   */
+  async run(threadId: string, contents: readonly string[], watch: Watch): Promise<LaneRun> {
     const socket = await this.#connected();
-    const head = `POST /threads/${threadId}/runs HTTP/1.1\r\nhost: 127.0.0.1:${this.#port}\r\naccept: text/event-stream\r\ncontent-type: application/json`;
-    const answer = read(socket, watch);
+    const front = this.#front;
+    const body = JSON.stringify(front.body(threadId, contents));
+    const head = `POST ${front.path(threadId)} HTTP/1.1\r\nhost: 127.0.0.1:${this.#port}\r\n${front.head(threadId)}accept: text/event-stream\r\ncontent-type: application/json`;
+    const answer = read(socket, front, watch);
     socket.write(`${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     return answer;
   }
@@ -53,7 +60,7 @@ export class Lane {
   }
 }
 
-function read(socket: Socket, watch: Watch): Promise<LaneRun> {
+function read(socket: Socket, { token, done, failed }: Front, watch: Watch): Promise<LaneRun> {
   const began = performance.now();
   let firstEventMs = Number.NaN;
   let firstTokenMs = Number.NaN;
@@ -76,17 +83,17 @@ function read(socket: Socket, watch: Watch): Promise<LaneRun> {
   };
 
   const lines = (text: string): void => {
-    if (Number.isNaN(firstEventMs) && text.includes("event: ")) firstEventMs = performance.now() - began;
-    for (let mark = text.indexOf(DELTA); mark !== -1; mark = text.indexOf(DELTA, mark + DELTA.length)) {
+    if (Number.isNaN(firstEventMs) && text.includes("data: ")) firstEventMs = performance.now() - began;
+    for (let mark = text.indexOf(token); mark !== -1; mark = text.indexOf(token, mark + token.length)) {
       if (tokens === 0) firstTokenMs = performance.now() - began;
-      const end = text.indexOf('"', mark + DELTA.length);
-      for (let at = mark + DELTA.length; at < end; at += watch.length) {
+      const end = text.indexOf('"', mark + token.length);
+      for (let at = mark + token.length; at < end; at += watch.length) {
         tokens++;
         watch.onToken(text, at);
       }
     }
-    if (text.includes("event: error\n")) throw new Error(`A run failed: ${text.slice(-1000)}`);
-    isDone ||= text.includes("event: done\n");
+    if (text.includes(failed)) throw new Error(`A run failed: ${text.slice(-1000)}`);
+    isDone ||= text.includes(done);
   };
 
   const take = (chunk: Buffer): void => {
@@ -119,7 +126,7 @@ function read(socket: Socket, watch: Watch): Promise<LaneRun> {
         return fail(error);
       }
       if (tail !== END) return;
-      if (!isDone) return fail(new Error(`A run ended without \`done\`, after ${tokens} tokens.`));
+      if (!isDone) return fail(new Error(`A run ended without its last event, after ${tokens} tokens.`));
       leave();
       resolve({ tokens, bytes, firstEventMs, firstTokenMs, ms: performance.now() - began });
     };

@@ -2,9 +2,10 @@
 // and ends with it. A run that fails fails its job.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { FRONT } from "./fronts.ts";
 import type { Job, JobAnswer, JobFigures } from "./job.ts";
 import { Lane, type LaneRun, type Watch } from "./lane.ts";
-import { cpuMsOf } from "./meter.ts";
+import { cpuMsOf, waitedMsOf } from "./meter.ts";
 import { ageMs, inputOf, lengthOf } from "./script.ts";
 import { median, quantile } from "./stats.ts";
 
@@ -12,10 +13,10 @@ import { median, quantile } from "./stats.ts";
 const AFTERMATH_MS = 30;
 
 async function perform(job: Job): Promise<JobFigures> {
-  const lanes = Array.from({ length: job.lanes }, () => new Lane(job.port));
+  const lanes = Array.from({ length: job.lanes }, () => new Lane(job.port, FRONT[job.front]));
   const latencies: number[] = [];
   const steady = steadyPart(job);
-  const before = cpuMsOf(job.pid);
+  const before = { cpuMs: cpuMsOf(job.pid), waitedMs: waitedMsOf(job.pid) };
   const began = performance.now();
   try {
     const runs = await Promise.all(
@@ -28,8 +29,17 @@ async function perform(job: Job): Promise<JobFigures> {
     );
     const ms = performance.now() - began;
     await sleep(AFTERMATH_MS);
-    const cpuMs = cpuMsOf(job.pid) - before;
-    return { ...figuresOf(runs.flat()), ms, cpuMs, latencyMs: edgesOf(latencies), steady: steady.figures() };
+    const used = {
+      cpuMs: cpuMsOf(job.pid) - before.cpuMs,
+      waitedMs: waitedMsOf(job.pid) - before.waitedMs,
+    };
+    return {
+      ...figuresOf(runs.flat()),
+      ms,
+      ...used,
+      latencyMs: edgesOf(latencies),
+      steady: steady.figures(),
+    };
   } finally {
     for (const lane of lanes) lane.close();
   }
@@ -37,10 +47,10 @@ async function perform(job: Job): Promise<JobFigures> {
 
 async function runsOf(lane: Lane, index: number, job: Job, watch: Watch): Promise<LaneRun[]> {
   const results: LaneRun[] = [];
-  const body = bodyOf(job);
+  const contents = contentsOf(job);
   for (let run = 0; run < job.runs; run++) {
     const threadId = `${job.prefix}-${index}-${Math.floor(run / job.turns)}`;
-    const result = await lane.run(threadId, body, watch);
+    const result = await lane.run(threadId, contents, watch);
     if (result.tokens !== job.script.tokens)
       throw new Error(`A run of ${job.script.tokens} tokens brought ${result.tokens}.`);
     results.push(result);
@@ -48,10 +58,10 @@ async function runsOf(lane: Lane, index: number, job: Job, watch: Watch): Promis
   return results;
 }
 
-function bodyOf({ earlier, script }: Job): string {
-  const contents = [...Array.from({ length: earlier }, (_, n) => `Earlier message ${n}.`), inputOf(script)];
-  return JSON.stringify({ messages: contents.map((content) => ({ role: "user", content })) });
-}
+const contentsOf = ({ earlier, script }: Job) => [
+  ...Array.from({ length: earlier }, (_, n) => `Earlier message ${n}.`),
+  inputOf(script),
+];
 
 function watching({ script }: Job, latencies: number[], onEach: () => void): Watch {
   const length = lengthOf(script);

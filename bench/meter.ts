@@ -15,7 +15,14 @@ export function cpuMsOf(pid: number): number {
   return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
-function treeOf(pid: number): number[] {
+/** How long the main thread has been ready to run and waited for a processor, in ms. Throws when there is no such process. */
+export function waitedMsOf(pid: number): number {
+  const [, waited] = readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ");
+  return Number(waited) / 1e6;
+}
+
+/** The process and everything it started that still runs. */
+export function treeOf(pid: number): number[] {
   const children = threadsOf(pid).flatMap((thread) =>
     readFileSync(`${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
   );

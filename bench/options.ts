@@ -7,7 +7,7 @@ import { PROVIDERS, type Provider, STORES, type Store } from "./targets.ts";
 const USAGE = `npm run bench -- [options]
 
   --scenario <name>      only this one; may be given several times
-  --rounds <n>           pairs per figure (default 4)
+  --rounds <n>           pairs per figure (default 5)
   --store <kind>         ${STORES.join(" or ")} (default memory)
   --provider <kind>      the wire between Skein and the fake provider: ${PROVIDERS.join(" or ")} (default openai)
   --beside <kind>        instead of the bare relay, this server on another store: ${STORES.join(" or ")};
@@ -39,7 +39,7 @@ export function readOptions(args: readonly string[], scenarios: readonly string[
       args: [...args],
       options: {
         scenario: { type: "string", multiple: true },
-        rounds: { type: "string", default: "4" },
+        rounds: { type: "string", default: "5" },
         store: { type: "string", default: "memory" },
         provider: { type: "string", default: "openai" },
         target: { type: "string", default: "skein" },

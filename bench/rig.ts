@@ -1,6 +1,7 @@
 // What a scenario works with: both servers, warm, the load generator, and the one way to compare: in pairs.
 
 import { once } from "node:events";
+import type { Figure } from "./budgets.ts";
 import type { Child, Children, Server } from "./children.ts";
 import type { Job, JobAnswer, JobFigures } from "./job.ts";
 import { PROBED, startProfile } from "./probing.ts";
@@ -30,8 +31,8 @@ export interface Row {
   readonly bare?: readonly number[];
   readonly skein: readonly number[];
   readonly ratio?: readonly number[];
-  /** The most that the ratio, or Skein's own value, may be. */
-  readonly budget?: { readonly of: "ratio" | "skein"; readonly most: number };
+  /** Which budget it has, and which recorded figure. */
+  readonly is?: Figure;
 }
 
 export interface Pair<K extends string> {
@@ -63,11 +64,14 @@ export interface RigOptions {
   readonly targets: Rig["targets"];
   readonly store: Store;
   readonly rounds: number;
+  /** So long after the first pair of a scenario no other is begun. */
+  readonly enoughMs?: number;
   /** From the end of the warm-up on the servers' CPU time is recorded. */
   readonly profiled: boolean;
 }
 
-export function createRig({ children, loader, targets, store, rounds, profiled }: RigOptions): Rig {
+export function createRig(options: RigOptions): Rig {
+  const { children, loader, targets, store, rounds, profiled, enoughMs = Number.POSITIVE_INFINITY } = options;
   const lost = endOf(loader);
   let jobs = 0;
   let servers: ReturnType<Rig["warm"]> | undefined;
@@ -82,6 +86,7 @@ export function createRig({ children, loader, targets, store, rounds, profiled }
       spreadMs: 0,
       prefix: `bench-${++jobs}`,
       script: script({}),
+      front: "native" as const,
       ...parts,
     };
     return perform(loader, { ...job, port, pid }, lost).catch((error: Error) => {
@@ -106,7 +111,8 @@ export function createRig({ children, loader, targets, store, rounds, profiled }
     async pairs(measure, times = rounds) {
       const { bare, skein } = await warm();
       const pairs = [];
-      for (let round = 0; round < times; round++) {
+      const end = performance.now() + enoughMs;
+      for (let round = 0; round < times && performance.now() < end; round++) {
         const [first, second] = round % 2 === 0 ? [bare, skein] : [skein, bare];
         const [one, other] = [await measure(first), await measure(second)];
         pairs.push(first === bare ? { bare: one, skein: other } : { bare: other, skein: one });
@@ -137,17 +143,12 @@ function endOf({ process, complaint }: Child): Promise<never> {
 }
 
 /** The line of one measure: the medians of both, and of the pairs' ratios. */
-export function row<K extends string>(
-  figure: string,
-  pairs: readonly Pair<K>[],
-  key: K,
-  budget?: Row["budget"],
-): Row {
+export function row<K extends string>(figure: string, pairs: readonly Pair<K>[], key: K, is?: Figure): Row {
   return {
     figure,
     bare: pairs.map((pair) => pair.bare[key]),
     skein: pairs.map((pair) => pair.skein[key]),
     ratio: pairs.map((pair) => pair.skein[key] / pair.bare[key]),
-    ...(budget ? { budget } : {}),
+    ...(is ? { is } : {}),
   };
 }

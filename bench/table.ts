@@ -3,26 +3,29 @@
 import type { Row, Scenario } from "./rig.ts";
 import { median } from "./stats.ts";
 
-const WIDTHS = [42, 9, 9, 8, 13, 9, 6];
+const WIDTHS = [42, 9, 9, 8, 13, 9, 8];
 
-/** What is measured, and beside what. */
-export const heading = (beside: string, measured: string) =>
-  `${line(["", beside, measured, "ratio", "its range", "budget", ""])}\n${"─".repeat(WIDTHS.reduce((sum, width) => sum + width))}`;
+/** What a figure is held to, and whether it keeps that. */
+export interface Limit {
+  readonly text: string;
+  readonly verdict: string;
+}
+
+/** What is measured, beside what, and what it is held to. */
+export const heading = (beside: string, measured: string, limit = "budget") =>
+  `${line(["", beside, measured, "ratio", "its range", limit, ""])}\n${"─".repeat(WIDTHS.reduce((sum, width) => sum + width))}`;
 
 export const section = ({ name, about }: Scenario) => `${name}: ${about}`;
 
-export function lineOf({ figure, bare, skein, ratio, budget }: Row): string {
-  const value = median((budget?.of === "ratio" ? ratio : skein) ?? []);
-  const verdict = budget && (value <= budget.most ? "ok" : "OVER");
-  const limit = budget && `≤ ${budget.most}${budget.of === "ratio" ? "×" : ""}`;
+export function lineOf({ figure, bare, skein, ratio }: Row, limit?: Limit): string {
   return line([
     `  ${figure}`,
     bare && number(median(bare)),
     number(median(skein)),
     ratio && `${number(median(ratio))}×`,
     ratio && ratio.length > 1 ? `${number(Math.min(...ratio))}–${number(Math.max(...ratio))}` : "",
-    limit,
-    verdict,
+    limit?.text,
+    limit?.verdict,
   ]);
 }
 

@@ -19,7 +19,7 @@ export interface Target {
 /** Over what every scenario has. */
 export interface Settings {
   readonly env?: Readonly<Record<string, string>>;
-  /** More agents, by name. */
+  /** More agents, by name, with the same model unless they have one. */
   readonly agents?: Readonly<Record<string, object>>;
 }
 
@@ -101,8 +101,13 @@ function configure(
     model: { provider, model: "fake", base_url, api_key: "test" },
     system_prompt: "You are a helpful assistant.",
   };
+  const others = Object.entries(agents ?? {}).map(([name, agent]) => [
+    name,
+    { model: bench.model, ...agent },
+  ]);
+  const all = { bench, ...Object.fromEntries(others) };
   // JSON is YAML.
-  writeFileSync(files.AGENTS_FILE, JSON.stringify({ version: 1, agents: { bench, ...agents } }));
+  writeFileSync(files.AGENTS_FILE, JSON.stringify({ version: 1, agents: all }));
   writeFileSync(files.CONFIG_FILE, JSON.stringify({ limits: { runs: 2000 } }));
   const data = join(home, "data");
   mkdirSync(data);

@@ -90,7 +90,14 @@ export function serverOf(
   const caps = { total: 100, tenant: 100 };
   return newPool({
     ...{ dataDir, sandboxes },
-    docker: { host, deployment, firewall: "managed", isShared: false, caps, sweepMs: 20_000 },
+    docker: {
+      engines: [{ name: "default", host }],
+      deployment,
+      firewall: "managed",
+      isShared: false,
+      caps,
+      sweepMs: 20_000,
+    },
   });
 }
 

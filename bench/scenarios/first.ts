@@ -13,8 +13,8 @@ export const first: Scenario = {
       return { event: firstEventMs, token: firstTokenMs };
     });
     return [
-      row("first event, ms", pairs, "event", { of: "ratio", most: 1.5 }),
-      row("first token, ms", pairs, "token", { of: "ratio", most: 1.5 }),
+      row("first event, ms", pairs, "event", "first event"),
+      row("first token, ms", pairs, "token", "first token"),
     ];
   },
 };

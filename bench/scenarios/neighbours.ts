@@ -65,7 +65,7 @@ async function attacked(
     bare: [before],
     skein: [during],
     ratio: [during / before],
-    budget: { of: "skein", most: 50 },
+    is: "neighbour",
   };
   return [
     p99,

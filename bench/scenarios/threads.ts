@@ -12,8 +12,7 @@ export const threads: Scenario = {
   async run(rig) {
     const { bare, skein } = rig.targets;
     const pairs = [{ bare: await measure(rig, bare), skein: await measure(rig, skein) }];
-    const most = rig.store === "memory" ? 35 : 5;
-    return [row("heap MB per 10,000 idle threads", pairs, "heap", { of: "skein", most })];
+    return [row("heap MB per 10,000 idle threads", pairs, "heap", "threads")];
   },
 };
 

@@ -17,7 +17,7 @@ export const wire: Scenario = {
       return { token, run: short - TOKENS * token };
     }, 3);
     return [
-      row("bytes per token", pairs, "token", { of: "skein", most: 130 }),
+      row("bytes per token", pairs, "token", "token bytes"),
       row("bytes per run besides its tokens", pairs, "run"),
     ];
   },

@@ -1,0 +1,77 @@
+// `npm run bench:short`: CPU times beside the relay's, compared with the ratios in figures.json. Exits with 1 when a ratio
+// jumped, and when something does not work. `--record` writes what it measured into that file.
+
+import { parseArgs } from "node:util";
+import { comparisonOf, type Ratios, readRecorded, writeRecorded } from "./recorded.ts";
+import { createRig, type Row } from "./rig.ts";
+import { measureShort, rowsOf, waitedIn } from "./scenarios/short.ts";
+import { onStage, type Stage } from "./stage.ts";
+import { median } from "./stats.ts";
+import { heading, lineOf } from "./table.ts";
+import { bareRelay, type Store, skein } from "./targets.ts";
+
+/** Those that need nothing that is not installed. */
+const STORES = ["memory", "sqlite"] as const satisfies readonly Store[];
+const ROUNDS = 5;
+/** For each store: a machine that is busy has fewer pairs, and is not kept. */
+const ENOUGH_MS = 30_000;
+
+interface Measurement {
+  readonly rows: readonly Row[];
+  /** For each pair. */
+  readonly waited: readonly number[];
+}
+
+async function measure(stage: Stage, store: Store): Promise<Measurement> {
+  console.log(`\n${heading("bare", store, "recorded")}`);
+  const targets = { bare: bareRelay(stage), skein: await skein(stage, store, "openai") };
+  const rig = createRig({ ...stage, targets, store, rounds: ROUNDS, enoughMs: ENOUGH_MS, profiled: false });
+  const pairs = await measureShort(rig);
+  for (const server of Object.values(await rig.warm())) await rig.children.stop(server);
+  return { rows: rowsOf(pairs), waited: waitedIn(pairs) };
+}
+
+/** Prints what was measured. Returns whether something jumped. */
+function compare({ rows, waited }: Measurement, recorded: Ratios): boolean {
+  const verdicts = rows.map((row) => {
+    const figure = row.is && recorded[row.is];
+    const measured = waited.map((each, n) => ({ ratio: row.ratio?.[n] ?? Number.NaN, waited: each }));
+    const verdict = comparisonOf(measured, figure);
+    console.log(lineOf(row, { text: figure ? `${figure}×` : "–", verdict }));
+    return verdict;
+  });
+  const times = waited.map((each) => each.toFixed(1)).join(", ");
+  if (verdicts.includes("unclear"))
+    console.log(`  waited for the processor, in times of what was used: ${times}`);
+  return verdicts.includes("jumped");
+}
+
+async function hasJumped(stage: Stage, store: Store, recorded: Ratios): Promise<boolean> {
+  if (!compare(await measure(stage, store), recorded)) return false;
+  console.log("\nOnce more: other work may have done that.");
+  return compare(await measure(stage, store), recorded);
+}
+
+async function check(stage: Stage): Promise<void> {
+  const recorded = readRecorded();
+  const jumped: Store[] = [];
+  for (const store of STORES) if (await hasJumped(stage, store, recorded[store] ?? {})) jumped.push(store);
+  if (jumped.length === 0) return;
+  throw new Error(
+    `On ${jumped.join(" and ")} a ratio is more than 1.5 times the recorded one. Make it smaller, or run \`npm run bench:short -- --record\` and say in the commit what it pays for.`,
+  );
+}
+
+async function record(stage: Stage): Promise<void> {
+  const measured: [Store, Ratios][] = [];
+  for (const store of STORES) {
+    const { rows } = await measure(stage, store);
+    for (const row of rows) console.log(lineOf(row));
+    const ratios = rows.map(({ is, ratio = [] }) => [is, Number(median(ratio).toFixed(2))]);
+    measured.push([store, Object.fromEntries(ratios)]);
+  }
+  writeRecorded(Object.fromEntries(measured));
+}
+
+const { values } = parseArgs({ options: { record: { type: "boolean", default: false } } });
+await onStage(values.record ? record : check);

@@ -1,0 +1,43 @@
+import { describe, expect, test } from "vitest";
+import { comparisonOf, readRecorded } from "../../bench/recorded.ts";
+
+const calm = (ratios: readonly number[]) => ratios.map((ratio) => ({ ratio, waited: 0.1 }));
+const busy = (ratios: readonly number[]) => ratios.map((ratio) => ({ ratio, waited: 1.1 }));
+
+describe("a ratio beside the recorded one", () => {
+  test("may be half as large again", () => {
+    expect(comparisonOf(calm([2.9, 3, 2.8, 3, 2.7]), 2)).toBe("kept");
+    expect(comparisonOf(calm([0.5, 0.6, 0.4]), 2)).toBe("kept");
+  });
+
+  test("has jumped when it is larger than that", () => {
+    expect(comparisonOf(calm([3.1, 3.2, 3.3, 3.1, 3.4]), 2)).toBe("jumped");
+  });
+
+  test("is not judged by one pair that was disturbed", () => {
+    expect(comparisonOf(calm([2, 2.1, 2, 40, 1.9]), 2)).toBe("kept");
+    expect(comparisonOf(calm([4, 4.1, 4, 0.3, 4.2]), 2)).toBe("jumped");
+  });
+
+  test("says nothing when its pairs are too far apart", () => {
+    expect(comparisonOf(calm([1, 2, 3.1, 5, 9]), 2)).toBe("unclear");
+    expect(comparisonOf(calm([1, 1, 1, 5, 9]), 2)).toBe("unclear");
+  });
+
+  test("says nothing when the servers waited for their processor longer than they ran", () => {
+    expect(comparisonOf(busy([5, 5, 5, 5, 5]), 2)).toBe("unclear");
+    expect(comparisonOf([...busy([9, 9]), ...calm([2, 2, 2])], 2)).toBe("kept");
+  });
+
+  test("says nothing when too little was measured, or nothing is recorded", () => {
+    expect(comparisonOf(calm([9, 9]), 2)).toBe("unclear");
+    expect(comparisonOf(calm([Number.NaN, Number.NaN, Number.NaN]), 2)).toBe("unclear");
+    expect(comparisonOf(calm([1, 1, 1]), undefined)).toBe("unclear");
+  });
+});
+
+test("ratios are recorded for each store that the short bench measures", () => {
+  const figures = Object.entries(readRecorded()).map(([store, ratios]) => [store, Object.keys(ratios)]);
+  const measured = ["burst", "packed", "run", "tool turn"];
+  expect(Object.fromEntries(figures)).toEqual({ memory: measured, sqlite: measured });
+});
