@@ -5,7 +5,9 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const SWEPT = `
+  src/admin
   src/app.ts
+  src/app
   src/agents
   src/core
   src/lib
@@ -14,6 +16,8 @@ const SWEPT = `
   bench
   config
   docs/models.md
+  docs/monitoring.md
+  src/telemetry
   src/backends
   src/hooks
   src/tools
@@ -29,6 +33,7 @@ const SWEPT = `
   src/index.ts
   src/library
   src/main.ts
+  src/page
   test/cli
   test/client
   test/examples
@@ -39,20 +44,26 @@ const SWEPT = `
   test/core
   test/lib
   test/models
+  test/page
   test/quotas
   test/rooms.test.ts
   test/tools
   examples
+  docs/admin.md
   docs/architecture.md
   docs/backends.md
+  docs/chat.md
+  docs/client.md
   docs/configuration.md
   docs/decisions
+  docs/deploy.md
   docs/events.md
   docs/glossary.md
   test/backends
   docs/http-api.md
   docs/library.md
   docs/operations.md
+  docs/page.md
   docs/performance.md
   docs/recipes
   docs/sandbox-security.md
@@ -61,6 +72,8 @@ const SWEPT = `
   AGENTS.md
   CHANGELOG.md
   CONTRIBUTING.md
+  SECURITY.md
+  test/deploy
   README.md
 `;
 

@@ -133,13 +133,37 @@ agents:
 
 test.each([
   ["", "agents.yaml:1:1: is empty: must be a map"],
-  ["[]", "agents.yaml:1:1: must be a map"],
+  ["[]", "agents.yaml:1:1: must be a map, not a list"],
   ["version: 1", "agents.yaml:1:1: agents: is missing: must be a map"],
   ["agents: {}", "agents.yaml:1:1: agents: must hold at least one agent"],
-  ["agents: [{ name: a }]", "agents.yaml:1:1: agents: must be a map"],
+  ["agents: [{ name: a }]", "agents.yaml:1:1: agents: must be a map, not a list"],
   ["name: a\nmodle: x", "agents.yaml:2:1: unknown key `modle`; did you mean `model`?"],
   ["agents:\n  a: {}\n  a: {}", "agents.yaml:3:3: duplicate key `a`; keep one of them"],
   ["agents:\n  __proto__: {}", "agents.yaml:2:3: `__proto__` cannot be a key; choose another name"],
+  [
+    "agents: { a: { backend: local } }",
+    "agents.yaml:1:25: agents.a.backend: `local` must be a map: write { type: local }",
+  ],
+  [
+    "agents: { a: { system_prompt: prompts/a.md } }",
+    expect.stringContaining("looks like a path: write { file: … }"),
+  ],
+  [
+    "agents: { a: { temperature: 0.5 } }",
+    expect.stringContaining("it belongs in `model: { …, temperature: … }`"),
+  ],
+  [
+    "agents:\n  a:\n    model: x:y\n     tools: [x]",
+    "agents.yaml:3:12: the indentation is wrong: keys of one map begin in the same column",
+  ],
+  [
+    "mcp_servers: { m: { command: npx -y foo } }\nagents: { a: {} }",
+    expect.stringContaining("must be one program: put what follows it in `args`"),
+  ],
+  [
+    "mcp_servers: { m: { command: npx, url: 'http://x.y' } }\nagents: { a: {} }",
+    expect.stringContaining("must have `command` or `url`, not both"),
+  ],
   ["agents: { -a: {} }", expect.stringContaining("agents: `-a` must be 1 to 64 characters")],
 ])("refuses %j", async (text, problem) => expect(await problemsOf(load(text))).toEqual([problem]));
 

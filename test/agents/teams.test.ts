@@ -4,13 +4,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadAgents } from "../../src/agents/load.ts";
-import { catalogueOf } from "../../src/app.ts";
+import { catalogueOf } from "../../src/app/catalogue.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 async function loaded(text: string) {
   const file = join(await temporaryFolder(), "agents.yaml");
   await writeFile(file, text);
-  return loadAgents({ file, env: {}, catalogue: catalogueOf({}) });
+  return loadAgents({ file, env: {}, catalogue: catalogueOf({ env: {} }) });
 }
 
 test("an agent may name others, with where they work, and all may be named at once", async () => {

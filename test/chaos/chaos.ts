@@ -1,4 +1,4 @@
-// The suite: servers, their Redis, users, readers and faults, for so many seconds; then the verdict.
+// The suite: servers, their store, users, readers and faults, for so many seconds; then the verdict.
 
 import { rmSync } from "node:fs";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
-import type { TestRedis } from "../support/redis.ts";
+import type { SharedStore } from "../support/shared-stores.ts";
 import { type Fault, isCalm, strike } from "./faults.ts";
 import { Journal } from "./journal.ts";
 import { keep } from "./keep.ts";
@@ -28,7 +28,7 @@ export interface ChaosOptions {
   /** Keeps the folder also when there are no faults. */
   readonly keep: boolean;
   /** Absent: one server on sqlite, which is all it can be. */
-  readonly redis: TestRedis | undefined;
+  readonly shared: SharedStore | undefined;
 }
 
 export interface Outcome {
@@ -55,7 +55,7 @@ export async function chaos(options: ChaosOptions): Promise<Outcome> {
   const provider = await startProvider(journal, ledger);
   const replicas = new Replicas({
     ...{ count: options.replicas, dir, journal },
-    env: await configure(dir, provider, options.redis),
+    env: await configure(dir, provider, options.shared),
     isCalm: () => isCalm({ journal }),
   });
   const over = new AbortController();
@@ -80,14 +80,14 @@ export async function chaos(options: ChaosOptions): Promise<Outcome> {
 
 /** Resolves when the time is over and all started work has ended, or the grace time is over. */
 async function turmoil(
-  { seconds, users, seed, faults, redis }: ChaosOptions,
+  { seconds, users, seed, faults, shared }: ChaosOptions,
   actors: Pick<World, "replicas" | "readers" | "journal">,
   over: AbortController,
 ): Promise<void> {
   const random = createRandom(seed);
   const ending = new AbortController();
   const world = { ...actors, ending: ending.signal, over: over.signal };
-  const striking = strike(random.branch("faults"), { faults, redis, leaseMs: LEASE_MS }, world);
+  const striking = strike(random.branch("faults"), { faults, shared, leaseMs: LEASE_MS }, world);
   const working = work(users, random.branch("work"), world);
   await Promise.race([sleep(seconds * 1000), Promise.all([striking, working])]);
   ending.abort();
@@ -120,7 +120,7 @@ function startProvider(journal: Journal, ledger: string): Promise<FakeProvider> 
 async function configure(
   dir: string,
   { url }: FakeProvider,
-  redis: TestRedis | undefined,
+  shared: SharedStore | undefined,
 ): Promise<Record<string, string>> {
   // Each server's key is its name: so the provider knows who asks.
   const models = [
@@ -133,7 +133,7 @@ async function configure(
   const server = {
     streams: { heartbeat: "1s" },
     shutdown: { grace: "1s" },
-    ...(redis ? { redis: { url: `${redis.url}/0`, lease: `${LEASE_MS / 1000}s` } } : {}),
+    ...(shared ? { [shared.kind]: { url: await shared.database(), lease: `${LEASE_MS / 1000}s` } } : {}),
   };
   const files = { AGENTS_FILE: join(dir, "agents.yaml"), CONFIG_FILE: join(dir, "server.yaml") };
   // JSON is YAML.
@@ -141,7 +141,7 @@ async function configure(
   await writeFile(files.CONFIG_FILE, JSON.stringify(server));
   return {
     ...files,
-    ...{ PORT: "0", DATA_DIR: join(dir, "data"), STORE: redis ? "redis" : "sqlite" },
+    ...{ PORT: "0", DATA_DIR: join(dir, "data"), STORE: shared?.kind ?? "sqlite" },
     // Servers start many times.
     NODE_COMPILE_CACHE: join(dir, "compiled"),
   };

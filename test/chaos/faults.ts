@@ -1,7 +1,7 @@
-// What befalls the servers, their Redis and their readers.
+// What befalls the servers, their store and their readers.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TestRedis } from "../support/redis.ts";
+import type { SharedStore } from "../support/shared-stores.ts";
 import type { Random } from "./random.ts";
 import { pause, type World } from "./world.ts";
 
@@ -10,9 +10,9 @@ const SHARES = {
   kill: 4,
   stop: 3,
   drain: 3,
-  "redis-restart": 1,
-  "redis-pause": 1,
-  "redis-cut": 2,
+  "store-restart": 1,
+  "store-pause": 1,
+  "store-cut": 2,
   disconnect: 4,
 } as const;
 export type Fault = keyof typeof SHARES;
@@ -26,7 +26,7 @@ const CALM_MS = 12_000;
 export interface FaultOptions {
   readonly faults: readonly Fault[];
   /** Absent when the servers have none. */
-  readonly redis: TestRedis | undefined;
+  readonly shared: SharedStore | undefined;
   readonly leaseMs: number;
 }
 
@@ -47,21 +47,20 @@ export async function strike(random: Random, options: FaultOptions, world: World
 
 async function befall(fault: Fault, random: Random, options: FaultOptions, world: World): Promise<void> {
   const { replicas, readers, journal } = world;
-  const { redis, leaseMs } = options;
+  const { shared, leaseMs } = options;
   switch (fault) {
     case "disconnect":
       return readers.disconnect(random, random.pick([0.1, 0.3, 1]));
-    case "redis-restart":
-    case "redis-pause":
-      if (redis && isOver(world)) await outage(fault, redis, random.int(100, 2_500), world);
+    case "store-restart":
+    case "store-pause":
+      if (shared && isOver(world)) await outage(fault, shared, random.int(100, 2_500), world);
       return;
-    case "redis-cut":
-      if (!redis || !isOver(world)) return;
-      journal.count("connections of Redis cut");
+    case "store-cut":
+      if (!shared || !isOver(world)) return;
+      journal.count("connections of the store cut");
       journal.note(fault);
       journal.cuts.push(Date.now());
-      redis.ask("CLIENT", "KILL", "TYPE", random.pick(["pubsub", "normal"]));
-      return;
+      return shared.cut(random.pick(["messages", "commands"] as const));
     default: {
       const { up, urls } = replicas;
       const [longest, wait] = [random.int(500, 3_000), random.int(0, 1_500)];
@@ -76,24 +75,25 @@ async function befall(fault: Fault, random: Random, options: FaultOptions, world
 }
 
 async function outage(
-  fault: "redis-restart" | "redis-pause",
-  redis: TestRedis,
+  fault: "store-restart" | "store-pause",
+  shared: SharedStore,
   forMs: number,
   { journal }: World,
 ): Promise<void> {
-  const [begin, end] = fault === "redis-restart" ? [redis.kill, redis.start] : [redis.pause, redis.resume];
+  const [begin, end] =
+    fault === "store-restart" ? [shared.kill, shared.start] : [shared.pause, shared.resume];
   const entry = { from: Date.now(), to: Number.POSITIVE_INFINITY };
   journal.outages.push(entry);
-  journal.count(fault === "redis-restart" ? "restarts of Redis" : "pauses of Redis");
+  journal.count(fault === "store-restart" ? "restarts of the store" : "pauses of the store");
   journal.note(fault);
   await begin();
   await sleep(forMs);
   await end();
   entry.to = Date.now();
-  journal.note("Redis is back");
+  journal.note("the store is back");
 }
 
-/** Whether Redis is there. */
+/** Whether the store is there. */
 const isOver = ({ journal }: World) => (journal.outages.at(-1)?.to ?? 0) < Date.now();
 
 export const isCalm = ({ journal }: Pick<World, "journal">) =>

@@ -57,7 +57,7 @@ export class Journal {
   readonly stops: Stop[] = [];
   readonly told: Told[] = [];
   readonly struck: Struck[] = [];
-  /** When Redis did not answer. The last one may have no end yet. */
+  /** When the store did not answer. The last one may have no end yet. */
   readonly outages: { readonly from: number; to: number }[] = [];
   /** When connections to it were cut. */
   readonly cuts: number[] = [];

@@ -6,7 +6,7 @@ import { isEnd, type Journal, shown } from "./journal.ts";
 import { NOTHING_MORE, planIn, wordsOf } from "./plan.ts";
 import type { RunOnRecord } from "./records.ts";
 
-/** How long a run may continue after a cancel or a Redis outage. */
+/** How long a run may continue after a cancel or an outage of the store. */
 const SETTLE_LIMIT_MS = 60_000;
 
 export function judgeRun(record: RunOnRecord, journal: Journal): void {

@@ -1,8 +1,8 @@
-// `npm run chaos`: real servers on a real Redis, whom everything befalls that can befall a server. Prints what has
+// `npm run chaos`: real servers on a real Redis or PostgreSQL, whom everything befalls that can befall a server. Prints what has
 // happened; exit code 1 when a promise was broken.
 
 import { parseArgs } from "node:util";
-import { startRedis } from "../support/redis.ts";
+import { sharedPostgres, sharedRedis } from "../support/shared-stores.ts";
 import { chaos } from "./chaos.ts";
 import { FAULTS, type Fault } from "./faults.ts";
 import { reportOf } from "./report.ts";
@@ -15,8 +15,10 @@ const USAGE = `npm run chaos -- [options]
   --seed <text>      chance, again (default: a new one)
   --faults <names>   out of ${FAULTS.join(",")} (default: all)
   --keep             keep the servers' logs also when there are no faults
-  --store <kind>     redis, or sqlite with one server (default redis)
+  --store <kind>     redis, postgres, or sqlite with one server (default redis)
 `;
+
+const STORES = { redis: sharedRedis, postgres: sharedPostgres, sqlite: async () => undefined };
 
 function readOptions() {
   const { values } = parseArgs({
@@ -35,11 +37,18 @@ function readOptions() {
   if (unknown !== undefined) throw new Error(`There is no fault \`${unknown}\`.`);
   const [seconds, replicas, users] = [values.seconds, values.replicas, values.users].map(Number);
   if (!seconds || !replicas || !users) throw new Error("--seconds, --replicas and --users must be above 0.");
-  if (values.store !== "redis" && values.store !== "sqlite")
-    throw new Error(`There is no store \`${values.store}\`.`);
-  // All of them are in FAULTS.
+  if (!(values.store in STORES)) throw new Error(`There is no store \`${values.store}\`.`);
+  // All of them are in FAULTS, and the store in STORES.
   const { seed, store, keep } = values;
-  return { seconds, replicas, users, seed, faults: faults as Fault[], store, keep };
+  return {
+    seconds,
+    replicas,
+    users,
+    seed,
+    faults: faults as Fault[],
+    store: store as keyof typeof STORES,
+    keep,
+  };
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(130));
@@ -52,15 +61,14 @@ try {
   process.exit(2);
 }
 const { store, replicas } = options;
-const redis =
-  store === "redis" ? await startRedis("--appendonly", "yes", "--appendfsync", "always") : undefined;
-if (store === "redis" && !redis) process.exit(1);
-console.log(`seed ${options.seed}, ${store}, ${redis ? replicas : 1} servers, ${options.seconds} s\n`);
+const shared = await STORES[store]();
+if (store !== "sqlite" && !shared) process.exit(1);
+console.log(`seed ${options.seed}, ${store}, ${shared ? replicas : 1} servers, ${options.seconds} s\n`);
 try {
-  const outcome = await chaos({ ...options, replicas: redis ? replicas : 1, redis });
+  const outcome = await chaos({ ...options, replicas: shared ? replicas : 1, shared });
   console.log(reportOf(outcome));
   if (outcome.faults.length > 0) process.exitCode = 1;
 } finally {
-  await redis?.close();
+  await shared?.close();
 }
 process.exit();

@@ -14,7 +14,7 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const TETHER = new URL("./tether.ts", import.meta.url).href;
 /** A start that takes longer hangs. It is as long on a busy machine as limits of tests are: see vitest.config.ts. */
 const START_MS = 120_000;
-/** Between two attempts to start a server, when the first one cannot: Redis may be away. */
+/** Between two attempts to start a server, when the first one cannot: the store may be away. */
 const PAUSE_MS = 300;
 /** How long a server that was asked to end may take before that counts as a fault. */
 const END_MS = 60_000;

@@ -15,7 +15,7 @@ export interface TakeOver {
    * one that was drained, and of those who were not struck: from the last event.
    */
   readonly ms: number;
-  /** Whether there was trouble with Redis meanwhile, or its next process was hit too. */
+  /** Whether there was trouble with the store meanwhile, or its next process was hit too. */
   readonly isDisturbed: boolean;
 }
 

@@ -1,16 +1,11 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect } from "vitest";
 import { z } from "zod";
 import { warning } from "../../src/core/event.ts";
 import type { Thread } from "../../src/core/records.ts";
 import { defineTool } from "../../src/core/tool.ts";
-import { needing } from "../support/needing.ts";
-import { NODE_ENV } from "../support/node.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
+import { chatting, testAtTerminal as test } from "./terminal.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const AGENTS = `
 agents:
   assistant:
@@ -21,34 +16,6 @@ agents:
 `;
 
 const AGENTS_WITH_STEP = "agents: { assistant: { model: 'scripted:test', tools: [step] } }";
-
-/** `skein chat` as a person has it: what it says, and what is typed when it says so. */
-function chatting(url: string, { terminal = false } = {}) {
-  const command = [MAIN, "chat", "--url", url, "--thread", "t1"];
-  const [program, args] = terminal
-    ? ["script", ["-qefc", [process.execPath, ...command].join(" "), "/dev/null"]]
-    : [process.execPath, command];
-  const env = { ...NODE_ENV, ...(terminal ? { TERM: "xterm" } : { NO_COLOR: "1" }) };
-  const child = spawn(program, args, { env });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let text = "";
-  child.stdout.on("data", (chunk) => (text += String(chunk)));
-  const hear = async (cue: string) => {
-    await expect.poll(() => text).toContain(cue);
-    const end = text.indexOf(cue) + cue.length;
-    const heard = text.slice(0, end);
-    text = text.slice(end);
-    return heard;
-  };
-  const say = async (cue: string, line: string) => {
-    const heard = await hear(cue);
-    child.stdin.write(`${line}\n`);
-    return heard;
-  };
-  const press = (key: string) => child.stdin.write(key);
-  const feed = (input: string) => child.stdin.end(input);
-  return { say, hear, press, feed, ended: once(child, "exit") };
-}
 
 async function resultsOn(url: string): Promise<string[]> {
   const { items } = (await (await fetch(`${url}/threads/t1/messages`)).json()) as {
@@ -72,30 +39,9 @@ test("questions of a run are answered at the terminal, and the run resumes", asy
   await say("May it run?", "y");
   await say("May it run?", "no, that is enough");
   await say("? Which colour?", "2");
-  await say("All answered.", "");
+  await say("All answered.", "/quit");
   expect(await ended).toEqual([0, null]);
   expect(await resultsOn(url)).toEqual(["blue", "it ran\n[exit_code: 0]", "that is enough"]);
-});
-
-test("where the input ends, what is said is said to its end, and a question is left open, for the next time", async () => {
-  const script = [{ say: "Well." }, { call: [execute("echo it ran")] }, { say: "As you like." }];
-  const { url } = await startServer({ script, agents: AGENTS });
-  const piped = async (input: string, cue: string) => {
-    const { hear, feed, ended } = chatting(url);
-    feed(input);
-    await hear(cue);
-    return ended;
-  };
-  expect(await piped("hello\n", "Well.")).toEqual([0, null]);
-  expect(await piped("go\n", "(interrupted: tool_use)")).toEqual([0, null]);
-  const open = (await (await fetch(`${url}/threads/t1/interrupts`)).json()) as { items: unknown[] };
-  expect(open.items).toHaveLength(1);
-
-  const { say, ended } = chatting(url);
-  await say("May it run?", "no, not now");
-  await say("As you like.", "");
-  expect(await ended).toEqual([0, null]);
-  expect(await resultsOn(url)).toEqual(["not now"]);
 });
 
 test("several options are chosen with commas, yes and no with a letter", async () => {
@@ -111,7 +57,7 @@ test("several options are chosen with commas, yes and no with a letter", async (
   await say("several with commas", "1, 3");
   await say("? Which colour?", "n");
   await say("? Which colour?", "17");
-  await say("All answered.", "");
+  await say("All answered.", "/quit");
   expect(await ended).toEqual([0, null]);
   expect(await resultsOn(url)).toEqual(["17", "no", "red, blue"]);
 });
@@ -123,12 +69,12 @@ test("a server that goes away in the middle of a run is reported, and its run is
   const { say, hear, ended } = chatting(first.url);
   await say("> ", "go");
   const status = async () => ((await (await fetch(`${first.url}/threads/t1`)).json()) as Thread).status;
-  await expect.poll(status, { timeout: 20_000 }).toBe("busy");
+  await expect.poll(status).toBe("busy");
   await first.app.close();
   await hear("Retrying; press Ctrl-C to stop.");
   const config = { store: "sqlite", listen: { port: Number(new URL(first.url).port) } };
   await startServer({ script: [{ say: "Back again." }], dir, config });
-  await say("Back again.", "");
+  await say("Back again.", "/quit");
   expect(await ended).toEqual([0, null]);
 });
 
@@ -164,7 +110,7 @@ test("text of models, tools and servers cannot drive the terminal", async () => 
   const { url } = await startServer({ script, agents, tools: [leak] });
   const { say, ended } = chatting(url);
   await say("> ", "go");
-  const shown = `${await say("red", "1")}${await say("Done.", "")}`;
+  const shown = `${await say("red", "1")}${await say("Done.", "/quit")}`;
   expect(await ended).toEqual([0, null]);
   expect(shown).toContain("\tin\ntwo lines");
   for (const kind of ["thought", "text", "progress", "! warning", "failure", "Which"])
@@ -186,7 +132,7 @@ test("arguments are edited as JSON, and an answer is remembered with the agent",
   await say("as JSON", "echo three");
   await say("again", '{"command": "echo three"}');
   await say("[A]lways with this agent", "A");
-  await say("All answered.", "");
+  await say("All answered.", "/quit");
   expect(await ended).toEqual([0, null]);
   expect(await resultsOn(url)).toEqual([
     "three\n[exit_code: 0]",
@@ -197,33 +143,31 @@ test("arguments are edited as JSON, and an answer is remembered with the agent",
   expect(rules.items).toHaveLength(1);
 });
 
-needing(process.platform === "linux", "the `script` of Linux").test(
-  "at a real terminal it has colours; Ctrl-C ends a run after its step, a second one at once",
-  async () => {
-    let steps = 0;
-    const step = defineTool({
-      name: "step",
-      description: "The first one takes until the run is to end after it, the second one never ends.",
-      parameters: z.object({}),
-      async execute(_args, _call, run) {
-        const isFirst = ++steps === 1;
-        const isOver = () => run.signal.aborted || (isFirst && run.interruptRequested());
-        await expect.poll(isOver).toBe(true);
-        return "done";
-      },
-    });
-    const script = () => ({ call: [{ tool: "step" }] });
-    const { url } = await startServer({ script, agents: AGENTS_WITH_STEP, tools: [step] });
-    const { say, hear, press } = chatting(url, { terminal: true });
-    await say("> ", "go");
-    await hear("\x1b[36m→ step");
-    press("\x03");
-    await hear("(interrupted: interrupt)");
-    await say("> ", "go");
-    await hear("→ step");
-    press("\x03");
-    await hear("Ctrl-C again to stop now");
-    press("\x03");
-    await hear("cancelled");
-  },
-);
+test("at a real terminal it has colours; Ctrl-C ends a run after its step, a second one at once", async () => {
+  let steps = 0;
+  const step = defineTool({
+    name: "step",
+    description: "The first one takes until the run is to end after it, the second one never ends.",
+    parameters: z.object({}),
+    async execute(_args, _call, run) {
+      const isFirst = ++steps === 1;
+      const isOver = () => run.signal.aborted || (isFirst && run.interruptRequested());
+      await expect.poll(isOver).toBe(true);
+      return "done";
+    },
+  });
+  const script = () => ({ say: "A **bold** step.", call: [{ tool: "step" }] });
+  const { url } = await startServer({ script, agents: AGENTS_WITH_STEP, tools: [step] });
+  const { say, hear, press } = chatting(url, { colours: true });
+  await say("> ", "go");
+  await hear("A \x1b[1mbold\x1b[22m step.");
+  await hear("\x1b[36m→ step");
+  press("\x03");
+  await hear("(interrupted: interrupt)");
+  await say("> ", "go");
+  await hear("→ step");
+  press("\x03");
+  await hear("Ctrl-C again to stop now");
+  press("\x03");
+  await hear("cancelled");
+});

@@ -64,12 +64,14 @@ describe("skein keys create", () => {
   });
 });
 
+const idOf = (key: string) => readApiKey(key)?.id ?? "";
+
 describe("skein keys list", () => {
   test("shows all there are and what they are at, and no secret", async () => {
     const store = memoryApiKeys();
     const { output: key } = await createKey(store, { user: "ada", name: "valid" });
     const revoked = await createKey(store, { user: "bob", name: "revoked" });
-    await revokeKey(store, readApiKey(revoked.output)?.id);
+    await revokeKey(store, idOf(revoked.output));
     const about = { tenant: "t", user: "eve", scopes: ["read" as const], name: "old", hash: "" };
     await store.create({ ...about, id: "old", expires_at: "2020-01-01T00:00:00.000Z" });
     const { output } = await listKeys(store, {});
@@ -93,7 +95,7 @@ describe("skein keys list", () => {
 
 describe("skein keys revoke", () => {
   test.each([
-    ["its id", (key: string) => readApiKey(key)?.id],
+    ["its id", idOf],
     ["the key itself, as it leaked", (key: string) => key],
   ])("takes %s", async (_, naming) => {
     const store = memoryApiKeys();
@@ -106,6 +108,5 @@ describe("skein keys revoke", () => {
   test("refuses what is no key", async () => {
     const store = memoryApiKeys();
     await expect(revokeKey(store, "x")).rejects.toMatchObject({ code: "not_found" });
-    await expect(revokeKey(store, undefined)).rejects.toMatchObject({ code: "invalid_request" });
   });
 });

@@ -80,7 +80,7 @@ describe("a connection that falls silent", () => {
       if (event.event !== "on_tool_start") continue;
       // Heartbeats of twice the time.
       const { answers } = proxy;
-      await expect.poll(() => proxy.answers, { timeout: 20_000 }).toBeGreaterThan(answers + 40);
+      await expect.poll(() => proxy.answers).toBeGreaterThan(answers + 40);
       open();
     }
     expect(proxy.connections).toBe(1);
@@ -125,6 +125,32 @@ describe("a server that is away", () => {
   });
 });
 
+describe("a request that takes long", () => {
+  test("is not given up while its answer comes, piece by piece", async () => {
+    const pieces = [...JSON.stringify({ items: [] })];
+    const { url } = await answering((response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const timer = setInterval(() => {
+        response.write(pieces.shift());
+        if (pieces.length > 0) return;
+        clearInterval(timer);
+        response.end();
+      }, 200);
+    });
+    expect(await createClient({ baseUrl: url, silenceMs: 1_000 }).agents.list()).toEqual([]);
+  });
+
+  test("is not given up while as much is uploaded as it sends, at the slowest pace that servers take", async () => {
+    const { url } = await answering((response) => {
+      const send = () => response.writeHead(204).end();
+      setTimeout(send, 500);
+    });
+    const { tools } = createClient({ baseUrl: url, silenceMs: 100 });
+    const result = "x".repeat(4 * 60_000);
+    expect(await tools.deliver("token", { result })).toBeUndefined();
+  });
+});
+
 /** A server that gives these answers in turn, and the requests that it got. */
 async function answering(...answers: ((response: ServerResponse) => void)[]) {
   const requests: { method: string; key: unknown; cursor: unknown }[] = [];
@@ -147,7 +173,9 @@ const status =
   (response: ServerResponse) =>
     response.writeHead(code, headers).end(JSON.stringify({ code: "refused", detail: "Not now." }));
 const events = (body: string) => (response: ServerResponse) =>
-  response.writeHead(200, { "content-type": "text/event-stream", location: "/here" }).end(body);
+  response
+    .writeHead(200, { "content-type": "text/event-stream", location: "/threads/t1/runs/r/events" })
+    .end(body);
 const START = 'id: r:1-1\nevent: run_start\ndata: {"event":"run_start"}\n\n';
 const DONE = 'id: r:1-2\nevent: done\ndata: {"event":"done"}\n\n';
 

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 /** Of the system: passed on to commands and to MCP servers, not settings of Skein. */
 const SYSTEM = ["HOME", "LANG", "PATH"];
 
-/** `env.NAME`, a provider's `keyEnv: "NAME"`, and the names of src/config/environment.ts. */
-const READ = /\benv\.([A-Z][A-Z0-9_]+)|\b(?:keyEnv|baseUrlEnv): "([A-Z0-9_]+)"/g;
+/** `env.NAME`, a provider's `keyEnv: "NAME"` (of several, the first), and the names of src/config/environment.ts. */
+const READ = /\benv\.([A-Z][A-Z0-9_]+)|\b(?:keyEnv|baseUrlEnv): \[?"([A-Z0-9_]+)"/g;
 const SETTING = /^ {2}([A-Z][A-Z0-9_]+): /gm;
 
 const namesIn = (text: string, pattern: RegExp) =>

@@ -9,7 +9,7 @@ const NEVER = new AbortController().signal;
 
 /** `lease` is that of a run on thread `t`. */
 export function everyCall(stores: AllStores, lease: Lease): readonly (() => Promise<unknown>)[] {
-  const { threads, runs, events, documents, deferredCalls, items, quotas } = stores;
+  const { threads, runs, events, documents, deferredCalls, items, owners, quotas } = stores;
   const tools = { kind: "tools", tenant: "acme" };
   const key = { owner: ADA, thread_id: "t", call_id: "c" };
   const shelves = [{ thread: "t" }, { agent: "a" }].map((of) => ({
@@ -33,6 +33,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => threads.messages(ADA, "t"),
     () => threads.messagePage(ADA, "t", { bytes: 1 }),
     () => threads.bytes(ADA, "t"),
+    () => threads.measured(ADA, "t"),
     () => threads.message(ADA, "t", "m"),
     () => threads.fork(ADA, "t", { id: "copy", metadata: {} }),
     () => threads.state(ADA, "t"),
@@ -50,6 +51,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => runs.renew(lease),
     () => runs.release(lease),
     () => runs.begun(ADA, "t"),
+    () => runs.place(ADA, "t", "r"),
     () => events.append(lease, [note("x")]),
     () => events.bounds(lease),
     async () => events.read(lease, 0, NEVER).next(),
@@ -71,6 +73,9 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
       () => items.put(shelf, { key: "k", value: 1 }),
       () => items.delete(shelf, "k"),
     ]),
+    () => owners.tenants({ limit: 1 }),
+    () => owners.list({ limit: 1 }),
+    () => owners.shelves(ADA),
     () => quotas.take(ADA, most),
     () => quotas.hold(ADA, { thing: "runs", id: "r", ms: 1 }, most),
     () => quotas.release(ADA, "runs", "r"),
@@ -81,5 +86,6 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => quotas.settle(ADA, "c", undefined),
     () => quotas.accounts(ADA),
     () => quotas.usage(ADA, 1),
+    () => quotas.tenantUsage(ADA.tenant, 1),
   ];
 }

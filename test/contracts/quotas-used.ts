@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { MAX_ROWS, OTHER, USAGE_DAYS } from "../../src/quotas/store.ts";
+import { MAX_ROWS, MAX_USERS, OTHER, USAGE_DAYS } from "../../src/quotas/store.ts";
 import { ADA, BOB } from "../stores/fixture.ts";
 import {
   amounts,
@@ -101,6 +101,67 @@ export function usedContract(open: OpenQuotas): void {
         advance(DAY);
         await quotas.settle(ADA, "x", spending({ model: "m:100" }));
         expect(await quotas.usage(ADA, 1)).toMatchObject([{ model: "m:100" }]);
+      }));
+
+    test("of a tenant is told by day, agent and model, and by user, the one who cost most first", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        await quotas.settle(ADA, "1", spending());
+        await elsewhere.settle(BOB, "2", spending({ cost: 30 }));
+        advance(DAY);
+        await quotas.settle(ADA, "3", spending());
+        await quotas.settle(CAROL, "4", spending({ cost: 1000 }));
+        const { usage } = spending();
+        const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+        const twice = {
+          ...{ input_tokens: 2 * input_tokens, output_tokens: 2 * output_tokens },
+          ...{ cache_read_tokens: 2 * cache_read_tokens, cache_write_tokens: 2 * cache_write_tokens },
+        };
+        const row = { agent: "helper", model: "scripted:test" };
+        expect(await elsewhere.tenantUsage(ADA.tenant, 2)).toEqual({
+          rows: [
+            { ...row, ...usage, day: "2026-11-22", calls: 1, cost: 7 },
+            { ...row, ...twice, day: "2026-11-21", calls: 2, cost: 37 },
+          ],
+          users: [
+            { ...usage, user: "bob", calls: 1, cost: 30 },
+            { ...twice, user: "ada", calls: 2, cost: 14 },
+          ],
+        });
+        expect((await quotas.tenantUsage(ADA.tenant, 1)).users).toMatchObject([{ user: "ada", calls: 1 }]);
+        expect(await quotas.tenantUsage("no one's", 100)).toEqual({ rows: [], users: [] });
+      }));
+
+    test("of a tenant does not grow with its users or the names that are given, and nothing of it is lost", () =>
+      inWorld(async ({ quotas, advance }) => {
+        const as = (user: string) => ({ tenant: ADA.tenant, user });
+        for (let n = 0; n < MAX_USERS + 10; n++)
+          await quotas.settle(as(`u${n}`), "x", spending({ model: `m:${n}` }));
+        await quotas.settle(as("u0"), "x", spending());
+        await quotas.settle(as("late"), "x", spending({ cost: 1000 }));
+        const { rows, users } = await quotas.tenantUsage(ADA.tenant, 1);
+        expect(rows).toHaveLength(MAX_ROWS + 1);
+        expect(users).toHaveLength(MAX_USERS + 1);
+        expect(users[0]).toMatchObject({ user: "u0", calls: 2 });
+        expect(users.at(-1)).toMatchObject({ calls: 11, cost: 1070 });
+        expect(users.at(-1)).not.toHaveProperty("user");
+        const calls = (all: readonly { calls: number }[]) => all.reduce((sum, each) => sum + each.calls, 0);
+        expect([calls(rows), calls(users)]).toEqual([MAX_USERS + 12, MAX_USERS + 12]);
+        advance(DAY);
+        for (let n = 10; n < 20; n++) await quotas.settle(as(`v${n}`), "x", spending({ cost: n }));
+        const later = (await quotas.tenantUsage(ADA.tenant, 2)).users;
+        expect(later).toHaveLength(MAX_USERS + 1);
+        expect(later[0]).toMatchObject({ user: "v19", cost: 19 });
+        expect(calls(later)).toBe(MAX_USERS + 22);
+      }));
+
+    test("of a tenant is kept for a hundred days", () =>
+      inWorld(async ({ quotas, advance }) => {
+        await quotas.settle(ADA, "1", spending());
+        advance(USAGE_DAYS * DAY);
+        await quotas.settle(BOB, "2", spending());
+        const { rows, users } = await quotas.tenantUsage(ADA.tenant, 1000);
+        expect(rows).toHaveLength(1);
+        expect(users).toMatchObject([{ user: "bob" }]);
       }));
 
     test("is counted of many calls that end at once", () =>

@@ -193,6 +193,10 @@ export function releasedRunsContract(open: Open): void {
         for (let run = await begun(""); run !== undefined; run = await begun(run)) order.push(run);
         expect(order).toEqual([a.id, d.id, c.id]);
         expect(await begun()).toBe(c.id);
+        const place = (run: string) => stores.runs.place(ADA, "t", run);
+        expect(await Promise.all([a, d, c].map(({ id }) => place(id)))).toEqual([1, 2, 3]);
+        for (const never of [b.id, "run_unknown"]) expect(await place(never)).toBeUndefined();
+        expect(await stores.runs.place({ ...ADA, user: "bob" }, "t", a.id)).toBeUndefined();
         for (const after of [b.id, "run_unknown"]) expect(await begun(after)).toBeUndefined();
         expect(await stores.runs.begun(ADA, "nobody")).toBeUndefined();
       }));

@@ -231,6 +231,22 @@ export function waitingRunsContract(open: Open): void {
         expect(await taken(10, [])).toEqual(["acme", "acme", "acme"]);
       }));
 
+    test("are counted until a process takes them, with how long the first one waits", () =>
+      inWorld(open, async ({ stores, advance }) => {
+        const { waiting } = stores.runs;
+        expect(await waiting()).toEqual({ threads: 0, oldestMs: 0 });
+        await stores.runs.enqueue(OTHER, newRun("t"), "reject");
+        advance(2000);
+        await stores.runs.enqueue(ADA, newRun("t"), "reject");
+        await stores.runs.enqueue(ADA, newRun("u"), "reject");
+        advance(1000);
+        const found = await waiting();
+        expect(found.threads).toBe(3);
+        expect(found.oldestMs).toBeGreaterThanOrEqual(3000);
+        await stores.runs.claimAbandoned(10);
+        expect(await waiting()).toEqual({ threads: 0, oldestMs: 0 });
+      }));
+
     test("are taken in place of those that died too often", () =>
       inWorld(
         open,

@@ -31,6 +31,39 @@ export function endingSandboxesContract(open: Open): void {
         expect(await ledger.enter(box("a"), MANY)).toBe("entered");
       }));
 
+    test("may be held for longer than a minute, and is on another engine from the moment that is recorded", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a", { engine: "x", disk: 7 }), MANY);
+        const begun = await ledger.begin(await known(ledger, "a"), { copy: "y" });
+        if (!begun) throw new Error("It could not be begun.");
+        expect(begun).toMatchObject({ engine: "x", copy: "y", disk: 7 });
+        advance(MINUTE - 1);
+        const held = await ledger.extend(begun);
+        if (!held) throw new Error("It could not be extended.");
+        advance(MINUTE - 1);
+        expect(await ledger.extend(begun)).toBeUndefined();
+        expect(await ledger.enter(box("a", { engine: "x" }), MANY)).toBe("ending");
+        const moved = await ledger.extend(held, { engine: "y", copy: "x" });
+        if (!moved) throw new Error("It could not be moved.");
+        expect(await ledger.enter(box("a", { engine: "x" }), MANY)).toBe("elsewhere");
+        expect(await ledger.settle(held, "stopped")).toBe(false);
+        expect(await ledger.settle(moved, "removed", { copy: null })).toBe(true);
+        const after = await known(ledger, "a");
+        expect(after).toMatchObject({ engine: "y", state: "removed", used_at: START });
+        expect(after).not.toHaveProperty("copy");
+      }));
+
+    test("keeps the engine of a copy in mind until that is deleted, also while it is used", () =>
+      withLedger(async (ledger, { advance }) => {
+        await ledger.enter(box("a", { engine: "x" }), MANY);
+        await ledger.begin(await known(ledger, "a"), { copy: "y" });
+        advance(MINUTE);
+        expect(await ledger.enter(box("a", { engine: "x" }), MANY)).toBe("entered");
+        await ledger.touch(["a"]);
+        expect(await ledger.settle(await begin(ledger, "a"), "stopped")).toBe(true);
+        expect(await known(ledger, "a")).toMatchObject({ engine: "x", copy: "y" });
+      }));
+
     test("for a minute belongs to whoever has use for it", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), ONE_EACH);

@@ -32,6 +32,17 @@ export function sandboxesContract(open: Open): void {
         });
       }));
 
+    test("stays on its engine: of callers that name others at once, one is right", () =>
+      withLedger(async (ledger) => {
+        const names = ["x", "y", "z"];
+        const answers = await Promise.all(names.map((engine) => ledger.enter(box("a", { engine }), MANY)));
+        expect([...answers].sort()).toEqual(["elsewhere", "elsewhere", "entered"]);
+        const engine = names[answers.indexOf("entered")];
+        expect(await ledger.get("a")).toMatchObject({ engine, state: "running" });
+        await ledger.adopt(box("a", { engine: "other" }), "removed");
+        expect(await ledger.get("a")).toMatchObject({ engine, state: "running" });
+      }));
+
     test("again is brought up to date", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
@@ -68,6 +79,22 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.enter(box("e", of("third")), caps)).toBe("total");
         expect(await ledger.enter(box("c"), caps)).toBe("tenant");
         expect(await ledger.get("e")).toBeUndefined();
+      }));
+
+    test("hold for each engine, of which each caller names its own", () =>
+      withLedger(async (ledger) => {
+        const on = (engine: string, id: string) =>
+          ledger.enter(box(id, { engine }), { total: 9, tenant: 9, engine: 1 });
+        expect(await on("a", "one")).toBe("entered");
+        expect(await on("a", "two")).toBe("engine");
+        expect(await on("b", "two")).toBe("entered");
+        expect(await on("a", "two")).toBe("elsewhere");
+        const idle = async (engine: string) => (await ledger.idle(0, 9, { engine })).map(({ id }) => id);
+        expect([await idle("a"), await idle("b"), await idle("c")]).toEqual([["one"], ["two"], []]);
+        const stopping = await begin(ledger, "one");
+        expect(await on("a", "three")).toBe("engine");
+        await ledger.settle(stopping, "stopped");
+        expect(await on("a", "three")).toBe("entered");
       }));
 
     test("never keep out one that runs already", () =>

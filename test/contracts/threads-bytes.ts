@@ -54,6 +54,7 @@ async function say(stores: Stores, thread: string, texts: readonly string[], rew
 async function counted({ threads }: Stores, thread: string) {
   const messages = await threads.messages(ADA, thread);
   const texts = messages.map((each) => Buffer.byteLength(JSON.stringify(each)));
+  expect((await threads.measured(ADA, thread))?.bytes ?? 0).toBe(await threads.bytes(ADA, thread));
   return { bytes: await threads.bytes(ADA, thread), sum: texts.reduce((sum, bytes) => sum + bytes, 0) };
 }
 
@@ -85,6 +86,7 @@ export function threadBytesContract(open: Open): void {
         expect(bytes).toBe(sum);
         expect(bytes).toBeGreaterThan(100);
         expect(await stores.threads.bytes(ADA, "nobody")).toBe(0);
+        expect(await stores.threads.measured(ADA, "nobody")).toBeUndefined();
       }));
   });
 }

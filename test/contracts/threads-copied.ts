@@ -43,6 +43,10 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.state(ADA, "whole")).toEqual({ files: { "a.txt": "x" } });
         const part = await threads.fork(ADA, "t", copy("part"), all[2]?.id);
         expect(part.message_count).toBe(3);
+        expect(whole.forked_from).toEqual({ thread_id: "t", message_id: all[4]?.id });
+        expect(part.forked_from).toEqual({ thread_id: "t", message_id: all[2]?.id });
+        expect(await threads.get(ADA, "part")).toEqual(part);
+        expect((await threads.list(ADA, { limit: 9 })).items).toContainEqual(part);
         expect(await threads.messages(ADA, "part")).toEqual(all.slice(0, 3));
 
         const more = message("more");
@@ -57,7 +61,9 @@ export function copiedThreadsContract(open: Open): void {
     test("may be copies of nothing", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         await threads.create(ADA, { id: "t", metadata: {} });
-        expect(await threads.fork(ADA, "t", copy("c"))).toMatchObject({ message_count: 0 });
+        expect(await threads.fork(ADA, "t", copy("c"))).toMatchObject({
+          ...{ message_count: 0, forked_from: { thread_id: "t" } },
+        });
         expect(await threads.messages(ADA, "c")).toEqual([]);
       }));
 

@@ -51,3 +51,44 @@ test("two users of a server with keys never meet, and a browser follows by ticke
   source.close();
   expect(seen).toEqual(events);
 });
+
+test("a link opens a file by ticket, for its user, and no other file", async () => {
+  const config = { auth: { scheme: "api_key" }, backends: { allow_local: true } };
+  const { url, dir } = await startServer({ config });
+  const { documents, close } = openSqliteKeyFile(join(dir, "data"));
+  const scopes = ["read", "run"] as const;
+  const { key } = await issueApiKey(createApiKeys(documents), {
+    ...{ tenant: "t", user: "ada", scopes: [...scopes], name: "" },
+  });
+  close();
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const path = "/backend/files/notes/a%20b.txt";
+  for (const name of [path, "/backend/files/other.txt"])
+    await fetch(`${url}${name}`, { method: "PUT", headers, body: "what it says" });
+  const answer = await fetch(`${url}/tickets`, { method: "POST", headers, body: JSON.stringify({ path }) });
+  const { ticket } = (await answer.json()) as { ticket: string };
+  const file = await fetch(`${url}${path}?ticket=${ticket}`);
+  expect([file.status, await file.text()]).toEqual([200, "what it says"]);
+  for (const [other, method] of [
+    ["/backend/files/other.txt", "GET"],
+    [path, "PUT"],
+    [path, "DELETE"],
+  ] as const)
+    expect((await fetch(`${url}${other}?ticket=${ticket}`, { method })).status, method).toBe(401);
+});
+
+test("a front end asks who its credentials are for, and what they allow", async () => {
+  const { url, dir } = await startServer({ config: { auth: { scheme: "api_key" } } });
+  const { documents, close } = openSqliteKeyFile(join(dir, "data"));
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  const { key } = await issueApiKey(createApiKeys(documents), {
+    ...{ tenant: "acme", user: "ada", scopes: ["tools"], name: "", expires_at },
+  });
+  close();
+  const me = await fetch(`${url}/me`, { headers: { authorization: `Bearer ${key}` } });
+  expect(await me.json()).toEqual({
+    ...{ tenant: "acme", user: "ada", scopes: ["tools"], auth: "api_key", expires_at },
+    wires: expect.arrayContaining(["openai"]),
+  });
+  expect((await fetch(`${url}/me`)).status).toBe(401);
+});

@@ -37,6 +37,51 @@ describe("the files of a user's backend", () => {
     expect(response.headers.get("content-range")).toBe(contentRange);
   });
 
+  test("have a version; a write that expects another one, or none, is refused", async () => {
+    const { url } = await startServer();
+    const file = `${url}/backend/files/plan.md`;
+    const write = async (body: string, headers: Record<string, string> = {}) => {
+      const answer = await put(file, body, headers);
+      const { code } = (await answer.json()) as { code?: string };
+      return [answer.status, code];
+    };
+    const version = async (headers: Record<string, string> = {}) =>
+      (await fetch(file, { headers })).headers.get("etag") ?? expect.fail();
+    const refused = [412, "precondition_failed"];
+
+    expect(await write("x", { "if-match": '"none"' })).toEqual(refused);
+    expect(await write("x", { "if-match": "*" })).toEqual(refused);
+    expect(await write("one", { "if-none-match": "*" })).toEqual([201, undefined]);
+    expect(await write("x", { "if-none-match": "*" })).toEqual(refused);
+    const one = await version();
+    expect(await version({ range: "bytes=0-0" })).toBe(one);
+    // As long as the one before it, and maybe within the same second.
+    await write("two");
+    expect(await write("x", { "if-match": one })).toEqual(refused);
+    const both = await Promise.all(
+      ["six", "ten"].map(async (body) => write(body, { "if-match": `"none", ${await version()}` })),
+    );
+    expect(both.toSorted()).toEqual([[201, undefined], refused]);
+    expect(["six", "ten"]).toContain(await (await fetch(file)).text());
+    expect(await write("x", { "if-match": "*" })).toEqual([201, undefined]);
+    for (const headers of [{ "if-match": "one" }, { "if-none-match": one }])
+      expect(await write("y", headers)).toEqual([400, "invalid_request"]);
+    expect(await (await fetch(file)).text()).toBe("x");
+  });
+
+  test("larger than 1 MiB have a version as well", async () => {
+    const { url } = await startServer();
+    const file = `${url}/backend/files/large.bin`;
+    const bytes = new Uint8Array(randomBytes(1_200_000));
+    await put(file, bytes);
+    const version =
+      (await fetch(file, { headers: { range: "bytes=0-0" } })).headers.get("etag") ?? expect.fail();
+    expect((await put(file, bytes.subarray(1), { "if-match": version })).status).toBe(201);
+    expect((await put(file, bytes, { "if-match": version })).status).toBe(412);
+    const read = new Uint8Array(await (await fetch(file)).arrayBuffer());
+    expect(Buffer.compare(read, bytes.subarray(1))).toBe(0);
+  });
+
   test("outside of which a range is refused with 416", async () => {
     const { url } = await startServer();
     await put(`${url}/backend/files/digits`, "0123456789");
@@ -57,6 +102,35 @@ describe("the files of a user's backend", () => {
     ]);
     expect((await fetch(`${url}/backend/files/a`, { method: "DELETE" })).status).toBe(204);
     expect((await fetch(`${url}/backend/files/a/one.txt`)).status).toBe(404);
+  });
+
+  test("are reached by the path that the listing shows, and the workspace without one", async () => {
+    const { url } = await startServer();
+    await put(`${url}/backend/files/workspace/a/b.txt`, "here");
+    type Listing = { items: { name: string; path: string }[] };
+    const listed = async (path: string) =>
+      (await (await fetch(`${url}/backend/files${path}`)).json()) as Listing;
+    const top = await listed("");
+    expect(top.items).toMatchObject([{ name: "a", path: "/workspace/a" }]);
+    expect([await listed("/"), await listed("/workspace")]).toEqual([top, top]);
+    const { items } = await listed(top.items[0]?.path ?? "");
+    expect(await (await fetch(`${url}/backend/files${items[0]?.path}`)).text()).toBe("here");
+    expect(await (await fetch(`${url}/backend/files/a/b.txt`)).text()).toBe("here");
+    await put(`${url}/backend/files/workspace/workspace/c`, "nested");
+    expect((await listed("/workspace/workspace")).items).toMatchObject([{ path: "/workspace/workspace/c" }]);
+  });
+
+  test("are no forms: a form is refused with 415, and nothing is written", async () => {
+    const { url } = await startServer();
+    const body = new FormData();
+    body.set("file", new Blob(["content"]), "a.txt");
+    const answer = await fetch(`${url}/backend/files/a.txt`, { method: "PUT", body });
+    expect(answer.status).toBe(415);
+    expect(await answer.json()).toMatchObject({
+      code: "unsupported_media_type",
+      detail: expect.stringMatching(/bytes of the file/),
+    });
+    expect((await fetch(`${url}/backend/files/a.txt`)).status).toBe(404);
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { openApiKeys } from "../../src/app.ts";
+import { openApiKeys } from "../../src/app/stores.ts";
 import { createClient, ProblemError } from "../../src/client/client.ts";
 import { ServerConfig } from "../../src/config/server.ts";
 import { issueApiKey } from "../../src/http/auth/api-keys.ts";

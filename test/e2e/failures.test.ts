@@ -92,7 +92,7 @@ describe("a run that fails", () => {
     const hook = { ...ownHook({}), create: throwing("no hook today") };
     const { lines, ids } = await logged({ hooks: [hook] });
     expect(lines).toEqual([
-      expect.objectContaining({ ...ids, level: 50, msg: "run failed", code: "internal" }),
+      expect.objectContaining({ ...ids, level: 50, msg: "run failed", code: "hook_failed" }),
     ]);
     expect(lines[0]?.err?.stack).toContain("no hook today");
   });

@@ -1,5 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { textOf } from "../../src/core/message.ts";
+import type { RunRecord } from "../../src/core/records.ts";
+import { responseIdOf } from "../../src/http/wires/openai/responses/ids.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import {
   accept,
@@ -13,6 +15,9 @@ import {
 } from "../support/callback-tool.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
+
+/** Ends what hangs, as the default of one second would on a busy machine. */
+const PATIENCE = { timeout: 60_000 };
 
 const AGENTS = `agents: { assistant: { model: "scripted:test", tools: ["freight", "slow"] } }`;
 const FREIGHT: Turn = { call: [{ tool: "freight", id: "call_1" }] };
@@ -44,6 +49,27 @@ test("a call that was accepted is pending when the user writes something else, a
   expect(textIn(await messages(), "user").at(-1)).toContain('{"price":42}');
   expect((await send(call.result_url, { result: 43 })).status).toBe(404);
   expect(textIn(await messages(), "user")).toHaveLength(3);
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  expect(metrics).toContain('skein_deferred_results_total{outcome="late"} 1\n');
+  expect(metrics).not.toContain('skein_deferred_results_total{outcome="delivered"}');
+});
+
+test("a front end that waits for the result of a call sees its turn end when the user writes something else", async () => {
+  const { url } = await waiting([{ say: "Meanwhile." }]);
+  const { items } = (await (await fetch(`${url}/threads/t/runs`)).json()) as { items: RunRecord[] };
+  const [run] = items;
+  if (!run) throw new Error("There is no run.");
+  const response = `${url}/v1/responses/${responseIdOf(run)}`;
+  const streams = [`${url}/ai-sdk/assistant/chat/t/stream`, `${response}?stream=true`].map((each) =>
+    fetch(each),
+  );
+  const open = await Promise.all(streams);
+  await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
+  const [chat = "", events = ""] = await Promise.all(open.map((each) => each.text()));
+  expect(chat).toContain('{"type":"abort","reason":"superseded"}');
+  expect(events).toContain("event: response.");
+  for (const each of [chat, events]) expect(each).not.toContain("Meanwhile.");
+  expect(await (await fetch(response)).json()).toMatchObject({ status: "cancelled" });
 });
 
 test("a secret of the tool that its late result repeats is masked", async () => {
@@ -77,9 +103,9 @@ test("a result that comes while the thread is busy with something else is read i
     onCall,
   );
   const run = await post(`${url}/threads/t/runs`, { input: "another thing" });
-  await vi.waitUntil(() => slow);
+  await vi.waitUntil(() => slow, PATIENCE);
   expect((await send(call.result_url, { result: "forty-two" })).status).toBe(204);
-  await vi.waitUntil(() => run.seen.some(({ event }) => event.event === "on_tool_start"));
+  await vi.waitUntil(() => run.seen.some(({ event }) => event.event === "on_tool_start"), PATIENCE);
   if (slow) answer(slow, "done");
   await run.ended();
   const [late, last] = (await messages()).slice(-2);

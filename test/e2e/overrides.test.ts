@@ -75,6 +75,37 @@ describe("a user's overrides of an agent", () => {
     expect((await send("DELETE", "/agents/helper/overrides")).status).toBe(204);
   });
 
+  test("can be chosen in a form: the agent has a schema and what is set of each hook that may be configured", async () => {
+    const { send, change } = await serve({ store: "sqlite" });
+    const hooks = async () => {
+      const { choices } = (await send("GET", "/agents/helper")).body as {
+        choices: { hooks: (Json & { schema?: { properties: Record<string, Json> } })[] };
+      };
+      return new Map(choices.hooks.map((hook) => [hook.name, hook]));
+    };
+    const { changeable } = (await send("GET", "/agents/helper/overrides")).body;
+    const before = await hooks();
+    expect(Object.fromEntries([...before].map(([name, { may }]) => [name, may]))).toEqual(changeable);
+    expect(before.get("todos")).toEqual({ name: "todos", may: "switch", active: true });
+    expect(before.get("summarization")).toMatchObject({
+      ...{ may: "configure", active: true, options: { trigger: 0.5 } },
+      schema: {
+        type: "object",
+        additionalProperties: false,
+        properties: { keep: { type: "number", default: 0.1, exclusiveMinimum: 0, maximum: 0.9 } },
+      },
+    });
+    expect(before.get("summarization")?.schema?.properties.trigger?.description).toContain("context window");
+    // What the operator set of other hooks stays the operator's.
+    expect(before.has("budgets")).toBe(false);
+
+    await change({ hooks: { summarization: { keep: 0.2 }, todos: false, progress_reminder: true } });
+    const after = await hooks();
+    expect(after.get("summarization")).toMatchObject({ options: { trigger: 0.5, keep: 0.2 } });
+    expect(after.get("todos")).toMatchObject({ active: false });
+    expect(after.get("progress_reminder")).toMatchObject({ active: true, options: {} });
+  });
+
   test("apply to this user and this agent only", async () => {
     const { change, hooksOf, send } = await serve({ store: "sqlite", ...AUTH });
     await change({ hooks: { todos: false } }, "helper", as("ada"));

@@ -219,18 +219,6 @@ describe("the command line", () => {
     expect(await run.exited).toBe(1);
     expect(run.output()).toMatch(/No Skein server responds at http:\/\/127\.0\.0\.1:1/);
   });
-
-  test("answers an unknown option with its usage and exit code 2", async () => {
-    const run = skein(["serve", "--prot", "1"], {});
-    expect(await run.exited).toBe(2);
-    expect(run.output()).toMatch(/'--prot'[\s\S]*skein serve/);
-  });
-
-  test("answers an unknown command with its usage and exit code 2", async () => {
-    const run = skein(["srve"], {});
-    expect(await run.exited).toBe(2);
-    expect(run.output()).toMatch(/Unknown command `srve`[\s\S]*skein serve/);
-  });
 });
 
 test("a thread outlives its server", async () => {

@@ -5,34 +5,22 @@ import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
-import { type ServerProcess, serve } from "../support/process.ts";
-import { startRedis } from "../support/redis.ts";
+import { serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { numbers, post, reconnect, type Viewer, view } from "../support/sse.ts";
-
-const redis = await startRedis("--databases", "100");
-afterAll(() => redis?.close());
-let databases = 0;
+import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
+import { numbers, post, seenOn, view } from "../support/sse.ts";
 
 const isDelta = ({ event }: StreamEvent) => event === "on_chat_model_stream";
 const json = { accept: "application/json", "content-type": "application/json" };
 
-/** Two processes on one Redis and one folder, whose model plays `script`. */
-async function twoProcesses(script: string, settings = "", url = `${redis?.url}/${databases++}`) {
+/** Two processes on one store and one folder, whose model plays `script`. */
+async function twoProcessesOn(shared: SharedStore | undefined, script: string, settings = "") {
+  if (!shared) throw new Error("There was a store a moment ago.");
   const dir = await temporaryFolder();
   const config = join(dir, "server.yaml");
-  await writeFile(config, `redis: { url: ${url}, lease: 2s }\n${settings}`);
-  const start = () => serve(dir, script, { STORE: "redis", CONFIG_FILE: config });
+  await writeFile(config, `${shared.kind}: { url: "${await shared.database()}", lease: 2s }\n${settings}`);
+  const start = () => serve(dir, script, { STORE: shared.kind, CONFIG_FILE: config });
   return { dir, start, one: await start(), other: await start() };
-}
-
-/** What `viewer` has seen, and what comes after that on another server: whole, and well formed. */
-async function seenOn(viewer: Viewer, { url }: ServerProcess): Promise<StreamEvent[]> {
-  const seen = await reconnect(viewer, url);
-  expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
-  const events = seen.map(({ event }) => event);
-  expect(checkGrammar(events)).toEqual([]);
-  return events;
 }
 
 const IN_A_COMMAND = `
@@ -41,114 +29,122 @@ const IN_A_COMMAND = `
 - { say: It is over. }`;
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
-needing(redis, "redis-server").describe("a replica that is killed", () => {
-  test("during a command: another continues, and the command is not run twice", async () => {
-    const { one, other } = await twoProcesses(IN_A_COMMAND);
-    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(({ event }) => event === "on_tool_progress");
-    one.child.kill("SIGKILL");
-    await viewer.ended().catch(() => {});
-    const events = await seenOn(viewer, other);
-    expect(dataOf(events, "run_resumed")).toEqual([{ attempt: 2 }]);
-    const results = dataOf(events, "on_tool_end").map(({ output, error }) => error ?? output);
-    expect(results).toEqual([undefined, expect.stringMatching(/^Outcome unknown/), "begun\n[exit_code: 0]"]);
-    expect(textSeen(events)).toContain("It is over.");
-  });
+for (const { start, program } of SHARED_STORES) {
+  const shared = await start();
+  afterAll(() => shared?.close());
+  const twoProcesses = (script: string, settings?: string) => twoProcessesOn(shared, script, settings);
+  /** One that a test may kill. */
+  const ownStore = async () => {
+    const own = await start();
+    onTestFinished(() => own?.close());
+    return own;
+  };
 
-  test("during a model call: the call is repeated, and the viewer is notified", async () => {
-    const { one, other } = await twoProcesses(IN_WORDS);
-    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(isDelta);
-    one.child.kill("SIGKILL");
-    await viewer.ended().catch(() => {});
-    const events = await seenOn(viewer, other);
-    expect(names(events)).toContain("message_discard");
-    expect(dataOf(events, "done")[0]?.status).toBe("success");
-  });
-});
-
-needing(redis, "redis-server").describe("a replica that is stopped for longer than its lease", () => {
-  test("can write nothing when it wakes up, and drops the run by itself", async () => {
-    const { one, other } = await twoProcesses(IN_WORDS);
-    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(isDelta);
-    one.child.kill("SIGSTOP");
-    const elsewhere = await view(other.url + viewer.headers.get("location"));
-    await elsewhere.until(({ event }) => event === "run_resumed");
-    one.child.kill("SIGCONT");
-    const events = await elsewhere.ended();
-    expect(numbers(elsewhere.seen)).toEqual(elsewhere.seen.map((_, index) => index + 1));
-    expect(checkGrammar(events)).toEqual([]);
-    expect(dataOf(events, "run_resumed")).toHaveLength(1);
-    // Its own viewers see what the other wrote.
-    expect(await viewer.ended()).toEqual(events);
-    await expect.poll(() => one.output()).toContain("lease_lost");
-  });
-});
-
-needing(redis, "redis-server").describe("a replica that is asked to end", () => {
-  test("hands its run over at once, and its viewers continue elsewhere", async () => {
-    const { one, other } = await twoProcesses(IN_WORDS, "shutdown: { grace: 0.1s }");
-    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(isDelta);
-    const waiting = fetch(`${one.url}/threads/t2/runs`, {
-      method: "POST",
-      headers: json,
-      body: '{"input":"and wait"}',
+  needing(shared, program).describe(`${program}: a replica that is killed`, () => {
+    test("during a command: another continues, and the command is not run twice", async () => {
+      const { one, other } = await twoProcesses(IN_A_COMMAND);
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until(({ event }) => event === "on_tool_progress");
+      one.child.kill("SIGKILL");
+      await viewer.ended().catch(() => {});
+      const events = await seenOn(viewer, other);
+      expect(dataOf(events, "run_resumed")).toEqual([{ attempt: 2 }]);
+      const results = dataOf(events, "on_tool_end").map(({ output, error }) => error ?? output);
+      expect(results).toEqual([
+        undefined,
+        expect.stringMatching(/^Outcome unknown/),
+        "begun\n[exit_code: 0]",
+      ]);
+      expect(textSeen(events)).toContain("It is over.");
     });
-    one.child.kill("SIGTERM");
-    await viewer.ended();
-    expect(viewer.others.at(-1)).toContain("server_shutdown");
-    expect(await one.exited).toBe(0);
-    const events = await seenOn(viewer, other);
-    expect(dataOf(events, "done")[0]?.status).toBe("success");
-    expect((await waiting).status).toBe(503);
-  });
-});
 
-needing(redis, "redis-server").describe("while Redis is away", () => {
-  test("a run waits, and continues when Redis is back in time", async () => {
-    const own = await durableRedis();
-    const { one } = await twoProcesses(IN_WORDS, "", own.url);
-    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(isDelta);
-    await own.kill();
-    await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(503);
-    await own.start();
-    const events = await viewer.ended();
-    expect(numbers(viewer.seen)).toEqual(viewer.seen.map((_, index) => index + 1));
-    expect(checkGrammar(events)).toEqual([]);
-    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    test("during a model call: the call is repeated, and the viewer is notified", async () => {
+      const { one, other } = await twoProcesses(IN_WORDS);
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until(isDelta);
+      one.child.kill("SIGKILL");
+      await viewer.ended().catch(() => {});
+      const events = await seenOn(viewer, other);
+      expect(names(events)).toContain("message_discard");
+      expect(dataOf(events, "done")[0]?.status).toBe("success");
+    });
   });
 
-  test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
-    const own = await durableRedis();
-    const { one, other } = await twoProcesses(IN_WORDS, "", own.url);
-    other.child.kill("SIGKILL");
-    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(isDelta);
-    await own.kill();
-    const start = () =>
-      fetch(`${one.url}/threads/t2/runs`, { method: "POST", headers: json, body: '{"input":"Hi"}' });
-    // The answer takes longer than a run waits.
-    const refused = await start();
-    expect(refused.status).toBe(503);
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    await own.start();
-    const events = await viewer.ended();
-    expect(checkGrammar(events)).toEqual([]);
-    expect(dataOf(events, "error")[0]?.code).toBe("unavailable");
-    await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(200);
-    expect(await (await start()).json()).toMatchObject({ status: "success" });
+  needing(shared, program).describe(`${program}: a replica that is stopped for longer than its lease`, () => {
+    test("can write nothing when it wakes up, and drops the run by itself", async () => {
+      const { one, other } = await twoProcesses(IN_WORDS);
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until(isDelta);
+      one.child.kill("SIGSTOP");
+      const elsewhere = await view(other.url + viewer.headers.get("location"));
+      await elsewhere.until(({ event }) => event === "run_resumed");
+      one.child.kill("SIGCONT");
+      const events = await elsewhere.ended();
+      expect(numbers(elsewhere.seen)).toEqual(elsewhere.seen.map((_, index) => index + 1));
+      expect(checkGrammar(events)).toEqual([]);
+      expect(dataOf(events, "run_resumed")).toHaveLength(1);
+      // Its own viewers see what the other wrote.
+      expect(await viewer.ended()).toEqual(events);
+      await expect.poll(() => one.output()).toContain("lease_lost");
+    });
   });
-});
+
+  needing(shared, program).describe(`${program}: a replica that is asked to end`, () => {
+    test("hands its run over at once, and its viewers continue elsewhere", async () => {
+      const { one, other } = await twoProcesses(IN_WORDS, "shutdown: { grace: 0.1s }");
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until(isDelta);
+      const waiting = fetch(`${one.url}/threads/t2/runs`, {
+        method: "POST",
+        headers: json,
+        body: '{"input":"and wait"}',
+      });
+      one.child.kill("SIGTERM");
+      await viewer.ended();
+      expect(viewer.others.at(-1)).toContain("server_shutdown");
+      expect(await one.exited).toBe(0);
+      const events = await seenOn(viewer, other);
+      expect(dataOf(events, "done")[0]?.status).toBe("success");
+      expect((await waiting).status).toBe(503);
+    });
+  });
+
+  needing(shared, program).describe(`${program}: while it is away`, () => {
+    test("a run waits, and continues when it is back in time", async () => {
+      const own = await ownStore();
+      const { one } = await twoProcessesOn(own, IN_WORDS);
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until(isDelta);
+      await own?.kill();
+      await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(503);
+      await own?.start();
+      const events = await viewer.ended();
+      expect(numbers(viewer.seen)).toEqual(viewer.seen.map((_, index) => index + 1));
+      expect(checkGrammar(events)).toEqual([]);
+      expect(dataOf(events, "done")[0]?.status).toBe("success");
+    });
+
+    test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
+      const own = await ownStore();
+      const { one, other } = await twoProcessesOn(own, IN_WORDS);
+      other.child.kill("SIGKILL");
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until(isDelta);
+      await own?.kill();
+      const start = () =>
+        fetch(`${one.url}/threads/t2/runs`, { method: "POST", headers: json, body: '{"input":"Hi"}' });
+      // The answer takes longer than a run waits.
+      const refused = await start();
+      expect(refused.status).toBe(503);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      await own?.start();
+      const events = await viewer.ended();
+      expect(checkGrammar(events)).toEqual([]);
+      expect(dataOf(events, "error")[0]?.code).toBe("unavailable");
+      await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(200);
+      expect(await (await start()).json()).toMatchObject({ status: "success" });
+    });
+  });
+}
 
 const statusOf = async (url: string) => (await fetch(url)).status;
-
-/** One that keeps what it has confirmed. */
-async function durableRedis() {
-  const own = await startRedis("--appendonly", "yes", "--appendfsync", "always");
-  if (!own) throw new Error("There was a Redis a moment ago.");
-  onTestFinished(() => own.close());
-  return own;
-}

@@ -1,6 +1,7 @@
 // What operators decide of runs that users start: the models they may ask for, and who may send system messages.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer } from "../support/server.ts";
 
 const AGENTS = `
@@ -28,6 +29,11 @@ async function serve(config: object) {
   };
   let threads = 0;
   return {
+    models: async () => {
+      const headers = { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read" };
+      const reply = await fetch(`${server.url}/agents/helper`, { headers });
+      return ((await reply.json()) as { choices: { models: unknown } }).choices.models;
+    },
     run: (model: string) =>
       ask(`/threads/t${threads++}/runs`, "POST", { input: "hi", model, agent: "helper", background: true }),
     override: (model: string) => ask("/agents/helper/overrides", "PATCH", { model }),
@@ -56,6 +62,21 @@ describe("with authentication", () => {
     },
   );
 
+  test("the models that a page may offer are those that agents.yaml names, the agent's own first", async () => {
+    const { models, run } = await serve(HEADER);
+    const names = ["scripted:demo", "ollama:qwen3", "openai:gpt-5-mini"];
+    expect(await models()).toEqual({ any: false, names, patterns: [] });
+    for (const name of names) expect((await run(name)).status).toBe(202);
+  });
+
+  test("the models that a page may offer include the operator's names, and the patterns apart", async () => {
+    const { models } = await serve({ ...HEADER, models: { allow: ["anthropic:*", "groq:llama-4"] } });
+    expect(await models()).toMatchObject({
+      ...{ any: false, patterns: ["anthropic:*"] },
+      names: ["scripted:demo", "ollama:qwen3", "openai:gpt-5-mini", "groq:llama-4"],
+    });
+  });
+
   test("the operator's patterns allow more", async () => {
     const { run, override } = await serve({ ...HEADER, models: { allow: ["anthropic:*"] } });
     expect((await run("anthropic:claude-opus-4-8")).status).toBe(202);
@@ -68,7 +89,9 @@ describe("with authentication", () => {
 describe("without authentication", () => {
   test("a run may ask for any model, unless the operator lists some", async () => {
     expect((await (await serve({})).run("ollama:llama4")).status).toBe(202);
-    const { run } = await serve({ models: { allow: ["openai:*"] } });
+    expect(await (await serve({})).models()).toMatchObject({ any: true, patterns: [] });
+    const { run, models } = await serve({ models: { allow: ["openai:*"] } });
+    expect(await models()).toMatchObject({ any: false, patterns: ["openai:*"] });
     expect((await run("anthropic:claude-opus-4-8")).status).toBe(400);
     expect((await run("openai:gpt-5")).status).toBe(202);
   });
@@ -107,5 +130,66 @@ describe("a system message of a user", () => {
       code: "invalid_request",
       detail: "messages[1].role: this server accepts no `system` messages from users. Use `user`.",
     });
+  });
+});
+
+describe("a model that the operator does not allow", () => {
+  const user = { id: "m1", role: "user" };
+  const WAYS: Readonly<Record<string, readonly [path: string, body: object]>> = {
+    "a run": ["/threads/t/runs", { input: "hi", model: "openai:dear" }],
+    "an override": ["/agents/helper/overrides", { model: "openai:dear" }],
+    "OpenAI's chat completions": [
+      "/v1/chat/completions",
+      { model: "openai:dear", messages: [{ role: "user", content: "hi" }] },
+    ],
+    "OpenAI's responses": ["/v1/responses", { model: "openai:dear", input: "hi" }],
+    LangGraph: [
+      "/langgraph/threads/lg/runs/wait",
+      {
+        ...{
+          assistant_id: "helper",
+          if_not_exists: "create",
+          input: { messages: [{ ...user, content: "hi" }] },
+        },
+        config: { configurable: { model: "openai:dear" } },
+      },
+    ],
+    "AG-UI": [
+      "/ag-ui/agent/helper/run",
+      {
+        ...{ threadId: "ag", runId: "r1", messages: [{ ...user, content: "hi" }], tools: [], context: [] },
+        ...{ state: {}, forwardedProps: { model: "openai:dear" } },
+      },
+    ],
+    "the AI SDK": [
+      "/ai-sdk/helper/chat",
+      { id: "ai", messages: [{ ...user, parts: [{ type: "text", text: "hi" }] }], model: "openai:dear" },
+    ],
+  };
+
+  test.each(Object.keys(WAYS))("is never asked by %s, on the operator's key", async (way) => {
+    const [path, body] = WAYS[way] ?? ["", {}];
+    const fake = await startFakeProvider();
+    onTestFinished(() => fake.close());
+    const at = `base_url: "${fake.url}/v1", api_key: k`;
+    const { url } = await startServer({
+      realModels: true,
+      agents: `agents: { helper: { model: { provider: openai, model: cheap, ${at} } } }`,
+      config: { ...HEADER, wires: ["openai", "langgraph", "ag-ui", "ai-sdk"] },
+    });
+    const reply = await fetch(url + path, {
+      method: path.endsWith("overrides") ? "PATCH" : "POST",
+      headers: {
+        ...{ "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read run" },
+        "content-type": "application/json",
+      },
+      body: JSON.stringify(body),
+    });
+    await reply.text();
+    // A name that these protocols carry beside the agent is ignored, unless it is allowed.
+    const isAnswered = ["LangGraph", "AG-UI", "the AI SDK"].includes(way);
+    const asked = fake.requests().map((request) => request.body.model);
+    expect(asked).toEqual(isAnswered ? ["cheap"] : []);
+    expect(reply.status).toBe(isAnswered ? 200 : path.startsWith("/v1/") ? 404 : 400);
   });
 });

@@ -162,6 +162,19 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     );
   });
 
+  test("refuse a write that expects another version of a file, also within the second of its change", async () => {
+    const { url } = await start(engine);
+    const file = `${url}/backend/files/plan.md`;
+    const write = async (body: string, headers: Record<string, string>) =>
+      (await fetch(file, { method: "PUT", body, headers })).status;
+    expect(await write("one", { "if-none-match": "*" })).toBe(201);
+    const version = (await fetch(file)).headers.get("etag") ?? expect.fail();
+    expect(await write("two", { "if-match": version })).toBe(201);
+    expect(await write("six", { "if-match": version })).toBe(412);
+    expect(await write("six", { "if-none-match": "*" })).toBe(412);
+    expect(await (await fetch(file)).text()).toBe("two");
+  });
+
   test("leave nothing of an upload that breaks off", async () => {
     const { url } = await start(engine);
     const abort = new AbortController();
@@ -200,6 +213,7 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     } finally {
       await engine.start();
     }
-    expect((await fetch(`${url}/ready`)).status).toBe(200);
+    // What readiness knows may be a second old.
+    await expect.poll(async () => (await fetch(`${url}/ready`)).status).toBe(200);
   });
 });

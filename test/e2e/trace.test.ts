@@ -44,6 +44,45 @@ test("hooks and tools record spans and events of their own in the trace of their
   ]);
 });
 
+test("a model call's span has what it cost and how long its first token took", async () => {
+  const prices = { "scripted:test": { input: 1, output: 10 } };
+  const { viewer, trace } = await traced({
+    config: { quotas: { prices } },
+    script: [{ say: "Done.", usage: { ...usage, input_tokens: 100, output_tokens: 10 } }],
+  });
+  await viewer.ended();
+  const [run, call] = await trace();
+  expect(call).toMatchObject({ name: "llm.call", cost: 200, first_token_ms: expect.any(Number) });
+  expect(call?.first_token_ms).toBeLessThanOrEqual(call?.duration_ms ?? 0);
+  expect(run).not.toHaveProperty("cost");
+});
+
+test.each(["memory", "sqlite"])(
+  "a run and its thread have what their calls cost together: %s",
+  async (store) => {
+    const used = { ...usage, input_tokens: 100, output_tokens: 10 };
+    const { viewer, url } = await traced({
+      config: { store, quotas: { prices: { "scripted:test": { input: 1, output: 10 } } } },
+      script: [
+        { call: [{ tool: "write_todos", args: { todos: [] } }], usage: used },
+        { say: "Done.", usage: used },
+      ],
+    });
+    await viewer.ended();
+    const get = async (path: string) => (await fetch(`${url}/threads/t/${path}`)).json();
+    expect(await get("runs")).toMatchObject({ items: [{ usage: { input_tokens: 200, cost: 400 } }] });
+    expect(await get("usage")).toMatchObject({ runs: 1, cost: 400 });
+    expect(await get("messages")).toMatchObject({ items: [{}, { usage: { cost: 200 } }, {}, {}] });
+  },
+);
+
+test("without a price nothing has a cost", async () => {
+  const { viewer, trace, url } = await traced({ script: [{ say: "Done." }] });
+  await viewer.ended();
+  expect(await (await fetch(`${url}/threads/t/usage`)).json()).not.toHaveProperty("cost");
+  for (const span of await trace()) expect(span).not.toHaveProperty("cost");
+});
+
 describe("the trace of a run", () => {
   const config = { store: "sqlite" };
 

@@ -112,6 +112,68 @@ describe("a user who subscribes to events", () => {
     viewer.leave();
   });
 
+  const ASKING = `agents: { assistant: { model: "scripted:test", tools: [ask_user] } }`;
+  const ask = (question: string) => ({ tool: "ask_user", args: { question } });
+  /** What became of questions: `<opened or closed> <id>`. */
+  const ofQuestions = (viewer: Viewer) =>
+    heard(viewer).flatMap(({ event, data }) => ("id" in data ? [`${event} ${data.id}`] : []));
+
+  test("hears of each question as it can be answered, and as it is closed by an answer or another message", async () => {
+    const { url } = await startServer({
+      agents: ASKING,
+      script: [
+        { call: [ask("Which?"), ask("When?")] },
+        { say: "Done." },
+        { call: [ask("Why?")] },
+        { say: "So." },
+      ],
+    });
+    const viewer = await listen(url);
+    const run = await post(`${url}/threads/t1/runs`, { input: "go" });
+    const opened = ["interrupt_opened question_call_1_1", "interrupt_opened question_call_1_2"];
+    await expect.poll(() => ofQuestions(viewer)).toEqual(opened);
+    const run_id = run.headers.get("location")?.split("/").at(-2);
+    expect(heard(viewer).at(-1)?.data).toEqual({
+      ...{ thread_id: "t1", run_id, agent: "assistant" },
+      ...{ id: "question_call_1_2", kind: "question", name: "ask_user" },
+    });
+    const answers = ["question_call_1_1", "question_call_1_2"].map((id) => ({
+      ...{ id, decision: "respond", message: "That." },
+    }));
+    await (await post(`${url}/threads/t1/runs/${run_id}/resume`, { answers })).ended();
+    const closed = [...opened, "interrupt_closed question_call_1_1", "interrupt_closed question_call_1_2"];
+    await expect.poll(() => ofQuestions(viewer)).toEqual(closed);
+    await (await post(`${url}/threads/t1/runs`, { input: "again" })).ended();
+    const asked = [...closed, "interrupt_opened question_call_3_1"];
+    await expect.poll(() => ofQuestions(viewer)).toEqual(asked);
+    await (await post(`${url}/threads/t1/runs`, { input: "never mind" })).ended();
+    await expect.poll(() => ofQuestions(viewer)).toEqual([...asked, "interrupt_closed question_call_3_1"]);
+    viewer.leave();
+  });
+
+  test("hears of threads that are created, renamed, forked, cleared and deleted", async () => {
+    const { url } = await startServer();
+    const viewer = await listen(url);
+    const json = { "content-type": "application/json" };
+    const change = (method: string, path: string, body?: object) =>
+      fetch(`${url}/threads${path}`, {
+        method,
+        ...(body ? { headers: json, body: JSON.stringify(body) } : {}),
+      });
+    await change("POST", "", { id: "t1" });
+    await change("PATCH", "/t1", { title: "Mine" });
+    await change("POST", "/t1/fork", { id: "t2" });
+    await change("DELETE", "/t1/messages");
+    await change("DELETE", "/t1");
+    await change("DELETE", "/t1");
+    const changes = () =>
+      heard(viewer).map(({ data }) => ("change" in data ? `${data.thread_id} ${data.change}` : ""));
+    await expect
+      .poll(changes)
+      .toEqual(["t1 created", "t1 updated", "t2 created", "t1 cleared", "t1 deleted"]);
+    viewer.leave();
+  });
+
   test("gets heartbeats when nothing happens", async () => {
     const { url } = await startServer({ config: { streams: { heartbeat: 0.05 } } });
     const [viewer, named] = [await listen(url), await listen(url, "?heartbeat=named")];
@@ -170,7 +232,10 @@ test("a user who falls behind gets a reset, and then the events after it", async
 async function bareServer() {
   const stores = createMemoryStores();
   const none = () => Promise.reject(new Error("There is none."));
-  const backends = { get: none, status: none, start: none, stop: none, ping: none, close: async () => {} };
+  const backends = {
+    ...{ get: none, status: none, start: none, stop: none, ping: none, erase: none },
+    close: async () => {},
+  };
   const logger = pino({ level: "silent" });
   const find = () => {
     throw new Error("There is none.");
@@ -181,7 +246,7 @@ async function bareServer() {
     build: find,
     isReserved: () => false,
     list: () => [],
-    ...{ seenWith: find, changeable: () => ({}) },
+    ...{ seenWith: find, choices: find, changeable: () => ({}) },
   };
   const runs = createEngine({ stores, agents, backends, logger, maxActive: 1 });
   const limits = {
@@ -192,6 +257,7 @@ async function bareServer() {
     streams: 1,
     heartbeatMs: 10_000,
     stallMs: 10_000,
+    unreadBytes: 1_000_000,
   };
   const access = { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] };
   const quotas = createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse({}), { threadMs: 1000 });
@@ -199,9 +265,20 @@ async function bareServer() {
     {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
       httpTools: createHttpToolStore(stores.documents, MIB),
+      admin: {
+        runs,
+        quotas,
+        backends,
+        owners: stores.owners,
+        sandboxes: async () => [],
+        agents: () => [],
+        backUp: () => expect.fail(),
+      },
       permissionRule: OwnRuleSpec,
+      page: true,
       wires: [],
       isRefusedTool: async () => false,
+      dependencies: { states: async () => [] },
     },
     logger,
   );

@@ -1,6 +1,6 @@
 // The settings of a server on Redis reach its store, through the real process.
 
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { serveWith } from "../support/process.ts";
@@ -9,8 +9,6 @@ import { post } from "../support/sse.ts";
 
 const redis = await startRedis();
 afterAll(() => redis?.close());
-
-vi.setConfig({ testTimeout: 60_000 });
 
 needing(redis, "redis-server").describe("a server on Redis", () => {
   const env = { STORE: "redis", REDIS_URL: `${redis?.url}/0` };
@@ -38,6 +36,36 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     expect(livesOf("*:t1}:meta")).toEqual([expect.closeTo(2200, -2)]);
     expect(livesOf("*:t2}:meta")).toEqual([expect.closeTo(1100, -2)]);
     expect(livesOf("*:t1}:events:*")).toEqual([expect.closeTo(500, -2)]);
+  });
+
+  test("keeps threads without an end with `retention.threads: forever`, also those that had one", async () => {
+    const before = await serveWith({ retention: { threads: "1000s" } }, { env });
+    expect((await post(`${before.url}/threads`, { id: "t3" })).status).toBe(201);
+    expect(livesOf("*:t3}:*").every((seconds) => seconds > 0)).toBe(true);
+    const { url } = await serveWith({ retention: { threads: "forever" } }, { env });
+    expect((await fetch(`${url}/threads/t3`)).status).toBe(200);
+    await expect.poll(() => livesOf("*:t3}:meta")).toEqual([-1]);
+    await expect.poll(() => livesOf("sk:{*}:threads")).toEqual([-1]);
+    await runOn(url, "t3");
+    expect(new Set(livesOf("*:t3}:[^e]*"))).toEqual(new Set([-1]));
+  });
+
+  test("keeps threads for years, which no timer could wait for", async () => {
+    const { url } = await serveWith({ retention: { threads: "3650d", events: "365d" } }, { env });
+    await runOn(url, "t4");
+    expect(livesOf("*:t4}:meta")).toEqual([expect.closeTo(1.1 * 3650 * 86_400, -3)]);
+    expect(livesOf("*:t4}:events:*")).toEqual([expect.closeTo(365 * 86_400, -3)]);
+  });
+
+  test("warns of a Redis that keeps nothing on disk, if it tells", async () => {
+    const WARNING = "Redis keeps nothing on disk";
+    expect((await serveWith({}, { env })).output()).toContain(WARNING);
+    redis?.ask("ACL", "SETUSER", "managed", "on", ">secret", "~*", "&*", "+@all", "-config");
+    const url = redis?.url.replace("redis://", "redis://managed:secret@");
+    const managed = await serveWith({}, { env: { ...env, REDIS_URL: `${url}/0` } });
+    expect(managed.output()).not.toContain(WARNING);
+    redis?.ask("CONFIG", "SET", "save", "3600 1");
+    expect((await serveWith({}, { env })).output()).not.toContain(WARNING);
   });
 
   test("shares its tickets with the others on it", async () => {

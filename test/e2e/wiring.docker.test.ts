@@ -1,7 +1,7 @@
 // The settings of Docker backends reach them, through the real process.
 
 import { expect, test } from "vitest";
-import { describeWithOwnEngine } from "../support/engine.ts";
+import { describeWithOwnEngine, moreEngines } from "../support/engine.ts";
 import { serveWith } from "../support/process.ts";
 import { view } from "../support/sse.ts";
 
@@ -28,9 +28,7 @@ describeWithOwnEngine("a server with Docker backends", (engine) => {
     };
     const listener = await view(`${url}/events`, { headers: as("acme", "ada") });
     expect(await start("acme", "ada")).toMatchObject({ status: 200, body: { status: "running" } });
-    await expect
-      .poll(() => listener.others.join(), { timeout: 20_000 })
-      .toMatch(/event: backend_status\ndata: .*"running"/);
+    await expect.poll(() => listener.others.join()).toMatch(/event: backend_status\ndata: .*"running"/);
     listener.leave();
     const [container] = await engine.docker.listContainers();
     expect(container?.Labels["skein.deployment"]).toBe("wired");
@@ -38,5 +36,65 @@ describeWithOwnEngine("a server with Docker backends", (engine) => {
     expect(await start("acme", "bob")).toMatchObject({ status: 429, body: { code: "limit_exceeded" } });
     expect((await start("other", "eve")).status).toBe(200);
     expect(await start("third", "eve")).toMatchObject({ status: 503, body: { code: "unavailable" } });
+  });
+
+  test("works with several engines, tells operators which of them is away, and where each sandbox is", async () => {
+    const [second] = await moreEngines([[]]);
+    if (!second) throw new Error("There is no second engine.");
+    const engines = [
+      { name: "one", host: engine.host },
+      { name: "two", host: second.host },
+    ];
+    const image = await engine.image("busybox");
+    await second.image("busybox");
+    const { url } = await serveWith(
+      { backends: { docker: { deployment: "several", engines } } },
+      {
+        agent: { backend: { type: "docker", image, memory: "256m", tmp: "32m" } },
+        env: { AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" },
+      },
+    );
+    const operator = { ...as("acme", "root"), "x-skein-scopes": "read run admin" };
+    const ask = async (path: string, headers: Record<string, string>, method = "GET") => {
+      const answer = await fetch(url + path, { method, headers });
+      return { status: answer.status, body: await answer.json() };
+    };
+    for (const user of ["ada", "bob"])
+      expect((await ask("/backend/start", as("acme", user), "POST")).status).toBe(200);
+    const { body } = await ask("/admin/sandboxes", operator);
+    const held = (body as { items: { user: string; engine: string }[] }).items;
+    expect(held.map(({ user, engine }) => `${user} on ${engine}`).sort()).toEqual([
+      "ada on one",
+      "bob on two",
+    ]);
+    expect(await ask("/ready?verbose", operator)).toMatchObject({
+      status: 200,
+      body: {
+        dependencies: [
+          { name: "store" },
+          { name: "backends" },
+          { name: "engine one" },
+          { name: "engine two" },
+        ],
+      },
+    });
+
+    await second.stop();
+    await expect
+      .poll(async () => (await ask("/ready?verbose", operator)).body)
+      .toMatchObject({
+        status: "ready",
+        dependencies: [
+          { status: "up" },
+          { status: "up" },
+          { status: "up" },
+          { name: "engine two", status: "down" },
+        ],
+      });
+    expect((await ask("/backend/start", as("acme", "eve"), "POST")).status).toBe(200);
+    await engine.stop();
+    await expect.poll(async () => (await ask("/ready", operator)).status).toBe(503);
+    await engine.start();
+    await expect.poll(async () => (await ask("/ready", operator)).status).toBe(200);
   });
 });

@@ -5,17 +5,13 @@ import { randomUUID } from "node:crypto";
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { dataOf } from "../support/drain.ts";
 import { serveWith } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
 import { hostile, processesWith } from "../tools/mcp/opened.ts";
-
-// Each test starts the program, on a machine that may be busy.
-vi.setConfig({ testTimeout: 60_000 });
-const SOON = { timeout: 20_000 };
 
 const json = { "content-type": "application/json" };
 const send = async (url: string, body: unknown, method = "POST") => {
@@ -41,7 +37,7 @@ describe("limits", () => {
 
     const listener = await view(`${url}/events`);
     expect(await statusOf(`${url}/events`)).toBe(503);
-    await expect.poll(() => listener.others.join(), SOON).toContain("heartbeat");
+    await expect.poll(() => listener.others.join()).toContain("heartbeat");
     listener.leave();
   });
 
@@ -74,7 +70,7 @@ test("streams.stall: a viewer that takes nothing for so long gives its place up"
   // It is never read from.
   const viewer = await fetch(url + path);
   expect(viewer.status).toBe(200);
-  await expect.poll(() => statusOf(`${url}/events`), SOON).toBe(200);
+  await expect.poll(() => statusOf(`${url}/events`)).toBe(200);
 });
 
 describe("retention", () => {
@@ -89,7 +85,7 @@ describe("retention", () => {
     const events = await runOn(url, "t1");
     expect(dataOf(events, "done")[0]?.status).toBe("interrupted");
     const gone = (thread: string) =>
-      expect.poll(() => statusOf(`${url}/threads/${thread}`), { ...SOON, interval: 100 }).toBe(404);
+      expect.poll(() => statusOf(`${url}/threads/${thread}`), { interval: 100 }).toBe(404);
     await gone("t1");
     expect((await send(`${url}/threads`, { id: "t2" })).status).toBe(201);
     await gone("t2");
@@ -106,8 +102,8 @@ describe("retention", () => {
     const { url, dir } = await serveWith({ retention: { events: "0.05s", sweep: "0.05s" } });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
     await viewer.ended();
-    await expect.poll(() => statusOf(url + viewer.headers.get("location")), SOON).toBe(410);
-    await expect.poll(() => rowsIn(dir, "events"), SOON).toBe(0);
+    await expect.poll(() => statusOf(url + viewer.headers.get("location"))).toBe(410);
+    await expect.poll(() => rowsIn(dir, "events")).toBe(0);
     expect(await rowsIn(dir, "messages")).toBe(2);
   });
 
@@ -157,7 +153,7 @@ test("the agents file is read again when it changes, its MCP servers are started
   file.mcp_servers = { a: { ...hostile("normal"), env: { TEST_MARK: mark } } };
   await writeFile(join(dir, "agents.yaml"), JSON.stringify(file));
   const answer = async () => dataOf(await runOn(url, randomUUID()), "on_tool_end")[0]?.output;
-  await expect.poll(answer, SOON).toBe('{"n":1}');
+  await expect.poll(answer).toBe('{"n":1}');
   expect(await processesWith(mark)).not.toEqual([]);
   child.kill("SIGTERM");
   expect(await exited).toBe(0);

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/core/errors.ts";
-import { isWirePath } from "../../src/http/wires/names.ts";
+import { isWirePath, WireName } from "../../src/http/wires/names.ts";
 import { operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";
 import { type RawRequest, requestsFor } from "./arbitrary.ts";
@@ -25,6 +25,8 @@ const AT_ONCE = 8;
 const CODES: ReadonlySet<unknown> = new Set([
   ...(["invalid_request", "unauthorized", "forbidden", "not_found", "payload_too_large"] as const),
   ...(["unsupported_media_type", "range_not_satisfiable", "already_exists", "thread_busy"] as const),
+  ...(["precondition_failed"] as const),
+  ...(["method_not_allowed"] as const),
   ...([
     "queue_full",
     "limit_exceeded",
@@ -38,6 +40,14 @@ const CODES: ReadonlySet<unknown> = new Set([
 const TOOL = {
   ...{ name: "look_up", description: "Looks it up.", callback_url: "https://tools.example.com/look-up" },
   ...{ parameters: { type: "object", properties: { word: { type: "string" } } }, headers: { "x-a": "b" } },
+};
+
+const LANGGRAPH_RUN = {
+  assistant_id: "assistant",
+  if_not_exists: "create",
+  // The run of a running thread never ends.
+  multitask_strategy: "interrupt",
+  input: { messages: [{ type: "human", content: "hello" }] },
 };
 
 /** Bodies of which a schema alone does not tell that they are good. */
@@ -58,23 +68,85 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { model: "assistant", messages: [{ role: "user", content: "hello" }] },
     { model: "assistant", messages: [{ role: "user", content: "hello" }], stream: true },
   ],
+  "POST /ag-ui/agent/{agent}/run": [
+    { threadId: "t", runId: "r", messages: [{ id: "m1", role: "user", content: "hello" }] },
+    { threadId: "t", runId: "r", messages: [{ id: "m2", role: "user", content: "hello" }], context: [] },
+  ],
+  "POST /ag-ui/agent/{agent}/connect": [{ threadId: "t", runId: "r", messages: [] }],
+  "POST /v1/responses": [
+    { model: "assistant", input: "hello" },
+    { model: "assistant", input: [{ role: "user", content: "hello" }], stream: true },
+    { model: "assistant", input: "hello", background: true },
+  ],
+  "POST /v1/conversations": [{}, { items: [{ role: "user", content: "hello" }], metadata: { a: "b" } }],
+  "POST /langgraph/threads/{thread_id}/runs": [LANGGRAPH_RUN],
+  "POST /langgraph/threads/{thread_id}/runs/stream": [LANGGRAPH_RUN],
+  "POST /langgraph/threads/{thread_id}/runs/wait": [LANGGRAPH_RUN],
+  "POST /langgraph/threads/{thread_id}/commands": [
+    { id: 1, method: "run.start", params: LANGGRAPH_RUN },
+    { id: 2, method: "state.get", params: {} },
+  ],
+  "POST /langgraph/runs": [LANGGRAPH_RUN],
+  "POST /langgraph/runs/stream": [LANGGRAPH_RUN],
+  "POST /langgraph/runs/wait": [LANGGRAPH_RUN],
+  "POST /langgraph/threads": [{}, { metadata: { graph_id: "assistant" } }],
+  "POST /langgraph/threads/search": [{ metadata: { graph_id: "assistant" }, limit: 5 }],
+  "POST /langgraph/threads/{thread_id}/state": [{ values: { files: {} } }],
+  "POST /langgraph/threads/{thread_id}/state/checkpoint": [{ checkpoint: {} }],
+  "POST /a2a/{agent}": [
+    { jsonrpc: "2.0", id: 1, method: "ListTasks" },
+    { jsonrpc: "2.0", id: "a", method: "GetTask", params: { id: "thread.run" } },
+    {
+      ...{ jsonrpc: "2.0", id: 2, method: "SendMessage" },
+      params: { message: { messageId: "m", role: "ROLE_USER", parts: [{ text: "hello" }] } },
+    },
+  ],
+  "POST /mcp": [
+    { jsonrpc: "2.0", id: 1, method: "ping" },
+    { jsonrpc: "2.0", id: "a", method: "tools/list" },
+    { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } },
+    { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "list_agents" } },
+    {
+      ...{ jsonrpc: "2.0", id: 3, method: "tools/call" },
+      params: { name: "run_agent", arguments: { agent: "assistant", message: "hello" } },
+    },
+  ],
   "POST /ai-sdk/{agent}/chat": [
     { id: "chat", messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "hello" }] }] },
     { id: "chat", message: { role: "user", parts: [{ type: "text", text: "hello" }] } },
   ],
 };
 
-/** Routes that succeed only for a run or a call that waits, or for a rule that exists. */
+/** Routes that succeed only for a run or a call that waits, a rule that exists, or a thread of one run. */
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /threads/{thread_id}/runs/{run_id}/resume",
   "DELETE /threads/{thread_id}/permissions/{id}",
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
+  "DELETE /v1/responses/{response_id}",
+  // The fuzzer is an admin, no operator.
+  "POST /admin/backup",
+  "POST /langgraph/runs/cancel",
+  "GET /mcp",
 ]);
 
 const FUZZER = { tenant: "acme", user: "fuzzer" };
 
-const SUBJECTS = ["/ai-sdk", "/v1", "/runs", "/permissions", "/threads", "/backend", "/agents", "/"];
+const SUBJECTS = [
+  "/ag-ui",
+  "/ai-sdk",
+  "/v1",
+  "/langgraph",
+  "/mcp",
+  "/a2a",
+  "/runs",
+  "/admin",
+  "/permissions",
+  "/threads",
+  "/backend",
+  "/agents",
+  "/",
+];
 const groups = Map.groupBy(operations, ({ path }) => SUBJECTS.find((each) => path.includes(each)));
 
 test.each([...groups])(
@@ -86,6 +158,8 @@ test.each([...groups])(
         auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
         // Without any the server warns at its start.
         quotas: { tenant: { threads: 1_000_000 } },
+        traces: { requests: true },
+        wires: WireName.options,
       },
       script,
       logger: pino({ level: "warn" }, { write: (line: string) => log.push(line) }),
@@ -102,7 +176,11 @@ test.each([...groups])(
     const faults: string[] = [];
 
     for (const operation of routes) {
-      const all = [await makeThings(me, "ended"), await makeThings(me, "running")];
+      // Who joins a run gets its answer once it has ended.
+      const states = operation.path.endsWith("/join")
+        ? (["ended"] as const)
+        : (["ended", "running"] as const);
+      const all = await Promise.all(states.map((state) => makeThings(me, state)));
       const known = {
         thread_id: all.map(({ thread }) => thread),
         run_id: all.map(({ run }) => run),
@@ -111,6 +189,12 @@ test.each([...groups])(
         cursor: all.flatMap(({ threadPage, runPage }) => [threadPage, runPage]),
         agent: ["assistant"],
         model: ["assistant"],
+        assistant_id: ["assistant"],
+        response_id: all.map(({ response }) => response),
+        conversation_id: all.map(({ thread }) => thread),
+        checkpoint_id: ["00000000-empty"],
+        n: ["1"],
+        ...{ tenant: [FUZZER.tenant], user: [FUZZER.user] },
         ...(isWirePath(operation.path) ? { id: all.map(({ thread }) => thread) } : {}),
         name: ["assistant", TOOL.name],
         body: (BODIES[operation.name] ?? []).map((body) => JSON.stringify(body)),
@@ -162,9 +246,23 @@ function faultOf({ status, headers, body }: RawAnswer, path: string, isBroken: b
   const type = headers.get("content-type") ?? "";
   // What a server refuses before it knows the route is a problem everywhere.
   if (path.startsWith("/ai-sdk") && type === "text/plain; charset=utf-8") return undefined;
+  if (path.startsWith("/ag-ui") && type.startsWith("application/json")) {
+    const { error, message } = JSON.parse(body) as { error?: unknown; message?: unknown };
+    return CODES.has(error) && typeof message === "string" ? undefined : `no error: ${body}`;
+  }
   if (path.startsWith("/v1") && type.startsWith("application/json")) {
     const { error } = JSON.parse(body) as { error?: { message?: unknown; type?: unknown } };
     return typeof error?.message === "string" && typeof error.type === "string"
+      ? undefined
+      : `no error: ${body}`;
+  }
+  if (path.startsWith("/langgraph") && type.startsWith("application/json")) {
+    const { code, message } = JSON.parse(body) as { code?: unknown; message?: unknown };
+    return CODES.has(code) && typeof message === "string" ? undefined : `no error: ${body}`;
+  }
+  if (/^\/(?:mcp|a2a)/.test(path) && type.startsWith("application/json")) {
+    const { error } = JSON.parse(body) as { error?: { message?: unknown; code?: unknown } };
+    return typeof error?.message === "string" && typeof error.code === "number"
       ? undefined
       : `no error: ${body}`;
   }

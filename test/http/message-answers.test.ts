@@ -25,7 +25,8 @@ async function fatThread(count: number) {
     },
   };
   const toJson = (message: Message) => JSON.stringify(message);
-  return { source: { threads, toJson, owner: OWNER, id: "fat" }, messages, bytesRead: () => read };
+  const source = { threads, toJson, owner: OWNER, id: "fat", open: () => () => {} };
+  return { source, messages, bytesRead: () => read };
 }
 
 async function textOf(answer: string | Readable): Promise<string> {

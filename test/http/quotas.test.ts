@@ -38,7 +38,7 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   const app = withZod(server);
   const streams = createStreams(
     { streams: 10, heartbeatMs: 10_000, stallMs: 10_000 },
-    { quotas, credentials },
+    { quotas, credentials, unreadAnswers: { open: () => () => {} } },
     false,
   );
   usageRoutes(app, { quotas });
@@ -105,6 +105,45 @@ test("usage needs the scope `read`, and covers at most a hundred days", async ()
   expect((await get("/usage?days=100")).statusCode).toBe(200);
   const { get: runOnly } = await serve({}, ["run"]);
   expect((await runOnly("/usage")).statusCode).toBe(403);
+});
+
+test("an admin sees the usage of all users of the tenant, and the limits on the tenant", async () => {
+  const { quotas, get } = await serve(
+    {
+      tenant: { tokens_per_day: 10_000 },
+      user: { tokens_per_day: 1000 },
+      prices: { "*": { input: 1, output: 10 } },
+    },
+    ["admin"],
+  );
+  const usage = { input_tokens: 100, output_tokens: 10, cache_read_tokens: 50, cache_write_tokens: 0 };
+  const settle = (tenant: string, user: string) =>
+    quotas.settle({ tenant, user }, "1", { agent: "a", model: "m:1", usage });
+  for (const user of ["ada", "bob", "bob"]) await settle("acme", user);
+  await settle("other", "eve");
+  const report = (await get("/usage?of=tenant&days=1", "carol")).json();
+  expect(report).toMatchObject({
+    items: [{ agent: "a", model: "m:1", calls: 3, cost: 600, input_tokens: 300 }],
+    totals: { calls: 3, cost: 600, output_tokens: 30 },
+    users: [
+      { user: "bob", calls: 2, cost: 400 },
+      { user: "ada", calls: 1, cost: 200 },
+    ],
+    limits: [{ limit: "tokens_per_day", of: "tenant", most: 10_000, used: 330, left: 9670 }],
+  });
+  expect(report.limits).toHaveLength(1);
+  expect(JSON.stringify(report)).not.toContain("eve");
+});
+
+test("the usage of the tenant needs the scope `admin`, and one's own the scope `read`", async () => {
+  const { get: reader } = await serve({}, ["read", "run", "tools"]);
+  const refused = await reader("/usage?of=tenant");
+  expect(refused.statusCode).toBe(403);
+  expect(refused.json().details).toEqual({ scope: "admin" });
+  expect((await reader("/usage?of=user")).json()).not.toHaveProperty("users");
+  const { get: admin } = await serve({}, ["admin"]);
+  expect((await admin("/usage")).statusCode).toBe(403);
+  expect((await admin("/usage?of=all")).statusCode).toBe(400);
 });
 
 test("a stream counts until its viewer has left, and one too many is refused", async () => {

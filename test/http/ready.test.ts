@@ -1,18 +1,20 @@
 import fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../src/core/errors.ts";
+import { createDependencies, type Dependency } from "../../src/http/dependencies.ts";
 import { sendProblem } from "../../src/http/errors.ts";
 import { healthRoutes } from "../../src/http/routes/operations.ts";
 import { withZod } from "../../src/http/validation.ts";
 
-/** A server whose store answers `ping` as `ping` does. */
-async function served(ping: () => Promise<void>) {
+/** A server whose store answers `ping` as `ping` does, with more dependencies. */
+async function served(ping: () => Promise<void>, ...more: Dependency[]) {
   const server = fastify();
   onTestFinished(() => server.close());
   server.setErrorHandler<Error>(sendProblem);
   const executor = { isClosing: false };
-  const services = { stores: { ping }, backends: { ping: async () => {} }, runs: { executor } };
-  healthRoutes(withZod(server), services as never);
+  const log = { info() {}, warn() {} };
+  const dependencies = createDependencies([{ name: "store", check: ping }, ...more], log);
+  healthRoutes(withZod(server), { dependencies, runs: { executor } } as never);
   const url = await server.listen({ port: 0 });
   return { executor, status: async () => (await fetch(`${url}/ready`)).status };
 }
@@ -38,6 +40,12 @@ test("`/ready` follows a store that is lost and comes back", async () => {
   await expect.poll(status).toBe(200);
   isDown = true;
   await expect.poll(status).toBe(503);
+});
+
+test("`/ready` passes over one that the server can do without", async () => {
+  const check = () => Promise.reject(new AppError("unavailable", "This engine cannot be reached."));
+  const { status } = await served(async () => {}, { name: "engine b", check, isOptional: true });
+  expect(await status()).toBe(200);
 });
 
 test("`/ready` says at once that the server is shutting down", async () => {

@@ -54,19 +54,19 @@ describe("an upload", () => {
   test("that is slow, but makes progress, takes longer than the limit", async () => {
     const limit = 2;
     const { url, port } = await serve({ request_timeout: limit });
-    const pieces = 10;
-    const socket = connect(port, "127.0.0.1");
-    const answer = answerOf(socket);
-    socket.write(`PUT /backend/files/slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`);
-    socket.write(`Content-Length: ${pieces}\r\n\r\n`);
+    const [pieces, piece] = [10, "x".repeat(4096)];
     const began = performance.now();
-    for (let sent = 0; sent < pieces; sent++) {
-      await new Promise((resolve) => setTimeout(resolve, (limit * 1000) / 8));
-      socket.write("x");
-    }
-    expect(await answer).toMatch(/^HTTP\/1\.1 201 /);
+    const answer = await upload(port, { pieces, piece, everyMs: (limit * 1000) / 8 });
+    expect(answer).toMatch(/^HTTP\/1\.1 201 /);
     expect(performance.now() - began).toBeGreaterThan(limit * 1000);
-    expect(await (await fetch(`${url}/backend/files/slow`)).text()).toBe("x".repeat(pieces));
+    expect(await (await fetch(`${url}/backend/files/slow`)).text()).toBe(piece.repeat(pieces));
+  });
+
+  test("that sends a byte now and then is refused, and leaves nothing behind", async () => {
+    const { port, dir } = await serve();
+    const answer = await upload(port, { pieces: 1000, piece: "x", everyMs: (TIMEOUT_S * 1000) / 8 });
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(globSync("data/workspaces/*/staging/*", { cwd: dir })).toEqual([]);
   });
 
   test("in chunks that is too large is refused with an answer", async () => {
@@ -100,6 +100,25 @@ describe("a request that expects 100-continue", () => {
     },
   );
 });
+
+interface SlowUpload {
+  readonly pieces: number;
+  readonly piece: string;
+  readonly everyMs: number;
+}
+
+/** Sends a file piece by piece until all is sent or the connection is closed. Returns the answer. */
+async function upload(port: number, { pieces, piece, everyMs }: SlowUpload): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  const answer = answerOf(socket);
+  socket.write(`PUT /backend/files/slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`);
+  socket.write(`Content-Length: ${pieces * piece.length}\r\n\r\n`);
+  for (let sent = 0; sent < pieces && !socket.closed; sent++) {
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    socket.write(piece);
+  }
+  return answer;
+}
 
 /** All that comes until the connection is closed. */
 function answerOf(socket: Socket): Promise<string> {

@@ -22,13 +22,28 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
   const script = [{ say: "a b c", delay_ms: 60_000 }];
   const { runs, agents } = managed(stores, { quotas, script });
   await runs.open();
+  const backends = newPool({ dataDir: "/nonexistent" });
+  const { owners } = createMemoryStores();
   const server = await createServer(
     {
       stores,
+      admin: {
+        runs,
+        quotas,
+        backends,
+        owners,
+        sandboxes: async () => [],
+        agents: () => [],
+        backUp: () => expect.fail(),
+      },
       httpTools: createHttpToolStore(createMemoryStores().documents, MIB),
       runs,
-      agents: { ...agents, list: () => [], seenWith: () => expect.fail(), changeable: () => ({}) },
-      backends: newPool({ dataDir: "/nonexistent" }),
+      agents: {
+        ...agents,
+        list: () => [],
+        ...{ seenWith: () => expect.fail(), choices: () => expect.fail(), changeable: () => ({}) },
+      },
+      backends,
       quotas,
       access: { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] },
       limits: {
@@ -39,10 +54,13 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
         streams,
         heartbeatMs: 10_000,
         stallMs: 10_000,
+        unreadBytes: 1_000_000,
       },
       permissionRule: OwnRuleSpec,
+      page: true,
       wires: [],
       isRefusedTool: async () => false,
+      dependencies: { states: async () => [] },
       version: "0",
     },
     pino({ level: "silent" }),
@@ -125,7 +143,5 @@ test.each([
   expect(refused.status).toBe(503);
   const [owner] = owners;
   if (!owner) return expect.fail();
-  await expect
-    .poll(async () => (await stores.quotas.held(owner)).user, { timeout: 20_000 })
-    .toEqual({ streams: 0, ...held });
+  await expect.poll(async () => (await stores.quotas.held(owner)).user).toEqual({ streams: 0, ...held });
 });

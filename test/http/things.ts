@@ -1,5 +1,6 @@
 // What people have on a server: a thread, its runs, messages and events, a file. For tests of who finds what.
 
+import { responseIdOf } from "../../src/http/wires/openai/responses/ids.ts";
 import { randomId } from "../../src/lib/random-id.ts";
 import type { Script } from "../../src/models/scripted.ts";
 
@@ -13,12 +14,16 @@ export interface Things {
   readonly thread: string;
   readonly run: string;
   readonly message: string;
+  /** The run, as clients of OpenAI's API name it. */
+  readonly response: string;
   /** A cursor in the run. */
   readonly event: string;
   /** The path of the run's stream. */
   readonly stream: string;
   readonly threadPage: string;
   readonly runPage: string;
+  /** Of `GET /runs`. */
+  readonly allRunsPage: string;
   /** With which the run was started. */
   readonly key: string;
   readonly file: string;
@@ -131,7 +136,9 @@ export async function makeThings(
   return {
     ...{ thread, run, key, file, event: `${run}:1-1`, stream: `${path}/runs/${run}/events` },
     message: (await read(`${path}/messages`)).items[0]?.id ?? "",
+    response: responseIdOf({ id: run, thread_id: thread }),
     runPage: (await read(`${path}/runs?limit=1`)).next_cursor,
+    allRunsPage: Buffer.from(`${new Date().toISOString()} ${run}`).toString("base64url"),
     interrupt: asked?.id ?? `tool_call_${randomId()}`,
     tool,
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),

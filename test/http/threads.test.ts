@@ -139,6 +139,17 @@ describe("the server", () => {
     await api.get("/docs/..%2fpackage.json").expect(404);
   });
 
+  test("names the methods that a path takes, where another was used", async () => {
+    const api = await client();
+    const answer = await api.put("/threads/t/runs").expect(405);
+    expect(answer.headers.allow).toBe("POST, GET");
+    expect(answer.body).toMatchObject({
+      code: "method_not_allowed",
+      detail: expect.stringContaining("POST, GET, not PUT"),
+    });
+    await api.delete("/nowhere").expect(404);
+  });
+
   test("lists its agents without their prompts", async () => {
     const api = await client({
       agents:

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Duration } from "../../src/lib/units.ts";
+import { Duration, Lifetime, Seconds } from "../../src/lib/units.ts";
 
 test.each([
   ["250ms", 250],
@@ -27,3 +27,29 @@ test.each([
   Number.POSITIVE_INFINITY,
   null,
 ])("refuses %j", (written) => expect(Duration.safeParse(written).success).toBe(false));
+
+test.each([
+  ["1h", 3_600_000],
+  [30, 30_000],
+  ["3650d", 315_360_000_000],
+  ["forever", Number.POSITIVE_INFINITY],
+])("reads %j as a lifetime of %d ms", (written, ms) => expect(Lifetime.parse(written)).toBe(ms));
+
+test.each(["never", "", 0, "0s", -1, "36501d", null])("refuses the lifetime %j", (written) =>
+  expect(Lifetime.safeParse(written).success).toBe(false),
+);
+
+test.each([
+  ["10m", 600],
+  ["90s", 90],
+  [0.5, 0.5],
+  ["250ms", 0.25],
+  ["600", 600],
+])("reads %j as %d seconds, which read as the same again", (written, seconds) => {
+  const read = Seconds(3600).parse(written);
+  expect([read, Seconds(3600).parse(read)]).toEqual([seconds, seconds]);
+});
+
+test.each([0, "0s", -1, "2h", "soon", null])("refuses %j for seconds above 0 and up to an hour", (written) =>
+  expect(Seconds(3600).safeParse(written).success).toBe(false),
+);

@@ -57,7 +57,7 @@ extra: 1
     "a.yaml:7:10: servers.main.url: `nowhere` must be a URL, such as https://example.com",
     "a.yaml:8:16: servers.main.tags[1]: `No` must be lower-case letters",
     "a.yaml:9:19: servers.main.auth.type: `basik` must be `basic`; did you mean `basic`?",
-    "a.yaml:10:5: servers.main.prompt.file: is missing: must be a text",
+    "a.yaml:10:5: servers.main.prompt.file: is missing: must be a string",
     "a.yaml:10:15: servers.main.prompt: unknown key `fle`; did you mean `file`?",
     "a.yaml:11:5: servers.main.todos: must be true or false, or a map",
     "a.yaml:12:3: servers: `Bad` must be lower-case letters",

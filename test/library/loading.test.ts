@@ -1,27 +1,42 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 
-/** Prints the packages that a program loads with the library. */
-const PROGRAM = `
+/** Prints what a program loads with a module: packages, and SQLite of Node's own. */
+const programThatLoads = (module: string) => `
 import { registerHooks } from "node:module";
-const packages = new Set();
+const loaded = new Set();
 registerHooks({
-  load(url, context, next) {
-    const name = /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url)?.[1];
-    if (name) packages.add(name);
-    return next(url, context);
+  resolve(name, context, next) {
+    const found = next(name, context);
+    const [, name_] = /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(found.url) ?? [];
+    if (name_ ?? found.url.startsWith("node:sqlite")) loaded.add(name_ ?? found.url);
+    return found;
   },
 });
-await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
-console.log(JSON.stringify([...packages]));
+const getBuiltinModule = process.getBuiltinModule;
+process.getBuiltinModule = (name) => (loaded.add(name), getBuiltinModule(name));
+await import(${JSON.stringify(new URL(`../../src/${module}`, import.meta.url).href)});
+console.log(JSON.stringify([...loaded]));
 `;
 
-test("the library loads no provider, no database client and no server before it needs them", () => {
-  const told = execFileSync(process.execPath, ["--input-type=module", "--eval", PROGRAM], {
-    encoding: "utf8",
-  });
-  const packages: string[] = JSON.parse(told);
-  expect(packages).toContain("zod");
-  for (const name of ["@anthropic-ai/sdk", "openai", "ioredis", "dockerode", "fastify", "jose"])
-    expect(packages).not.toContain(name);
+function loadedWith(module: string): string[] {
+  const args = ["--input-type=module", "--eval", programThatLoads(module)];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
+}
+
+const ON_DEMAND = [
+  ...["@anthropic-ai/sdk", "openai", "@modelcontextprotocol/client", "@agentclientprotocol/sdk"],
+  ...["ioredis", "pg", "node:sqlite", "dockerode", "undici", "standardwebhooks"],
+];
+
+test("the library loads no provider, no database, no engine and no server before it needs them", () => {
+  const loaded = loadedWith("index.ts");
+  expect(loaded).toContain("zod");
+  for (const name of [...ON_DEMAND, "fastify", "jose", "pino"]) expect(loaded).not.toContain(name);
+});
+
+test("the server loads no provider, no database and no engine before it needs them", () => {
+  const loaded = loadedWith("app.ts");
+  expect(loaded).toContain("fastify");
+  for (const name of ON_DEMAND) expect(loaded).not.toContain(name);
 });

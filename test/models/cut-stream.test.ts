@@ -39,7 +39,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
       fake.current.enqueue({ blocks, breakAfter: { frames: 4, with: kind } });
       const error = await failing(model(fake.current));
       expect(error.code).toBe(code);
-      expect(error.message).toMatch(/overloaded|rate limit|server/i);
+      expect(error.message).toMatch(/overloaded|rate limit|server|exhausted|internal/i);
     },
   );
 

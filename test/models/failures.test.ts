@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Anthropic } from "@anthropic-ai/sdk";
 import { OpenAI } from "openai";
@@ -9,6 +9,8 @@ import type { Failure } from "../support/fake-provider/script.ts";
 import { failing, fakeProvider, KEY, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
+
+const sentKey = (headers: IncomingHttpHeaders) => headers["api-key"] ?? headers.authorization?.slice(7);
 
 /** A server that answers in a way that no provider should. */
 async function oddServer(listener: RequestListener): Promise<string> {
@@ -71,7 +73,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     fake.current.enqueue({ fail: "not_found" });
     const { message } = await failing(model(fake.current));
     expect(message).toContain(`\`${model(fake.current).name}\``);
-    expect(message).toMatch(/\(404\).*(claude|gpt)-none/);
+    expect(message).toMatch(/\(404\).*(claude|gpt|gemini)-none/);
   });
 
   test("never repeats a key that a server shows", async () => {
@@ -89,9 +91,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   test("never repeats the key it was given, in any form", async () => {
     const url = await oddServer((request, response) => {
       response.writeHead(400, { "content-type": "application/json" });
-      response.end(
-        JSON.stringify({ error: { message: `bad header ${request.headers.authorization?.slice(7)}` } }),
-      );
+      response.end(JSON.stringify({ error: { message: `bad header ${sentKey(request.headers)}` } }));
     });
     const error = await failing(model(fake.current, { base_url: url, api_key: "correcthorsebatterystaple" }));
     expect(error.message).toContain("bad header [key]");

@@ -24,7 +24,7 @@ function sentResults(): (readonly [id: string, text: string])[] {
   );
 }
 
-describe.each(PROVIDERS)("$name", ({ name, model }) => {
+describe.each(PROVIDERS)("$name", ({ family, model }) => {
   test("keeps parallel calls apart, though their arguments come in turns", async () => {
     const wanted = [
       { id: "call_a", name: "read", args: { path: "/tmp/a", lines: [1, 2, 3] } },
@@ -61,8 +61,8 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
     await ask(model(fake.current), { messages });
     const assistant = lastBody(fake.current).messages[1];
     expect(
-      name === "anthropic" ? assistant.content[0].input : assistant.tool_calls[0].function.arguments,
-    ).toEqual(name === "anthropic" ? {} : "{}");
+      family === "anthropic" ? assistant.content[0].input : assistant.tool_calls[0].function.arguments,
+    ).toEqual(family === "anthropic" ? {} : "{}");
   });
 
   test("sends results in the order of their calls", async () => {
@@ -93,7 +93,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
       .tool("call_2", "read", "half of it", "The disk failed.");
     await ask(model(fake.current), { messages });
     const last = lastBody(fake.current).messages;
-    if (name === "anthropic") {
+    if (family === "anthropic") {
       expect(last[2].content).toMatchObject([
         { is_error: true, content: [{ text: "There is no such file." }] },
         { is_error: true, content: [{ text: "The disk failed." }, { text: "half of it" }] },

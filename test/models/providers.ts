@@ -1,4 +1,4 @@
-// Both providers behind one face, so that one suite tells what both promise.
+// All providers behind one face, so that one suite tells what all promise.
 
 import { afterAll, beforeAll } from "vitest";
 import type { ModelSpec } from "../../src/core/agent.ts";
@@ -12,8 +12,20 @@ import { type FakeProvider, startFakeProvider } from "../support/fake-provider/s
 
 export const KEY = "sk-test-0123456789abcdef";
 
+const VERTEX = { GOOGLE_CLOUD_PROJECT: "acme", GOOGLE_CLOUD_LOCATION: "europe-west1" };
+const BEDROCK = { AWS_REGION: "eu-central-1" };
+
 export interface Provider {
-  readonly name: "anthropic" | "openai";
+  readonly name: string;
+  /** Whose protocol it speaks. */
+  readonly family: "anthropic" | "openai";
+  /** Thoughts go back to it by their signature alone. */
+  readonly signsOnly?: true;
+  /** It does not tell of what it writes to its cache. */
+  readonly countsNoWrites?: true;
+  readonly takesNoDocuments?: true;
+  /** The header that brings the key. Default: `authorization`. */
+  readonly keyHeader?: string;
   /** A model of this provider that the fake one answers for. */
   model(fake: FakeProvider, options?: Partial<Exclude<ModelSpec, string>>): Model;
 }
@@ -21,16 +33,57 @@ export interface Provider {
 export const PROVIDERS: readonly Provider[] = [
   {
     name: "anthropic",
+    family: "anthropic",
     model: (fake, options) => modelAt("anthropic", "claude-sonnet-4-5", { base_url: fake.url, ...options }),
   },
   {
     name: "openai",
+    family: "openai",
     model: (fake, options) => modelAt("openai", "gpt-5-mini", { base_url: `${fake.url}/v1`, ...options }),
+  },
+  {
+    name: "azure",
+    family: "openai",
+    keyHeader: "api-key",
+    model: (fake, options) => modelAt("azure", "gpt-5-mini", { base_url: fake.url, ...options }),
+  },
+  {
+    name: "bedrock",
+    family: "anthropic",
+    model: (fake, options) =>
+      modelAt(
+        "bedrock",
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        { base_url: fake.url, ...options },
+        BEDROCK,
+      ),
+  },
+  {
+    name: "vertex claude",
+    family: "anthropic",
+    model: (fake, options) =>
+      modelAt("vertex", "claude-sonnet-4-5@20250929", { base_url: `${fake.url}/v1`, ...options }, VERTEX),
+  },
+  {
+    name: "vertex gemini",
+    family: "openai",
+    ...({ signsOnly: true, countsNoWrites: true, takesNoDocuments: true } as const),
+    model: (fake, options) =>
+      modelAt("vertex", "gemini-2.5-flash", { base_url: `${fake.url}/v1`, ...options }, VERTEX),
+  },
+  {
+    name: "gemini",
+    family: "openai",
+    ...({ signsOnly: true, countsNoWrites: true, takesNoDocuments: true } as const),
+    model: (fake, options) =>
+      modelAt("gemini", "gemini-2.5-flash", { base_url: `${fake.url}/v1beta/openai`, ...options }),
   },
 ];
 
-function modelAt(provider: string, model: string, options: Partial<Exclude<ModelSpec, string>>): Model {
-  return createModel({ provider, model, api_key: KEY, ...options }, {});
+type Options = Partial<Exclude<ModelSpec, string>>;
+
+function modelAt(provider: string, model: string, options: Options, env: NodeJS.ProcessEnv = {}): Model {
+  return createModel({ provider, model, api_key: KEY, ...options }, env);
 }
 
 /** A fake provider for the tests of one file. */

@@ -112,7 +112,7 @@ function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 9);
 }
 
-describe.each(PROVIDERS)("$name", ({ name, model }) => {
+describe.each(PROVIDERS)("$name", ({ family, model }) => {
   test.each(Object.keys(MALFORMED))("takes a history with %s", async (what) => {
     const { reply } = await ask(model(fake.current), { messages: MALFORMED[what] ?? [] });
     expect(reply.content).toBe("ok");
@@ -189,7 +189,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
     const order = ["yes?", "It is late.", "bye"].map((part) => text.indexOf(part));
     expect(order).toEqual([...order].sort((x, y) => x - y));
     expect(text).toContain(
-      name === "anthropic"
+      family === "anthropic"
         ? "<system>\\nIt is late.\\n</system>"
         : '{"role":"system","content":"It is late."}',
     );

@@ -25,7 +25,7 @@ const answer: Answer = {
 
 function recorded(vendor: Vendor): Uint8Array {
   const body = { model: "claude-sonnet-4-5", max_tokens: 1, messages: [], stream: true };
-  return new TextEncoder().encode(vendor.frames(answer, { headers: {}, body }).join(""));
+  return new TextEncoder().encode(vendor.frames(answer, { url: "/", headers: {}, text: "", body }).join(""));
 }
 
 const answering = (bytes: Uint8Array<ArrayBuffer>) => ({

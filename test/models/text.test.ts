@@ -5,7 +5,7 @@ import { ask, fakeProvider, lastBody, PROVIDERS, request } from "./providers.ts"
 
 const fake = fakeProvider();
 
-describe.each(PROVIDERS)("$name", ({ model }) => {
+describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" }) => {
   test("streams the text piece by piece and returns all of it", async () => {
     fake.current.enqueue({ blocks: [say("Good morning, dear world")] });
     const { events, reply } = await ask(model(fake.current));
@@ -40,7 +40,8 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
 
   test("sends the key where the provider looks for it", async () => {
     await ask(model(fake.current));
-    expect(fake.current.requests().at(-1)?.headers.authorization).toBe("Bearer sk-test-0123456789abcdef");
+    const sent = fake.current.requests().at(-1)?.headers[keyHeader];
+    expect(sent).toBe(`${keyHeader === "authorization" ? "Bearer " : ""}sk-test-0123456789abcdef`);
   });
 
   test("sends the system blocks with what changes least first", async () => {
@@ -63,7 +64,8 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   test("lets a request's settings win over the model's", async () => {
     const asked = model(fake.current, { max_tokens: 100, temperature: 0.5 });
     await ask(asked, { settings: { max_tokens: 200 } });
-    expect(lastBody(fake.current)).toMatchObject({ max_tokens: 200, temperature: 0.5 });
+    const limit = name === "azure" ? "max_completion_tokens" : "max_tokens";
+    expect(lastBody(fake.current)).toMatchObject({ [limit]: 200, temperature: 0.5 });
   });
 
   test("opens no connection before its answer is read", () => {

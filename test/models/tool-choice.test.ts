@@ -21,7 +21,7 @@ const WIRE = {
   },
 };
 
-describe.each(PROVIDERS)("$name", ({ name, model }) => {
+describe.each(PROVIDERS)("$name", ({ family, model }) => {
   const chosen = () => lastBody(fake.current).tool_choice;
 
   test.each([
@@ -33,9 +33,9 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
     "gets the choice %s, of the model's settings and of the request's",
     async (word, tool_choice) => {
       await ask(model(fake.current, { tool_choice }), { tools });
-      expect(chosen()).toEqual(WIRE[name][word]);
+      expect(chosen()).toEqual(WIRE[family][word]);
       await ask(model(fake.current, { tool_choice: "auto" }), { tools, settings: { tool_choice } });
-      expect(chosen()).toEqual(WIRE[name][word]);
+      expect(chosen()).toEqual(WIRE[family][word]);
     },
   );
 
@@ -56,7 +56,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
       tools: [read],
     });
     expect(outcome).toMatchObject({ status: "success" });
-    expect(chosen()).toEqual(WIRE[name].auto);
+    expect(chosen()).toEqual(WIRE[family].auto);
   });
 
   test("refuses a choice of a tool that is not offered, and names those that are", async () => {
@@ -69,7 +69,7 @@ describe.each(PROVIDERS)("$name", ({ name, model }) => {
 
   test("does not think while it is forced to call, where thinking does not allow that", async () => {
     await ask(model(fake.current, { tool_choice: "required", thinking: 2048 }), { tools });
-    expect(chosen()).toEqual(WIRE[name].required);
+    expect(chosen()).toEqual(WIRE[family].required);
   });
 });
 

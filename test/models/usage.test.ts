@@ -4,7 +4,7 @@ import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
 
-describe.each(PROVIDERS)("$name", ({ model }) => {
+describe.each(PROVIDERS)("$name", ({ model, countsNoWrites = false }) => {
   test("counts all input, the cached part included", async () => {
     fake.current.enqueue({
       usage: { input: 1000, output: 42, cacheRead: 700, cacheWrite: 200 },
@@ -15,7 +15,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
       input_tokens: 1000,
       output_tokens: 42,
       cache_read_tokens: 700,
-      cache_write_tokens: 200,
+      cache_write_tokens: countsNoWrites ? 0 : 200,
     });
   });
 

@@ -11,7 +11,8 @@ async function traceAfter(events: StreamEvent[]) {
   const ts = (index: number) => new Date(Date.UTC(2026, 10, 21) + 1000 * index).toISOString();
   for (const [index, event] of events.entries())
     await stores.events.append(lease, [{ ...event, ts: ts(index) } as StreamEvent]);
-  const trace = await traceOf(stores.events, { owner: ADA, thread_id: "t", run_id: run.id });
+  const run_key = { owner: ADA, thread_id: "t", run_id: run.id };
+  const trace = await traceOf(stores.events, run_key, { costOf: () => undefined });
   await stores.close();
   return trace;
 }

@@ -15,7 +15,7 @@ export const MANY: SandboxCaps = { total: 100, tenant: 100 };
 export const KEEP = { running: 15 * MINUTE, container: 60 * MINUTE, files: 600 * MINUTE };
 
 export const box = (id: string, more: Partial<Sandbox> = {}): Sandbox => ({
-  ...{ id, owner: ADA, name: "work", keep: KEEP },
+  ...{ id, owner: ADA, name: "work", engine: "default", keep: KEEP },
   ...more,
 });
 export const ONE_EACH: SandboxCaps = { total: 100, tenant: 1 };

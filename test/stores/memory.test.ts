@@ -8,8 +8,10 @@ import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
 import { itemsContract } from "../contracts/items.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
+import { ownersContract } from "../contracts/owners.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { sandboxesContract } from "../contracts/sandboxes.ts";
+import { sentRequestsContract } from "../contracts/sent-requests.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import {
@@ -36,6 +38,8 @@ runsContract(open);
 eventsContract(open);
 deferredCallsContract(open);
 itemLivesContract(open);
+sentRequestsContract(open);
+ownersContract(open);
 storesContract(open);
 
 test("an idle thread that is kept compressed has the same messages, state, runs and events", () =>

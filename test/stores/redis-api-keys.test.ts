@@ -40,6 +40,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     close();
     const names = redis?.ask("-n", String(database), "KEYS", "*").split("\n") ?? [];
     expect(names.toSorted()).toEqual([
+      "sk:{format}",
       expect.stringMatching(/^sk:\{keys\}:done:\w{23}$/),
       "sk:{keys}:records",
     ]);

@@ -8,10 +8,12 @@ const OF_THREAD = new RegExp(String.raw`^sk:\{(${TAG}:.+)\}:([a-z]+)(?::(.+))?$`
 const LIST = new RegExp(String.raw`^sk:\{${TAG}\}:threads$`);
 /** What has no time, because it must outlast all that it knows of. */
 const SHARED = new RegExp(
-  String.raw`^sk:\{(deployment|secret)\}$|^sk:\{(due|deferred)\}:(tenants|${TAG})$|^sk:\{(sandboxes|boxes|tools|keys)\}:(records|due:records)$`,
+  String.raw`^sk:\{(deployment|format|secret|owners)\}$|^sk:\{owners\}:found$|^sk:\{(due|deferred)\}:(tenants|${TAG})$|^sk:\{(sandboxes|boxes|tools|keys)\}:(records|due:records)$`,
 );
 /** What stays until its tenant or its user takes it away. */
-const KEPT = new RegExp(String.raw`^sk:\{${TAG}\}:((due:)?tools|(notes|tasks|reflections|settings):.+)$`);
+const KEPT = new RegExp(
+  String.raw`^sk:\{${TAG}\}:((due:)?tools|(notes|tasks|reflections|settings):.+|shelves)$`,
+);
 const CALL = "[A-Za-z0-9]{22}";
 const PASSING = new RegExp(
   [
@@ -25,7 +27,7 @@ const PASSING = new RegExp(
 const PARTS = new Set([
   ...["meta", "messages", "ids", "state", "patches", "order", "begun", "runs", "known", "queue", "requests"],
   ...["lease", "inbox", "events", "deleted", "deferred", "replies"],
-  ...["notes", "tasks", "reflections", "settings"],
+  ...["notes", "tasks", "reflections", "settings", "sent"],
 ]);
 /** Of a thread on which a run is active or waits, these may go all the same: what has ended. */
 const PASSING_PARTS = new Set(["events", "deleted"]);

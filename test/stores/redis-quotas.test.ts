@@ -49,8 +49,8 @@ needing(redis, "redis-server").describe("in Redis", () => {
     const ask = (...command: string[]) => redis?.ask("-n", String(database), ...command) ?? "";
     const keys = ask("KEYS", "*")
       .split("\n")
-      .filter((key) => !/^sk:\{(deployment|secret|sandboxes)\}/.test(key));
-    expect(keys).toHaveLength(14);
+      .filter((key) => !/^sk:\{(deployment|format|secret|sandboxes|owners)\}/.test(key));
+    expect(keys).toHaveLength(16);
     for (const key of keys) {
       expect(key).toMatch(/^sk:\{[\w-]{22}\}:(rate|held|spent|reserved|usage|settled)(:|$)/);
       expect(key).not.toMatch(/acme|ada/);
@@ -94,5 +94,6 @@ needing(nodes, "redis-server").test("a cluster takes them, too", async () => {
     reserved: { tokens: 1, cost: 1 },
   });
   expect(await opened.quotas.usage(ADA, 1)).toHaveLength(1);
+  expect((await opened.quotas.tenantUsage(ADA.tenant, 1)).users).toMatchObject([{ user: ADA.user }]);
   await opened.close();
 });

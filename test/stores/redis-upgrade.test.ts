@@ -3,6 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { afterAll, expect } from "vitest";
+import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
@@ -81,5 +82,23 @@ needing(redis, "redis-server").test(
     expect(started).toMatchObject({ outcome: "claimed" });
     expect(ids(await threads.messages(ADA, "idle"))).toEqual(["m0"]);
     await stores.close();
+  },
+);
+
+needing(redis, "redis-server").test(
+  "users whose first threads an old process makes during the upgrade are known to the last process that starts",
+  async () => {
+    redis?.ask("FLUSHALL");
+    const open = () => createRedisStores({ url: redis?.url ?? "" });
+    const known = async (stores: AllStores) =>
+      (await stores.owners.list({ limit: 10 })).map(({ user }) => user);
+    const first = await open();
+    await expect.poll(() => redis?.ask("EXISTS", "sk:{owners}:found")).toBe("1");
+    await first.threads.create(ADA, { id: "t", metadata: {} });
+    // The old process knows no list of owners.
+    redis?.ask("DEL", "sk:{owners}");
+    const last = await open();
+    await expect.poll(() => known(last)).toEqual([ADA.user]);
+    await Promise.all([first.close(), last.close()]);
   },
 );

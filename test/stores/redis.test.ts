@@ -6,7 +6,9 @@ import { documentsContract } from "../contracts/documents.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
+import { ownersContract } from "../contracts/owners.ts";
 import { runsContract } from "../contracts/runs.ts";
+import { sentRequestsContract } from "../contracts/sent-requests.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { needing } from "../support/needing.ts";
@@ -42,5 +44,7 @@ needing(redis, "redis-server").describe("redis stores", () => {
   itemsContract(open);
   deferredCallsContract(open);
   busContract(open);
+  sentRequestsContract(open);
+  ownersContract(open);
   storesContract(open);
 });

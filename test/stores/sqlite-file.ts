@@ -18,6 +18,7 @@ export const BOX = {
   id: "sb_1",
   owner: ADA,
   name: "work",
+  engine: "default",
   keep: { running: HOUR, container: 2 * HOUR, files: null },
 };
 

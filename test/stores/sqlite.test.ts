@@ -9,7 +9,9 @@ import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
+import { ownersContract } from "../contracts/owners.ts";
 import { runsContract } from "../contracts/runs.ts";
+import { sentRequestsContract } from "../contracts/sent-requests.ts";
 import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import {
@@ -44,6 +46,8 @@ deferredCallsContract(open);
 documentsContract(open);
 itemLivesContract(open);
 busContract(open);
+sentRequestsContract(open);
+ownersContract(open);
 storesContract(open);
 
 const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
@@ -351,7 +355,7 @@ describe("a database", () => {
   test("that a newer version wrote is refused with a reason", async () => {
     await createSqliteStores({ path: path() }).close();
     inFile((file) => file.exec("PRAGMA user_version = 99"));
-    expect(() => createSqliteStores({ path: path() })).toThrow(/newer version.*schema 99/);
+    expect(() => createSqliteStores({ path: path() })).toThrow(/newer version.*takes format 99/);
     inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 99 }));
   });
 

@@ -64,10 +64,18 @@ async function expectStores(stores: AllStores, setTime: (ms: number) => void): P
   const keep = { running: 15 * MINUTE, container: 60 * MINUTE, files: null };
   for (const state of ["running", "ending", "stopped", "removed"] as const)
     expect(await ledger.get(`sb_${state}`)).toEqual({
-      ...{ id: `sb_${state}`, owner: ADA, name: "work", keep, state, used_at: START + 2000 },
+      ...{
+        id: `sb_${state}`,
+        owner: ADA,
+        name: "work",
+        engine: "default",
+        keep,
+        state,
+        used_at: START + 2000,
+      },
       revision: expect.any(String),
     });
-  const more = { id: "sb_new", owner: ADA, name: "work", keep };
+  const more = { id: "sb_new", owner: ADA, name: "work", engine: "default", keep };
   expect(await ledger.enter(more, { total: 10, tenant: 2 })).toBe("tenant");
   expect(await ledger.enter(more, { total: 3, tenant: 3 })).toBe("total");
   expect((await ledger.idle(0, 10)).map(({ id }) => id)).toEqual(["sb_running", "sb_other"]);
@@ -78,6 +86,8 @@ async function expectStores(stores: AllStores, setTime: (ms: number) => void): P
   });
   expect(await quotas.held(ADA)).toMatchObject({ tenant: { runs: 1, threads: 1 }, user: { threads: 0 } });
   expect(await quotas.usage(ADA, 1)).toMatchObject([{ agent: "helper", model: "a:b", calls: 1, cost: 7 }]);
+  // Counted from the upgrade on.
+  expect(await quotas.tenantUsage("acme", 1)).toEqual({ rows: [], users: [] });
 
   setTime(30 * MINUTE);
   expect((await ledger.due(10)).map(({ id }) => id)).toEqual(["sb_ending", "sb_other", "sb_running"]);

@@ -23,6 +23,18 @@ if (!found)
 const own = found.kind === "own" ? await startOwnEngine() : undefined;
 if (own) afterAll(own.close);
 
+/** Besides that of the file, each with options of `dockerd`; where tests have none of their own, none. */
+export async function moreEngines(options: readonly (readonly string[])[]): Promise<(Engine & OwnEngine)[]> {
+  const engines = [];
+  // One after the other: two that start at once make the same chains in the host's firewall.
+  for (const each of own ? options : []) {
+    const engine = await startOwnEngine(each);
+    afterAll(engine.close);
+    engines.push(withImages(engine));
+  }
+  return engines;
+}
+
 /** The tests get the engine; without one they are skipped. */
 export function describeWithEngine(name: string, tests: (engine: Engine) => void): void {
   const what = found.kind === "none" ? `a Docker engine. ${found.why}` : "";
@@ -44,9 +56,8 @@ const notOwn: OwnEngine = {
   ...{ start: refuse, stop: refuse, kill: refuse, close: refuse },
 };
 
-const loaded = new Map<TestImage, Promise<string>>();
-
 function withImages<E extends Pick<OwnEngine, "docker">>(engine: E): E & Pick<Engine, "image"> {
+  const loaded = new Map<TestImage, Promise<string>>();
   const image = (name: TestImage) => {
     const loading = loaded.get(name) ?? load(engine.docker, name);
     loaded.set(name, loading);

@@ -1,26 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { NODE_ENV } from "./node.ts";
-
-const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url));
-const CONFIG = fileURLToPath(new URL("../fixtures/needing/vitest.config.ts", import.meta.url));
+import { runFixture } from "./fixture-run.ts";
 
 /** A run of three tests; two need a program that no machine has. */
-async function run(env: Record<string, string>) {
-  const child = spawn(process.execPath, [VITEST, "run", "--config", CONFIG], {
-    env: { ...NODE_ENV, NO_COLOR: "1", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [printed, complaints] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, "close"),
-  ]);
-  return { exitCode: child.exitCode, printed, complaints };
-}
+const run = (env: Record<string, string>) => runFixture("needing", env);
 
 test("tests whose program is missing are skipped, and counted at the end", async () => {
   const { exitCode, printed, complaints } = await run({});

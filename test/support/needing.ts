@@ -10,7 +10,7 @@ declare module "vitest" {
 }
 
 interface Needing {
-  describe(name: string, tests: () => void): void;
+  describe(name: string, tests: () => void | Promise<void>): void;
   test(name: string, body: TestFunction): void;
 }
 

@@ -28,9 +28,9 @@ export interface OwnEngine {
   close(): Promise<void>;
 }
 
-/** One that answers. The caller closes it. */
-export async function startOwnEngine(): Promise<OwnEngine> {
-  const child = spawn("sh", [SCRIPT, "run"], { detached: true, stdio: ["pipe", "pipe", "pipe"] });
+/** One that answers, with more options of `dockerd`. The caller closes it. */
+export async function startOwnEngine(more: readonly string[] = []): Promise<OwnEngine> {
+  const child = spawn("sh", [SCRIPT, "run", ...more], { detached: true, stdio: ["pipe", "pipe", "pipe"] });
   const lines = createInterface({ input: child.stdout });
   const over = once(lines, "close").then(() => "");
   const line = () => Promise.race([once(lines, "line").then(([text]) => String(text)), over]);

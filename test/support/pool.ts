@@ -1,6 +1,6 @@
 // The pool of backends as the server makes it, with defaults for the rest.
 
-import { createLedger } from "../../src/backends/ledger.ts";
+import { createLedger, SOLE_ENGINE } from "../../src/backends/ledger.ts";
 import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 
@@ -9,7 +9,7 @@ export function newPool(options: Pick<PoolOptions, "dataDir"> & Partial<PoolOpti
   return createBackendPool({
     allowSeveralUsers: false,
     docker: {
-      ...{ host: undefined, deployment: undefined, firewall: "managed", isShared: false },
+      ...{ engines: [{ name: SOLE_ENGINE }], deployment: undefined, firewall: "managed", isShared: false },
       ...{ caps: { total: 100, tenant: 100 }, sweepMs: 20_000 },
     },
     sandboxes: createLedger(createMemoryStores().documents),

@@ -4,12 +4,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { NODE_ENV } from "./node.ts";
+import { MAIN } from "./program.ts";
 import { temporaryFolder } from "./server.ts";
-
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 export interface Skein {
   readonly child: ChildProcess;
@@ -23,9 +21,15 @@ export interface ServerProcess extends Skein {
   readonly url: string;
 }
 
-/** Runs `skein …`. Killed, if it still runs, when the test has finished. */
-export function skein(args: readonly string[], env: Record<string, string>): Skein {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+/** Runs `skein …`, in `cwd` or this folder, of this release or of another one. Killed, if it still runs, when the test has finished. */
+export function skein(
+  args: readonly string[],
+  env: Record<string, string>,
+  cwd?: string,
+  main: string = MAIN,
+): Skein {
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd,
     env: { ...NODE_ENV, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -81,7 +85,8 @@ const settingsOf = (dir: string) => ({
   AGENTS_FILE: join(dir, "agents.yaml"),
 });
 
-async function serving(server: Skein): Promise<ServerProcess> {
+/** The process, once it takes requests. */
+export async function serving(server: Skein): Promise<ServerProcess> {
   const url = await new Promise<string>((resolve, reject) => {
     server.child.stdout?.on("data", () => {
       const address = /serves on (http:\S+)/.exec(server.output())?.[1];

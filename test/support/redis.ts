@@ -2,9 +2,9 @@
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { freePort } from "./free-port.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../script/test-redis", import.meta.url));
 
@@ -96,14 +96,4 @@ async function launch(port: number, options: readonly string[]): Promise<TestRed
 
 function ask(port: number, command: readonly string[]): string {
   return execFileSync("redis-cli", ["-p", String(port), ...command], { encoding: "utf8" }).trimEnd();
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (typeof address !== "object" || !address) throw new Error("A server that listens has an address.");
-  return address.port;
 }

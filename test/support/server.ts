@@ -41,8 +41,21 @@ export interface TestServer {
   readonly dir: string;
 }
 
+/** Starts what a test speaks to. */
+export type Deploy = (options: ServerOptions) => Promise<TestServer>;
+
+let deploy: Deploy = startOne;
+
+/** From now on the tests of this file speak to another deployment: see deployments.ts. */
+export function deployAs(other: Deploy): void {
+  deploy = other;
+}
+
 /** Closed, and its folder removed, when the test has finished. */
-export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+export const startServer = (options: ServerOptions = {}): Promise<TestServer> => deploy(options);
+
+/** One server of this process, in any deployment. Closed as above. */
+export async function startOne(options: ServerOptions = {}): Promise<TestServer> {
   const dir = options.dir ?? (await temporaryFolder());
   await writeFile(join(dir, "agents.yaml"), options.agents ?? AGENTS);
   const config = ServerConfig.parse({

@@ -114,6 +114,15 @@ export async function reconnect(before: Viewer, url: string): Promise<Seen[]> {
   return [...before.seen, ...after.seen];
 }
 
+/** As `reconnect`, for events that must be whole and well formed. */
+export async function seenOn(before: Viewer, { url }: { readonly url: string }): Promise<StreamEvent[]> {
+  const seen = await reconnect(before, url);
+  expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
+  const events = seen.map(({ event }) => event);
+  expect(checkGrammar(events)).toEqual([]);
+  return events;
+}
+
 /** The numbers of the events seen, out of their ids. */
 export const numbers = (seen: readonly Seen[]) =>
   seen.map(({ id }) => Number(id.slice(id.lastIndexOf("-") + 1)));

@@ -39,6 +39,23 @@ export const completing = (summary: string, more: object = {}): Turn => ({
   call: [{ tool: "task_complete", args: { status: "completed", summary, ...more } }],
 });
 
+/** An agent that asks another one, says what that found, and is known to stock front ends as `assistant`. */
+export const HELPED: { agents: string; script: Script } = {
+  agents: `
+agents:
+  assistant: { model: scripted:test, backend: { type: local }, subagents: [helper] }
+  helper: { description: Helps., model: scripted:test, backend: { type: local } }
+`,
+  script: ({ messages, tools }) => {
+    if (tools.some(({ name }) => name === "task_complete"))
+      return { say: "Looking.", ...completing("It is red.") };
+    const args = { agent: "helper", task: "Which colour?", context: "-" };
+    return messages.at(-1)?.role === "tool"
+      ? { say: "Red, says the helper." }
+      : { call: [{ tool: "task", id: "call_1", args }] };
+  },
+};
+
 /** A run of the first agent on thread `t1`, to its end. */
 export async function played(options: ServerOptions, input = "go") {
   const server = await startServer({ agents: TEAM, ...options });

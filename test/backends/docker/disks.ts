@@ -28,9 +28,11 @@ afterAll(async () => {
 });
 
 /** A disk whose workspaces and containers are removed at the end of the test. */
-export async function opened({ docker, host, image }: Engine, options: { dataDir?: string } = {}) {
-  const engine = connect(host);
-  const disk = await openDisk(engine, { dataDir, deployment, logger, ...options });
+export async function opened({ docker, host, image }: Engine, options = { dataDir }) {
+  const engine = connect({ host });
+  const disk = await openDisk(engine, {
+    ...{ folder: join(options.dataDir, "volumes"), deployment, mark: deployment, logger },
+  });
   const Image = await image("busybox");
   const containers: string[] = [];
   const ids: string[] = [];

@@ -21,7 +21,7 @@ const newName = () => `test-${randomBytes(4).toString("hex")}`;
 
 /** Networks of a deployment; that for `bridge` is removed at the end of the test. */
 function opened({ host }: Engine, firewall: "managed" | "operator" = "managed", deployment = newName()) {
-  const made = networks(connect(host), { deployment, firewall, logger });
+  const made = networks(connect({ host }), { deployment, mark: deployment, firewall, logger });
   onTestFinished(() => made.remove(signal));
   return made;
 }
@@ -263,7 +263,7 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
       import { connect } from "${room}engine.ts";
       import { networks } from "${room}network.ts";
       const logger = { info() {}, warn() {}, error() {} };
-      const { prepare } = networks(connect("${found.host}"), { deployment: "test-elsewhere", firewall: "managed", logger });
+      const { prepare } = networks(connect({ host: "${found.host}" }), { deployment: "test-elsewhere", mark: "test-elsewhere", firewall: "managed", logger });
       await prepare("bridge", new AbortController().signal).catch((error) => console.log(error.code + ": " + error.message));
     `;
     const node = [process.execPath, "--input-type=module", "--eval", program];

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { createLedger } from "../../../src/backends/ledger.ts";
+import { createLedger, SOLE_ENGINE } from "../../../src/backends/ledger.ts";
 import type { PoolOptions } from "../../../src/backends/pool.ts";
 import type { BackendConfig, BackendStatus } from "../../../src/core/backend.ts";
 import { randomId } from "../../../src/lib/random-id.ts";
@@ -56,7 +56,7 @@ export function newServer(
     ...{ dataDir, sandboxes, logger: { info() {}, warn, error() {} } },
     docker: {
       ...{
-        host,
+        engines: [{ name: SOLE_ENGINE, host }],
         deployment,
         firewall: "managed",
         isShared: false,

@@ -184,9 +184,43 @@ describe("write_file and edit_file", () => {
         sha256: sha256("print('bye')"),
         op: "edit",
         content: "print('bye')",
+        before: "print('hello')",
       },
-      "/workspace/a/b/new.md": { bytes: 5, sha256: sha256("ünï"), op: "write", content: "ünï" },
+      "/workspace/a/b/new.md": {
+        ...{ bytes: 5, sha256: sha256("ünï"), op: "write", content: "ünï", before: "" },
+      },
     });
+  });
+
+  test("remember what a small text file was before, and nothing of others", async () => {
+    const backend = await workspace({
+      ...{ old: "what it was", binary: Buffer.from([0xff, 0x61]), big: "b".repeat(16_385) },
+      ...{ edge: "e".repeat(16_384), empty: "" },
+    });
+    const names = ["old", "binary", "big", "edge", "empty"];
+    const { state } = await calling(
+      backend,
+      names.map((path) => ["write_file", { path, content: "new" }]),
+    );
+    const files = state.get("files") as Record<string, { before?: string }>;
+    const before = names.map((name) => files[`/workspace/${name}`]?.before);
+    expect(before).toEqual(["what it was", undefined, undefined, "e".repeat(16_384), ""]);
+  });
+
+  test("remember of a hundred files what they were before: the one that came first loses it", async () => {
+    const backend = await workspace({ f0: "zero", new: "old" });
+    const record = { bytes: 1, sha256: "", op: "write", content: "x", before: "y" };
+    const old = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`/workspace/f${n}`, record]));
+    const begin = { input: { state: new Map([["files", old]]) } };
+    const again = await calling(backend, [["write_file", { path: "f0", content: "x" }]], begin);
+    const kept = (state: ReadonlyMap<string, unknown>) => {
+      const files = Object.entries(state.get("files") as Record<string, object>);
+      return files.filter(([, each]) => "before" in each).map(([path]) => path);
+    };
+    expect(kept(again.state)).toHaveLength(100);
+    const { state } = await calling(backend, [["write_file", { path: "new", content: "x" }]], begin);
+    expect(kept(state)).toEqual([...Object.keys(old).slice(1), "/workspace/new"]);
+    expect(state.get("files")).toMatchObject({ "/workspace/f0": { content: "x" } });
   });
 
   test("remember the content of small text files only", async () => {

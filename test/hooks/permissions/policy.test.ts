@@ -63,6 +63,46 @@ describe("the mode, when no rule speaks", () => {
     expect(tools.map((name) => verdict({ name, args: {} }, [], mode).decision)).toEqual(decisions);
   });
 
+  test.each([
+    ...[".git/hooks/pre-commit", ".git/config", "sub/.git/info/attributes", ".GIT/hooks/x", "/work/.git"],
+    ...[
+      "a/../.git/config",
+      "x\n/../.git/hooks/post-checkout",
+      ".git /config",
+      ".g\u200cit/config",
+      "git~1/config",
+    ],
+    ...[
+      "bare/HEAD",
+      ".husky/pre-push",
+      ".bashrc",
+      "home/.ssh/authorized_keys",
+      ".vscode/tasks.json",
+      ".npmrc",
+    ],
+    ...[".config/git/config", "lib/sitecustomize.py", "venv/x.pth"],
+  ])("accept_edits asks about %j, which is executed without being named in a command", (path) => {
+    const asked = verdict({ name: "write_file", args: { path, content: "" } }, [], "accept_edits");
+    expect(asked).toMatchObject({ decision: "ask", why: expect.stringContaining("is executed without") });
+    expect(
+      verdict({ name: "write_file", args: { files: [{ to: path }] } }, [], "accept_edits").decision,
+    ).toBe("ask");
+  });
+
+  test.each(["src/git.ts", ".gitignore", ".github/workflows/test.yml", "docs/head.md", "package.json"])(
+    "accept_edits writes %j, and any content",
+    (path) => {
+      const args = { path, content: ".git/hooks/pre-commit" };
+      expect(verdict({ name: "write_file", args }, [], "accept_edits").decision).toBe("allow");
+    },
+  );
+
+  test("a rule may allow such a file by its arguments", () => {
+    const args = { path: ".git/config", content: "" };
+    const rule: Spec = { allow: "write_file", arguments: args };
+    expect(verdict({ name: "write_file", args }, [rule], "accept_edits").decision).toBe("allow");
+  });
+
   test("plan lets nothing run that destroys, also when it is said to read only", () => {
     expect(verdict({ name: "wipe", args: {} }, [], "plan").decision).toBe("deny");
   });

@@ -41,6 +41,17 @@ describe("a scheme needs its settings", () => {
     expect(problems("127.0.0.1", { scheme: "api_key", jwt: {} })).toEqual([]);
   });
 
+  test("oidc: tokens of an issuer that people can be sent to", () => {
+    const oidc = { client_id: "page" };
+    expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT, oidc })).toEqual([]);
+    expect(problems("0.0.0.0", { scheme: "api_key", oidc })).toEqual([
+      expect.stringMatching(/AUTH=jwt only/),
+    ]);
+    expect(problems("0.0.0.0", { scheme: "jwt", jwt: { ...JWT, issuer: "acme" }, oidc })).toEqual([
+      expect.stringMatching(/JWT_ISSUER that is an https/),
+    ]);
+  });
+
   test("header: whose headers are believed", () => {
     expect(problems("0.0.0.0", { scheme: "header", trusted_proxies: ["10.0.0.0/8"] })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "header" })).toEqual([expect.stringMatching(/TRUSTED_PROXIES/)]);
@@ -59,9 +70,19 @@ describe("settings that would let everyone in are refused", () => {
     ["no algorithm", { jwt: { algorithms: [] } }],
     ["a shared key", { jwt: { algorithms: ["RS256", "HS256"] } }],
     ["an empty audience", { jwt: { audience: "" } }],
-    ["a scheme that is none", { scheme: "basic" }],
+    ["signing in without OpenID", { oidc: { client_id: "page", scopes: "email" } }],
+    ["a scheme that has no name", { scheme: "Basic auth" }],
     ["a key that is none", { token: "x" }],
   ])("%s", (_, auth) => expect(AuthConfig.safeParse(auth).success).toBe(false));
+
+  test("a scheme that neither Skein nor a plugin has", () => {
+    expect(problems("127.0.0.1", { scheme: "api_kye" })).toEqual([
+      expect.stringMatching(/auth\.scheme: `api_kye` must be one of .*did you mean `api_key`\?$/),
+    ]);
+    const auth = AuthConfig.parse({ scheme: "badge" });
+    expect(authProblems("0.0.0.0", auth, ["badge"])).toEqual([]);
+    expect(authProblems("0.0.0.0", auth, [])).toHaveLength(1);
+  });
 
   test.each([
     "http://localhost:8080/jwks",

@@ -9,7 +9,7 @@ import { unauthorized } from "../../../src/http/auth/credentials.ts";
 import { guard, ownerOf, principalOf } from "../../../src/http/auth/guard.ts";
 import { createAuthenticate } from "../../../src/http/auth/index.ts";
 import { type Principal, Scope } from "../../../src/http/auth/principal.ts";
-import { accessOf, requireScope, STREAM_PATH } from "../../../src/http/auth/scopes.ts";
+import { accessOf, requireScope, TICKET_PATH } from "../../../src/http/auth/scopes.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
 import { refuseCrossSiteWrites, refuseForeignHosts } from "../../../src/http/browser-security.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
@@ -124,21 +124,40 @@ describe("scopes", () => {
       );
       return access === "run" ? [] : [`${method} ${path}: ${access}`];
     });
+    const reading = (path: string) => `post /langgraph/${path}: read`;
     expect(others).toEqual([
       "post /tools: tools",
       "delete /tools/{name}: tools",
       // Its address is the credential.
       "post /tool-results/{token}: public",
+      // `manage` is `admin` within the tenant, or `operator`.
+      "post /admin/tenants/{tenant}/users/{user}/threads/{thread_id}/runs/{run_id}/cancel: manage",
+      "post /admin/backup: operator",
+      "delete /admin/tenants/{tenant}/users/{user}: manage",
+      // Searches and streams that are asked for with a body. What runs an agent there takes `run` all the same.
+      ...["assistants/search", "assistants/count", "threads/search", "threads/count"].map(reading),
+      ...["state/checkpoint", "history", "stream/events"].map((path) =>
+        reading(`threads/{thread_id}/${path}`),
+      ),
+      ...["post /ag-ui/agent/{agent}/connect: read", "post /mcp: read", "delete /mcp: read"],
+      "post /a2a/{agent}: read",
       // For who may read, to read.
       "post /tickets: read",
     ]);
   });
 
-  test("of streams are those for which there are tickets", () => {
-    const paths = ["/events", "/threads/t/events", "/threads/t/runs/r/events", "/threads/t", "/backend"];
-    const routes = ["/events", "/threads/:thread_id/events", "/threads/:thread_id/runs/:run_id/events"];
-    expect(paths.map((path) => STREAM_PATH.test(path))).toEqual([true, true, true, false, false]);
-    expect(routes.map((route) => accessOf("GET", route))).toEqual(["stream", "stream", "stream"]);
+  test("of streams and files are those for which there are tickets", () => {
+    const paths = ["/events", "/threads/t/events", "/threads/t/runs/r/events", "/backend/files/a%20b.png"];
+    const others = ["/threads/t", "/backend", "/backend/files/", "/backend/files/a?agent=b"];
+    const routes = [
+      "/events",
+      "/threads/:thread_id/events",
+      "/threads/:thread_id/runs/:run_id/events",
+      "/backend/files/*",
+    ];
+    expect(paths.filter((path) => !TICKET_PATH.test(path))).toEqual([]);
+    expect(others.filter((path) => TICKET_PATH.test(path))).toEqual([]);
+    expect(routes.map((route) => accessOf("GET", route))).toEqual(Array(4).fill("ticket"));
   });
 });
 

@@ -50,6 +50,6 @@ export async function guarded(authenticate: Authenticate, options: GuardedOption
 /** The answer's status, its header `www-authenticate`, and its body without what says where it is from. */
 export async function answerTo(url: string, init: RequestInit = {}) {
   const response = await fetch(url, init);
-  const { instance: _, ...body } = (await response.json()) as Record<string, unknown>;
+  const { instance: _, request_id: _id, ...body } = (await response.json()) as Record<string, unknown>;
   return { status: response.status, challenge: response.headers.get("www-authenticate"), body };
 }

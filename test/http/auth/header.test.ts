@@ -52,7 +52,7 @@ describe("a trusted gateway", () => {
     const { port } = await server([trusted]);
     expect(await ask(port, ADA)).toEqual({
       status: 200,
-      body: { tenant: "acme", user: "ada", scopes: ["read", "run"] },
+      body: { tenant: "acme", user: "ada", scopes: ["read", "run"], isGateway: true },
     });
   });
 
@@ -120,7 +120,8 @@ describe("an address that is not trusted", () => {
     const claims = ["X-Forwarded-For", "127.0.0.1", "X-Real-IP", "127.0.0.1", "Forwarded", "for=127.0.0.1"];
     const refused = await ask(port, [...ADA, ...claims], OTHER);
     expect(refused).toMatchObject({ status: 401, body: { detail: expect.stringContaining("gateway") } });
-    expect(await ask(port, [], OTHER)).toEqual(refused);
+    const { request_id: _, ...body } = refused.body as Record<string, unknown>;
+    expect(await ask(port, [], OTHER)).toMatchObject({ status: 401, body });
     expect((await ask(port, ADA)).status).toBe(200);
   });
 

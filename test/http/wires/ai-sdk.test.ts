@@ -13,7 +13,7 @@ import { defineTool } from "../../../src/core/tool.ts";
 import type { Script, Turn } from "../../../src/models/scripted.ts";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
 import { startServer } from "../../support/server.ts";
-import { completing } from "../../support/team.ts";
+import { HELPED } from "../../support/team.ts";
 
 const AGENTS = `
 agents:
@@ -172,6 +172,18 @@ describe("a page with useChat", () => {
     expect(again.messages).toHaveLength(2);
   });
 
+  test.each([
+    ["a question", { tool: "ask_user", args: { question: "Which?" } }],
+    ["an approval", { tool: "execute", args: { command: "echo hi" } }],
+  ])("says something else instead of answering %s", async (_, call) => {
+    const { url, chat } = await started([{ say: "May I?", call: [call] }, { say: "Never mind, then." }]);
+    await chat.sendMessage({ text: "ask me" });
+    await chat.sendMessage({ text: "never mind" });
+    expect([chat.status, chat.error]).toEqual(["ready", undefined]);
+    expect(chat.messages.map(textOf)).toEqual(["ask me", "May I?", "never mind", "Never mind, then."]);
+    expect((await history(url)).map(textOf)).toEqual(chat.messages.map(textOf));
+  });
+
   test("carries out a tool of its own, and the model reads the result", async () => {
     let read = "";
     const body = { tools: { where: { description: "Where the user is.", parameters: { type: "object" } } } };
@@ -228,6 +240,80 @@ describe("a page with useChat", () => {
     await sending;
     expect(textOf(again.lastMessage)).toBe(words);
     expect(essence(again.messages)).toEqual(essence(chat.messages));
+  });
+
+  const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
+
+  test("that is opened after a step of the answer shows each step once", async () => {
+    const { url, chat } = await started([
+      { say: "First a file.", call: [{ tool: "write_file", args: { path: "a.txt", content: "1" } }] },
+      { say: words, delay_ms: 20 },
+    ]);
+    const sending = chat.sendMessage({ text: "go" });
+    await until(() => (textOf(chat.lastMessage) ?? "").includes("word3"));
+    const { chat: again } = page(url, { messages: await history(url) });
+    await again.resumeStream();
+    await sending;
+    expect(textOf(again.lastMessage)).toBe(`First a file.|${words}`);
+    expect(essence(again.messages)).toEqual(essence(chat.messages));
+  });
+
+  test.each([
+    ["an approval", { tool: "execute", args: { command: "rm one" } }],
+    ["a question", { tool: "ask_user", args: { question: "Which?" } }],
+  ])("that is opened while the run after %s is at work shows the whole answer once", async (_, call) => {
+    const { url, chat } = await started([
+      { say: "May I?", call: [call] },
+      { say: words, delay_ms: 20 },
+    ]);
+    await chat.sendMessage({ text: "go" });
+    const [asked] = toolsOf(chat.lastMessage);
+    const answering =
+      call.tool === "execute"
+        ? chat.addToolApprovalResponse({ id: asked?.approval?.id ?? "", approved: true })
+        : chat.addToolOutput({ tool: call.tool, toolCallId: asked?.toolCallId ?? "", output: "That." });
+    await until(() => (textOf(chat.lastMessage) ?? "").includes("word3"));
+    const { chat: again, calls } = page(url, { messages: await history(url) });
+    await again.resumeStream();
+    await answering;
+    expect(textOf(again.lastMessage)).toBe(`May I?|${words}`);
+    expect(toolsOf(again.lastMessage)).toMatchObject([{ toolName: call.tool, state: "output-available" }]);
+    expect(again.status).toBe("ready");
+    expect(calls).toEqual([]);
+    await until(() => chat.status === "ready");
+    expect(textOf(chat.lastMessage)).toBe(`May I?|${words}`);
+  });
+
+  test("that has read its messages in mid-answer and connects after the end shows the whole answer once", async () => {
+    const { url, chat } = await started([
+      { say: "First a file.", call: [{ tool: "write_file", args: { path: "a.txt", content: "1" } }] },
+      { say: words, delay_ms: 20 },
+    ]);
+    const sending = chat.sendMessage({ text: "go" });
+    await until(() => (textOf(chat.lastMessage) ?? "").includes("word3"));
+    const before = await history(url);
+    await sending;
+    const { chat: late } = page(url, { messages: before });
+    await late.resumeStream();
+    expect(essence(late.messages)).toEqual(essence(chat.messages));
+    const { chat: whole } = page(url, { messages: await history(url) });
+    await whole.resumeStream();
+    expect(essence(whole.messages)).toEqual(essence(chat.messages));
+    expect(whole.status).toBe("ready");
+  });
+
+  test("of version 6, which would show it twice, does not get an answer that has ended", async () => {
+    const { url, chat } = await started([{ say: "Done." }]);
+    await chat.sendMessage({ text: "go" });
+    expect((await fetch(`${url}/ai-sdk/assistant/chat/chat1/stream?v=6`)).status).toBe(204);
+  });
+
+  test("does not get again what waits for its answer", async () => {
+    const { url, chat } = await started([
+      { say: "May I?", call: [{ tool: "execute", args: { command: "rm" } }] },
+    ]);
+    await chat.sendMessage({ text: "go" });
+    expect((await fetch(`${url}/ai-sdk/assistant/chat/chat1/stream`)).status).toBe(204);
   });
 
   test("has nothing to resume when nothing is at work", async () => {
@@ -308,19 +394,7 @@ describe("a page with useChat", () => {
   });
 
   test("shows a subagent's work as one part, apart from the agent's own words", async () => {
-    const agents = `
-agents:
-  assistant: { model: scripted:test, backend: { type: local }, subagents: [helper] }
-  helper: { description: Helps., model: scripted:test, backend: { type: local } }
-`;
-    const script: Script = ({ messages, tools }) => {
-      if (tools.some(({ name }) => name === "task_complete"))
-        return { say: "Looking.", ...completing("It is red.") };
-      return messages.at(-1)?.role === "tool"
-        ? { say: "Red, says the helper." }
-        : { call: [{ tool: "task", args: { agent: "helper", task: "Which colour?", context: "-" } }] };
-    };
-    const { url } = await startServer({ script, agents });
+    const { url } = await startServer(HELPED);
     const { chat } = page(url);
     await chat.sendMessage({ text: "ask the helper" });
     expect(textOf(chat.lastMessage)).toBe("Red, says the helper.");
@@ -355,6 +429,33 @@ agents:
     expect(types).not.toContain("reset-step");
     expect(types.includes("tool-approval-request")).toBe(version === "6");
   });
+
+  test.each(["approve", "No."])(
+    "of version 5 is asked in words, and answers %s in words, also after a reload",
+    async (word) => {
+      const { url, chat } = await started(
+        [
+          { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
+          { say: "So be it." },
+          { say: "What?" },
+        ],
+        { query: "?v=5" },
+      );
+      await chat.sendMessage({ text: "run it" });
+      expect(textOf(chat.lastMessage)).toBe("May I?|May it?\n\nReply “approve” or “deny”.");
+      const read = await fetch(`${url}/ai-sdk/assistant/chat/chat1/messages?v=5`);
+      const messages = (await read.json()) as UIMessage[];
+      expect(essence(messages)).toEqual(essence(chat.messages));
+      const { chat: again } = page(url, { messages, query: "?v=5" });
+      await again.sendMessage({ text: word });
+      expect(again.status).toBe("ready");
+      expect(textOf(again.lastMessage)).toBe("So be it.");
+      const [call] = toolsOf((await history(url)).at(-1));
+      expect(call?.state).toBe(word === "approve" ? "output-available" : "output-error");
+      await again.sendMessage({ text: "approve" });
+      expect((await history(url)).map(textOf).slice(2)).toEqual(["approve", "What?"]);
+    },
+  );
 
   test("is in error when the connection breaks in mid-answer, and reads the whole answer again", async () => {
     const words = Array.from({ length: 40 }, (_, index) => `word${index}`).join(" ");

@@ -4,16 +4,7 @@ import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import type { Script, Turn } from "../../../src/models/scripted.ts";
 import { startServer } from "../../support/server.ts";
-
-const AGENTS = `
-agents:
-  assistant:
-    model: scripted:test
-    description: Helps.
-    backend: { type: local }
-    tools: [ask_user, execute]
-    permissions: { rules: [{ ask: execute, message: May it? }] }
-`;
+import { AGENTS } from "./agents.ts";
 
 async function started(script: readonly Turn[] | Script) {
   const { url, app } = await startServer({ script, agents: AGENTS });
@@ -43,7 +34,9 @@ describe("a chat client", () => {
   test("lists the agents as models", async () => {
     const { client } = await started([]);
     const { data } = await client.models.list();
-    expect(data).toMatchObject([{ id: "assistant", object: "model", owned_by: "skein" }]);
+    expect(data).toMatchObject(
+      ["assistant", "writer"].map((id) => ({ id, object: "model", owned_by: "skein" })),
+    );
     expect(await client.models.retrieve("assistant")).toMatchObject({ id: "assistant" });
     await expect(client.models.retrieve("gpt-4")).rejects.toMatchObject({
       status: 404,
@@ -51,7 +44,7 @@ describe("a chat client", () => {
     });
   });
 
-  test("streams an answer in pieces, with usage", async () => {
+  test("streams an answer in pieces, its reasoning apart, with usage", async () => {
     const { client } = await started([{ think: "Hm.", say: "You said {{user}} to me." }]);
     const stream = client.chat.completions.stream({
       model: MODEL,
@@ -60,9 +53,14 @@ describe("a chat client", () => {
     });
     let pieces = 0;
     stream.on("content", () => pieces++);
+    let thoughts = "";
+    stream.on("chunk", ({ choices: [choice] }) => {
+      thoughts += (choice?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? "";
+    });
     const completion = await stream.finalChatCompletion();
     expect(contentOf(completion)).toBe("You said hello to me.");
     expect(pieces).toBeGreaterThan(3);
+    expect(thoughts).toBe("Hm.");
     expect(completion.choices[0]?.finish_reason).toBe("stop");
     expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
   });
@@ -257,7 +255,7 @@ describe("a chat client", () => {
       .toEqual(["cancelled"]);
   });
 
-  test("gets the provider's error, not half an answer for a whole one", async () => {
+  test("gets the provider's error, once, and not half an answer for a whole one", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { client } = await started([
       { say: "Half", fail },
@@ -265,18 +263,19 @@ describe("a chat client", () => {
     ]);
     const streaming = client.chat.completions.stream({ model: MODEL, messages: [user("go")] });
     await expect(streaming.finalChatCompletion()).rejects.toThrow("The provider said no.");
-    const once = new OpenAI({ baseURL: client.baseURL, apiKey: "unused", maxRetries: 0 });
+    // Another request would find no turn in the script.
     await expect(
-      once.chat.completions.create({ model: MODEL, messages: [user("go")] }),
+      client.chat.completions.create({ model: MODEL, messages: [user("go")] }),
     ).rejects.toMatchObject({
       status: 502,
       code: "model_rejected",
+      message: "502 The provider said no.",
     });
   });
 
   test.each([
     ["n", { n: 2 }, "only 1"],
-    ["response_format", { response_format: { type: "json_object" } }, "no schema"],
+    ["response_format", { response_format: { type: "grammar" } }, "json_schema"],
     [
       "messages",
       {

@@ -10,7 +10,7 @@ const docker = {
   caps: { total: 9, tenant: 9 },
   sweepMs: 20_000,
 } as const;
-const pool = newPool({ dataDir, docker: { host, deployment, ...docker } });
+const pool = newPool({ dataDir, docker: { engines: [{ name: "default", host }], deployment, ...docker } });
 const backend = await pool.get({ tenant: "acme", user: "ada" }, JSON.parse(config));
 const { signal } = new AbortController();
 

@@ -3,7 +3,7 @@
 
 import { createHash, createHmac } from "node:crypto";
 import { z } from "zod";
-import { type Asked, firstFault, shapeFault } from "./vendor.ts";
+import { type Asked, firstFault, shapeFault, unsupportedIn } from "./vendor.ts";
 
 const cache_control = z
   .strictObject({ type: z.literal("ephemeral"), ttl: z.enum(["5m", "1h"]).optional() })
@@ -66,7 +66,14 @@ const Body = z.strictObject({
       }),
     ])
     .optional(),
-  output_config: z.strictObject({ effort: z.enum(["low", "medium", "high", "xhigh", "max"]) }).optional(),
+  output_config: z
+    .strictObject({
+      effort: z.enum(["low", "medium", "high", "xhigh", "max"]).optional(),
+      format: z
+        .strictObject({ type: z.literal("json_schema"), schema: z.record(z.string(), z.unknown()) })
+        .optional(),
+    })
+    .optional(),
   tool_choice: z
     .discriminatedUnion("type", [
       z.strictObject({ type: z.enum(["auto", "none", "any"]) }),
@@ -101,6 +108,7 @@ const CHECKS: readonly ((request: Request) => string | undefined)[] = [
   versionHeader,
   sampling,
   thinkingConfig,
+  outputFormat,
   ends,
   noEmptyContent,
   cacheMarks,
@@ -131,7 +139,7 @@ function sampling({ headers, body: { model, temperature, thinking } }: Request) 
 
 function thinkingConfig({ headers, body: { model, thinking, max_tokens, output_config } }: Request) {
   const version = versionOf(model);
-  if (output_config && version < 4.6) return "This model does not support the effort parameter.";
+  if (output_config?.effort && version < 4.6) return "This model does not support the effort parameter.";
   if (!thinking) return undefined;
   if (thinking.type === "enabled") {
     if (version >= 4.7)
@@ -145,6 +153,16 @@ function thinkingConfig({ headers, body: { model, thinking, max_tokens, output_c
   return thinking.block_binding && !beta
     ? "thinking.adaptive.block_binding: Extra inputs are not permitted"
     : undefined;
+}
+
+const UNSUPPORTED =
+  /^(minLength|maxLength|minimum|maximum|multipleOf|maxItems|uniqueItems|patternProperties)$/;
+
+function outputFormat({ body: { model, output_config } }: Request) {
+  if (!output_config?.format) return undefined;
+  if (versionOf(model) < 4.5) return "This model does not support structured outputs.";
+  const fault = unsupportedIn(output_config.format.schema, (key) => UNSUPPORTED.test(key));
+  return fault && `output_config.format.schema: ${fault}`;
 }
 
 function ends({ body: { messages } }: Request) {

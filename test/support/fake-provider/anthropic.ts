@@ -13,6 +13,7 @@ const FAILURES: Readonly<Record<Failure, readonly [status: number, type: string,
   context_overflow: [400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"],
   too_large: [413, "request_too_large", "Request exceeds the maximum size"],
   not_found: [404, "not_found_error", "model: claude-none"],
+  content_filter: [400, "invalid_request_error", "Output blocked by content filtering policy"],
 };
 
 export const anthropic: Vendor = {

@@ -1,7 +1,7 @@
 // The checks of Chat Completions, in OpenAI's words, and the further ones of servers that copy it.
 
 import { z } from "zod";
-import { type Asked, firstFault, shapeFault } from "./vendor.ts";
+import { type Asked, firstFault, shapeFault, unsupportedIn } from "./vendor.ts";
 
 const Text = z.strictObject({ type: z.literal("text"), text: z.string().min(1) });
 const Image = z.strictObject({
@@ -50,6 +50,16 @@ const Body = z.strictObject({
   max_completion_tokens: z.int().positive().optional(),
   temperature: z.number().min(0).max(2).optional(),
   reasoning_effort: z.enum(["none", "minimal", "low", "medium", "high"]).optional(),
+  response_format: z
+    .strictObject({
+      type: z.literal("json_schema"),
+      json_schema: z.strictObject({
+        name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
+        schema: z.record(z.string(), z.unknown()),
+        strict: z.boolean().optional(),
+      }),
+    })
+    .optional(),
   tool_choice: z
     .union([
       z.enum(["auto", "none", "required"]),
@@ -88,6 +98,7 @@ const CHECKS: readonly ((body: Body) => string | undefined)[] = [
   uniqueIds,
   toolChoice,
   reasoningEffort,
+  responseFormat,
 ];
 
 const callsIn = (message: Message | undefined) =>
@@ -152,6 +163,21 @@ function everyCallAnswered({ messages }: Body) {
       return `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${[...open].join(", ")}`;
   }
   return undefined;
+}
+
+function responseFormat({ response_format }: Body) {
+  const { strict, schema } = response_format?.json_schema ?? {};
+  if (!strict) return undefined;
+  const fault = unsupportedIn(schema, () => false) ?? incompleteIn(schema);
+  return fault && `Invalid schema for response_format 'answer': In context=(), ${fault}.`;
+}
+
+function incompleteIn(schema: unknown): string | undefined {
+  const { properties = {}, required = [] } = Object(schema);
+  const missing = Object.keys(properties).find((name) => !required.includes(name));
+  if (missing)
+    return `'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'`;
+  return Object.values(properties).map(incompleteIn).find(Boolean);
 }
 
 function reasoningEffort({ model, tools, reasoning_effort }: Body) {

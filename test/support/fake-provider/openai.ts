@@ -27,6 +27,7 @@ const FAILURES: Readonly<
   ] as const,
   too_large: [413, "invalid_request_error", null, "Request too large."],
   not_found: [404, "invalid_request_error", "model_not_found", "The model `gpt-none` does not exist."],
+  content_filter: [400, "invalid_request_error", "invalid_prompt", "Your prompt was flagged."],
 };
 
 const FINISH: Readonly<Record<Stop, string>> = {

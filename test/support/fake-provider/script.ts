@@ -18,7 +18,9 @@ export type Failure =
   | "server_error"
   | "context_overflow"
   | "too_large"
-  | "not_found";
+  | "not_found"
+  /** The prompt is blocked for what it says. */
+  | "content_filter";
 
 export interface Counts {
   /** All of the input, the cached part included. */
@@ -40,6 +42,8 @@ export interface Answer {
   readonly delayMs?: number;
   /** Instead of an answer. */
   readonly fail?: Failure;
+  /** How long to wait, where the vendor says so in the body of a failure. */
+  readonly retrySeconds?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** Breaks off after so many frames: destroys the socket, ends the body, sends an error or falls silent. */
   readonly breakAfter?: {

@@ -4,14 +4,19 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { anthropic } from "./anthropic.ts";
+import { azure } from "./azure.ts";
+import { bedrock } from "./bedrock.ts";
+import { gemini } from "./gemini.ts";
 import { openai } from "./openai.ts";
 import { type Answer, say } from "./script.ts";
 import type { Refusal, Vendor } from "./vendor.ts";
+import { vertex } from "./vertex.ts";
 
-const VENDORS: readonly Vendor[] = [anthropic, openai];
+const VENDORS: readonly Vendor[] = [anthropic, azure, bedrock, gemini, vertex, openai];
 
 export interface RecordedRequest {
   readonly vendor: Vendor["name"];
+  readonly url: string;
   readonly headers: IncomingHttpHeaders;
   // The vendors' strict schemas are checked already; a test asserts the rest.
   // biome-ignore lint/suspicious/noExplicitAny: the body of either vendor, to be looked into by tests
@@ -27,7 +32,7 @@ export type Script = (request: RecordedRequest, count: number) => Answer;
 const ok: Script = () => ({ blocks: [say("ok")] });
 
 export interface FakeProvider {
-  /** Where it listens. Anthropic's base URL; OpenAI's is this with `/v1`. */
+  /** Where it listens. Anthropic's and Azure's base URL; OpenAI's is this with `/v1`, Gemini's with `/v1beta/openai`. */
   readonly url: string;
   /** The next answers, in order. After the last one: the script's. */
   enqueue(...answers: readonly Answer[]): void;
@@ -66,18 +71,23 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     const vendor = VENDORS.find(({ path }) => path.test(request.url ?? ""));
     const text = await textOf(request);
     if (!vendor) return refuse(response, { status: 404, body: { error: `no route ${request.url}` } });
-    const asked = { headers: request.headers, body: JSON.parse(text) as unknown };
+    const asked = {
+      url: request.url ?? "",
+      headers: request.headers,
+      text,
+      body: JSON.parse(text) as unknown,
+    };
     const refusal = vendor.refuse(asked);
     const recorded = {
-      ...{ vendor: vendor.name, headers: request.headers, body: asked.body, status: refusal?.status ?? 200 },
+      ...{ vendor: vendor.name, ...asked, status: refusal?.status ?? 200 },
       hungUp: hungUp(response),
     };
     // A request that a vendor refuses takes nothing from the queue: no answer fits it.
     const answer = refusal ? {} : (queue.shift() ?? script(recorded, count));
-    const failure = refusal ?? (answer.fail ? vendor.fail(answer.fail) : undefined);
+    const failure = refusal ?? (answer.fail ? vendor.fail(answer.fail, answer) : undefined);
     record({ ...recorded, status: failure?.status ?? 200 });
     if (failure) return refuse(response, failure, answer.headers);
-    const frames = answer.raw?.map(rawFrame) ?? vendor.frames(answer, asked);
+    const frames = answer.raw?.map((data) => rawFrame(data, vendor)) ?? vendor.frames(answer, asked);
     if (!answer.hang) await stream(response, answer, [vendor, frames]);
   });
   server.on("connection", () => connections++);
@@ -104,7 +114,10 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
   };
 }
 
-const rawFrame = (data: unknown) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+function rawFrame(data: unknown, vendor: Vendor): string | Buffer {
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  return vendor.rawFrame?.(text) ?? `data: ${text}\n\n`;
+}
 
 async function textOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -125,14 +138,21 @@ function refuse(response: ServerResponse, { status, body }: Refusal, headers: An
   response.end(JSON.stringify(body));
 }
 
-async function stream(response: ServerResponse, answer: Answer, [vendor, frames]: [Vendor, string[]]) {
+async function stream(
+  response: ServerResponse,
+  answer: Answer,
+  [vendor, frames]: [Vendor, readonly (string | Buffer)[]],
+) {
   const { batch = 1, delayMs = 0, breakAfter, headers = {} } = answer;
-  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", ...headers });
+  response.writeHead(200, {
+    "content-type": vendor.contentType ?? "text/event-stream; charset=utf-8",
+    ...headers,
+  });
   const sent = breakAfter ? frames.slice(0, breakAfter.frames) : frames;
   for (let start = 0; start < sent.length; start += batch) {
     if (start > 0) await (delayMs > 0 ? sleep(delayMs) : turn());
     if (response.destroyed) return;
-    const packet = sent.slice(start, start + batch).join("");
+    const packet = Buffer.concat(sent.slice(start, start + batch).map((frame) => Buffer.from(frame)));
     if (!response.write(packet)) await drained(response);
   }
   switch (breakAfter?.with) {

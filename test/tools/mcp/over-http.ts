@@ -7,6 +7,7 @@ import { onTestFinished } from "vitest";
 export interface HttpCall {
   readonly id: number;
   readonly args: Record<string, unknown>;
+  readonly meta?: Record<string, unknown> | undefined;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -43,7 +44,9 @@ export async function overHttp(
     const listed = Object.keys(tools).map((name) => ({ name, inputSchema: { type: "object" } }));
     if (method === "tools/list") return answer(response, id, { tools: listed });
     if (method === "tools/call")
-      return tools[String(params?.name)]?.({ id, args: params?.arguments ?? {}, request, response });
+      return tools[String(params?.name)]?.({
+        ...{ id, args: params?.arguments ?? {}, meta: params?._meta, request, response },
+      });
     answer(response, id, {});
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -74,7 +77,11 @@ export async function freePort(): Promise<number> {
 interface Body {
   readonly id?: number;
   readonly method: string;
-  readonly params?: { name?: string; arguments?: Record<string, unknown> };
+  readonly params?: {
+    name?: string;
+    arguments?: Record<string, unknown>;
+    _meta?: Record<string, unknown>;
+  };
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Body> {

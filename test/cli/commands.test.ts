@@ -1,0 +1,101 @@
+// The command line: what it takes, and what it answers to what it does not.
+
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { readCall } from "../../src/cli/command.ts";
+import { COMMANDS, HEAD } from "../../src/cli/commands.ts";
+import { serving, skein } from "../support/process.ts";
+import { temporaryFolder } from "../support/server.ts";
+
+const read = (...args: string[]) => readCall(args, COMMANDS, HEAD);
+
+describe("help", () => {
+  test.each([[[]], [["--help"]], [["-h"]]])("of skein %j names every command", (args) => {
+    const text = String(read(...args));
+    for (const { name } of COMMANDS) expect(text).toContain(`skein ${name}`);
+  });
+
+  test.each(COMMANDS.map(({ name }) => [name]))("of `%s` names its options", (name) => {
+    const text = String(read(...name.split(" "), "--help"));
+    const options = Object.keys(COMMANDS.find((each) => each.name === name)?.options ?? {});
+    expect(text).toContain(`skein ${name}`);
+    for (const option of options) expect(text).toContain(`--${option}`);
+  });
+
+  test("of a group names its commands, and no other", () => {
+    const text = String(read("keys", "--help"));
+    expect(text).toMatch(/keys create[\s\S]*keys list[\s\S]*keys revoke ID/);
+    expect(text).not.toContain("serve");
+  });
+
+  test("and docs/cli.md name the same commands and options", async () => {
+    const page = await readFile("docs/cli.md", "utf8");
+    const sections = page.split(/^## /m).slice(1);
+    const told = sections.flatMap((section) => {
+      const [, name] = /^`skein ([a-z ]+?)(?: [[A-Z\]]+)?`/.exec(section) ?? [];
+      return name ? [[name, [...section.matchAll(/^\| `--(\w+)/gm)].map(([, option]) => option)]] : [];
+    });
+    const there = COMMANDS.map(({ name, options }) => [name, Object.keys(options)]);
+    expect(Object.fromEntries(told)).toEqual(Object.fromEntries(there));
+  });
+});
+
+describe("what is wrong is said, with the usage of the command that was meant", () => {
+  test.each([
+    [["srve"], /unknown command `srve`[\s\S]*skein serve/],
+    [["--url", "x"], /unknown command `--url`/],
+    [["keys"], /`skein keys` needs one of these commands[\s\S]*keys create/],
+    [["keys", "delete"], /`skein keys` needs one of these commands/],
+    [["keys", "create"], /missing required option --user[\s\S]*skein keys create/],
+    [["keys", "revoke"], /missing argument ID[\s\S]*skein keys revoke ID/],
+    [["serve", "--prot", "1"], /'--prot'[\s\S]*skein serve[\s\S]*--port NUMBER/],
+    [["serve", "now"], /unexpected argument `now`/],
+    [["serve", "--port"], /--port/],
+    [["chat", "tell", "me"], /unexpected argument `me`: put the message in quotes/],
+  ])("%j", (args, words) => {
+    expect(() => read(...args)).toThrow(
+      expect.objectContaining({ code: "invalid_request", message: expect.stringMatching(words) }),
+    );
+  });
+
+  test("by exit code 2, and nothing was made", async () => {
+    const dir = await temporaryFolder();
+    const run = skein(["keys", "create", "--data", join(dir, "data")], {});
+    expect(await run.exited).toBe(2);
+    expect(run.output()).toContain("missing required option --user");
+    expect(existsSync(join(dir, "data"))).toBe(false);
+  });
+});
+
+const AGENTS = `agents: { helper: { model: "scripted:script.yaml" } }`;
+
+async function folder() {
+  const dir = await temporaryFolder();
+  await writeFile(join(dir, "mine.yaml"), AGENTS);
+  await writeFile(join(dir, "script.yaml"), "- { say: ok }");
+  return dir;
+}
+
+const agentsOf = async (url: string) =>
+  ((await (await fetch(`${url}/agents`)).json()) as { items: { name: string }[] }).items.map(
+    ({ name }) => name,
+  );
+
+describe("skein serve", () => {
+  test("takes the port, the agents and the data folder as options, before variables", async () => {
+    const dir = await folder();
+    const args = ["--port", "0", "--agents", "mine.yaml", "--data", "kept"];
+    const { url } = await serving(skein(["serve", ...args], { PORT: "1", AGENTS_FILE: "nowhere.yaml" }, dir));
+    expect(await agentsOf(url)).toEqual(["helper"]);
+    expect(existsSync(join(dir, "kept"))).toBe(true);
+  });
+
+  test("reads .env of its folder; variables that are set come before it", async () => {
+    const dir = await folder();
+    await writeFile(join(dir, ".env"), "AGENTS_FILE=mine.yaml\nPORT=1\n");
+    const { url } = await serving(skein(["serve"], { PORT: "0" }, dir));
+    expect(await agentsOf(url)).toEqual(["helper"]);
+  });
+});

@@ -1,0 +1,228 @@
+// What a page shows of a thread, folded from the events of real runs.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Cell, type Page, shown, type ToolCell } from "../../src/client/cells.ts";
+import {
+  createClient,
+  type Interrupt,
+  type Message,
+  type Run,
+  type StreamEvent,
+  type ThreadState,
+} from "../../src/client/client.ts";
+import { createFold } from "../../src/client/fold.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import { startServer } from "../support/server.ts";
+import { cast, completing, delegating, TEAM } from "../support/team.ts";
+
+const untouched = { touch: () => {} };
+
+function folded(events: Iterable<StreamEvent>): Page {
+  const { page, apply } = createFold(untouched);
+  for (const event of events) apply(event);
+  return page;
+}
+
+const toolsIn = (page: Page) => page.lane.cells.filter((cell): cell is ToolCell => cell.kind === "tool");
+const textsIn = (page: Page) =>
+  page.lane.cells.flatMap((cell) => (cell.kind === "user" || cell.kind === "text" ? [cell.text] : []));
+
+/** What a person reads, without what only a live viewer can know: times, output as it came, attempts that failed. */
+function read(page: Page) {
+  const plain = (cell: Cell): unknown => {
+    if (cell.kind === "user") return `You: ${cell.text}`;
+    if (cell.kind === "text" || cell.kind === "thought")
+      return cell.state === "done" ? `${cell.kind}: ${cell.text}` : undefined;
+    if (cell.kind === "note") return `${cell.tone}: ${cell.text}`;
+    if (cell.kind === "agent") return [cell.name, cell.agent, cell.status, cell.summary];
+    const { name, args, state, output, agents } = cell;
+    return { name, args, state, output: shown(output), agents: agents.map(plain) };
+  };
+  const { lane, todos, asks, run } = page;
+  const cells = lane.cells.map(plain).filter((cell) => cell !== undefined);
+  return { cells, todos, asks: asks.map(({ id }) => id), isActive: run.isActive, phase: run.phase };
+}
+
+/** The thread's state after these events, as the server would give it. */
+function stateAfter(events: readonly StreamEvent[]): ThreadState {
+  const messages: Message[] = [];
+  const values: Record<string, unknown> = {};
+  let status: ThreadState["status"] = "idle";
+  for (const event of events) {
+    if ("path" in event && event.path) continue;
+    if (event.event === "run_start") status = "busy";
+    if (event.event === "on_message") messages.push(event.data.message);
+    if (event.event === "done") status = event.data.status === "interrupted" ? "interrupted" : "idle";
+    if (event.event === "error") status = "error";
+    if (event.event !== "on_state") continue;
+    const { key, value, patch } = event.data;
+    const merged = { ...(values[key] as object), ...patch };
+    values[key] = patch
+      ? Object.fromEntries(Object.entries(merged).filter(([, each]) => each !== null))
+      : value;
+  }
+  return { thread_id: "t1", version: messages.length, ...values, messages, status };
+}
+
+/** The events of the runs of a thread: the first one, and those that answer what was asked. */
+async function recorded(options: Parameters<typeof startServer>[0], answers: readonly string[] = []) {
+  const { url } = await startServer(options);
+  const client = createClient({ baseUrl: url });
+  const events: StreamEvent[] = [];
+  let ask: Interrupt | undefined;
+  const keep = async (run: AsyncIterable<StreamEvent>) => {
+    for await (const event of run) {
+      events.push(event);
+      if (event.event === "on_interrupt" && !event.path) ask = event.data;
+    }
+  };
+  await keep(client.run("t1", { input: "go" }));
+  for (const message of answers)
+    if (ask) await keep(client.resume("t1", ask.run_id, [{ id: ask.id, decision: "respond", message }]));
+  return { events, client };
+}
+
+const WORK: readonly Turn[] = [
+  {
+    think: "First a plan, then the file.",
+    say: "I **begin**.",
+    call: [
+      { tool: "write_todos", args: { todos: [{ id: "1", title: "Write it", status: "in_progress" }] } },
+      { tool: "write_file", args: { path: "a.sh", content: "echo hello\n" } },
+    ],
+  },
+  {
+    call: [
+      { tool: "execute", args: { command: "sh a.sh" } },
+      { tool: "read_file", args: { path: "none" } },
+    ],
+  },
+  { say: "Done." },
+];
+const ASKING = `
+agents:
+  assistant: { model: "scripted:test", tools: [ask_user] }
+`;
+const scenes = {
+  "tools, of which one fails": () => recorded({ script: WORK }),
+  "a question that is answered": () =>
+    recorded(
+      {
+        agents: ASKING,
+        script: [
+          { say: "Hm.", call: [{ tool: "ask_user", args: { question: "Which?" } }] },
+          { say: "Thanks." },
+        ],
+      },
+      ["The red one."],
+    ),
+  "a question that waits": () =>
+    recorded({ agents: ASKING, script: [{ call: [{ tool: "ask_user", args: { question: "Which?" } }] }] }),
+  "subagents side by side": () =>
+    recorded({
+      agents: TEAM,
+      script: cast({
+        lead: [
+          delegating({ agent: "coder", task: "write" }, { agent: "tester", task: "test" }),
+          { say: "Both did." },
+        ],
+        coder: [{ say: "I write." }, completing("written")],
+        tester: [completing("tested")],
+      }),
+    }),
+  "an attempt that fails and is repeated": () =>
+    recorded({
+      script: [
+        { say: "A beginning that is", fail: { code: "model_unavailable", retry_after_ms: 1 } },
+        { say: "The answer." },
+      ],
+    }),
+  "a run that fails": () =>
+    recorded({ script: [{ say: "Some words", fail: { code: "model_rejected", message: "No." } }] }),
+};
+
+describe("a thread that is opened in the middle of a run", () => {
+  for (const [name, record] of Object.entries(scenes))
+    test(`shows in the end what a viewer of all its events sees: ${name}`, async () => {
+      const { events } = await record();
+      const whole = read(folded(events));
+      const starts = events.flatMap(({ event }, index) => (event === "run_start" ? [index] : []));
+      fc.assert(
+        fc.property(fc.nat(events.length), fc.double({ min: 0, max: 1, noNaN: true }), (seen, part) => {
+          const { page, apply, begin } = createFold(untouched);
+          begin({ state: stateAfter(events.slice(0, seen)) });
+          // The events of the run in progress come again, from its first one or from a later one.
+          const start = Math.max(0, ...starts.filter((each) => each < seen));
+          const from = Math.floor(start + part * (seen - start));
+          for (const event of events.slice(from)) apply(event);
+          const { cells, ...rest } = read(page);
+          expect(cells).toEqual(
+            seen === events.length && from === seen ? withoutNotes(whole.cells) : whole.cells,
+          );
+          expect(rest.asks).toEqual(whole.asks);
+          expect(rest.todos).toEqual(whole.todos);
+          expect(rest.isActive).toBe(whole.isActive);
+        }),
+      );
+    });
+
+  const withoutNotes = (cells: unknown[]) =>
+    cells.filter((cell) => typeof cell !== "string" || !/^(quiet|warning|error): /.test(cell));
+});
+
+test("a thread that is opened later shows what its viewers saw, and how it ended", async () => {
+  for (const record of Object.values(scenes)) {
+    const { events, client } = await record();
+    const [run] = (await client.runs.of("t1", { limit: 1 })).items as Run[];
+    const { page, begin } = createFold(untouched);
+    begin({ state: await client.threads.state("t1"), run });
+    const live = read(folded(events));
+    const warnings = (cell: unknown) => typeof cell !== "string" || !cell.startsWith("warning: ");
+    expect(read(page).cells).toEqual(live.cells.filter(warnings));
+    expect(read(page).asks).toEqual(live.asks);
+  }
+});
+
+test("the events of a subagent are in the card of its call, and come again without doubling it", async () => {
+  const { events } = await scenes["subagents side by side"]();
+  const start = events.findIndex(({ event }) => event === "on_subagent_start");
+  const end = events.findIndex(({ event }) => event === "on_subagent_end");
+  const opened = events[start];
+  const id = opened?.event === "on_subagent_start" ? opened.data.id : "";
+  const ofFirst = events
+    .slice(start, end)
+    .filter((event) =>
+      event.event === "on_subagent_start" ? event.data.id === id : "path" in event && event.path?.[0] === id,
+    );
+  const once = folded(events);
+  const twice = folded([...events.slice(0, end), ...ofFirst, ...events.slice(end)]);
+  const lanes = (page: Page) =>
+    toolsIn(page).flatMap(({ agents }) =>
+      agents.map(({ lane }) => lane.cells.map((cell) => ("text" in cell ? cell.text : cell.kind))),
+    );
+  expect(lanes(once).flat()).toContain("I write.");
+  expect(lanes(twice)).toEqual(lanes(once));
+});
+
+test("a message that joined the thread is shown as it is there, no matter what its pieces were", async () => {
+  const { events } = await recorded({ script: [{ say: "one two three" }] });
+  const lost = events.filter(
+    (event) => event.event !== "on_chat_model_stream" || !JSON.stringify(event).includes("two"),
+  );
+  expect(lost.length).toBeLessThan(events.length);
+  expect(textsIn(folded(lost))).toEqual(["go", "one two three"]);
+});
+
+test("of a long output the page keeps the beginning and the end", () => {
+  const { page, apply } = createFold(untouched);
+  apply({ event: "on_tool_start", name: "execute", data: { call_id: "c", args: {} } });
+  for (let line = 0; line < 100_000; line++)
+    apply({ event: "on_tool_progress", name: "execute", data: { call_id: "c", output: `line ${line}\n` } });
+  const [tool] = toolsIn(page);
+  const text = tool ? shown(tool.output) : "";
+  expect(text.length).toBeLessThan(101_000);
+  expect(text.startsWith("line 0\n")).toBe(true);
+  expect(text.endsWith("line 99999\n")).toBe(true);
+  expect(text).toMatch(/\n… \d+ characters …\n/);
+});

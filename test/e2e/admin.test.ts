@@ -1,0 +1,221 @@
+// Admins look after the users of their tenant, operators after all: over HTTP, on each store.
+
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterAll, describe, expect, test } from "vitest";
+import { createClient } from "../../src/client/client.ts";
+import type { Script } from "../../src/models/scripted.ts";
+import { needing } from "../support/needing.ts";
+import { startRedis } from "../support/redis.ts";
+import { startServer } from "../support/server.ts";
+
+const redis = await startRedis("--databases", "100");
+afterAll(() => redis?.close());
+
+let databases = 0;
+const STORES = [
+  { store: "memory", config: () => ({ store: "memory" }) },
+  { store: "sqlite", config: () => ({ store: "sqlite" }) },
+  {
+    store: "redis",
+    config: () => ({ store: "redis", redis: { url: `${redis?.url}/${databases++}` } }),
+  },
+];
+
+type Who = { tenant: string; user: string; scopes?: string };
+const ADA: Who = { tenant: "acme", user: "ada" };
+const BOB: Who = { tenant: "acme", user: "bob/../x" };
+const EVE: Who = { tenant: "other", user: "eve" };
+const ADMIN: Who = { tenant: "acme", user: "root", scopes: "admin" };
+const OPERATOR: Who = { tenant: "house", user: "ops", scopes: "operator" };
+
+const script: Script = ({ messages }) =>
+  JSON.stringify(messages.at(-1)).includes("slowly") ? { say: "a b c", delay_ms: 60_000 } : { say: "done" };
+
+async function serve({ config }: (typeof STORES)[number], more: object = {}) {
+  const log: string[] = [];
+  const { url, dir } = await startServer({
+    config: {
+      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true },
+      backends: { allow_local: true },
+      ...config(),
+      ...more,
+    },
+    script,
+    logger: pino({ level: "info" }, { write: (line: string) => log.push(line) }),
+  });
+  const as = ({ tenant, user, scopes = "read,run,tools" }: Who) =>
+    createClient({
+      baseUrl: url,
+      headers: { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": scopes },
+    });
+  return { url, dir, log, as };
+}
+
+const finished = async (client: ReturnType<typeof createClient>, thread: string, input = "go") => {
+  const { id } = await client.start(thread, { input });
+  for await (const _ of client.runs.events(thread, id));
+  return id;
+};
+
+describe.each(STORES)("with the store $store", (where) => {
+  const it = needing(where.store !== "redis" || redis, "redis-server");
+
+  it.test("an admin sees all users of the tenant and no other tenant, an operator sees all", async () => {
+    const { as } = await serve(where);
+    for (const who of [ADA, BOB, EVE]) await finished(as(who), "t");
+    const slow = await as(ADA).start("busy", { input: "slowly" });
+    const users = (items: readonly { tenant: string; user: string }[]) =>
+      items.map(({ tenant, user }) => `${tenant} ${user}`);
+
+    const admin = as(ADMIN).admin;
+    expect((await admin.tenants()).items).toEqual([{ tenant: "acme" }]);
+    expect(users((await admin.users()).items)).toEqual(["acme ada", "acme bob/../x"]);
+    expect(users((await admin.runs()).items).sort()).toEqual(["acme ada", "acme ada", "acme bob/../x"]);
+    expect((await admin.runs({ status: "running" })).items).toMatchObject([
+      { tenant: "acme", user: "ada", id: slow.id, thread_id: "busy" },
+    ]);
+    for (const list of [admin.users, admin.runs, admin.interrupts, admin.sandboxes, admin.usage])
+      expect((await list({ tenant: "other" })).items).toEqual([]);
+
+    const operator = as(OPERATOR).admin;
+    expect((await operator.tenants()).items).toEqual([{ tenant: "acme" }, { tenant: "other" }]);
+    expect(users((await operator.users()).items)).toEqual(["acme ada", "acme bob/../x", "other eve"]);
+    expect(users((await operator.runs({ tenant: "other" })).items)).toEqual(["other eve"]);
+    expect(users((await operator.runs({ tenant: "acme", user: "ada" })).items)).toEqual([
+      "acme ada",
+      "acme ada",
+    ]);
+    await expect(operator.runs({ user: "ada" })).rejects.toMatchObject({ status: 400 });
+  });
+
+  it.test("lists over all users come in pages that hold each thing once", async () => {
+    const { as } = await serve(where);
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n++)
+      for (const thread of ["a", "b"])
+        ids.push(await finished(as({ tenant: `t${n % 2}`, user: `u${n}` }), thread));
+    for (const limit of [1, 3, 4]) {
+      const found: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await as(OPERATOR).admin.runs({ limit, ...(cursor === undefined ? {} : { cursor }) });
+        expect(page.items.length).toBeLessThanOrEqual(limit);
+        found.push(...page.items.map(({ id }) => id));
+        cursor = page.next_cursor;
+      } while (cursor !== undefined);
+      expect(found.toSorted()).toEqual(ids.toSorted());
+    }
+  });
+
+  it.test("an admin stops anyone's run in the tenant, and only there, and the log says who did", async () => {
+    const { as, log } = await serve(where);
+    const run = await as(ADA).start("t", { input: "slowly" });
+    const place = { thread_id: "t", run_id: run.id };
+    const stranger = as({ ...EVE, scopes: "admin" }).admin;
+    await expect(stranger.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
+      status: 404,
+    });
+    await expect(as(BOB).admin.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
+      status: 403,
+    });
+    expect(await as(ADMIN).admin.stop({ tenant: "acme", user: "ada" }, place)).toMatchObject({
+      status: "cancelled",
+    });
+    expect(log.map((line) => JSON.parse(line))).toContainEqual(
+      expect.objectContaining({
+        admin: { tenant: "acme", user: "root" },
+        act: "cancel_run",
+        to: { tenant: "acme", user: "ada", thread_id: "t", run_id: run.id },
+      }),
+    );
+  });
+
+  it.test("deletes everything of a user, running or not, and nothing of others", async () => {
+    const { as, dir } = await serve(where);
+    const [ada, bob] = [as(ADA), as(BOB)];
+    for (const client of [ada, bob]) {
+      await finished(client, "t");
+      await client.files.write("notes.txt", "mine");
+      await client.permissions.addToAgent("assistant", {
+        decision: "deny",
+        matcher: { tool: "execute" },
+      });
+    }
+    await ada.start("busy", { input: "slowly" });
+    await ada.start("busy", { input: "go", on_busy: "enqueue" });
+    const workspaces = () => readdirSync(join(dir, "data", "workspaces"));
+    expect(workspaces()).toHaveLength(2);
+
+    const admin = as(ADMIN).admin;
+    const deleted = await admin.deleteUser({ tenant: "acme", user: "ada" });
+    expect(deleted).toEqual({
+      ...{ complete: true, runs_cancelled: 2, threads: 2, items: 1, workspaces: 1, keys: 0 },
+    });
+    expect((await ada.threads.list()).items).toEqual([]);
+    expect((await ada.permissions.ofAgent("assistant")).length).toBe(0);
+    expect(await ada.files.list()).toEqual([]);
+    expect((await admin.runs()).items.map(({ user }) => user)).toEqual([BOB.user]);
+    expect((await bob.threads.list()).items).toHaveLength(1);
+    expect(await bob.permissions.ofAgent("assistant")).toHaveLength(1);
+    expect(await (await bob.files.read("notes.txt")).text()).toBe("mine");
+    expect(await admin.deleteUser({ tenant: "acme", user: "ada" })).toMatchObject({
+      complete: true,
+      threads: 0,
+    });
+  });
+
+  it.test("a deletion ends what runs at the moment it comes, however many threads there are", async () => {
+    const { as } = await serve(where);
+    const ada = as(ADA);
+    await Promise.all(Array.from({ length: 60 }, (_, n) => ada.start(`t${n}`, { input: "go" })));
+    const deleted = await as(OPERATOR).admin.deleteUser({ tenant: "acme", user: "ada" });
+    expect(deleted).toMatchObject({ complete: true, threads: 60 });
+    expect((await ada.threads.list()).items).toEqual([]);
+  });
+
+  it.test(
+    "an export has every message of a user, says when it is whole, and has nothing of others",
+    async () => {
+      const { as } = await serve(where);
+      await finished(as(ADA), "t", "what ada asked");
+      await finished(as(ADA), "u", "and again");
+      await finished(as(BOB), "t", "what bob asked");
+      const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
+      const lines = text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+      const count = (type: string) => lines.filter((line) => line.type === type).length;
+      expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
+      expect([count("thread"), count("message"), count("run"), count("state")]).toEqual([2, 4, 2, 2]);
+      expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
+      expect(text).toContain("what ada asked");
+      expect(text).not.toContain("what bob asked");
+      const stranger = as({ ...EVE, scopes: "admin" }).admin;
+      await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
+        status: 404,
+      });
+    },
+  );
+});
+
+test("a gateway grants the scope operator only where the settings say so", async () => {
+  const { url } = await startServer({
+    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] } },
+  });
+  const headers = { "x-skein-tenant": "house", "x-skein-user": "ops" };
+  const status = async (scopes: string) =>
+    (await fetch(`${url}/admin/tenants`, { headers: { ...headers, "x-skein-scopes": scopes } })).status;
+  expect(await status("operator")).toBe(403);
+  expect(await status("admin")).toBe(200);
+});
+
+test("without authentication the local user sees everything", async () => {
+  const { url } = await startServer();
+  const client = createClient({ baseUrl: url });
+  await finished(client, "t");
+  expect((await client.admin.users()).items).toMatchObject([{ tenant: "default", user: "default" }]);
+  expect((await client.admin.usage()).items).toMatchObject([{ tenant: "default", totals: { calls: 1 } }]);
+});

@@ -1,0 +1,285 @@
+// The last release beside this one, as during an upgrade: on one store, killed at every step; and one after the other on one SQLite file.
+
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, describe, expect, test } from "vitest";
+import type { StreamEvent } from "../../src/core/event.ts";
+import type { Interrupt } from "../../src/core/interrupt.ts";
+import { dataOf, names } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
+import { type ServerProcess, serving, skein } from "../support/process.ts";
+import { MAIN } from "../support/program.ts";
+import { lastReleases } from "../support/releases.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
+import { post, seenOn, type Viewer, view } from "../support/sse.ts";
+
+const SCRIPTS = {
+  speaker: "- { say: a b c d e f g h, delay_ms: 100 }",
+  worker: `
+- { say: Working., call: [{ tool: execute, args: { command: "echo begun; sleep 2; echo over" } }] }
+- { say: It is over., delay_ms: 200 }`,
+  asker: `
+- { call: [{ tool: execute, args: { command: "echo done >> asked; cat asked" } }] }
+- { say: It was allowed. }`,
+  lead: `
+- { call: [{ tool: task, id: call_1, args: { agent: helper, task: Which colour?, context: "-" } }] }
+- { say: "Red, says the helper.", delay_ms: 200 }`,
+  helper: `- { say: a b c d e f g h, delay_ms: 100, call: [{ tool: task_complete, args: { status: completed, summary: Red. } }] }`,
+};
+
+const MORE: Record<string, string> = {
+  asker: ", permissions: { rules: [{ ask: execute, message: May it? }] }",
+  lead: ", subagents: [helper]",
+  helper: ", description: Helps.",
+};
+
+/** A folder with agents, in which both releases have their data. */
+async function place(config: object): Promise<string> {
+  const dir = await temporaryFolder();
+  await mkdir(join(dir, "data"));
+  for (const [name, script] of Object.entries(SCRIPTS)) await writeFile(join(dir, `${name}.yaml`), script);
+  const agents = Object.keys(SCRIPTS).map(
+    (name) =>
+      `  ${name}: { model: "scripted:${join(dir, `${name}.yaml`)}", backend: { type: local }${MORE[name] ?? ""} }`,
+  );
+  await writeFile(join(dir, "agents.yaml"), `agents:\n${agents.join("\n")}\n`);
+  await writeFile(join(dir, "server.yaml"), JSON.stringify(config));
+  return dir;
+}
+
+const launch = (dir: string, main: string): Promise<ServerProcess> => serving(started(dir, main));
+const started = (dir: string, main: string) =>
+  skein(
+    ["serve"],
+    {
+      ...{ PORT: "0", DATA_DIR: join(dir, "data") },
+      ...{ AGENTS_FILE: join(dir, "agents.yaml"), CONFIG_FILE: join(dir, "server.yaml") },
+    },
+    undefined,
+    main,
+  );
+
+async function stop({ child, exited }: ServerProcess, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+  child.kill(signal);
+  await exited;
+}
+
+const start = ({ url }: ServerProcess, thread: string, agent: string, more: object = {}) =>
+  post(`${url}/threads/${thread}/runs`, { input: "go", agent, ...more });
+const resume = async ({ url }: ServerProcess, thread: string, viewer: Viewer) => {
+  const { items } = await json<{ items: Interrupt[] }>(`${url}/threads/${thread}/interrupts`);
+  const answers = items.map(({ id }) => ({ id, decision: "approve" }));
+  return post(`${url}${viewer.headers.get("location")?.replace(/events$/, "resume")}`, { answers });
+};
+async function json<T>(url: string, init?: RequestInit): Promise<T> {
+  const answer = await fetch(url, init);
+  expect(answer.status, url).toBeLessThan(300);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+const messagesOn = ({ url }: ServerProcess, thread: string) =>
+  json<{ items: { role: string; content: string }[] }>(`${url}/threads/${thread}/messages`);
+const statusOf = (events: readonly StreamEvent[]) => dataOf(events, "done").at(-1)?.status;
+const first =
+  (...wanted: string[]) =>
+  ({ event, path }: StreamEvent) =>
+    wanted.includes(path ? `${event} below` : event);
+
+/** Where the process is killed: at the first event of that name. */
+const MOMENTS = [
+  ["as the run begins", "worker", first("run_start")],
+  ["as the model is asked", "worker", first("on_chat_model_start")],
+  ["while the model answers", "speaker", first("on_chat_model_stream")],
+  ["as a tool starts", "worker", first("on_tool_start")],
+  ["while the tool works", "worker", first("on_tool_progress")],
+  ["when the tool has ended", "worker", first("on_tool_end")],
+  ["as a subagent starts", "lead", first("on_subagent_start")],
+  ["while a subagent answers", "lead", first("on_chat_model_stream below")],
+  ["when a subagent has ended", "lead", first("on_subagent_end")],
+] as const;
+
+for (const { commit, main, stores } of await lastReleases()) {
+  const old = main ?? "";
+  needing(main, "the last release: git, its commit in this clone, and npm's registry").describe(
+    `release ${commit}`,
+    () => {
+      if (stores.includes("sqlite")) describe("on SQLite", () => sqliteTests(old));
+      for (const { start: startStore, program } of SHARED_STORES)
+        if (stores.some((kind) => program.startsWith(kind)))
+          describe(`beside this one on ${program}`, () => sharedTests(old, startStore));
+    },
+  );
+}
+
+function sqliteTests(old: string) {
+  const threadsOf = async ({ url }: ServerProcess) =>
+    (await json<{ items: { id: string }[] }>(`${url}/threads`)).items.map(({ id }) => id).sort();
+
+  test("leaves its threads and runs to this one, which keeps a copy of an older database", async () => {
+    const dir = await place({ store: "sqlite" });
+    const before = await launch(dir, old);
+    await (await start(before, "done", "worker")).ended();
+    const asked = await start(before, "asked", "asker");
+    await asked.ended();
+    const active = await start(before, "active", "worker");
+    const waits = await fetch(`${before.url}/threads/active/runs`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        input: "and then",
+        agent: "speaker",
+        on_busy: "enqueue",
+        background: true,
+      }),
+    });
+    expect(waits.status).toBe(202);
+    await active.until(first("on_tool_progress"));
+    await stop(before, "SIGKILL");
+    await active.ended().catch(() => {});
+
+    const after = await launch(dir, MAIN);
+    expect(await threadsOf(after)).toEqual(["active", "asked", "done"]);
+    expect(statusOf(await seenOn(active, after))).toBe("success");
+    await expect
+      .poll(async () => (await messagesOn(after, "active")).items.at(-1)?.content)
+      .toBe("a b c d e f g h");
+    expect(statusOf(await (await resume(after, "asked", asked)).ended())).toBe("success");
+    expect(statusOf(await (await start(after, "done", "worker")).ended())).toBe("success");
+    await stop(after, "SIGTERM");
+
+    const versionOf = (path: string) => {
+      const file = new DatabaseSync(path, { readOnly: true });
+      const found = file.prepare("PRAGMA user_version").get()?.user_version;
+      file.close();
+      return Number(found);
+    };
+    const path = join(dir, "data", "skein.db");
+    const version = versionOf(path);
+    const copies = Array.from({ length: version }, (_, n) => `${path}.v${n}`).filter(existsSync);
+    const again = started(dir, old);
+    if (copies.length === 0) {
+      // The schema is the same: there is a way back without a copy.
+      const server = await serving(again);
+      expect(await threadsOf(server)).toEqual(["active", "asked", "done"]);
+      await stop(server, "SIGTERM");
+    } else {
+      expect(await again.exited).toBe(1);
+      expect(again.output()).toContain("was written by a newer version");
+      expect(versionOf(path)).toBe(version);
+    }
+    expect(await threadsOf(await launch(dir, MAIN))).toEqual(["active", "asked", "done"]);
+  });
+}
+
+function sharedTests(old: string, startStore: () => Promise<SharedStore | undefined>) {
+  let shared: SharedStore | undefined;
+  afterAll(() => shared?.close());
+  const newPlace = async () => {
+    shared ??= await startStore();
+    if (!shared) throw new Error("The store did not start.");
+    const { kind } = shared;
+    return place({ store: kind, [kind]: { url: await shared.database(), lease: "2s" } });
+  };
+
+  describe.each([
+    ["it", "this one", old, MAIN],
+    ["this one", "it", MAIN, old],
+  ])("what %s begins, %s", (_, __, oneMain, otherMain) => {
+    test("continues, shows, stops, steers and deletes", async () => {
+      const dir = await newPlace();
+      const [one, other] = [await launch(dir, oneMain), await launch(dir, otherMain)];
+
+      const heard = await view(`${other.url}/events`);
+      const told = await start(one, "t1", "speaker");
+      await told.until(first("on_chat_model_stream"));
+      const follows = await view(other.url + told.headers.get("location"));
+      const events = await told.ended();
+      expect(statusOf(events)).toBe("success");
+      expect(await follows.ended()).toEqual(events);
+      await expect.poll(() => heard.others.join("\n")).toMatch(/run_started.*run_ended/s);
+      heard.leave();
+
+      const more = await start(other, "t1", "speaker");
+      expect(statusOf(await more.ended())).toBe("success");
+      for (const server of [one, other]) {
+        const { items } = await messagesOn(server, "t1");
+        expect(items.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+      }
+
+      const steered = await start(one, "t2", "worker");
+      await steered.until(first("on_tool_progress"));
+      const at = other.url + steered.headers.get("location")?.replace(/\/events$/, "");
+      const headers = { "content-type": "application/json" };
+      await json(`${at}/messages`, { method: "POST", headers, body: '{"content":"and hurry"}' });
+      const seen = dataOf(await steered.ended(), "on_message").map(({ message }) => message.content);
+      expect(seen).toContain("and hurry");
+
+      const stopped = await start(one, "t3", "worker");
+      await stopped.until(first("on_tool_progress"));
+      const run = other.url + stopped.headers.get("location")?.replace(/\/events$/, "");
+      await json(`${run}/cancel`, { method: "POST" });
+      expect(statusOf(await stopped.ended())).toBe("cancelled");
+
+      await json(`${other.url}/threads/t1`, { method: "DELETE" });
+      expect((await fetch(`${one.url}/threads/t1`)).status).toBe(404);
+      const callsOn = async ({ url }: ServerProcess) =>
+        (await json<{ totals: { calls: number } }>(`${url}/usage`)).totals.calls;
+      expect(await callsOn(one)).toBe(await callsOn(other));
+    });
+
+    test("answers for it, though its process is killed meanwhile", async () => {
+      const dir = await newPlace();
+      const [one, other] = [await launch(dir, oneMain), await launch(dir, otherMain)];
+      const asked = await start(one, "t1", "asker");
+      expect(statusOf(await asked.ended())).toBe("interrupted");
+      const too = await start(one, "t2", "asker");
+      await too.ended();
+      const answered = await (await resume(other, "t1", asked)).ended();
+      expect(statusOf(answered)).toBe("success");
+      expect(dataOf(answered, "on_tool_end").map(({ output }) => output)).toEqual(["done\n[exit_code: 0]"]);
+      await stop(one, "SIGKILL");
+      expect(statusOf(await (await resume(other, "t2", too)).ended())).toBe("success");
+    });
+
+    test("takes over when its process is killed, at any step, and both show the same", async () => {
+      const dir = await newPlace();
+      const other = await launch(dir, otherMain);
+      const resumed: string[] = [];
+      for (const [index, [when, agent, isMoment]] of MOMENTS.entries()) {
+        const one = await launch(dir, oneMain);
+        const viewer = await start(one, `t${index}`, agent);
+        await viewer.until(isMoment);
+        await stop(one, "SIGKILL");
+        await viewer.ended().catch(() => {});
+        const events = await seenOn(viewer, other);
+        expect(statusOf(events), when).toBe("success");
+        if (names(events).includes("run_resumed")) resumed.push(when);
+      }
+      // On a busy machine a run may be over before its process is killed.
+      expect(resumed.length).toBeGreaterThan(MOMENTS.length / 2);
+      const again = await launch(dir, oneMain);
+      for (const [index, [when]] of MOMENTS.entries()) {
+        expect(await messagesOn(again, `t${index}`), when).toEqual(await messagesOn(other, `t${index}`));
+      }
+      await Promise.all([stop(again, "SIGTERM"), stop(other, "SIGTERM")]);
+
+      const after = await launch(dir, MAIN);
+      for (const [index, [when]] of MOMENTS.entries())
+        expect(statusOf(await (await start(after, `t${index}`, "speaker")).ended()), when).toBe("success");
+    }, 600_000);
+
+    test("takes over what waits behind it", async () => {
+      const dir = await newPlace();
+      const [one, other] = [await launch(dir, oneMain), await launch(dir, otherMain)];
+      const active = await start(one, "t1", "worker");
+      await active.until(first("on_tool_progress"));
+      const waiting = await start(one, "t1", "speaker", { on_busy: "enqueue" });
+      await stop(one, "SIGKILL");
+      await Promise.all([active, waiting].map((viewer) => viewer.ended().catch(() => {})));
+      expect(statusOf(await seenOn(active, other))).toBe("success");
+      expect(statusOf(await seenOn(waiting, other))).toBe("success");
+    });
+  });
+}

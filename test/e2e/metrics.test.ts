@@ -1,0 +1,249 @@
+// What Prometheus reads from a running server, checked with its own tool.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { startFakeProvider } from "../support/fake-provider/server.ts";
+import { needing } from "../support/needing.ts";
+import { type ServerOptions, startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
+import { cast, completing, delegating, TEAM } from "../support/team.ts";
+
+const promtool = needing(!spawnSync("promtool", ["--version"]).error, "promtool");
+const TOKEN = "prometheus-reads-this";
+
+async function read(url: string, headers: Record<string, string> = {}): Promise<string> {
+  const answer = await fetch(`${url}/metrics`, { headers });
+  expect([answer.status, answer.headers.get("content-type")]).toEqual([
+    200,
+    "text/plain; version=0.0.4; charset=utf-8",
+  ]);
+  return answer.text();
+}
+
+/** The value of a line, such as `skein_runs_ended_total{agent="a"}`. */
+const sampleOf = (page: string, line: string) =>
+  Number(
+    page
+      .split("\n")
+      .find((each) => each.startsWith(`${line} `))
+      ?.slice(line.length + 1) ?? Number.NaN,
+  );
+
+async function ran(options: ServerOptions, requests: readonly object[] = [{ input: "Hello" }]) {
+  const server = await startServer(options);
+  for (const request of requests) await (await post(`${server.url}/threads/t1/runs`, request)).ended();
+  return { ...server, page: () => read(server.url) };
+}
+
+test("runs are counted by agent, status and reason, with their model, tokens and tools", async () => {
+  const script = [
+    { call: [{ tool: "write_todos", args: { todos: [] } }] },
+    { say: "Done." },
+    { fail: { code: "model_auth" } },
+  ];
+  const { page } = await ran({ script: script as never }, [{ input: "One" }, { input: "Two" }]);
+  const one = (line: string, value: number) =>
+    expect.poll(async () => sampleOf(await page(), line), { message: line }).toBe(value);
+  await one('skein_runs_ended_total{agent="assistant",status="success",stop_reason="end_turn"}', 1);
+  await one('skein_runs_ended_total{agent="assistant",status="error",stop_reason="model_auth"}', 1);
+  await one('skein_run_seconds_count{agent="assistant"}', 2);
+  await one("skein_run_wait_seconds_count", 2);
+  await one('skein_run_first_token_seconds_count{agent="assistant"}', 1);
+  await one('skein_model_calls_total{model="scripted:test",outcome="ok"}', 2);
+  await one('skein_model_calls_total{model="scripted:test",outcome="model_auth"}', 1);
+  await one('skein_model_call_seconds_count{model="scripted:test"}', 3);
+  await one('skein_tool_calls_total{tool="write_todos",outcome="ok"}', 1);
+  await one('skein_http_requests_total{route="/threads/:thread_id/runs",method="POST",status="200"}', 2);
+  await one("skein_runs_active", 0);
+  await one("skein_streams_open", 0);
+  await one('skein_dependency_up{dependency="store"}', 1);
+  expect(
+    sampleOf(await page(), 'skein_model_tokens_total{model="scripted:test",kind="output"}'),
+  ).toBeGreaterThan(0);
+});
+
+test("a server that has no other limit has room for 500 runs at once", async () => {
+  const { page } = await ran({});
+  expect(sampleOf(await page(), "skein_run_slots")).toBe(500);
+});
+
+test("each run of a family counts under its own agent", async () => {
+  const script = cast({
+    lead: [delegating({ agent: "coder", task: "Write it" }), { say: "Done." }],
+    coder: [completing("It is written.")],
+  });
+  const { page } = await ran({ agents: TEAM, script });
+  for (const agent of ["lead", "coder"])
+    await expect
+      .poll(async () => sampleOf(await page(), `skein_run_seconds_count{agent="${agent}"}`))
+      .toBe(1);
+});
+
+test("a model that is retried and given up is counted with its code and the model that was asked instead", async () => {
+  const provider = await startFakeProvider();
+  const agents = `
+agents:
+  assistant:
+    model: { provider: openai, model: gpt-5-mini, base_url: "${provider.url}/v1", api_key: k, fallback: [{ provider: openai, model: gpt-5, base_url: "${provider.url}/v1", api_key: k }] }
+    hooks: { retry: { attempts: 2, base_ms: 1 } }
+`;
+  provider.enqueue({ fail: "overloaded" }, { fail: "overloaded" }, { blocks: [{ text: "Here." }] } as never);
+  const { page } = await ran({ agents, realModels: true });
+  const shown = await page();
+  expect(
+    sampleOf(shown, 'skein_model_retries_total{model="openai:gpt-5-mini",code="model_overloaded"}'),
+  ).toBe(1);
+  expect(sampleOf(shown, 'skein_model_fallbacks_total{from="openai:gpt-5-mini",to="openai:gpt-5"}')).toBe(1);
+  await provider.close();
+});
+
+describe("what users choose is no label", () => {
+  const marks = ["tenant-of-ada", "user-ada", "thread-of-ada", "tool_of_ada", "model-of-ada", "path-of-ada"];
+
+  test("no tenant, user, thread, run, tool, model or path of theirs is in the page", async () => {
+    const { url } = await startServer({
+      config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] } },
+      script: [{ call: [{ tool: "tool_of_ada" }] }, { say: "ok" }],
+    });
+    const ada = {
+      "x-skein-tenant": "tenant-of-ada",
+      "x-skein-user": "user-ada",
+      "x-skein-scopes": "read,run,admin",
+    };
+    const tools = [{ name: "tool_of_ada", description: "x", parameters: { type: "object" } }];
+    const run = await post(`${url}/threads/thread-of-ada/runs`, { input: "go", tools }, ada);
+    await run.ended();
+    await post(`${url}/threads/thread-of-ada/runs`, { input: "go", model: "openai:model-of-ada" }, ada).catch(
+      () => {},
+    );
+    await fetch(`${url}/path-of-ada`, { headers: ada });
+    const page = await read(url, ada);
+    const [, , , , id = "none"] = (run.headers.get("location") ?? "").split("/");
+    expect([...marks, id].filter((mark) => page.includes(mark))).toEqual([]);
+    expect(sampleOf(page, 'skein_http_requests_total{route="other",method="GET",status="404"}')).toBe(1);
+  });
+});
+
+describe("who may read it", () => {
+  const config = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, metrics: { token: TOKEN } };
+  const as = (scopes: string) => ({ "x-skein-tenant": "t", "x-skein-user": "u", "x-skein-scopes": scopes });
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+  test("the scope `admin` and the token of `metrics.token`, and no one else", async () => {
+    const { url } = await startServer({ config });
+    const status = async (headers: Record<string, string>) =>
+      (await fetch(`${url}/metrics`, { headers })).status;
+    expect(await status(bearer(TOKEN))).toBe(200);
+    expect(await status(as("admin"))).toBe(200);
+    expect(await status(as("read,run,tools"))).toBe(403);
+    expect(await status({})).toBe(401);
+    expect(await status(bearer(`${TOKEN}x`))).toBe(401);
+  });
+
+  test("`metrics.enabled: false` takes it away", async () => {
+    const { url } = await startServer({ config: { metrics: { enabled: false } } });
+    expect((await fetch(`${url}/metrics`)).status).toBe(404);
+  });
+
+  test("`/ready?verbose` names each dependency to them, and to others says what `/ready` says", async () => {
+    const { url } = await startServer({ config });
+    const ready = async (headers: Record<string, string>) =>
+      (await fetch(`${url}/ready?verbose`, { headers })).json();
+    const up = { status: "up", since: expect.any(String), checked_at: expect.any(String) };
+    const dependencies = [
+      { name: "store", ...up },
+      { name: "backends", ...up },
+    ];
+    expect(await ready(bearer(TOKEN))).toEqual({ status: "ready", dependencies });
+    expect(await ready(as("read"))).toEqual({ status: "ready" });
+    expect(await ready({})).toEqual({ status: "ready" });
+  });
+});
+
+promtool.test("promtool finds nothing to say about the page", async () => {
+  const { page } = await ran({ config: { store: "sqlite" } });
+  const check = spawn("promtool", ["check", "metrics"], { stdio: ["pipe", "pipe", "pipe"] });
+  check.stdin.end(await page());
+  const [said, [code]] = await Promise.all([
+    Promise.all([text(check.stdout), text(check.stderr)]),
+    once(check, "close"),
+  ]);
+  expect([code, said.join("")]).toEqual([0, ""]);
+});
+
+const OPEN_METRICS = "application/openmetrics-text";
+
+/** As Prometheus asks by default. */
+const accept = `${OPEN_METRICS};version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1`;
+
+test("a scraper that takes OpenMetrics gets it, with the series of the text format", async () => {
+  const { url, page } = await ran({ config: { store: "sqlite" } });
+  const answer = await fetch(`${url}/metrics`, { headers: { accept } });
+  expect([answer.status, answer.headers.get("content-type")]).toEqual([
+    200,
+    `${OPEN_METRICS}; version=1.0.0; charset=utf-8`,
+  ]);
+  const open = await answer.text();
+  expect(open).toMatch(/\n# EOF\n$/);
+  expect(open).toContain("# TYPE skein_runs_ended counter\n");
+  const series = (text: string) =>
+    new Set(text.split("\n").flatMap((line) => (/^[a-z]/.test(line) ? [line.replace(/ \S+$/, "")] : [])));
+  // The request that asks is one of them.
+  const other = [...series(await page())].filter((each) => !series(open).has(each));
+  expect(other.filter((each) => !each.includes('route="/metrics"'))).toEqual([]);
+});
+
+promtool.test("Prometheus's own parser reads the OpenMetrics page", async () => {
+  const { url, dir } = await ran({ config: { store: "sqlite" } });
+  const open = await (await fetch(`${url}/metrics`, { headers: { accept } })).text();
+  // promtool reads samples that say when they were taken.
+  const dated = open.replace(/^([a-z].*)$/gm, "$1 1700000000");
+  await writeFile(join(dir, "page.om"), dated);
+  const args = ["tsdb", "create-blocks-from", "openmetrics", join(dir, "page.om"), join(dir, "blocks")];
+  const { status, stderr } = spawnSync("promtool", args, { encoding: "utf8" });
+  expect(status, stderr).toBe(0);
+});
+
+describe("what is shipped for Prometheus and Grafana", () => {
+  const files = ["deploy/prometheus/alerts.yaml", "deploy/grafana/skein.json"];
+  const NAME = /\b(?:skein|nodejs|process)_[a-z0-9_]+/g;
+
+  test.each(files)("%s names only metrics that a running server has", async (file) => {
+    const { page } = await ran({ config: { store: "sqlite" } });
+    const has = new Set((await page()).match(/(?<=^# TYPE )\S+/gm));
+    const named = new Set((await readFile(file, "utf8")).match(NAME));
+    const family = (name: string) => name.replace(/_(?:bucket|sum|count)$/, "");
+    expect(named.size).toBeGreaterThan(10);
+    expect([...named].filter((name) => !has.has(name) && !has.has(family(name)))).toEqual([]);
+  });
+
+  test("a panel or an alert has every metric of the server's own", async () => {
+    const { page } = await ran({ config: { store: "sqlite" } });
+    const has = [...((await page()).match(/(?<=^# TYPE )skein_\S+/gm) ?? [])];
+    const shown = (await Promise.all(files.map((file) => readFile(file, "utf8")))).join("");
+    expect(has.filter((name) => !shown.includes(name))).toEqual([]);
+  });
+
+  test("docs/monitoring.md names every metric and every alert", async () => {
+    const { page } = await ran({ config: { store: "sqlite" } });
+    const has = [...((await page()).match(/(?<=^# TYPE )skein_\S+/gm) ?? [])];
+    const alerts = (await readFile(files[0] ?? "", "utf8")).match(/(?<=alert: )\w+/g) ?? [];
+    const docs = await readFile("docs/monitoring.md", "utf8");
+    expect(alerts.length).toBeGreaterThan(10);
+    expect([...has, ...alerts].filter((name) => !docs.includes(`\`${name}`))).toEqual([]);
+  });
+
+  promtool.test("promtool takes the alerts, and they fire when they must", () => {
+    for (const args of [
+      ["check", "rules", "alerts.yaml"],
+      ["test", "rules", "alerts.test.yaml"],
+    ]) {
+      const { status, stdout, stderr } = spawnSync("promtool", args, { cwd: "deploy/prometheus" });
+      expect(status, `${stdout}${stderr}`).toBe(0);
+    }
+  });
+});

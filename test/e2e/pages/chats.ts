@@ -1,0 +1,62 @@
+// The pages of this folder in a browser's tab, beside a server; what a person reads on them, and does. They look the same.
+
+import type { Chromium, Tab } from "../../support/chromium.ts";
+import { bundle, servePage } from "../../support/page-host.ts";
+import { type Configured, serveWith } from "../../support/process.ts";
+
+export const LOCAL = { backend: { type: "local" } };
+
+interface Opened extends Configured {
+  /** More of server.yaml. */
+  readonly config?: object;
+}
+
+/** The page in `file`, in this browser, without which each test is skipped. */
+export async function chatsIn(chromium: Chromium | undefined, file: string) {
+  const script = await bundle(new URL(file, import.meta.url));
+
+  /** In a tab, at `origin`; it talks with the server at `url`. */
+  async function visit(origin: string, url: string, settings = "") {
+    if (!chromium) throw new Error("The test is to be skipped where there is no browser.");
+    const tab = await chromium.open(`${origin}?server=${url}${settings}`);
+    return { tab, chat: chatOn(tab) };
+  }
+
+  /** In a tab, with a server of its own. */
+  async function open({ config, agent = LOCAL, ...more }: Opened = {}) {
+    const origin = await servePage(script);
+    const server = await serveWith({ cors: { origins: [origin] }, ...config }, { agent, ...more });
+    return { server, origin, ...(await visit(origin, server.url)) };
+  }
+
+  return { open, visit, serve: () => servePage(script) };
+}
+
+function chatOn({ page }: Tab) {
+  const answer = page.getByRole("article", { name: "assistant" }).last();
+  return {
+    /** Resolves when the newest answer has the text. */
+    reads: (text: string) => answer.getByText(text).first().waitFor(),
+    is: (status: string) => page.getByRole("status").getByText(status, { exact: true }).waitFor(),
+    error: () => page.getByRole("alert").innerText(),
+    /** Every message, as it is on the page. */
+    all: () => page.getByRole("article").allInnerTexts(),
+    say: async (text: string) => {
+      await page.getByLabel("Message").fill(text);
+      await page.getByRole("button", { name: "Send" }).click();
+    },
+    press: (name: string) => page.getByRole("button", { name }).click(),
+  };
+}
+
+interface Thread {
+  readonly messages: readonly { role: string; content: string; error?: string }[];
+  readonly runs: readonly { status: string }[];
+}
+
+/** The chat as the server has it; its id is in the hash of the page. */
+export async function threadOf({ url }: { url: string }, { page }: Tab): Promise<Thread> {
+  const thread = `${url}/threads/${new URL(page.url()).hash.slice(1)}`;
+  const items = async (path: string) => ((await (await fetch(thread + path)).json()) as { items: [] }).items;
+  return { messages: await items("/messages"), runs: await items("/runs") };
+}

@@ -1,0 +1,64 @@
+// Servers on one PostgreSQL, through the real processes.
+
+import { afterAll, expect, test } from "vitest";
+import { dataOf } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { serveWith, skein } from "../support/process.ts";
+import { post } from "../support/sse.ts";
+
+const postgres = await startPostgres();
+afterAll(() => postgres?.close());
+
+needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
+  const place = async () => ({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" });
+
+  test("are one server: what one of them runs, the others show", async () => {
+    const env = await place();
+    const [one, other] = [await serveWith({}, { env }), await serveWith({}, { env })];
+    const events = await (await post(`${one.url}/threads/t/runs`, { input: "go" })).ended();
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    const { items } = (await (await fetch(`${other.url}/threads/t/messages`)).json()) as { items: object[] };
+    expect(items).toHaveLength(2);
+  });
+
+  test("keep threads over restarts of all of them", async () => {
+    const env = await place();
+    const first = await serveWith({}, { env });
+    await (await post(`${first.url}/threads/t/runs`, { input: "go" })).ended();
+    first.child.kill("SIGTERM");
+    expect(await first.exited).toBe(0);
+    const { url } = await serveWith({}, { env });
+    expect(await (await fetch(`${url}/threads/t`)).json()).toMatchObject({ id: "t", message_count: 2 });
+  });
+
+  test("take the API keys that the command line makes", async () => {
+    const env = { ...(await place()), AUTH: "api_key" };
+    const { url, dir } = await serveWith({}, { env });
+    const made = skein(["keys", "create", "--user", "ada"], { ...env, DATA_DIR: dir });
+    expect(await made.exited).toBe(0);
+    const [key] = /sk_\S+/.exec(made.output()) ?? [];
+    const asked = await fetch(`${url}/me`, { headers: { authorization: `Bearer ${key}` } });
+    expect(await asked.json()).toMatchObject({ user: "ada" });
+  });
+
+  test("tell no password when PostgreSQL cannot be reached", async () => {
+    const env = { STORE: "postgres", POSTGRES_URL: "postgres://me:hunter2@127.0.0.1:1/skein" };
+    const server = skein(["serve"], { ...env, PORT: "0" });
+    expect(await server.exited).toBe(1);
+    expect(server.output()).toContain("PostgreSQL at 127.0.0.1:1/skein cannot be used");
+    expect(server.output()).not.toContain("hunter2");
+  });
+
+  test("refuse a database that only a newer version can read", async () => {
+    const env = await place();
+    await serveWith({}, { env });
+    await postgres?.ask(
+      env.POSTGRES_URL,
+      "UPDATE skein.schema_version SET version = 99; UPDATE skein.shared SET value = '99' WHERE name = 'readable_from'",
+    );
+    const server = skein(["serve"], { ...env, PORT: "0" });
+    expect(await server.exited).toBe(1);
+    expect(server.output()).toContain("was written by a newer version of Skein");
+  });
+});

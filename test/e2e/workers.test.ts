@@ -1,0 +1,136 @@
+import { spawnSync } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { needing } from "../support/needing.ts";
+import { sharedRedis } from "../support/shared-stores.ts";
+import { numbers, post, view } from "../support/sse.ts";
+import { ask, logOf, pidsOf, samplesOf, serveTwo, workerWithRun } from "../support/workers.ts";
+
+const redis = await sharedRedis();
+afterAll(() => redis?.close());
+const promtool = needing(!spawnSync("promtool", ["--version"]).error, "promtool");
+
+const SLOW = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
+
+needing(redis, "redis-server").describe("two workers", () => {
+  promtool.test("have metrics that Prometheus takes", async () => {
+    const server = await serveTwo(redis);
+    const page = await (await ask(`${server.url}/metrics`)).text();
+    const { status, stderr, stdout } = spawnSync("promtool", ["check", "metrics"], { input: page });
+    expect([status, `${stdout}${stderr}`]).toEqual([0, ""]);
+    const accept = "application/openmetrics-text; version=1.0.0";
+    const open = await (await ask(`${server.url}/metrics`, { headers: { accept } })).text();
+    expect(open.match(/^# TYPE skein_runs_ended .*$/gm)).toEqual(["# TYPE skein_runs_ended counter"]);
+    expect(open.match(/^skein_runs_active\{worker="\d"\} 0$/gm)).toHaveLength(2);
+    expect(open.match(/^# EOF$/gm)).toHaveLength(1);
+    expect(open.endsWith("\n# EOF\n")).toBe(true);
+  });
+
+  test("show a run of one to the viewers of both", async () => {
+    const server = await serveTwo(redis, { script: SLOW });
+    const first = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    const address = `${server.url}${first.headers.get("location")}`;
+    const viewers = [];
+    for (let viewer = 0; viewer < 4; viewer++) viewers.push(await view(address));
+    const open = [...(await samplesOf(server, "skein_streams_open")).values()];
+    expect(open.reduce((sum, streams) => sum + streams, 0)).toBe(5);
+    expect(Math.min(...open)).toBeGreaterThan(0);
+    const events = await first.ended();
+    for (const viewer of viewers) {
+      expect(await viewer.ended()).toEqual(events);
+      expect(numbers(viewer.seen)).toEqual(events.map((_, index) => index + 1));
+    }
+  });
+
+  test("both serve new agents after the file has changed", async () => {
+    const server = await serveTwo(redis);
+    const model = `scripted:${join(server.dir, "script.yaml")}`;
+    await writeFile(join(server.dir, "agents.yaml"), JSON.stringify({ agents: { writer: { model } } }));
+    server.child.kill("SIGHUP");
+    const names = async () => {
+      const answers = await Promise.all([1, 2, 3, 4].map(() => ask(`${server.url}/agents`)));
+      const lists = (await Promise.all(answers.map((answer) => answer.json()))) as {
+        items: { name: string }[];
+      }[];
+      return lists.map(({ items }) => items.map(({ name }) => name).join());
+    };
+    await expect.poll(names).toEqual(["writer", "writer", "writer", "writer"]);
+  });
+
+  test("do not outlive the process that started them", async () => {
+    const server = await serveTwo(redis);
+    server.child.kill("SIGKILL");
+    await server.exited;
+    for (const pid of pidsOf(server).values()) await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  test("a worker that was asked to stop finishes its runs, and another takes its place", async () => {
+    const server = await serveTwo(redis, { script: SLOW });
+    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    const worker = await workerWithRun(server);
+    const before = pidsOf(server).get(worker) ?? 0;
+    process.kill(before, "SIGTERM");
+    expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+    await expect.poll(() => pidsOf(server).get(worker)).not.toBe(before);
+    expect(logOf(server)).toContainEqual(
+      expect.objectContaining({ worker, worker_pid: before, code: 0, restart_ms: 500 }),
+    );
+  });
+});
+
+needing(redis, "redis-server").describe("two workers with the local backend", () => {
+  const auth = { scheme: "header", trusted_proxies: ["127.0.0.1"] };
+  const as = (user: string) => ({
+    "x-skein-tenant": "acme",
+    "x-skein-user": user,
+    "x-skein-scopes": "read,run",
+  });
+  const local = { agent: { backend: { type: "local" } }, config: { auth } };
+  /** On each of the workers. */
+  const statuses = async (url: string, user: string, init: RequestInit = {}) => {
+    const answers: Response[] = [];
+    for (let worker = 0; worker < 2; worker++) answers.push(await ask(url, { ...init, headers: as(user) }));
+    return answers.map(({ status }) => status);
+  };
+
+  test("serve the one user who came first: no worker lets in another", async () => {
+    const server = await serveTwo(redis, local);
+    const start = `${server.url}/backend/start`;
+    expect(await statuses(start, "ada", { method: "POST" })).toEqual([200, 200]);
+    expect(await statuses(start, "bob", { method: "POST" })).toEqual([403, 403]);
+  });
+
+  test("agree on whether a workspace runs, and each stops what another has started", async () => {
+    const script = `- { call: [{ tool: execute, args: { command: "sleep 1000 & echo $!" } }] }
+- { say: It runs. }`;
+    const server = await serveTwo(redis, { ...local, script, config: {} });
+    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    const events = await viewer.ended();
+    const output = events.flatMap((event) =>
+      event.event === "on_tool_end" ? [String(event.data.output)] : [],
+    );
+    const pid = Number(output[0]?.split("\n")[0]);
+    expect(isAlive(pid)).toBe(true);
+    const states = async () => {
+      const answers = [await ask(`${server.url}/backend`), await ask(`${server.url}/backend`)];
+      const all = (await Promise.all(answers.map((answer) => answer.json()))) as { status: string }[];
+      return all.map(({ status }) => status);
+    };
+    expect(await states()).toEqual(["running", "running"]);
+    // The first of the two may be the one that started it: then the other stops what is left, which is nothing.
+    const stop = await ask(`${server.url}/backend/stop`, { method: "POST" });
+    expect(stop.status).toBe(200);
+    await expect.poll(() => isAlive(pid)).toBe(false);
+    expect(await states()).toEqual(["stopped", "stopped"]);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,43 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { freeTurn, ownTurn } from "../../src/lib/async.ts";
+
+/** Notes each of `waits` when it is over, and every turn of the event loop until then. */
+async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<string[][]> {
+  const turns: string[][] = [[]];
+  let left = Object.keys(waits).length;
+  for (const [name, wait] of Object.entries(waits))
+    void wait.then(() => {
+      turns.at(-1)?.push(name);
+      left--;
+    });
+  while (left > 0) {
+    await turn();
+    if (left > 0) turns.push([]);
+  }
+  return turns.filter((names) => names.length > 0);
+}
+
+describe("long pieces of work", () => {
+  test("have a turn of the event loop each", async () => {
+    const waits = { first: ownTurn("acme"), second: ownTurn("acme"), third: freeTurn("acme") };
+    expect(await orderOf(waits)).toEqual([["first"], ["second"], ["third"]]);
+  });
+
+  test("of one tenant, however many they are, let another tenant's be next", async () => {
+    const many = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`many${at}`, ownTurn("many")]));
+    const order = (await orderOf({ ...many, few: ownTurn("few") })).flat();
+    expect(order.indexOf("few")).toBeLessThanOrEqual(1);
+    expect(order).toHaveLength(51);
+  });
+
+  test("that come alone do not wait", async () => {
+    // Those of other tests are over.
+    await turn();
+    await turn();
+    let isWaiting = true;
+    void turn().then(() => (isWaiting = false));
+    await freeTurn("acme");
+    expect(isWaiting).toBe(true);
+  });
+});

@@ -1,0 +1,43 @@
+import { afterAll } from "vitest";
+import { createPostgresStores } from "../../src/stores/postgres/index.ts";
+import { busContract } from "../contracts/bus.ts";
+import { deferredCallsContract } from "../contracts/deferred-calls.ts";
+import { documentsContract } from "../contracts/documents.ts";
+import { eventsContract } from "../contracts/events.ts";
+import { itemsContract } from "../contracts/items.ts";
+import { itemLivesContract } from "../contracts/items-lives.ts";
+import { ownersContract } from "../contracts/owners.ts";
+import { runsContract } from "../contracts/runs.ts";
+import { sentRequestsContract } from "../contracts/sent-requests.ts";
+import { storesContract } from "../contracts/stores.ts";
+import { threadsContract } from "../contracts/threads.ts";
+import { needing } from "../support/needing.ts";
+import { startPostgres } from "../support/postgres.ts";
+import type { Open } from "./fixture.ts";
+import { tablesOf } from "./postgres-tables.ts";
+
+const postgres = await startPostgres();
+const tables = await tablesOf(postgres);
+afterAll(async () => {
+  await tables?.close();
+  await postgres?.close();
+});
+
+const open: Open = async (options) => {
+  if (!tables) throw new Error("There is no PostgreSQL.");
+  return createPostgresStores({ url: await tables.empty(), pool: 4, ...options });
+};
+
+needing(postgres, "postgres").describe("postgres stores", () => {
+  threadsContract(open);
+  runsContract(open);
+  eventsContract(open);
+  documentsContract(open);
+  itemLivesContract(open);
+  itemsContract(open);
+  deferredCallsContract(open);
+  busContract(open);
+  sentRequestsContract(open);
+  storesContract(open);
+  ownersContract(open);
+});

@@ -1,0 +1,13 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** A port on which nothing listens now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (typeof address !== "object" || !address) throw new Error("A server that listens has an address.");
+  return address.port;
+}

@@ -1,0 +1,67 @@
+// A server of several workers on a real store, and which of them does what.
+
+import { expect } from "vitest";
+import { type Configured, type ServerProcess, serveWith } from "./process.ts";
+import type { SharedStore } from "./shared-stores.ts";
+
+export interface WorkersProcess extends ServerProcess {
+  readonly dir: string;
+}
+
+/** Two workers, once both accept requests. */
+export async function serveTwo(
+  shared: SharedStore | undefined,
+  { config = {}, ...options }: Configured & { readonly config?: object } = {},
+): Promise<WorkersProcess> {
+  if (!shared) throw new Error("There was a store a moment ago.");
+  const store = { url: await shared.database(), lease: "2s" };
+  return serveWith({ workers: 2, store: shared.kind, [shared.kind]: store, ...config }, options);
+}
+
+/** A line of its log. */
+export interface LogLine {
+  readonly msg: string;
+  readonly pid: number;
+  readonly worker?: number;
+}
+
+export const logOf = (server: ServerProcess): LogLine[] =>
+  server
+    .output()
+    .split("\n")
+    .flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as LogLine] : []));
+
+/** The process of each worker, by its number: the last that listened. */
+export const pidsOf = (server: ServerProcess): ReadonlyMap<number, number> =>
+  new Map(
+    logOf(server).flatMap(({ msg, worker = 0, pid }) =>
+      msg.startsWith("Server listening") ? [[worker, pid] as const] : [],
+    ),
+  );
+
+/** On a connection of its own: workers share out connections, not requests. */
+export const ask = (url: string, init: RequestInit = {}) =>
+  fetch(url, { ...init, headers: { connection: "close", ...init.headers } });
+
+/** The values of a metric, by worker. */
+export async function samplesOf(server: ServerProcess, metric: string): Promise<ReadonlyMap<number, number>> {
+  const [name = "", labels = ""] = metric.split(/[{}]/);
+  const page = await (await ask(`${server.url}/metrics`)).text();
+  const lines = page.split("\n").filter((line) => line.startsWith(`${name}{`) && line.includes(labels));
+  return new Map(
+    lines.map((line) => [
+      Number(/worker="(\d+)"/.exec(line)?.[1]),
+      Number(line.slice(line.lastIndexOf(" ") + 1)),
+    ]),
+  );
+}
+
+/** The worker that executes the one run there is. */
+export async function workerWithRun(server: ServerProcess): Promise<number> {
+  const found = () =>
+    samplesOf(server, "skein_runs_active").then(
+      (active) => [...active].find(([, runs]) => runs === 1)?.[0] ?? Number.NaN,
+    );
+  await expect.poll(found).not.toBeNaN();
+  return found();
+}
