@@ -171,7 +171,7 @@ async function tryOne(tree: string, mutant: Mutant): Promise<"killed" | "survive
   const original = await readFile(join(tree, file), "utf8");
   await writeFile(join(tree, file), text);
   try {
-    const options = ["--bail", "1", ...(title ? ["--testNamePattern", title] : [])];
+    const options = ["--bail", "1", "--retry", "0", ...(title ? ["--testNamePattern", title] : [])];
     const report = await runTests(tree, tests, { options, timeout: LIMIT_MS });
     if (report.numFailedTests > 0) return "killed";
     if (report.numPassedTests > 0 && report.testResults.every(({ status }) => status === "passed"))

@@ -9,18 +9,20 @@ import { createReadStream } from "node:fs";
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
 
-const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
-  "/": ["index.html", "text/html; charset=utf-8"],
-  "/client/client.js": ["../../dist/client/client.js", "text/javascript"],
-  "/client/connection.js": ["../../dist/client/connection.js", "text/javascript"],
-  "/client/frames.js": ["../../dist/client/frames.js", "text/javascript"],
-};
+/** The address of a file of the client: its name is the file's. */
+const CLIENT = /^\/client\/[a-z-]+\.js$/;
+
+function fileAt(address: string): readonly [file: string, type: string] | undefined {
+  if (address === "/") return ["index.html", "text/html; charset=utf-8"];
+  return CLIENT.test(address) ? [`../../dist${address}`, "text/javascript"] : undefined;
+}
 
 /** Does not listen yet. */
 export function app(skein: URL): Server {
   return createServer((incoming, response) => {
-    const [file, type] = FILES[incoming.url ?? ""] ?? [];
-    if (!file || !type) return forward(skein, incoming, response);
+    const found = fileAt(incoming.url ?? "");
+    if (!found) return forward(skein, incoming, response);
+    const [file, type] = found;
     response.setHeader("content-type", type);
     pipeline(createReadStream(new URL(file, import.meta.url)), response, () => {});
   });

@@ -47,8 +47,13 @@ async function load(origin: string) {
   };
   const script = /<script type="module">(.*)<\/script>/s.exec(await get("/"))?.[1] ?? "";
   const folder = await temporaryFolder();
-  for (const module of ["client.js", "connection.js", "frames.js"])
-    await writeFile(join(folder, module), await get(`/client/${module}`));
+  const modules = ["client.js"];
+  for (const module of modules) {
+    const text = await get(`/client/${module}`);
+    await writeFile(join(folder, module), text);
+    for (const [, name = ""] of text.matchAll(/from "\.\/([\w-]+\.js)"/g))
+      if (!modules.includes(name)) modules.push(name);
+  }
   await writeFile(join(folder, "page.js"), script.replace("/client/client.js", "./client.js"));
   await writeFile(join(folder, "package.json"), '{ "type": "module" }');
 

@@ -135,9 +135,7 @@ const routesOfOpenApi = () =>
 test("http-api.md shows every route, and only existing ones", () => {
   const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
   const fits = (path: string, route: string) =>
-    new RegExp(
-      `^${route.replace(/\{thread_id\}|\{run_id\}|\{name\}|\{token\}|\{id\}/g, "[^/]+").replace("{path}", ".+")}$`,
-    ).test(path);
+    new RegExp(`^${route.replace(/\{(?!path)\w+\}/g, "[^/]+").replace("{path}", ".+")}$`).test(path);
   const routes = routesOfOpenApi().filter((route) => !isWirePath(route));
   expect(shown.filter((path) => !routes.some((route) => fits(path, route)))).toEqual([]);
   expect(routes.filter((route) => !shown.some((path) => fits(path, route)))).toEqual([]);
@@ -180,7 +178,7 @@ test("configuration.md lists every key of an agent", () => {
   });
   const told = firstNames(rows("docs/configuration.md", "## Agents"));
   expect(told.toSorted()).toEqual(
-    ["agents", "defaults", "mcp_servers", "version", ...Object.keys(agent.shape)].toSorted(),
+    ["agents", "defaults", "mcp_servers", "plugins", "version", ...Object.keys(agent.shape)].toSorted(),
   );
 });
 

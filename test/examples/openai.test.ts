@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { ask } from "../../examples/openai/main.ts";
+import { ask as askInBackground } from "../../examples/openai-responses/main.ts";
+import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { startServer } from "../support/server.ts";
 
 test("answers OpenAI's SDK, which knows only the address", async () => {
@@ -9,4 +11,17 @@ test("answers OpenAI's SDK, which knows only the address", async () => {
     printed += text;
   });
   expect(printed).toBe("You said hello.");
+});
+
+test("a response in the background is printed whole, through a connection that is lost", async () => {
+  const { url } = await startServer({ script: [{ say: "one two three four five six", delay_ms: 20 }] });
+  const proxy = await cuttingProxy(Number(new URL(url).port));
+  onTestFinished(() => proxy.close());
+  let printed = "";
+  await askInBackground(`http://127.0.0.1:${proxy.port}`, "hello", (text) => {
+    printed += text;
+    if (text.includes("two")) proxy.cutAll();
+  });
+  expect(printed).toBe("one two three four five six");
+  expect(proxy.connections).toBeGreaterThan(1);
 });

@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { shoppingList } from "../../examples/typed-output/main.ts";
+import { scriptedModel } from "../../src/models/scripted.ts";
+
+test("gives the program a list, not a text", async () => {
+  const answers = ['{"items":[]}', '{"items":[{"name":"eggs","amount":2}]}'];
+  const model = scriptedModel(answers.map((say) => ({ say })));
+  expect(await shoppingList("Two eggs", model)).toEqual([{ name: "eggs", amount: 2 }]);
+});
+
+test("throws when the model gives none", async () => {
+  const model = scriptedModel(["a", "b", "c"].map((say) => ({ say })));
+  await expect(shoppingList("Two eggs", model)).rejects.toThrow("output_schema");
+});
