@@ -24,8 +24,8 @@ const long = [
   "test/http/{fuzz,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
   "test/page/{accessible,agents-view,conversation,files-view,hostile,inbox,keyboard,large,lasting,observing,sign-in}.test.ts",
   "test/http/wires/{ag-ui,langgraph-protocol,langgraph-protocol-react,langgraph-use-stream,mcp,openai-clients}.test.ts",
-  "test/stores/{postgres,postgres-processes,postgres-quotas}.test.ts",
-  "test/stores/redis-{cluster,cuts,failover,large,replays,takeover,trouble}.test.ts",
+  "test/stores/{cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
+  "test/stores/redis-{cluster,failover,large,replays,takeover,trouble}.test.ts",
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/{hostile,published}.test.ts",
 ];

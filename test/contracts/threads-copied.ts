@@ -114,10 +114,12 @@ export function copiedThreadsContract(open: Open): void {
       inWorld(open, async ({ stores }) => {
         const { threads, runs, events } = stores;
         await told(stores, "t", 8);
-        const copying = threads.fork(ADA, "t", copy("c"));
+        const refused = expect(threads.fork(ADA, "t", copy("c"))).rejects.toMatchObject({
+          code: "already_exists",
+        });
         const run = newRun("c");
         const result = await runs.start(ADA, run, "reject");
-        await expect(copying).rejects.toMatchObject({ code: "already_exists" });
+        await refused;
         if (result.outcome !== "claimed") throw new Error("The run was not claimed.");
         const own = message("own");
         await events.append(result.claim.lease, [own, done()]);

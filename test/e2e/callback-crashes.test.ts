@@ -13,14 +13,11 @@ import {
 } from "../support/callback-tool.ts";
 import { needing } from "../support/needing.ts";
 import { serve } from "../support/process.ts";
-import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
+import { SHARED_STORES } from "../support/shared-stores.ts";
 
 /** Ends what hangs, as the default of one second would on a busy machine. */
 const PATIENCE = { timeout: 60_000 };
-
-const redis = await startRedis("--databases", "100");
-afterAll(() => redis?.close());
 
 /** Turns begin again with each user message, and a late result is one. */
 const SCRIPT = `
@@ -93,39 +90,47 @@ describe("a server that is killed before a callback tool has answered", () => {
   }, 90_000);
 });
 
-needing(redis, "redis-server").describe("two servers on one Redis", () => {
-  test("lose no result that one takes in the moment in which the other takes a new message", async () => {
-    const tool = await callbackTool((call: Call) => {
-      if (tool.calls.filter(({ thread_id }) => thread_id === call.thread_id).length > 1)
-        answer(call, "at once");
-      else accept(call);
-    });
-    const start = await servers(tool.allow, { STORE: "redis", REDIS_URL: `${redis?.url}/1` });
-    const [one, other] = [await start(), await start()];
-    await tool.register(one.url);
-    const threads = Array.from({ length: 12 }, (_, n) => `t${n}`);
-    for (const thread of threads)
-      await send(`${one.url}/threads/${thread}/runs`, { input: "go" }).then((response) => response.text());
-    expect(tool.calls).toHaveLength(threads.length);
+for (const { start: startStore, program } of SHARED_STORES) {
+  const shared = await startStore();
+  afterAll(() => shared?.close());
 
-    const outcomes = await Promise.all(
-      threads.map(async (thread, n) => {
-        const { result_url = "" } = tool.calls.find(({ thread_id }) => thread_id === thread) ?? {};
-        const deliver = () => send(result_url.replace(one.url, other.url), { result: `result of ${thread}` });
-        const write = () => send(`${one.url}/threads/${thread}/runs`, { input: "new", background: true });
-        const [a, b] = await Promise.all(n % 2 ? [deliver(), write()] : [write(), deliver()]);
-        return { thread, delivered: (n % 2 ? a : b).status };
-      }),
-    );
-    for (const { thread, delivered } of outcomes) {
-      const results = async () => {
-        const all = await messagesOf(other.url, thread);
-        const texts = [...textIn(all, "tool"), ...textIn(all, "user")];
-        return texts.filter((text) => text.includes(`result of ${thread}`)).length;
-      };
-      // A new message does not close the call: in either order, the result counts.
-      expect(delivered, thread).toBe(204);
-      await expect.poll(results, { timeout: 40_000 }).toBe(1);
-    }
-  }, 120_000);
-});
+  needing(shared, program).describe(`two servers on one ${program}`, () => {
+    test("lose no result that one takes in the moment in which the other takes a new message", async () => {
+      const tool = await callbackTool((call: Call) => {
+        if (tool.calls.filter(({ thread_id }) => thread_id === call.thread_id).length > 1)
+          answer(call, "at once");
+        else accept(call);
+      });
+      const { kind = "", database = async () => "" } = shared ?? {};
+      const env = { STORE: kind, [`${kind.toUpperCase()}_URL`]: await database() };
+      const start = await servers(tool.allow, env);
+      const [one, other] = [await start(), await start()];
+      await tool.register(one.url);
+      const threads = Array.from({ length: 12 }, (_, n) => `t${n}`);
+      for (const thread of threads)
+        await send(`${one.url}/threads/${thread}/runs`, { input: "go" }).then((response) => response.text());
+      expect(tool.calls).toHaveLength(threads.length);
+
+      const outcomes = await Promise.all(
+        threads.map(async (thread, n) => {
+          const { result_url = "" } = tool.calls.find(({ thread_id }) => thread_id === thread) ?? {};
+          const deliver = () =>
+            send(result_url.replace(one.url, other.url), { result: `result of ${thread}` });
+          const write = () => send(`${one.url}/threads/${thread}/runs`, { input: "new", background: true });
+          const [a, b] = await Promise.all(n % 2 ? [deliver(), write()] : [write(), deliver()]);
+          return { thread, delivered: (n % 2 ? a : b).status };
+        }),
+      );
+      for (const { thread, delivered } of outcomes) {
+        const results = async () => {
+          const all = await messagesOf(other.url, thread);
+          const texts = [...textIn(all, "tool"), ...textIn(all, "user")];
+          return texts.filter((text) => text.includes(`result of ${thread}`)).length;
+        };
+        // A new message does not close the call: in either order, the result counts.
+        expect(delivered, thread).toBe(204);
+        await expect.poll(results, { timeout: 40_000 }).toBe(1);
+      }
+    }, 120_000);
+  });
+}

@@ -6,13 +6,15 @@ import { afterAll, describe, expect, test } from "vitest";
 import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { type ServerProcess, serve } from "../support/process.ts";
-import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
+import { SHARED_STORES } from "../support/shared-stores.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 import { json, own, results, wellFormed } from "../support/team.ts";
 
-const redis = await startRedis();
-afterAll(() => redis?.close());
+const stores = await Promise.all(
+  SHARED_STORES.map(async ({ start, program }) => ({ shared: await start(), program })),
+);
+afterAll(() => Promise.all(stores.map(({ shared }) => shared?.close())));
 
 const LEAD = `
 - { call: [{ tool: delegate, args: { tasks: [{ agent: coder, task: Count, context: "" }] } }] }
@@ -65,9 +67,17 @@ describe("kill -9 of a server with a parent and its child", () => {
     await expectOneChild(await start(), viewer);
   });
 
-  needing(redis, "redis-server").test("on Redis: another replica continues both, with one slot", async () => {
-    const start = await onOneFolder(`redis: { url: "${redis?.url}", lease: 2s }`, { STORE: "redis" });
-    const [one, other] = await Promise.all([start(), start()]);
-    await expectOneChild(other, await killedMeanwhile(one));
-  });
+  for (const { shared, program } of stores)
+    needing(shared, program).test(
+      `on ${program}: another replica continues both, with one slot`,
+      async () => {
+        if (!shared) throw new Error("There was a store a moment ago.");
+        const { kind, database } = shared;
+        const start = await onOneFolder(`${kind}: { url: "${await database()}", lease: 2s }`, {
+          STORE: kind,
+        });
+        const [one, other] = await Promise.all([start(), start()]);
+        await expectOneChild(other, await killedMeanwhile(one));
+      },
+    );
 });

@@ -12,8 +12,8 @@ export interface CuttingProxy {
   readonly answers: number;
   /** How often a connection was cut with an answer on its way. */
   readonly cuts: number;
-  /** From now on the answer to every `n`th script is lost, and its connection with it; 0: none. */
-  cutEvery(n: number): void;
+  /** From now on the answer to every `n`th `call`, a script of Redis unless given, is lost, and its connection with it; 0: none. */
+  cutEvery(n: number, call?: RegExp): void;
   /** From now on nothing passes on the connections there are, in either direction; no end of one passes either. */
   silence(): void;
   /** Nothing of the answers passes on the next connection. */
@@ -29,11 +29,14 @@ export interface CuttingProxy {
   close(): Promise<void>;
 }
 
+const SCRIPT = /evalsha/;
+
 /** A proxy before `port` of this machine; closed by the caller. */
 export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   const silences = new Set<() => void>();
   let every = 0;
+  let counted = SCRIPT;
   let asked = 0;
   let cuts = 0;
   let connections = 0;
@@ -78,7 +81,7 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
         trap?.caught();
         return;
       }
-      isLost ||= every > 0 && chunk.includes("evalsha") && ++asked % every === 0;
+      isLost ||= every > 0 && counted.test(chunk.toString("latin1")) && ++asked % every === 0;
       upstream.write(chunk);
     });
     upstream.on("data", (chunk) => {
@@ -107,8 +110,9 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
     get cuts() {
       return cuts;
     },
-    cutEvery(n) {
+    cutEvery(n, call = SCRIPT) {
       every = n;
+      counted = call;
     },
     silence() {
       for (const fallSilent of silences) fallSilent();
