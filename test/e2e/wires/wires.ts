@@ -1,13 +1,39 @@
 // The scenarios of each wire, to be run against another deployment. A file that changes globals has no place here.
 
 export const WIRES: Readonly<Record<string, () => Promise<unknown>>> = {
-  "ai-sdk": () => import("../../http/wires/ai-sdk.test.ts"),
-  openai: () => import("../../http/wires/openai.test.ts"),
-  "openai-clients": () => import("../../http/wires/openai-clients.test.ts"),
-  "openai-responses": () => import("../../http/wires/openai-responses.test.ts"),
-  "ag-ui": () => import("../../http/wires/ag-ui.test.ts"),
-  langgraph: () => import("../../http/wires/langgraph.test.ts"),
-  "langgraph-use-stream": () => import("../../http/wires/langgraph-use-stream.test.ts"),
-  mcp: () => import("../../http/wires/mcp.test.ts"),
-  a2a: () => import("../../http/wires/a2a.test.ts"),
+  "ai-sdk": async () => {
+    await import("../../http/wires/ai-sdk/conversation.test.ts");
+    await import("../../http/wires/ai-sdk/interrupts.test.ts");
+    await import("../../http/wires/ai-sdk/resume.test.ts");
+  },
+  openai: async () => {
+    await import("../../http/wires/openai/chat.test.ts");
+    await import("../../http/wires/openai/clients.test.ts");
+    await import("../../http/wires/openai/responses.test.ts");
+    await import("../../http/wires/openai/responses-interrupts.test.ts");
+    await import("../../http/wires/openai/responses-background.test.ts");
+  },
+  "ag-ui": async () => {
+    await import("../../http/wires/ag-ui/conversation.test.ts");
+    await import("../../http/wires/ag-ui/interrupts.test.ts");
+    await import("../../http/wires/ag-ui/history.test.ts");
+    await import("../../http/wires/ag-ui/routes.test.ts");
+  },
+  langgraph: async () => {
+    await import("../../http/wires/langgraph/runs.test.ts");
+    await import("../../http/wires/langgraph/interrupts.test.ts");
+    await import("../../http/wires/langgraph/threads.test.ts");
+    await import("../../http/wires/langgraph/reconnects.test.ts");
+    await import("../../http/wires/langgraph/use-stream.test.ts");
+  },
+  mcp: async () => {
+    await import("../../http/wires/mcp/calls.test.ts");
+    await import("../../http/wires/mcp/interrupts.test.ts");
+    await import("../../http/wires/mcp/sessions.test.ts");
+    await import("../../http/wires/mcp/http.test.ts");
+  },
+  a2a: async () => {
+    await import("../../http/wires/a2a/tasks.test.ts");
+    await import("../../http/wires/a2a/http.test.ts");
+  },
 };

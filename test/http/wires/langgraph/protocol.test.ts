@@ -2,19 +2,13 @@
 
 import { Client } from "@langchain/langgraph-sdk";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { cuttingProxy } from "../../support/cutting-proxy.ts";
-import { startServer } from "../../support/server.ts";
-import { HELPED } from "../../support/team.ts";
-
-const AGENTS = `
-agents:
-  assistant:
-    model: scripted:test
-    backend: { type: local }
-    tools: [ask_user, write_todos, write_file, read_file, execute]
-    permissions: { rules: [{ allow: write_file }, { ask: execute, message: May it? }] }
-`;
+import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { cuttingProxy } from "../../../support/cutting-proxy.ts";
+import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { startServer } from "../../../support/server.ts";
+import { HELPED } from "../../../support/team.ts";
+import { FILE_AGENTS } from "../agents.ts";
+import { postJson, runsOf, threadsOf } from "../native.ts";
 
 function threadOf(url: string, threadId: string, headers: Record<string, string> = {}) {
   const client = new Client({ apiUrl: `${url}/langgraph`, apiKey: null, defaultHeaders: headers });
@@ -27,7 +21,7 @@ const said = (content: string, id?: string) => ({
   messages: [{ type: "human", content, ...(id ? { id } : {}) }],
 });
 
-async function started(script: readonly Turn[] | Script, agents = AGENTS) {
+async function started(script: readonly Turn[] | Script, agents = FILE_AGENTS) {
   const { url } = await startServer({ script, agents });
   return { url, ...threadOf(url, "t1") };
 }
@@ -39,16 +33,10 @@ interface State {
 }
 
 const linesOf = ({ messages }: State) => messages.map(({ type, content }) => `${type}: ${content}`);
-const runsOn = async (url: string, thread = "t1") =>
-  ((await (await fetch(`${url}/threads/${thread}/runs`)).json()) as { items: object[] }).items;
 
 /** A command as bytes: what the SDK does not send. */
 async function command(url: string, body: object, headers: Record<string, string> = {}) {
-  const response = await fetch(`${url}/langgraph/threads/t1/commands`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(`${url}/langgraph/threads/t1/commands`, body, headers);
   return { status: response.status, ...((await response.json()) as object) };
 }
 
@@ -126,7 +114,7 @@ describe("client.threads.stream", () => {
     await thread.run.start({ input: said("go") });
     await thread.input.inject({ namespace: [], message: { role: "user", content: "Be quick." } });
     expect(linesOf((await thread.output) as State).join()).toContain("human: Be quick.");
-    expect(await runsOn(url)).toHaveLength(1);
+    expect(await runsOf(url, "t1")).toHaveLength(1);
     await expect(
       thread.input.inject({ namespace: [], message: { role: "user", content: "Too late." } }),
     ).rejects.toMatchObject({ code: "no_such_run" });
@@ -134,7 +122,7 @@ describe("client.threads.stream", () => {
 
   test("has all words once, of one run, although its connections break", async () => {
     const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
-    const { url } = await startServer({ script: [{ say: words, delay_ms: 20 }], agents: AGENTS });
+    const { url } = await startServer({ script: [{ say: words, delay_ms: 20 }], agents: FILE_AGENTS });
     const proxy = await cuttingProxy(Number(new URL(url).port));
     onTestFinished(() => proxy.close());
     const { thread } = threadOf(`http://127.0.0.1:${proxy.port}`, "t1");
@@ -148,7 +136,7 @@ describe("client.threads.stream", () => {
       expect(text).toBe(words);
     }
     expect(linesOf((await thread.output) as State)).toEqual(["human: go", `ai: ${words}`]);
-    expect(await runsOn(url)).toHaveLength(1);
+    expect(await runsOf(url, "t1")).toHaveLength(1);
   });
 
   test("of a thread with a past reads the new run to its end, and none of the old ones for it", async () => {
@@ -176,7 +164,7 @@ describe("a command", () => {
   test("sent again starts nothing: it is answered with the run that the first one started", async () => {
     const { url } = await startServer({
       script: [{ say: "word ".repeat(20), delay_ms: 10 }],
-      agents: AGENTS,
+      agents: FILE_AGENTS,
     });
     const start = {
       id: 1,
@@ -191,7 +179,7 @@ describe("a command", () => {
       result: { run_id: expect.any(String) },
     });
     expect(answers[1]).toMatchObject({ result: (answers[0] as unknown as { result: object }).result });
-    expect(await runsOn(url)).toHaveLength(1);
+    expect(await runsOf(url, "t1")).toHaveLength(1);
   });
 
   test.each([
@@ -235,7 +223,7 @@ describe("a command", () => {
     ["what the protocol has and this server does not", "state.fork", {}, "not_supported", "state.fork"],
     ["what the protocol does not have", "toString", {}, "unknown_command", "toString"],
   ])("with %s is answered with the reason", async (_, method, params, error, words) => {
-    const { url } = await startServer({ agents: AGENTS });
+    const { url } = await startServer({ agents: FILE_AGENTS });
     const answer = await command(url, { id: 7, method, params });
     expect(answer).toMatchObject({
       status: 200,
@@ -244,26 +232,19 @@ describe("a command", () => {
       error,
       message: expect.stringContaining(words),
     });
-    expect(await (await fetch(`${url}/threads`)).json()).toMatchObject({ items: [] });
+    expect(await threadsOf(url)).toEqual([]);
   });
 
   test("on another user's thread finds nothing, and makes a new thread", async () => {
     const { url } = await startServer({
-      config: {
-        auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
-        backends: { allow_local: true },
-      },
+      config: BEHIND_GATEWAY,
       script: [
         { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
         { say: "Mine." },
       ],
-      agents: AGENTS,
+      agents: FILE_AGENTS,
     });
-    const [ada, bob] = ["ada", "bob"].map((user) => ({
-      "x-skein-tenant": "acme",
-      "x-skein-user": user,
-      "x-skein-scopes": "read,run",
-    }));
+    const [ada, bob] = [asUser("ada"), asUser("bob")];
     const { thread } = threadOf(url, "t1", ada);
     await thread.run.start({ input: said("secret") });
     await expect.poll(() => thread.interrupts.length).toBe(1);

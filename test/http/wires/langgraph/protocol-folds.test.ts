@@ -3,15 +3,15 @@
 import { MessageAssembler, matchesSubscription } from "@langchain/langgraph-sdk/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../../../src/core/message.ts";
-import { matches } from "../../../src/http/wires/langgraph/protocol/filter.ts";
+import type { Message } from "../../../../src/core/message.ts";
+import { matches } from "../../../../src/http/wires/langgraph/protocol/filter.ts";
 import {
   type ProjectOptions,
   project as protocolEvents,
   type Told,
-} from "../../../src/http/wires/langgraph/protocol/project.ts";
-import { numberOf } from "../../../src/http/wires/langgraph/protocol/stream.ts";
-import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
+} from "../../../../src/http/wires/langgraph/protocol/project.ts";
+import { numberOf } from "../../../../src/http/wires/langgraph/protocol/stream.ts";
+import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 
 describe("the events of LangGraph's streaming protocol, of any run", () => {
   type Events = Parameters<ReturnType<typeof protocolEvents>>[0][];

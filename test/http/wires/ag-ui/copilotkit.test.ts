@@ -4,8 +4,10 @@ import { CopilotKitCore, type FrontendTool } from "@copilotkit/core";
 import { Window } from "happy-dom";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod/v3";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { startServer } from "../../support/server.ts";
+import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { startServer } from "../../../support/server.ts";
+import { until } from "../../../support/until.ts";
+import { runsOf } from "../native.ts";
 
 // It asks no runtime anything outside of a page.
 vi.stubGlobal("window", new Window({ url: "http://localhost/" }));
@@ -59,13 +61,6 @@ type Page = Awaited<ReturnType<typeof page>>;
 
 const texts = ({ agent }: Page) =>
   agent.messages.flatMap(({ role, content }) => (typeof content === "string" ? [`${role}: ${content}`] : []));
-
-const runsOf = async (url: string) =>
-  ((await (await fetch(`${url}/threads/t1/runs`)).json()) as { items: { status: string }[] }).items;
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
-}
 
 describe("a page with CopilotKit, without its runtime", () => {
   test("learns which agents there are", async () => {
@@ -125,7 +120,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     await until(() => agent.messages.length > 1);
     core.stopAgent({ agent });
     await sending;
-    expect((await runsOf(url))[0]?.status).toBe("cancelled");
+    expect((await runsOf(url, "t1"))[0]?.status).toBe("cancelled");
     await say("and now?");
     expect(agent.messages.at(-1)?.content).toBe("Here again.");
     expect(failures).toEqual([]);
@@ -153,7 +148,7 @@ describe("a page with CopilotKit, without its runtime", () => {
       'tool: {"city":"Vienna","precise":true}',
       "assistant: Vienna, then.",
     ]);
-    expect(await runsOf(url)).toHaveLength(2);
+    expect(await runsOf(url, "t1")).toHaveLength(2);
     expect(mine.failures).toEqual([]);
   });
 

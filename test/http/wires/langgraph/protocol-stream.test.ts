@@ -1,8 +1,10 @@
 // The streams of LangGraph's streaming protocol, as bytes.
 
 import { describe, expect, test } from "vitest";
-import { startServer } from "../../support/server.ts";
-import { post, type Viewer } from "../../support/sse.ts";
+import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { startServer } from "../../../support/server.ts";
+import { post, type Viewer } from "../../../support/sse.ts";
+import { postJson } from "../native.ts";
 
 interface Told {
   event_id: string;
@@ -35,11 +37,7 @@ const textOf = (viewer: Viewer) =>
     .join("");
 const json = { accept: "application/json", "content-type": "application/json" };
 const say = (url: string, input: string, headers = {}) =>
-  fetch(`${url}/threads/t1/runs`, {
-    method: "POST",
-    headers: { ...json, ...headers },
-    body: JSON.stringify({ input }),
-  });
+  postJson(`${url}/threads/t1/runs`, { input }, { accept: "application/json", ...headers });
 
 describe("a stream of a thread", () => {
   test("is silent until the thread exists, and sends each of its runs from the first event", async () => {
@@ -107,17 +105,10 @@ describe("a stream of a thread", () => {
 
   test("of another user's thread is silent, and sends one's own of that id", async () => {
     const { url } = await startServer({
-      config: {
-        auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
-        backends: { allow_local: true },
-      },
+      config: BEHIND_GATEWAY,
       script: ({ messages }) => ({ say: JSON.stringify(messages.at(-1)?.content) }),
     });
-    const [ada, bob] = ["ada", "bob"].map((user) => ({
-      "x-skein-tenant": "acme",
-      "x-skein-user": user,
-      "x-skein-scopes": "read,run",
-    }));
+    const [ada, bob] = [asUser("ada"), asUser("bob")];
     await say(url, "secret", ada);
     const viewer = await open(url, CONTENT, bob);
     expect(viewer.status).toBe(200);

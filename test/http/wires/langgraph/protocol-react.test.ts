@@ -2,20 +2,12 @@
 
 import { useMessageMetadata, useMessages, useStream } from "@langchain/react";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { cuttingProxy } from "../../support/cutting-proxy.ts";
-import { reactPage } from "../../support/react-page.ts";
-import { startServer } from "../../support/server.ts";
-import { HELPED } from "../../support/team.ts";
-
-const AGENTS = `
-agents:
-  assistant:
-    model: scripted:test
-    backend: { type: local }
-    tools: [ask_user, write_todos, write_file, read_file, execute]
-    permissions: { rules: [{ allow: write_file }, { ask: execute, message: May it? }] }
-`;
+import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { cuttingProxy } from "../../../support/cutting-proxy.ts";
+import { reactPage } from "../../../support/react-page.ts";
+import { startServer } from "../../../support/server.ts";
+import { HELPED } from "../../../support/team.ts";
+import { FILE_AGENTS } from "../agents.ts";
 
 interface State extends Record<string, unknown> {
   messages: object[];
@@ -68,7 +60,7 @@ const asks = ({ interrupts, isLoading }: Now) => interrupts.length > 0 && !isLoa
 const decide = ({ current }: Page, ...decisions: object[]) =>
   current.stream.respond({ decisions }, { interruptId: current.interrupts[0]?.id ?? "" });
 
-async function started(script: readonly Turn[] | Script, agents = AGENTS) {
+async function started(script: readonly Turn[] | Script, agents = FILE_AGENTS) {
   const { url, app } = await startServer({ script, agents });
   return { url, app, page: await page(url) };
 }
@@ -191,7 +183,7 @@ describe("a page with useStream", () => {
 
   test("has all words once when the connection breaks in mid-answer", async () => {
     const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
-    const { url } = await startServer({ script: [{ say: words, delay_ms: 20 }], agents: AGENTS });
+    const { url } = await startServer({ script: [{ say: words, delay_ms: 20 }], agents: FILE_AGENTS });
     const proxy = await cuttingProxy(Number(new URL(url).port));
     onTestFinished(() => proxy.close());
     const cut = await page(`http://127.0.0.1:${proxy.port}`);
@@ -273,7 +265,7 @@ describe("a page with useStream", () => {
   });
 
   test("of an unknown agent is in error with its name", async () => {
-    const { url } = await startServer({ agents: AGENTS });
+    const { url } = await startServer({ agents: FILE_AGENTS });
     const wrong = await page(url, { assistantId: "missing" });
     await say(wrong, "go");
     await wrong.until(({ error }) => error !== undefined);

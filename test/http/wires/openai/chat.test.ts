@@ -2,9 +2,10 @@
 
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { startServer } from "../../support/server.ts";
-import { AGENTS } from "./agents.ts";
+import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { startServer } from "../../../support/server.ts";
+import { AGENTS } from "../agents.ts";
+import { postJson, saidIn, statusesOf, threadsOf } from "../native.ts";
 
 async function started(script: readonly Turn[] | Script) {
   const { url, app } = await startServer({ script, agents: AGENTS });
@@ -21,14 +22,6 @@ const MODEL = "assistant";
 const user = (content: string) => ({ role: "user", content }) as const;
 const assistant = (content: string) => ({ role: "assistant", content }) as const;
 const contentOf = ({ choices }: OpenAI.ChatCompletion) => choices[0]?.message.content;
-const threadsOf = async (url: string) =>
-  ((await (await fetch(`${url}/threads`)).json()) as { items: { id: string }[] }).items;
-const saidIn = async (url: string, thread: string) => {
-  const { items } = (await (await fetch(`${url}/threads/${thread}/messages`)).json()) as {
-    items: { role: string; content: string }[];
-  };
-  return items.filter(({ role }) => role !== "tool").map(({ content }) => content);
-};
 
 describe("a chat client", () => {
   test("lists the agents as models", async () => {
@@ -180,11 +173,11 @@ describe("a chat client", () => {
       { say: "A new one." },
     ]);
     const tool = { name: "where", description: "Where.", parameters: { type: "object" } };
-    const native = await fetch(`${url}/threads/mine/runs`, {
-      method: "POST",
-      headers: { "content-type": "application/json", accept: "application/json" },
-      body: JSON.stringify({ input: "where am I?", tools: [tool] }),
-    });
+    const native = await postJson(
+      `${url}/threads/mine/runs`,
+      { input: "where am I?", tools: [tool] },
+      { accept: "application/json" },
+    );
     expect(await native.json()).toMatchObject({ status: "interrupted" });
     const call = {
       id: "call_where",
@@ -245,14 +238,7 @@ describe("a chat client", () => {
     const { url, clientFor } = await started([{ say: "a ".repeat(1000), delay_ms: 20 }]);
     const stream = clientFor("c1").chat.completions.stream({ model: MODEL, messages: [user("go")] });
     for await (const _ of stream) break;
-    await expect
-      .poll(async () => {
-        const { items } = (await (await fetch(`${url}/threads/c1/runs`)).json()) as {
-          items: { status: string }[];
-        };
-        return items.map(({ status }) => status);
-      })
-      .toEqual(["cancelled"]);
+    await expect.poll(() => statusesOf(url, "c1")).toEqual(["cancelled"]);
   });
 
   test("gets the provider's error, once, and not half an answer for a whole one", async () => {

@@ -6,9 +6,11 @@ import OpenAI from "openai";
 import type { Response, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { cuttingProxy } from "../../support/cutting-proxy.ts";
-import { startServer } from "../../support/server.ts";
+import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { cuttingProxy } from "../../../support/cutting-proxy.ts";
+import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { startServer } from "../../../support/server.ts";
+import { saidIn, threadsOf } from "../native.ts";
 
 const AGENTS = `
 agents:
@@ -30,8 +32,6 @@ const started = async (script: readonly Turn[] | Script, config: object = {}) =>
 };
 const textIn = (events: readonly ResponseStreamEvent[]) =>
   events.flatMap((event) => (event.type === "response.output_text.delta" ? [event.delta] : [])).join("");
-const threadsOf = async (url: string) =>
-  ((await (await fetch(`${url}/threads`)).json()) as { items: { id: string }[] }).items;
 
 describe("a stream of responses that breaks", () => {
   /** Reads until a word of the middle, does `harm`, and reads on to the end, which is an error or a failed response. */
@@ -98,12 +98,6 @@ describe.each([
   ["Open WebUI", { "X-OpenWebUI-Chat-Id": "c1", "X-OpenWebUI-User-Name": "Ada" }],
   ["LibreChat", { "X-Conversation-Id": "c1", "X-User-ID": "ada" }],
 ])("%s", (_, headers) => {
-  const said = async (url: string) => {
-    const { items } = (await (await fetch(`${url}/threads/c1/messages`)).json()) as {
-      items: { content: string }[];
-    };
-    return items.map(({ content }) => content);
-  };
   const user = (content: string) => ({ role: "user", content }) as const;
   const assistant = (content: string) => ({ role: "assistant", content }) as const;
 
@@ -129,9 +123,9 @@ describe.each([
     const client = clientOf(url, headers);
     await send(client, [user("first")]);
     await send(client, [user("first"), assistant("A."), user("second")]);
-    expect(await said(url)).toEqual(["Be short.", "first", "A.", "second", "B."]);
+    expect(await saidIn(url, "c1")).toEqual(["Be short.", "first", "A.", "second", "B."]);
     await send(client, [user("first"), assistant("A."), user("other")]);
-    expect(await said(url)).toEqual(["Be short.", "first", "A.", "other", "C."]);
+    expect(await saidIn(url, "c1")).toEqual(["Be short.", "first", "A.", "other", "C."]);
     expect(await threadsOf(url)).toHaveLength(1);
   });
 });
@@ -194,19 +188,10 @@ describe("the Agents SDK", () => {
 });
 
 describe("another user", () => {
-  const auth = { scheme: "header", trusted_proxies: ["127.0.0.1"] };
-  const headersOf = (name: string) => ({
-    "x-skein-tenant": "acme",
-    "x-skein-user": name,
-    "x-skein-scopes": "read,run",
-  });
-
   test("finds no response and no conversation of a neighbour, and has other threads of the same name", async () => {
-    const { url } = await started(({ messages }) => ({ say: `${messages.length}` }), {
-      ...{ auth, backends: { allow_local: true } },
-    });
-    const ada = clientOf(url, headersOf("ada"));
-    const bob = clientOf(url, headersOf("bob"));
+    const { url } = await started(({ messages }) => ({ say: `${messages.length}` }), BEHIND_GATEWAY);
+    const ada = clientOf(url, asUser("ada"));
+    const bob = clientOf(url, asUser("bob"));
     const hers: Response = await ada.responses.create({ model, input: "a secret" });
     const conversation = hers.conversation?.id ?? "";
     for (const request of [
@@ -227,7 +212,7 @@ describe("another user", () => {
       ["ada", "3"],
       ["bob", "1"],
     ] as const) {
-      const named = clientOf(url, { ...headersOf(name), "X-Conversation-Id": "shared" });
+      const named = clientOf(url, { ...asUser(name), "X-Conversation-Id": "shared" });
       const messages = [{ role: "user", content: `${words} of ${name}` } as const];
       const first = { role: "user", content: `1 of ${name}` } as const;
       const sent = words === "1" ? messages : [first, ...messages];

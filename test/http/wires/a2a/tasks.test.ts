@@ -1,149 +1,31 @@
-// The A2A SDK's own client against the whole server.
+// Tasks of another agent, with the A2A SDK's own client, against the whole server.
 
-import {
-  type Message,
-  type Part,
-  Role,
-  type SendMessageRequest,
-  type StreamResponse,
-  type Task,
-  TaskState,
-} from "@a2a-js/sdk";
-import {
-  type Client,
-  ClientFactory,
-  ClientFactoryOptions,
-  JsonRpcTransportFactory,
-} from "@a2a-js/sdk/client";
+import { TaskState } from "@a2a-js/sdk";
 import { describe, expect, test } from "vitest";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { gate, gated, WITH_GATE } from "../../support/gate.ts";
-import { startServer } from "../../support/server.ts";
-import { AGENTS } from "./agents.ts";
-
-async function started(script: readonly Turn[] | Script, config: object = {}) {
-  const { url } = await startServer({ script, agents: AGENTS, config: { wires: ["a2a"], ...config } });
-  return { url, client: await clientOf(url) };
-}
-
-const AUTH = {
-  auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
-  backends: { allow_local: true },
-};
-
-/** A client that knows the address of the card only. */
-function clientOf(
-  url: string,
-  { user = "", path = "/a2a/assistant/.well-known/agent-card.json" } = {},
-): Promise<Client> {
-  const headers = { "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": "read,run" };
-  const fetchImpl: typeof fetch = (input, init) =>
-    fetch(input, user ? { ...init, headers: { ...(init?.headers as object), ...headers } } : init);
-  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-    transports: [new JsonRpcTransportFactory({ fetchImpl })],
-  });
-  return new ClientFactory(options).createFromUrl(url, path);
-}
-
-let messages = 0;
-const partOf = (content: NonNullable<Part["content"]>): Part => ({
-  ...{ content, metadata: undefined, filename: "", mediaType: "" },
-});
-const text = (value: string) => partOf({ $case: "text", value });
-
-function say(said: string | Part, more: Partial<Message> = {}, configuration?: object): SendMessageRequest {
-  const message: Message = {
-    ...{ messageId: `m${++messages}`, contextId: "", taskId: "", role: Role.ROLE_USER },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
-    parts: [typeof said === "string" ? text(said) : said],
-    ...more,
-  };
-  return {
-    ...{ tenant: "", message, metadata: undefined },
-    configuration: configuration as SendMessageRequest["configuration"],
-  };
-}
-
-const answer = ({ id, contextId }: Task, said: string | Part) => say(said, { taskId: id, contextId });
-const named = ({ id }: Pick<Task, "id">) => ({ tenant: "", id, metadata: undefined });
-const textOf = (parts: readonly Part[] = []) =>
-  parts.map(({ content }) => (content?.$case === "text" ? content.value : "")).join("");
-const dataIn = (parts: readonly Part[] = []) =>
-  parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value] : []));
-const lastSaid = ({ artifacts }: Task) => textOf(artifacts.at(-1)?.parts);
-
-async function taskFrom(client: Client, request: SendMessageRequest): Promise<Task> {
-  const result = await client.sendMessage(request);
-  if (!("artifacts" in result)) throw new Error("This is no task.");
-  return result;
-}
-
-/** What a client has put together of a stream, as the standard says. */
-async function assembled(stream: AsyncIterable<StreamResponse>) {
-  const artifacts = new Map<string, string>();
-  const states: string[] = [];
-  const tools: unknown[] = [];
-  let pieces = 0;
-  let task: Task | undefined;
-  let last = "";
-  for await (const { payload } of stream) {
-    if (payload?.$case === "task") {
-      task = payload.value;
-      for (const { artifactId, parts } of task.artifacts) artifacts.set(artifactId, textOf(parts));
-      states.push(TaskState[task.status?.state ?? 0] ?? "");
-    }
-    if (payload?.$case === "artifactUpdate") {
-      const { artifact, append } = payload.value;
-      const before = append ? artifacts.get(artifact?.artifactId ?? "") : "";
-      artifacts.set(artifact?.artifactId ?? "", (before ?? "") + textOf(artifact?.parts));
-      pieces++;
-    }
-    if (payload?.$case === "statusUpdate") {
-      const { status } = payload.value;
-      states.push(TaskState[status?.state ?? 0] ?? "");
-      tools.push(...dataIn(status?.message?.parts));
-      last = textOf(status?.message?.parts);
-    }
-  }
-  return { task, texts: [...artifacts.values()], states, tools, pieces, last };
-}
-
-const EXECUTES: Script = ({ messages: read }, call) => {
-  if (call === 0) return { call: [{ tool: "execute", args: { command: "echo ran" } }] };
-  const last = JSON.stringify(read.at(-1));
-  return { say: last.includes("edited\\n") ? "It was edited." : last.includes("ran\\n") ? "It ran." : last };
-};
-const ASKS: readonly Turn[] = [
-  { call: [{ tool: "ask_user", args: { question: "Which?", options: ["red", "blue"] } }] },
-  { say: "{{user}}" },
-];
+import type { Script } from "../../../../src/models/scripted.ts";
+import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
+import { BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { startServer } from "../../../support/server.ts";
+import { AGENTS } from "../agents.ts";
+import {
+  ASKS,
+  answer,
+  assembled,
+  clientOf,
+  dataIn,
+  EXECUTES,
+  lastSaid,
+  listed,
+  named,
+  partOf,
+  say,
+  started,
+  taskFrom,
+  text,
+  textOf,
+} from "./client.ts";
 
 describe("another agent", () => {
-  test("finds an agent by its card, which tells nothing of its prompt and tools", async () => {
-    const { url } = await started([]);
-    const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
-    expect(card).toEqual(await (await fetch(`${url}/a2a/assistant/.well-known/agent-card.json`)).json());
-    expect(card).toMatchObject({
-      name: "assistant",
-      description: "Helps.",
-      supportedInterfaces: [
-        { url: `${url}/a2a/assistant`, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
-      ],
-      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
-    });
-    expect(JSON.stringify(card)).not.toContain("execute");
-    expect((await fetch(`${url}/a2a/unknown/.well-known/agent-card.json`)).status).toBe(404);
-  });
-
-  test("reads a card without credentials, and nothing else", async () => {
-    const { url } = await startServer({ agents: AGENTS, config: { wires: ["a2a"], ...AUTH } });
-    const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
-    expect(card).toMatchObject({ securityRequirements: [{ schemes: { key: { list: [] } } }] });
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ListTasks" });
-    const headers = { "content-type": "application/json", "a2a-version": "1.0" };
-    expect((await fetch(`${url}/a2a/assistant`, { method: "POST", headers, body })).status).toBe(401);
-  });
-
   test("gets a whole answer, and continues the context", async () => {
     const { client } = await started([{ think: "Hm.", say: "You said {{user}}." }, { say: "And {{user}}." }]);
     const first = await taskFrom(client, say("hello"));
@@ -325,7 +207,11 @@ describe("another agent", () => {
   });
 
   test("finds no task of another user or of another agent", async () => {
-    const { url } = await startServer({ script: ASKS, agents: AGENTS, config: { wires: ["a2a"], ...AUTH } });
+    const { url } = await startServer({
+      script: ASKS,
+      agents: AGENTS,
+      config: { wires: ["a2a"], ...BEHIND_GATEWAY },
+    });
     const ada = await clientOf(url, { user: "ada" });
     const bob = await clientOf(url, { user: "bob" });
     const writer = await clientOf(url, { user: "ada", path: "/a2a/writer/.well-known/agent-card.json" });
@@ -345,77 +231,3 @@ describe("another agent", () => {
     );
   });
 });
-
-const listed = (query: object) => ({
-  ...{ tenant: "", contextId: "", status: TaskState.TASK_STATE_UNSPECIFIED, pageToken: "" },
-  ...{ statusTimestampAfter: undefined },
-  ...query,
-});
-
-describe("over HTTP, A2A", () => {
-  const call = (method: string, params: object = {}) => ({ jsonrpc: "2.0", id: 1, method, params });
-  const message = { messageId: "m", role: "ROLE_USER", parts: [{ text: "hi" }] };
-
-  test.each([
-    ["an unknown method", call("tasks/get"), -32601, "no method"],
-    ["a message without parts", call("SendMessage", { message: { messageId: "m" } }), -32602, "parts"],
-    ["an unknown task", call("GetTask", { id: "none" }), -32001, "no task"],
-    ["push notifications", call("CreateTaskPushNotificationConfig"), -32003, "not sent"],
-    [
-      "a message with push notifications",
-      call("SendMessage", { message, configuration: { taskPushNotificationConfig: { url: "https://a" } } }),
-      ...([-32003, "not sent"] as const),
-    ],
-    [
-      "other kinds of answers",
-      call("SendMessage", { message, configuration: { acceptedOutputModes: ["image/png"] } }),
-      ...([-32005, "text/plain"] as const),
-    ],
-    ["the extended card", call("GetExtendedAgentCard"), -32004, "no extended card"],
-  ])("refuses %s by its code, with status 200", async (_, body, code, words) => {
-    const { url } = await started([]);
-    const refused = await post(`${url}/a2a/assistant`, body, { "a2a-version": "1.0" });
-    const { error } = (await refused.json()) as { error: { code: number; message: string } };
-    expect([refused.status, error.code]).toEqual([200, code]);
-    expect(error.message).toContain(words);
-  });
-
-  test("refuses clients of older versions, unknown agents and pages of other sites", async () => {
-    const { url } = await started([]);
-    const old = await post(`${url}/a2a/assistant`, call("message/send"));
-    expect(await old.json()).toMatchObject({
-      error: { code: -32009, data: [{ reason: "VERSION_NOT_SUPPORTED", domain: "a2a-protocol.org" }] },
-    });
-    const current = { "a2a-version": "1.0" };
-    const unknown = await post(`${url}/a2a/unknown`, call("ListTasks"), current);
-    expect(await unknown.json()).toMatchObject({
-      error: { message: expect.stringContaining("no agent `unknown`") },
-    });
-    const evil = { ...current, origin: "https://evil.example.com" };
-    expect((await post(`${url}/a2a/assistant`, call("ListTasks"), evil)).status).toBe(403);
-  });
-
-  test("lets read what the credentials are for, and start nothing else", async () => {
-    const { url } = await startServer({ agents: AGENTS, config: { wires: ["a2a"], ...AUTH } });
-    const reader = {
-      "x-skein-tenant": "acme",
-      "x-skein-user": "ada",
-      "x-skein-scopes": "read",
-      "a2a-version": "1.0",
-    };
-    expect((await post(`${url}/a2a/assistant`, call("ListTasks"), reader)).status).toBe(200);
-    expect((await post(`${url}/a2a/assistant`, call("SendMessage", { message }), reader)).status).toBe(403);
-  });
-
-  test("is off unless the operator turns it on", async () => {
-    const { url } = await startServer();
-    expect((await fetch(`${url}/.well-known/agent-card.json`)).status).toBe(404);
-  });
-});
-
-const post = (url: string, body: object, headers: Record<string, string> = {}) =>
-  fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });

@@ -2,27 +2,17 @@
 
 import { Client } from "@langchain/langgraph-sdk";
 import { afterAll, describe, expect, test } from "vitest";
-import type { Turn } from "../../../src/models/scripted.ts";
-import { needing } from "../../support/needing.ts";
-import { startRedis } from "../../support/redis.ts";
-import { startServer } from "../../support/server.ts";
+import type { Turn } from "../../../../src/models/scripted.ts";
+import { needing } from "../../../support/needing.ts";
+import { startRedis } from "../../../support/redis.ts";
+import { startServer } from "../../../support/server.ts";
+import { all, type Frame, said } from "./client.ts";
 
 const redis = await startRedis();
 afterAll(() => redis?.close());
 
-interface Frame {
-  id?: string;
-  event: string;
-  data: unknown;
-}
-const said = (content: string) => ({ messages: [{ type: "human" as const, content }] });
 const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
 
-async function all(stream: AsyncIterable<unknown>): Promise<Frame[]> {
-  const frames: Frame[] = [];
-  for await (const frame of stream) frames.push(frame as Frame);
-  return frames;
-}
 const textIn = (frames: readonly Frame[]) =>
   frames
     .filter(({ event }) => event === "messages")

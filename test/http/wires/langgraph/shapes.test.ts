@@ -1,21 +1,21 @@
 // Our messages, questions and threads as LangChain's clients know them, and their answers as ours.
 
 import { describe, expect, test } from "vitest";
-import type { Interrupt } from "../../../src/core/interrupt.ts";
-import { conversation, type Message } from "../../../src/core/message.ts";
+import type { Interrupt } from "../../../../src/core/interrupt.ts";
+import { conversation, type Message } from "../../../../src/core/message.ts";
 import {
   checkpointOf,
   checkpointsOf,
   headOf,
   stepOf,
-} from "../../../src/http/wires/langgraph/checkpoints.ts";
-import { answersOf } from "../../../src/http/wires/langgraph/resume.ts";
+} from "../../../../src/http/wires/langgraph/checkpoints.ts";
+import { answersOf } from "../../../../src/http/wires/langgraph/resume.ts";
 import {
   interruptsOf,
   messageShape,
   stateShape,
   valuesOf,
-} from "../../../src/http/wires/langgraph/shapes.ts";
+} from "../../../../src/http/wires/langgraph/shapes.ts";
 
 const interrupt = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
   id,

@@ -5,18 +5,11 @@ import { Window } from "happy-dom";
 import { createElement } from "react";
 import { createRoot } from "react-dom/client";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { Script, Turn } from "../../../src/models/scripted.ts";
-import { startServer } from "../../support/server.ts";
-import { HELPED } from "../../support/team.ts";
-
-const AGENTS = `
-agents:
-  assistant:
-    model: scripted:test
-    backend: { type: local }
-    tools: [ask_user, write_todos, write_file, read_file, execute]
-    permissions: { rules: [{ allow: write_file }, { ask: execute, message: May it? }] }
-`;
+import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { startServer } from "../../../support/server.ts";
+import { HELPED } from "../../../support/team.ts";
+import { FILE_AGENTS } from "../agents.ts";
+import { statusesOf } from "../native.ts";
 
 const window = new Window();
 beforeAll(() => {
@@ -74,7 +67,11 @@ function page(url: string, options: Partial<Options> = {}) {
   };
 }
 
-async function opened(script: readonly Turn[] | Script, options: Partial<Options> = {}, agents = AGENTS) {
+async function opened(
+  script: readonly Turn[] | Script,
+  options: Partial<Options> = {},
+  agents = FILE_AGENTS,
+) {
   const { url } = await startServer({ script, agents });
   const on = page(url, options);
   await on.ready();
@@ -202,11 +199,7 @@ test("stopping cancels the run, and the thread takes the next message", async ()
   void on.now().submit({ messages: [human("go")] });
   await expect.poll(() => String(on.shown()[1] ?? "").length).toBeGreaterThan(4);
   await on.now().stop();
-  const statuses = async () => {
-    const response = await fetch(`${url}/threads/${on.threadId()}/runs`);
-    return ((await response.json()) as { items: { status: string }[] }).items.map(({ status }) => status);
-  };
-  await expect.poll(statuses).toEqual(["cancelled"]);
+  await expect.poll(() => statusesOf(url, on.threadId() ?? "")).toEqual(["cancelled"]);
   await on.now().submit({ messages: [human("and now?")] });
   await on.idle();
   await expect.poll(() => on.shown().at(-1)).toBe("Here again.");
