@@ -1,31 +1,33 @@
 // The onion around model calls and tool calls, and which hook an error came from.
 
-import type { Stream } from "./stream.ts";
+import type { DeltaSink, Stream } from "./stream.ts";
 
+type Call<Request, Result> = (request: Request, deltas?: DeltaSink) => Result;
 type Layer<Request, Result, Context> = (
   request: Request,
-  next: (request: Request) => Result,
+  next: Call<Request, Result>,
   context: Context,
+  deltas?: DeltaSink,
 ) => Result;
 
 /** `core` wrapped in layers, the first outermost. A layer may call `next` several times, or never. */
 export function compose<Request, Result, Context>(
   layers: readonly (Layer<Request, Result, Context> | undefined)[],
-  core: (request: Request) => Result,
+  core: Call<Request, Result>,
   context: Context,
-): (request: Request) => Result {
-  return layers.reduceRight<(request: Request) => Result>(
-    (next, layer) => (layer ? (request) => layer(request, next, context) : next),
+): Call<Request, Result> {
+  return layers.reduceRight<Call<Request, Result>>(
+    (next, layer) => (layer ? (request, deltas) => layer(request, next, context, deltas) : next),
     core,
   );
 }
 
-type Call<Request, T> = (request: Request) => Stream<T>;
+type StreamCall<Request, T> = Call<Request, Stream<T>>;
 type StreamLayer<Request, T, Context> = Layer<Request, Stream<T>, Context>;
 
 interface Attribution<Request, T, Context> {
   /** The innermost call. Its errors are attributed to no hook. */
-  core(call: Call<Request, T>): Call<Request, T>;
+  core(call: StreamCall<Request, T>): StreamCall<Request, T>;
   /** An error that the layer itself throws is replaced by what `replace` returns. */
   layer(hook: string, layer: StreamLayer<Request, T, Context>): StreamLayer<Request, T, Context>;
 }
@@ -41,10 +43,10 @@ export function attributeErrors<Request, T, Context>(
     return kept;
   };
   return {
-    core: (call) => (request) => watched(() => call(request), remember),
-    layer: (hook, layer) => (request, next, context) =>
+    core: (call) => (request, deltas) => watched(() => call(request, deltas), remember),
+    layer: (hook, layer) => (request, next, context, deltas) =>
       watched(
-        () => layer(request, next, context),
+        () => layer(request, next, context, deltas),
         (error) => (isObject(error) && known.has(error) ? error : remember(replace(hook, error, request))),
       ),
   };

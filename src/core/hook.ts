@@ -13,7 +13,7 @@ import type { Completion, Model, ModelRequest } from "./model.ts";
 import type { Lineage, RunRecord } from "./records.ts";
 import type { Outcome } from "./run.ts";
 import type { ItemStore } from "./stores.ts";
-import type { MaybeStream, Stream } from "./stream.ts";
+import type { DeltaSink, MaybeStream, Stream } from "./stream.ts";
 import type { Run, Tool, ToolResult, TraceRecorder } from "./tool.ts";
 
 /** One execution of a tool. `tool` is absent when the model made the name up. */
@@ -23,7 +23,8 @@ export interface ToolRequest {
   readonly signal: AbortSignal;
 }
 
-export type CallModel = (request: ModelRequest) => Stream<Completion>;
+/** Without `deltas`, every delta is yielded. */
+export type CallModel = (request: ModelRequest, deltas?: DeltaSink) => Stream<Completion>;
 export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
 
 /**
@@ -49,7 +50,8 @@ export interface Hook {
   beforeAgent?(run: Run): MaybeStream<void>;
   /** Returns a new request; never edits the one it was given. */
   modifyRequest?(request: ModelRequest, run: Run): ModelRequest | Promise<ModelRequest>;
-  wrapModelCall?(request: ModelRequest, next: CallModel, run: Run): Stream<Completion>;
+  /** Gives `deltas` to `next` where it leaves the deltas of the answer alone: they then cost nothing here. */
+  wrapModelCall?(request: ModelRequest, next: CallModel, run: Run, deltas?: DeltaSink): Stream<Completion>;
   /** Before `next`: allow, deny or rewrite. After it: read or change the result. */
   wrapToolCall?(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
   /** A message that keeps the model working, or nothing to let it stop. */

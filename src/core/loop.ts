@@ -94,7 +94,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
 
     yield* takeInbox(run, input);
-    const { message, stop_reason } = yield* callModel(yield* prepare(agent, run));
+    const { message, stop_reason } = yield* callModel(yield* prepare(agent, run), input.deltas);
     if (!isEmpty(message)) yield* append(run, message);
     if (message.tool_calls) continue;
 
@@ -199,7 +199,7 @@ function modelOnion(agent: Agent, run: MutableRun): CallModel {
   const layers = agent.hooks.map(
     (hook) => hook.wrapModelCall && layer(hook.name, hook.wrapModelCall.bind(hook)),
   );
-  const ask = core((request) => callModel(request, run));
+  const ask = core((request, deltas) => callModel(request, run, deltas));
   return compose<ModelRequest, Stream<Completion>, MutableRun>(layers, ask, run);
 }
 

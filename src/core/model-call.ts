@@ -7,10 +7,14 @@ import { type AssistantMessage, addUsage, isBlank, type ToolCall } from "./messa
 import type { Completion, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
-import { onFirst, type Stream } from "./stream.ts";
+import { type DeltaSink, onFirst, type Stream, tapDeltas } from "./stream.ts";
 
 /** Calls the model. A failed call gets its end event, and no message in the thread. */
-export async function* callModel(request: ModelRequest, run: MutableRun): Stream<Completion> {
+export async function* callModel(
+  request: ModelRequest,
+  run: MutableRun,
+  deltas?: DeltaSink,
+): Stream<Completion> {
   const { model } = request;
   const id = newMessageId();
   run.offeredTools = request.tools.map(({ name }) => name);
@@ -22,11 +26,11 @@ export async function* callModel(request: ModelRequest, run: MutableRun): Stream
     let first_token_ms: number | undefined;
     const noteFirst = () => {
       // Rounded down, as the times of events are: it never exceeds the duration of its span.
-      first_token_ms = Math.floor(performance.now() - begun);
+      first_token_ms ??= Math.floor(performance.now() - begun);
     };
     const traceparent = run.traceparent?.(spanOf(id, run));
     const traced = traceparent === undefined ? request : { ...request, traceparent };
-    const reply = yield* onFirst(model.stream(traced), noteFirst);
+    const reply = yield* onFirst(model.stream(traced, tapDeltas(deltas, noteFirst)), noteFirst);
     const { stop_reason } = reply;
     const cost = run.costOf(model.name, reply.usage);
     const usage = cost === undefined ? reply.usage : { ...reply.usage, cost };

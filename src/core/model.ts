@@ -4,7 +4,7 @@ import { z } from "zod";
 import { globMatcher } from "../lib/glob.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
-import type { Stream } from "./stream.ts";
+import type { DeltaSink, Stream } from "./stream.ts";
 
 /** Why the model stopped speaking. */
 export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal";
@@ -91,11 +91,11 @@ export interface Model {
    */
   outputLimit?(request: ModelRequest): number | undefined;
   /**
-   * Yields nothing but `on_chat_model_stream` events; returns the finished reply.
+   * Yields nothing but `on_chat_model_stream` events, those that `deltas` does not take; returns the finished reply.
    * Throws `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts.
    * Accepts any history: repairs what a provider would refuse.
    */
-  stream(request: ModelRequest): Stream<ModelReply>;
+  stream(request: ModelRequest, deltas?: DeltaSink): Stream<ModelReply>;
 }
 
 /** A glob over names of models, `provider:model`. `*` also matches the `/` in names. */

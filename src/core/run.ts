@@ -15,7 +15,7 @@ import {
 } from "./message.ts";
 import type { Completion, ModelRequest, StopReason } from "./model.ts";
 import type { Output } from "./output.ts";
-import type { Stream } from "./stream.ts";
+import type { DeltaSink, Stream } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
 /** How a run ended. In each case every tool call has a result, except the interrupted ones. */
@@ -72,6 +72,8 @@ export interface RunInput extends RunIdentity {
   readonly standIn?: StandIn;
   /** Messages sent to the run while it works. May return the same ones again. */
   inbox(): Promise<readonly UserMessage[]>;
+  /** Takes deltas in their place among the events that are yielded. Must not throw. Absent: all are yielded. */
+  readonly deltas?: DeltaSink;
   /** Called once for each failure, before its event. Must not throw. */
   onFailure?(failure: Failure): void;
   /** What a model call costs, in millionths; undefined when its model has no price. */

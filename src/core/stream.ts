@@ -8,6 +8,12 @@ import type { StreamEvent } from "./event.ts";
  */
 export type Stream<T, E = StreamEvent> = AsyncGenerator<E, T, void>;
 
+/**
+ * Takes a delta at once, past the layers around a model call; false when it is to be yielded, as every one is without a sink.
+ * A layer that gives it to `next` does not see the deltas that it takes, unless it looks with `tapDeltas`.
+ */
+export type DeltaSink = (delta: StreamEvent) => boolean;
+
 /** What an author may return where the answer can come at once, later, or with events on the way. */
 export type MaybeStream<T> = T | Promise<T> | Stream<T>;
 
@@ -77,6 +83,19 @@ export function tap<T, E>(
       return this;
     },
     [Symbol.asyncDispose]: () => close(stream),
+  };
+}
+
+/** `deltas`, which calls `onDelta` after each one that it has taken. */
+export function tapDeltas(
+  deltas: DeltaSink | undefined,
+  onDelta: (delta: StreamEvent) => void,
+): DeltaSink | undefined {
+  if (!deltas) return undefined;
+  return (delta) => {
+    const isTaken = deltas(delta);
+    if (isTaken) onDelta(delta);
+    return isTaken;
   };
 }
 

@@ -15,11 +15,12 @@ export const context = defineHook({
     return {
       name: "context",
       // Not in `modifyRequest`: summaries and windows look at the conversation alone.
-      wrapModelCall(request, next, { messages }) {
+      wrapModelCall(request, next, { messages }, deltas) {
         const newest = messages.at(-1)?.id;
         // Other requests, such as for a summary, do not contain the newest message.
         const isConversation = request.messages.some(({ id }) => id === newest);
-        return next(isConversation ? { ...request, messages: [message, ...request.messages] } : request);
+        const asked = isConversation ? { ...request, messages: [message, ...request.messages] } : request;
+        return next(asked, deltas);
       },
     };
   },

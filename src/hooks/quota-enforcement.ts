@@ -11,7 +11,7 @@ import { defineHook, type ModelCallQuotas } from "../core/hook.ts";
 import { BYTES_A_TOKEN, estimateTokens, NO_USAGE, textSize, type Usage } from "../core/message.ts";
 import { type Completion, DEFAULT_MAX_TOKENS, type ModelRequest } from "../core/model.ts";
 import { reportFailure } from "../core/run.ts";
-import { tap } from "../core/stream.ts";
+import { tap, tapDeltas } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateRequest } from "./summarization/projection.ts";
 
@@ -40,7 +40,7 @@ export const metering = defineHook({
     return {
       name: "metering",
 
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         const { id, soft, outputLimit } = yield* admitted(request, { run, quotas, limitOf });
         const settle = (usage?: Usage) =>
           quotas.settle(run.owner, id, usage && { agent: agent.name, model: request.model.name, usage });
@@ -56,7 +56,7 @@ export const metering = defineHook({
             counted = usage;
           };
           const limited = { ...request, onPartialUsage, ...(outputLimit ? { outputLimit } : {}) };
-          const completion = yield* tap(next(limited), heard.take);
+          const completion = yield* tap(next(limited, tapDeltas(deltas, heard.take)), heard.take);
           isSettled = true;
           await settle(usageOf(completion, request));
           return completion;

@@ -31,10 +31,11 @@ export const retry = defineHook({
     const givenUp = new Set<Model>();
     return {
       name: "retry",
-      wrapModelCall(request, next, run) {
+      wrapModelCall(request, next, run, deltas) {
         const model = firstOf(request.model, givenUp);
         const first = { ...request, model };
-        return model.fallback ? withFallbacks(first, next, run) : persist(first, next, { options, run });
+        const ask: CallModel = (asked) => next(asked, deltas);
+        return model.fallback ? withFallbacks(first, ask, run) : persist(first, ask, { options, run });
       },
     };
 

@@ -63,7 +63,7 @@ export const budgets = defineHook({
         else yield* setState(run, STATE_KEY, { run_id: run.id, began_at: new Date(began).toISOString() });
       },
 
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         for (const budget of budgets) {
           const spent = budget.spent(run);
           if (spent >= budget.limit) throw exhausted(budget);
@@ -73,7 +73,8 @@ export const budgets = defineHook({
           yield warning(budget.reason, state);
           notes.add(`${state} ${FINISH}`, run);
         }
-        return yield* inTime({ ...request, messages: notes.among(request.messages) }, next);
+        const reminded = { ...request, messages: notes.among(request.messages) };
+        return yield* inTime(reminded, (timed) => next(timed, deltas));
       },
 
       wrapToolCall: (request, next, run) =>

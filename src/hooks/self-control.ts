@@ -108,7 +108,7 @@ export const stallDetection = defineHook({
     return {
       name: "stall_detection",
       // Not earlier: a hook that leaves old turns out would take the reminder for the beginning of one.
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         const results = resultsSinceUser(run.messages);
         const stalls = results.length >= window && repeated(results.slice(-window)) >= alike * window;
         if (!stalls) toldAt = undefined;
@@ -119,7 +119,7 @@ export const stallDetection = defineHook({
           notes.add(`${state} ${ADVICE}`, run);
         } else if (results.length >= toldAt + window)
           throw new RunLimit("loop_detected", `The run made no progress in ${window} further calls.`);
-        return yield* next({ ...request, messages: notes.among(request.messages) });
+        return yield* next({ ...request, messages: notes.among(request.messages) }, deltas);
       },
     };
   },
@@ -154,11 +154,11 @@ export const failureReflection = defineHook({
     return {
       name: "failure_reflection",
       // Not earlier: a hook that leaves old turns out would take the reminder for the beginning of one.
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         const failures = failedSteps(run.messages);
         if (failures >= after && failures > told) notes.add(failureNote(failures), run);
         told = failures;
-        return yield* next({ ...request, messages: notes.among(request.messages) });
+        return yield* next({ ...request, messages: notes.among(request.messages) }, deltas);
       },
     };
   },

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError, endsTheRun } from "../core/errors.ts";
 import { type CallModel, defineHook } from "../core/hook.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
-import { type Stream, tap } from "../core/stream.ts";
+import { type DeltaSink, type Stream, tap, tapDeltas } from "../core/stream.ts";
 import { failed, type ToolResult } from "../core/tool.ts";
 import { linkedTo } from "../lib/async.ts";
 import { Seconds } from "../lib/units.ts";
@@ -24,7 +24,8 @@ export const timeout = defineHook({
   create: (options) => ({
     name: "timeout",
 
-    wrapModelCall: (request, next) => unlessSilent(request, next, options.model),
+    wrapModelCall: (request, next, _run, deltas) =>
+      unlessSilent(request, { next, deltas, limit: options.model }),
 
     async *wrapToolCall(request, next) {
       if (request.tool?.annotations.waits) return yield* next(request);
@@ -55,11 +56,18 @@ function late(result: ToolResult, expired: string): ToolResult {
   return result.status === "done" ? failed(expired, result.output) : result;
 }
 
+interface Listening {
+  readonly next: CallModel;
+  readonly deltas: DeltaSink | undefined;
+  /** In seconds. */
+  readonly limit: number;
+}
+
 /**
  * Forwards the stream of a model call; throws `model_timeout` when no event comes for `limit` seconds. Only the time spent
  * waiting for the model counts, not what the reader does with an event.
  */
-async function* unlessSilent(request: ModelRequest, next: CallModel, limit: number): Stream<Completion> {
+async function* unlessSilent(request: ModelRequest, { next, deltas, limit }: Listening): Stream<Completion> {
   const call = linkedTo(request.signal);
   let isWaiting = true;
   let silence: AppError | undefined;
@@ -69,15 +77,16 @@ async function* unlessSilent(request: ModelRequest, next: CallModel, limit: numb
     call.abort(silence);
   };
   const timer = setTimeout(expire, limit * 1000);
+  const beginAgain = () => void timer.refresh();
   try {
     return yield* tap(
-      next({ ...request, signal: call.signal }),
+      next({ ...request, signal: call.signal }, tapDeltas(deltas, beginAgain)),
       () => {
         isWaiting = false;
       },
       () => {
         isWaiting = true;
-        timer.refresh();
+        beginAgain();
       },
     );
   } catch (error) {

@@ -2,10 +2,11 @@
 
 import { z } from "zod";
 import { AppError, messageOf } from "../core/errors.ts";
+import type { StreamEvent } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import { textOf } from "../core/message.ts";
 import type { Completion } from "../core/model.ts";
-import { tap } from "../core/stream.ts";
+import { tap, tapDeltas } from "../core/stream.ts";
 import type { Run, Span, ToolResult } from "../core/tool.ts";
 import { firstChars } from "../lib/text.ts";
 
@@ -21,7 +22,7 @@ export const tracing = defineHook({
     return {
       name: "tracing",
 
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         const span = recorder.startSpan("llm.call", {
           ...idsOf(run),
           model: request.model.name,
@@ -30,11 +31,12 @@ export const tracing = defineHook({
         try {
           const started = performance.now();
           let hasSpoken = false;
-          const completion = yield* tap(next(request), ({ event }) => {
+          const hear = ({ event }: StreamEvent) => {
             if (hasSpoken || event !== "on_chat_model_stream") return;
             hasSpoken = true;
             span.set("time_to_first_token_ms", Math.floor(performance.now() - started));
-          });
+          };
+          const completion = yield* tap(next(request, tapDeltas(deltas, hear)), hear);
           describeCompletion(span, completion);
           return completion;
         } catch (error) {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
-import type { Stream } from "../core/stream.ts";
+import type { DeltaSink, Stream } from "../core/stream.ts";
 import { readCapped, release } from "../lib/http-fetch.ts";
 import { type SseParser, sseParser } from "../lib/sse-parser.ts";
 import { awsFrames } from "./aws-frames.ts";
@@ -18,6 +18,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 
 export interface Exchange {
   readonly reader: ReplyReader;
+  readonly deltas: DeltaSink | undefined;
   /** Never to be shown. */
   readonly secret?: string;
   /** Sends the request; see `Send`. */
@@ -25,7 +26,7 @@ export interface Exchange {
 }
 
 /**
- * Yields the reply as it comes, returns it whole. The provider's socket is destroyed at once when the
+ * Yields the reply as it comes, where `deltas` does not take it, and returns it whole. The provider's socket is destroyed at once when the
  * request's signal aborts or the stream is returned early, also while it waits for the provider.
  */
 export function converse(request: ModelRequest, exchange: Exchange): Stream<ModelReply> {
@@ -42,7 +43,7 @@ export function converse(request: ModelRequest, exchange: Exchange): Stream<Mode
 
 async function* run(
   { model, signal, onPartialUsage }: ModelRequest,
-  { reader, secret, open }: Exchange,
+  { reader, deltas, secret, open }: Exchange,
   controller: AbortController,
 ): Stream<ModelReply> {
   signal.throwIfAborted();
@@ -53,7 +54,7 @@ async function* run(
   controller.signal.addEventListener("abort", () => body?.destroy(), { once: true });
   try {
     body = await checked(await open(controller.signal));
-    return yield* read(body, reader, controller.signal);
+    return yield* read(body, { reader, deltas }, controller.signal);
   } catch (error) {
     isRefused = error instanceof ProviderError && error.body !== undefined;
     signal.throwIfAborted();
@@ -71,8 +72,12 @@ async function* run(
   }
 }
 
-/** The events of one piece of the body are yielded one after the other, without waiting between them. */
-async function* read(body: IncomingMessage, reader: ReplyReader, signal: AbortSignal): Stream<ModelReply> {
+/** The events of one piece of the body come one after the other, without waiting between them. */
+async function* read(
+  body: IncomingMessage,
+  { reader, deltas }: Pick<Exchange, "reader" | "deltas">,
+  signal: AbortSignal,
+): Stream<ModelReply> {
   const events: StreamEvent[] = [];
   const take = (data: string) => reader.take(data, events);
   const isFramed = body.headers["content-type"]?.includes("vnd.amazon.eventstream");
@@ -84,7 +89,7 @@ async function* read(body: IncomingMessage, reader: ReplyReader, signal: AbortSi
       throw new ProviderError(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
     push(parser, chunk);
     for (const event of joined(events)) {
-      yield event;
+      if (!deltas?.(event)) yield event;
       signal.throwIfAborted();
     }
     events.length = 0;

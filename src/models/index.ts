@@ -90,7 +90,7 @@ export const providerNames = (): string[] => [...Object.keys(PROVIDERS), SCRIPTE
 /** Its requests do not say which trace they are part of. */
 const untraced = (made: Model): Model => ({
   ...made,
-  stream: ({ traceparent: _, ...request }) => made.stream(request),
+  stream: ({ traceparent: _, ...request }, deltas) => made.stream(request, deltas),
 });
 
 /** `made` under the name that it was configured by. Throws `config_invalid` for what is no model. */
@@ -103,7 +103,7 @@ function ofPlugin(name: string, made: Model, fallback: Model | undefined): Model
   return {
     name,
     fallback,
-    stream: (request) => made.stream(request),
+    stream: (request, deltas) => made.stream(request, deltas),
     ...(made.outputLimit ? { outputLimit: (request) => made.outputLimit?.(request) } : {}),
   };
 }

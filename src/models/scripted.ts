@@ -7,7 +7,7 @@ import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 import { type Message, type ToolCall, textOf, Usage } from "../core/message.ts";
 import type { Model, ModelReply, ModelRequest, StopReason } from "../core/model.ts";
-import type { Stream } from "../core/stream.ts";
+import { type DeltaSink, mapEvents, type Stream } from "../core/stream.ts";
 
 /** One answer of the model. `say` may hold `{{user}}`: the text of the newest user message. */
 export const Turn = z.strictObject({
@@ -46,11 +46,11 @@ export function scriptedModel(script: readonly Turn[] | Script, name = "scripted
   let calls = 0;
   return {
     name,
-    async *stream(request) {
+    async *stream(request, deltas) {
       const call = calls++;
       const turn = turnOf(request, call);
       if (!turn) throw new AppError("model_rejected", `The script of \`${name}\` has no turn ${call + 1}.`);
-      return yield* play(Turn.parse(turn), request, call);
+      return yield* notTaken(play(Turn.parse(turn), request, call), deltas);
     },
   };
 }
@@ -64,14 +64,17 @@ export function scriptedFile(path: string, name: string): Model {
   turns.catch(() => {}); // reported by the first call
   return {
     name,
-    async *stream(request) {
+    async *stream(request, deltas) {
       const position = answersSinceUser(request.messages);
       const turn = (await turns)[position] ?? Turn.parse({ say: "That is all there is in my script." });
       const call = request.messages.filter((message) => message.role === "assistant").length;
-      return yield* play(turn, request, call);
+      return yield* notTaken(play(turn, request, call), deltas);
     },
   };
 }
+
+const notTaken = <T>(stream: Stream<T>, deltas: DeltaSink | undefined): Stream<T> =>
+  deltas ? mapEvents(stream, (delta) => (deltas(delta) ? [] : [delta])) : stream;
 
 async function* play(turn: z.output<typeof Turn>, request: ModelRequest, call: number): Stream<ModelReply> {
   const pause = () =>

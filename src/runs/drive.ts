@@ -21,6 +21,7 @@ import type { ModelRequest } from "../core/model.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
 import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
 import type { Claim, EventBus, EventLog, Lease, Stores, UserEvent } from "../core/stores.ts";
+import type { DeltaSink } from "../core/stream.ts";
 import { failed } from "../core/tool.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -75,7 +76,8 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
       log.hear(failure);
       for (const each of listeners) each.onFailure?.(failure);
     };
-    const observed = { ...overheard(listeners, sent), ...priced, onFailure };
+    const deltas: DeltaSink = (delta) => !control.handedOver.aborted && writer.take(delta);
+    const observed = { ...overheard(listeners, sent), ...priced, onFailure, deltas };
     for await (const event of runAgent(agent, { ...input, ...observed })) {
       if (!mayWrite(event)) continue;
       last = event;
@@ -279,6 +281,8 @@ async function missingStart(
 const MAX_UNWRITTEN = 256;
 
 interface RunWriter {
+  /** Writes a delta soon; false, and nothing is done, when `write` would have to wait or to throw. */
+  take: DeltaSink;
   /**
    * Resolves at once for a progress event; otherwise when the events are written. Throws the error that kept an earlier
    * event from being written.
@@ -291,18 +295,22 @@ function createWriter(log: EventLog, lease: Lease, onStored: (ms: number) => voi
   let unwritten = 0;
   let failure: unknown;
 
+  const onWritten = () => void unwritten--;
+  const onFailure = (error: unknown) => {
+    failure ??= error;
+  };
   const writeProgress = (event: StreamEvent) => {
     unwritten++;
-    const written = log.append(lease, [stamp(event, lease)]).then(
-      () => void unwritten--,
-      (error: unknown) => {
-        failure ??= error;
-      },
-    );
+    const written = log.append(lease, [stamp(event, lease)]).then(onWritten, onFailure);
     return unwritten < MAX_UNWRITTEN ? undefined : written;
   };
 
   return {
+    take(delta) {
+      if (failure || unwritten >= MAX_UNWRITTEN) return false;
+      void writeProgress(delta);
+      return true;
+    },
     async write(...events) {
       if (failure) throw failure;
       const [event] = events;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { StreamEvent } from "../../src/core/event.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { say } from "../support/fake-provider/script.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS, request } from "./providers.ts";
+import { ask, fakeProvider, hear, lastBody, PROVIDERS, request } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -22,6 +23,16 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     const { events, reply } = await ask(model(fake.current));
     expect(reply.content).toBe(text);
     expect(textSeen(events)).toBe(text);
+  });
+
+  test("gives its deltas to who takes them, and yields the others", async () => {
+    fake.current.enqueue({ blocks: [say("Good morning, dear world")] });
+    const asked = model(fake.current);
+    const taken: StreamEvent[] = [];
+    const take = (delta: StreamEvent) => taken.length < 2 && taken.push(delta) > 0;
+    const { events, reply } = await hear(asked.stream(request(asked), take));
+    expect([textSeen(taken), textSeen(events)]).toEqual(["Good morning, ", "dear world"]);
+    expect(reply.content).toBe("Good morning, dear world");
   });
 
   test("yields nothing but deltas", async () => {

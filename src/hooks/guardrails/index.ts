@@ -59,7 +59,7 @@ export const guardrails = defineHook({
 
       modifyRequest: (request) => ({ ...request, messages: withoutRefused(request.messages) }),
 
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         const call = { request, next };
         const isNew = accepted !== run.messages.length;
         // A run's tools and skills stay as they are while it works.
@@ -71,7 +71,7 @@ export const guardrails = defineHook({
           return yield* refusal(words);
         }
         accepted = run.messages.length;
-        if (!isReviewed) return yield* next(request);
+        if (!isReviewed) return yield* next(request, deltas);
         return yield* held(next(request), async function* (completion) {
           for (const { stage, guard, subjectOf } of reviews) {
             const fault = guard && (yield* guard(subjectOf(completion.message), call));

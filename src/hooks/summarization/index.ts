@@ -52,14 +52,14 @@ export const summarization = defineHook({
 
     return {
       name: "summarization",
-      async *wrapModelCall(request, next, run) {
+      async *wrapModelCall(request, next, run, deltas) {
         const view = viewOf(request.messages, run.state);
         const shown = { ...request, messages: view.messages };
         const tokens = countTokens(view, shown);
         const call = { request, next, run, tokens, shown };
         const first = tokens > trigger * window ? yield* reduce(call, WORTH_IT * window, window) : shown;
         try {
-          return yield* next(first);
+          return yield* next(first, deltas);
         } catch (error) {
           if (!isOverflow(error) || request.signal.aborted) throw error;
           window = Math.max(MIN_WINDOW, Math.min(window, Math.max(tokens, estimateRequest(first))));
@@ -67,7 +67,7 @@ export const summarization = defineHook({
           const second = yield* reduce(call, 1, window / 2);
           // A request that is not smaller would be refused again.
           if (estimateRequest(second) >= estimateRequest(first)) throw error;
-          return yield* next(second);
+          return yield* next(second, deltas);
         }
       },
     };

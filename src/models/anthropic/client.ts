@@ -28,11 +28,12 @@ export function anthropicModel(options: AnthropicOptions): Model {
     name,
     ...(fallback ? { fallback } : {}),
     outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
-    stream(asked) {
+    stream(asked, deltas) {
       const mode = enforces && asked.output && enforceable(asked.output) ? "native" : "tool";
       const { request, reader } = planned(asked, anthropicReply(), { mode, settings });
       return converse(request, {
         reader,
+        deltas,
         ...("secret" in key ? { secret: key.secret } : {}),
         async open(signal) {
           connected ??= connect(options);

@@ -28,12 +28,13 @@ export function openaiModel(options: OpenAIOptions): Model {
     name,
     ...(fallback ? { fallback } : {}),
     outputLimit: (request) => limitOf({ ...settings, ...request.settings }),
-    stream(asked) {
+    stream(asked, deltas) {
       const hasTools = asked.tools.length > 0;
       const mode = asked.output && enforceable(asked.output) ? dialect.output(model, hasTools) : "tool";
       const { request, reader } = planned(asked, openaiReply(), { mode, settings });
       return converse(request, {
         reader,
+        deltas,
         ...("secret" in key ? { secret: key.secret } : {}),
         async open(signal) {
           connected ??= connect(options);
