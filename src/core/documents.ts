@@ -41,15 +41,19 @@ export interface Documents {
   /** Those that are due, longest first. */
   due(collection: Collection, limit: number): Promise<Document[]>;
   /**
-   * Writes all, or nothing when one of them is not at the version that was seen (`changed`) or the collection would have
-   * more than `limit` documents (`full`). `version` is new, and becomes that of all that is written; a repeated call with
+   * Writes all, or nothing when one of them is not at the version that was seen (`changed`), or the collection would have
+   * more than `limit` documents (`full`) or more than `bytes` of bodies (`large`). `version` is new, and becomes that of all that is written; a repeated call with
    * it changes nothing more. Throws `not_found` when the collection's thread does not exist.
    */
   write(
     collection: Collection,
     writes: readonly DocumentWrite[],
-    options: { readonly version: string; readonly limit?: number | undefined },
-  ): Promise<"written" | "changed" | "full">;
+    options: {
+      readonly version: string;
+      readonly limit?: number | undefined;
+      readonly bytes?: number | undefined;
+    },
+  ): Promise<"written" | "changed" | "full" | "large">;
 }
 
 export interface Change {
@@ -57,21 +61,25 @@ export interface Change {
   readonly keys: readonly string[];
   /** Documents in the collection at most, and what one more is refused with. */
   readonly limit?: { readonly count: number; readonly error: () => AppError };
+  /** Bytes of all bodies in the collection at most, and what a change that would exceed them is refused with. */
+  readonly size?: { readonly bytes: number; readonly error: () => AppError };
 }
 
 /** Writes what `decide` returns for the stored documents; decides again whenever another writer was first. */
 export async function change<T>(
   documents: Documents,
-  { collection, keys, limit }: Change,
+  { collection, keys, limit, size }: Change,
   decide: (read: Found & { version: string }) => { writes?: readonly DocumentWrite[]; result: T },
 ): Promise<T> {
   for (;;) {
     const version = `v${randomId()}`;
     const { writes = [], result } = decide({ ...(await documents.read(collection, keys)), version });
     if (writes.length === 0) return result;
-    const outcome = await documents.write(collection, writes, { version, limit: limit?.count });
+    const most = { limit: limit?.count, bytes: size?.bytes };
+    const outcome = await documents.write(collection, writes, { version, ...most });
     if (outcome === "written") return result;
     if (outcome === "full" && limit) throw limit.error();
+    if (outcome === "large" && size) throw size.error();
   }
 }
 

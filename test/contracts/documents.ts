@@ -78,6 +78,19 @@ export function documentsContract(open: Open): void {
         const [first] = await documents.list(collection);
         expect(await put(first?.key ?? "", first?.version)).toBe("written");
       }));
+
+    test("have so many bytes in all and no more, whoever adds or replaces at once", () =>
+      withDocuments(async (documents) => {
+        const put = (key: string, body: string, seen?: string) =>
+          documents.write(collection, [{ key, seen, body }], { version: `v${key}${body.length}`, bytes: 15 });
+        const outcomes = await Promise.all(upTo(8).map((n) => put(`k${n}`, "äx")));
+        expect(outcomes.toSorted()).toEqual([...Array(3).fill("large"), ...Array(5).fill("written")]);
+        const [first] = await documents.list(collection);
+        const { key = "", version } = first ?? {};
+        expect(await put(key, "four", version)).toBe("large");
+        expect(await put(key, "z", version)).toBe("written");
+        expect(await put("more", "zz")).toBe("written");
+      }));
   });
 
   test("documents are due from their time on, earliest first, until they are written without one", () =>

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { HttpTool } from "../../src/tools/http/registration.ts";
 import { createHttpToolStore, type HttpToolStore } from "../../src/tools/http/store.ts";
-import { inWorld, type Open } from "../stores/fixture.ts";
+import { inWorld, type Open, upTo } from "../stores/fixture.ts";
 
 const MIB = 1024 * 1024;
 
@@ -77,6 +77,15 @@ export function httpToolsContract(open: Open): void {
         await tools.put("good", large);
         await tools.put("acme", tool("weather"));
         expect(await tools.list("acme")).toEqual([tool("weather")]);
+      }));
+
+    test("is refused when those of other processes, put at once, leave it no room", () =>
+      inWorld(open, async ({ stores }) => {
+        const tools = upTo(6).map((n) => tool(`t${n}`));
+        const most = 3 * JSON.stringify(tools[0]).length;
+        const replicas = tools.map(() => createHttpToolStore(stores.documents, most));
+        await Promise.allSettled(replicas.map((replica, at) => replica.put("acme", tool(`t${at}`))));
+        expect(await replicas[0]?.list("acme")).toHaveLength(3);
       }));
 
     test("replaces the one of its name", () =>

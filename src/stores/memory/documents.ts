@@ -1,7 +1,7 @@
 // Documents in memory. Those of a thread weigh on it and leave with it; those of agents have a bound of their own, past
 // which a tenant loses the collection that it used least recently; the rest stays as long as the process.
 
-import type { Collection, Documents } from "../../core/documents.ts";
+import type { Collection, Documents, DocumentWrite } from "../../core/documents.ts";
 import type { Owner } from "../../core/ids.ts";
 import { losers } from "../../core/shares.ts";
 import type { Shelf } from "../../core/stores.ts";
@@ -54,13 +54,14 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
         .slice(0, limit);
     },
 
-    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY }) {
+    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY, bytes }) {
       const items = itemsOf(collection);
       if (!items)
         throw noSuchThread("of" in collection && "thread" in collection.of ? collection.of.thread : "");
       if (writes.some(({ key, seen }) => items.get(key)?.version !== seen)) return "changed";
       const added = writes.filter(({ seen, body }) => seen === undefined && body !== undefined);
       if (added.length > 0 && items.size + added.length > limit) return "full";
+      if (bytes !== undefined && bytesAfter(items, writes) > bytes) return "large";
       const thread = threadOf(collection);
       if (thread && writes.some(({ body }) => body !== undefined))
         memory.makeRoom(thread.owner.tenant, thread);
@@ -167,6 +168,13 @@ class AgentCollections {
     this.#tenants.delete(tenant);
     this.#bytes.delete(tenant);
   }
+}
+
+/** Of the bodies that `items` would have with `writes`. */
+function bytesAfter(items: Items, writes: readonly DocumentWrite[]): number {
+  const bodies = new Map([...items].map(([key, { body }]) => [key, body]));
+  for (const { key, body = "" } of writes) bodies.set(key, body);
+  return [...bodies.values()].reduce((sum, body) => sum + Buffer.byteLength(body), 0);
 }
 
 /** JSON, so that no two names collide. */

@@ -55,7 +55,7 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
       return rows.map(documentOf);
     },
 
-    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY }) {
+    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY, bytes }) {
       const { name, thread } = await visited(collection);
       const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
       return database.transaction(["documents", name], async (tx) => {
@@ -71,11 +71,20 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
         const counted = Number.isFinite(limit)
           ? tx.rows<{ n: number }>("SELECT count(*) AS n FROM documents WHERE collection = $1", [name])
           : undefined;
+        const others =
+          bytes === undefined
+            ? undefined
+            : tx.rows<{ bytes: number }>(
+                "SELECT coalesce(sum(octet_length(body)), 0)::float8 AS bytes FROM documents WHERE collection = $1 AND key <> ALL ($2)",
+                [name, keys],
+              );
         if (thread && (await there)?.length === 0) throw noSuchThread(thread[1]);
         const versions = new Map((await stored).map((row) => [row.key, row.version]));
         if (rows.some(({ key, seen }) => versions.get(key) !== seen)) return "changed";
         const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
         if (added > 0 && Number((await counted)?.[0]?.n ?? 0) + added > limit) return "full";
+        const own = rows.reduce((sum, { body = "" }) => sum + Buffer.byteLength(body), 0);
+        if (bytes !== undefined && ((await others)?.[0]?.bytes ?? 0) + own > bytes) return "large";
         const gone = rows.flatMap(({ key, body }) => (body === undefined ? key : []));
         if (gone.length > 0)
           tx.write("DELETE FROM documents WHERE collection = $1 AND key = ANY ($2)", [name, gone]);

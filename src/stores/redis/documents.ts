@@ -50,13 +50,14 @@ return found`,
 });
 
 /**
- * Every document is at the version that was seen, or nothing is written. The unnamed arguments are, of each document, its
+ * Every document is at the version that was seen, and `bytes` of bodies suffice, or nothing is written. The unnamed arguments are, of each document, its
  * key, the version seen, its new text and when it is due; no text deletes it. Answers a repeated call as it did the first.
  */
 const definition = {
   keys: ["items", "due", "meta", "done"],
-  args: ["limit", "asking"],
+  args: ["limit", "bytes", "asking"],
   lua: `${LIFE}
+local function size(text) return #text - #(string.match(text, '^v%w+ ') or '') end
 if redis.call('EXISTS', done) == 1 then return { 'written', life() } end
 if meta ~= items and redis.call('EXISTS', meta) == 0 then return { 'none', '' } end
 local added = 0
@@ -67,6 +68,12 @@ for at = REST, #ARGV, 4 do
   if not text and ARGV[at + 2] ~= '' then added = added + 1 end
 end
 if added > 0 and limit ~= '' and redis.call('HLEN', items) + added > tonumber(limit) then return { 'full', life() } end
+if bytes ~= '' then
+  local sum = 0
+  for _, text in ipairs(redis.call('HVALS', items)) do sum = sum + size(text) end
+  for at = REST, #ARGV, 4 do sum = sum + size(ARGV[at + 2]) - size(redis.call('HGET', items, ARGV[at]) or '') end
+  if sum > tonumber(bytes) then return { 'large', life() } end
+end
 for at = REST, #ARGV, 4 do
   if ARGV[at + 2] == '' then redis.call('HDEL', items, ARGV[at]) else redis.call('HSET', items, ARGV[at], ARGV[at + 2]) end
   if ARGV[at + 3] == '' then redis.call('ZREM', due, ARGV[at]) else redis.call('ZADD', due, ARGV[at + 3], ARGV[at]) end
@@ -79,7 +86,7 @@ end
 return { 'written', life() }`,
 } as const;
 
-type WriteReply = [outcome: "written" | "changed" | "full" | "none", life: string];
+type WriteReply = [outcome: "written" | "changed" | "full" | "large" | "none", life: string];
 /** A full Redis refuses new documents, and takes changes of those that are there. */
 const addDocuments = script<WriteReply>()({ kind: "adds", ...definition });
 const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });
@@ -109,7 +116,7 @@ export function redisDocuments({
       return documentsOf(collection, found);
     },
 
-    async write(collection, writes, { version, limit = "" }) {
+    async write(collection, writes, { version, limit = "", bytes = "" }) {
       const keys = collectionKeys(collection, version);
       const values = writes.flatMap(({ key, seen = "", body, due }) => [
         nameOf(collection, key),
@@ -120,7 +127,7 @@ export function redisDocuments({
       const isNew = writes.some(({ seen, body }) => seen === undefined && body !== undefined);
       if (isNew && "of" in collection && "agent" in collection.of)
         await owners?.noteShelf(collection, collection.of.agent);
-      const args = { limit, asking: DEDUPE_TTL_MS };
+      const args = { limit, bytes, asking: DEDUPE_TTL_MS };
       const [outcome, life] = await redis.run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
       if (outcome !== "none") return outcome;

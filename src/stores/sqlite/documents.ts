@@ -31,6 +31,9 @@ export function sqliteDocuments(
     `SELECT ${COLUMNS} FROM documents WHERE collection = ? AND due <= ? ORDER BY due, key LIMIT ?`,
   );
   const count = file.query<{ n: number }>("SELECT count(*) AS n FROM documents WHERE collection = ?");
+  const size = file.query<{ bytes: number | null }>(
+    "SELECT sum(octet_length(body)) AS bytes FROM documents WHERE collection = ?",
+  );
   const upsert = file.query(`
     INSERT INTO documents (collection, key, version, body, due, owner, thread_id) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET version = excluded.version, body = excluded.body, due = excluded.due`);
@@ -56,14 +59,19 @@ export function sqliteDocuments(
       return file.read(() => selectDue.all(name, now(), limit).flatMap((row) => documentOf(row) ?? []));
     },
 
-    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY }) {
+    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY, bytes }) {
       const { name, thread } = visit(collection);
       return file.write("durable", () => {
         if (thread && !threads.exists(thread)) throw noSuchThread(thread[1]);
         const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
-        if (rows.some(({ key, seen }) => select.get(name, key)?.version !== seen)) return "changed";
+        const stored = rows.map(({ key }) => select.get(name, key));
+        if (rows.some(({ seen }, at) => stored[at]?.version !== seen)) return "changed";
         const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
         if (added > 0 && (count.get(name)?.n ?? 0) + added > limit) return "full";
+        if (bytes !== undefined) {
+          const before = (size.get(name)?.bytes ?? 0) - bytesOf(stored);
+          if (before + bytesOf(rows) > bytes) return "large";
+        }
         for (const { key, body, due = null } of rows) {
           if (body === undefined) remove.run(name, key);
           else upsert.run(name, key, version, body, due, ...(thread ?? [null, null]));
@@ -82,6 +90,9 @@ export function sqliteDocuments(
     return { name: nameOf([kind, text, "thread", of.thread]), thread: [text, of.thread] };
   }
 }
+
+const bytesOf = (rows: readonly ({ readonly body: string | undefined } | undefined)[]) =>
+  rows.reduce((sum, row) => sum + Buffer.byteLength(row?.body ?? ""), 0);
 
 const nameOf = (parts: readonly (string | undefined)[]) =>
   JSON.stringify(parts.filter((part) => part !== undefined));

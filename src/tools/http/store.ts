@@ -3,7 +3,7 @@
 import { LRUCache } from "lru-cache";
 import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
-import { ownTurn, serially } from "../../lib/async.ts";
+import { ownTurn } from "../../lib/async.ts";
 import { globMatcher } from "../../lib/glob.ts";
 import type { HttpTool } from "./registration.ts";
 
@@ -38,7 +38,6 @@ const MAX_READY_BYTES = 64 * 1024 * 1024;
 
 /** `maxBytes`: what the tools of a tenant may take in all, with their names and headers. */
 export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
-  const inTurn = serially();
   const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
 
   /** Parsing and compiling take a turn of the event loop of their own. */
@@ -52,20 +51,17 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
   };
 
   return {
-    put: (tenant, tool) =>
-      inTurn(tenant, async () => {
-        const key = tool.name;
-        const body = JSON.stringify(tool);
-        const others = (await documents.list(toolsOf(tenant))).filter((each) => each.key !== key);
-        const bytes = [body, ...others.map((each) => each.body)].reduce((sum, each) => sum + sizeOf(each), 0);
-        if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
-        const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
-        await change(
-          documents,
-          { collection: toolsOf(tenant), keys: [key], limit },
-          ({ found: [found] }) => ({ writes: [{ key, seen: found?.version, body }], result: undefined }),
-        );
-      }),
+    put(tenant, tool) {
+      const key = tool.name;
+      const body = JSON.stringify(tool);
+      const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
+      const size = { bytes: maxBytes, error: () => tooLarge(maxBytes) };
+      return change(
+        documents,
+        { collection: toolsOf(tenant), keys: [key], limit, size },
+        ({ found: [found] }) => ({ writes: [{ key, seen: found?.version, body }], result: undefined }),
+      );
+    },
     async get(tenant, name) {
       const [found] = (await documents.read(toolsOf(tenant), [name])).found;
       return found && toolOf(found.body);
@@ -116,16 +112,14 @@ function readyTool(body: string): ReadyTool {
   };
 }
 
-const sizeOf = (body: string) => Buffer.byteLength(body);
-
 const tooMany = () =>
   new AppError("limit_exceeded", `There are already ${MAX_HTTP_TOOLS} HTTP tools. Delete one first.`, {
     details: { limit: MAX_HTTP_TOOLS },
   });
 
-const tooLarge = (bytes: number, limit: number) =>
+const tooLarge = (limit: number) =>
   new AppError(
     "limit_exceeded",
-    `With this one the HTTP tools have ${bytes} bytes in all; at most ${limit} are allowed (http_tools.bytes). Delete one first.`,
-    { details: { limit, bytes } },
+    `With this one the HTTP tools have too many bytes in all: at most ${limit} are allowed (http_tools.bytes). Delete one first.`,
+    { details: { limit } },
   );
