@@ -41,6 +41,7 @@ import { createDependencies } from "./http/dependencies.ts";
 import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { hostList, within } from "./lib/hosts.ts";
+import { omitUndefined } from "./lib/omit-undefined.ts";
 import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
 import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
@@ -375,7 +376,11 @@ function openBackends(
       firewall: docker.firewall,
       isShared: shared !== undefined,
       deployment: docker.deployment ?? shared?.deployment,
-      caps: { total: docker.sandboxes, tenant: docker.sandboxes_per_tenant ?? halfOf(config) },
+      caps: {
+        total: docker.sandboxes,
+        tenant: docker.sandboxes_per_tenant ?? halfOf(config),
+        ...omitUndefined({ tenantDisk: docker.disk_per_tenant }),
+      },
       sweepMs: docker.sweep,
     },
     onStatus(owner, data) {

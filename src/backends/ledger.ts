@@ -58,7 +58,11 @@ export interface SandboxCaps {
   readonly tenant: number;
   /** The same on the sandbox's engine; without it no limit of its own. */
   readonly engine?: number;
+  /** Bytes that the files of all sandboxes of one tenant may have, also of those that do not run; without it no limit. */
+  readonly tenantDisk?: number;
 }
+
+export type ReachedCap = "tenant" | "total" | "engine" | "disk";
 
 /** Of these a sandbox is one, or of all. */
 export type SandboxesOf = { readonly tenant?: string; readonly engine?: string };
@@ -67,13 +71,10 @@ export interface SandboxLedger {
   /**
    * Enters a sandbox as running and used now, in one step. One that runs already always may; its name, owner and
    * keep are brought up to date. `ending`: try again shortly; a process that died over it is waited for no longer
-   * than a minute. `elsewhere`: it is recorded on another engine. `tenant`, `total`, `engine`: that cap is reached; the
+   * than a minute. `elsewhere`: it is recorded on another engine. `tenant`, `total`, `engine`, `disk`: that cap is reached; the
    * first of them when several are.
    */
-  enter(
-    sandbox: Sandbox,
-    caps: SandboxCaps,
-  ): Promise<"entered" | "ending" | "elsewhere" | "tenant" | "total" | "engine">;
+  enter(sandbox: Sandbox, caps: SandboxCaps): Promise<"entered" | "ending" | "elsewhere" | ReachedCap>;
   /** Running ones are used now; others are left alone. */
   touch(ids: readonly string[]): Promise<void>;
   /** Records a sandbox that was found without a record, as used now, regardless of the caps. Keeps an existing record. */
@@ -136,7 +137,7 @@ interface Entry extends Omit<SandboxRecord, "revision"> {
 export function createLedger(documents: Documents): SandboxLedger {
   return {
     enter: (sandbox, caps) =>
-      changed(sandbox.id, ({ found, taken, now }) => {
+      changed(sandbox.id, async ({ found, taken, now }) => {
         if (found && found.engine !== sandbox.engine) return { result: "elsewhere" };
         if (found && isBeingEnded(found, now)) return { result: "ending" };
         if (found?.state !== "running") {
@@ -147,7 +148,11 @@ export function createLedger(documents: Documents): SandboxLedger {
           if (others.length >= caps.total) return { result: "total" };
           if (neighbours.length >= (caps.engine ?? Number.POSITIVE_INFINITY)) return { result: "engine" };
         }
-        return { entry: entryOf({ ...sandbox, copy: found?.copy }, "running", now, now), result: "entered" };
+        if (await exceedsDisk(sandbox, found, caps)) return { result: "disk" };
+        // A smaller disk is not taken away.
+        const disk = sandbox.disk && Math.max(sandbox.disk, diskOf(found));
+        const entry = entryOf({ ...sandbox, disk, copy: found?.copy }, "running", now, now);
+        return { entry, result: "entered" };
       }),
 
     async touch(ids) {
@@ -231,19 +236,38 @@ export function createLedger(documents: Documents): SandboxLedger {
     readonly version: string;
   }
 
-  /** Null deletes the entry, undefined leaves it. */
-  function changed<T>(id: string, decide: (read: Read) => { entry?: Entry | null; result: T }): Promise<T> {
-    return change(documents, { collection: LEDGER, keys: [id, TAKEN] }, ({ found, now, version }) => {
+  interface Decided<T> {
+    /** Null deletes the entry, undefined leaves it. */
+    readonly entry?: Entry | null;
+    readonly result: T;
+  }
+
+  /**
+   * Whether the tenant's sandboxes would have more disk than they may with a new one, or with one that grows. What is entered
+   * meanwhile is seen: disk is added together with a write of the list of those that run, after which all is decided again.
+   */
+  async function exceedsDisk(sandbox: Sandbox, found: Entry | undefined, { tenantDisk }: SandboxCaps) {
+    const { id, owner, disk = 0 } = sandbox;
+    // Of one from before disks were recorded it is not known, and its files stay within reach.
+    const isKnown = !found || found.disk !== undefined;
+    if (tenantDisk === undefined || !isKnown || disk <= diskOf(found)) return false;
+    const all = (await documents.list(LEDGER)).filter(({ key }) => key !== TAKEN && key !== id);
+    const own = all.map(read).filter((each) => each.owner.tenant === owner.tenant);
+    return own.reduce((sum, each) => sum + diskOf(each), disk) > tenantDisk;
+  }
+
+  function changed<T>(id: string, decide: (read: Read) => Decided<T> | Promise<Decided<T>>): Promise<T> {
+    return change(documents, { collection: LEDGER, keys: [id, TAKEN] }, async ({ found, now, version }) => {
       const [document, list] = found;
       const taken = takenIn(list);
       const entry = document && read(document);
-      const decided = decide({ found: entry, revision: document?.version, taken, now, version });
+      const decided = await decide({ found: entry, revision: document?.version, taken, now, version });
       if (decided.entry === undefined) return { result: decided.result };
       const writes = [write(id, document, decided.entry)];
       const before = taken.get(id);
       const after = takenBy(decided.entry);
-      if (before?.tenant === after?.tenant && before?.engine === after?.engine)
-        return { writes, result: decided.result };
+      const isSame = before?.tenant === after?.tenant && before?.engine === after?.engine;
+      if (isSame && diskOf(decided.entry) <= diskOf(entry)) return { writes, result: decided.result };
       if (after) taken.set(id, after);
       else taken.delete(id);
       writes.push({ key: TAKEN, seen: list?.version, body: bodyOf(taken) });
@@ -251,6 +275,8 @@ export function createLedger(documents: Documents): SandboxLedger {
     });
   }
 }
+
+const diskOf = (entry: Entry | null | undefined) => entry?.disk ?? 0;
 
 /** By a process that may well be alive. */
 const isBeingEnded = ({ state, due_at }: Entry, now: number) =>

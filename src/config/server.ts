@@ -7,7 +7,7 @@ import { PluginList, pluginRefs } from "../core/plugin-ref.ts";
 import { AuthConfig } from "../http/auth/config.ts";
 import { DEFAULT_WIRES, WireName } from "../http/wires/names.ts";
 import { hostList, isLoopback, Origin } from "../lib/hosts.ts";
-import { Duration, Lifetime } from "../lib/units.ts";
+import { Duration, Lifetime, Size } from "../lib/units.ts";
 import { WEBHOOK_SECRET } from "../lib/webhook-signature.ts";
 import { QuotaConfig } from "../quotas/config.ts";
 
@@ -105,6 +105,7 @@ const Docker = z.strictObject({
     .optional(),
   sandboxes: count.default(100),
   sandboxes_per_tenant: count.optional(),
+  disk_per_tenant: Size.optional(),
   sweep: Interval.prefault("20s"),
   firewall: z.enum(["managed", "operator"]).default("managed"),
 });

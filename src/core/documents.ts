@@ -65,15 +65,20 @@ export interface Change {
   readonly size?: { readonly bytes: number; readonly error: () => AppError };
 }
 
+interface Decision<T> {
+  readonly writes?: readonly DocumentWrite[];
+  readonly result: T;
+}
+
 /** Writes what `decide` returns for the stored documents; decides again whenever another writer was first. */
 export async function change<T>(
   documents: Documents,
   { collection, keys, limit, size }: Change,
-  decide: (read: Found & { version: string }) => { writes?: readonly DocumentWrite[]; result: T },
+  decide: (read: Found & { version: string }) => Decision<T> | Promise<Decision<T>>,
 ): Promise<T> {
   for (;;) {
     const version = `v${randomId()}`;
-    const { writes = [], result } = decide({ ...(await documents.read(collection, keys)), version });
+    const { writes = [], result } = await decide({ ...(await documents.read(collection, keys)), version });
     if (writes.length === 0) return result;
     const most = { limit: limit?.count, bytes: size?.bytes };
     const outcome = await documents.write(collection, writes, { version, ...most });

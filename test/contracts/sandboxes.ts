@@ -135,6 +135,54 @@ export function sandboxesContract(open: Open): void {
       }));
   });
 
+  describe("the disk of a tenant's sandboxes", () => {
+    const caps = { ...MANY, tenantDisk: 10 };
+
+    test("counts also what does not run, until its files are gone", () =>
+      withLedger(async (ledger) => {
+        expect(await ledger.enter(box("a", { disk: 6 }), caps)).toBe("entered");
+        const begun = await begin(ledger, "a");
+        await ledger.settle(begun, "removed");
+        expect(await ledger.enter(box("b", { disk: 6 }), caps)).toBe("disk");
+        expect(await ledger.get("b")).toBeUndefined();
+        expect(await ledger.enter(box("b", { disk: 6, ...of("other") }), caps)).toBe("entered");
+        expect(await ledger.enter(box("a", { disk: 6 }), caps)).toBe("entered");
+        await ledger.settle(await begin(ledger, "a"), "gone");
+        expect(await ledger.enter(box("c", { disk: 10 }), caps)).toBe("entered");
+      }));
+
+    test("refuses one whose disk grows past it, and counts the largest that it had", () =>
+      withLedger(async (ledger) => {
+        for (const id of ["a", "b"]) expect(await ledger.enter(box(id, { disk: 5 }), caps)).toBe("entered");
+        expect(await ledger.enter(box("a", { disk: 6 }), caps)).toBe("disk");
+        expect(await ledger.enter(box("a", { disk: 1 }), caps)).toBe("entered");
+        expect(await ledger.enter(box("c", { disk: 1 }), caps)).toBe("disk");
+      }));
+
+    test("keeps no one from files whose disk was not recorded, and counts them from then on", () =>
+      withLedger(async (ledger) => {
+        await ledger.adopt(box("found"), "stopped");
+        expect(await ledger.enter(box("a", { disk: 10 }), caps)).toBe("entered");
+        expect(await ledger.enter(box("found", { disk: 5 }), caps)).toBe("entered");
+        await ledger.settle(await begin(ledger, "a"), "gone");
+        expect(await ledger.enter(box("b", { disk: 6 }), caps)).toBe("disk");
+      }));
+
+    test("holds when ten ask at once, on several engines", () =>
+      withLedger(async (ledger) => {
+        const boxes = Array.from({ length: 10 }, (_, n) => box(`sb_${n}`, { disk: 3, engine: `e${n % 2}` }));
+        const answers = await Promise.all(boxes.map((each) => ledger.enter(each, caps)));
+        expect(answers.toSorted()).toEqual([...Array(7).fill("disk"), ...Array(3).fill("entered")]);
+      }));
+
+    test("holds when two that run grow at once", () =>
+      withLedger(async (ledger) => {
+        for (const id of ["a", "b"]) await ledger.enter(box(id, { disk: 4 }), caps);
+        const answers = await Promise.all(["a", "b"].map((id) => ledger.enter(box(id, { disk: 6 }), caps)));
+        expect(answers.toSorted()).toEqual(["disk", "entered"]);
+      }));
+  });
+
   describe("use", () => {
     test("is noted of what runs, and of nothing else", () =>
       withLedger(async (ledger, { advance }) => {

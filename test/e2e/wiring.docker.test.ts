@@ -38,6 +38,22 @@ describeWithOwnEngine("a server with Docker backends", (engine) => {
     expect(await start("third", "eve")).toMatchObject({ status: 503, body: { code: "unavailable" } });
   });
 
+  test("refuses a tenant more disk in all than its settings say", async () => {
+    const { url } = await serveWith(
+      { backends: { docker: { deployment: "bounded", disk_per_tenant: "48m" } } },
+      {
+        agent: { backend: { type: "docker", image: await engine.image("busybox"), disk: "32m" } },
+        env: { DOCKER_HOST: engine.host, AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" },
+      },
+    );
+    const start = (user: string) =>
+      fetch(`${url}/backend/start`, { method: "POST", headers: as("acme", user) });
+    expect((await start("ada")).status).toBe(200);
+    const refused = await start("bob");
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({ details: { limit: "backends.docker.disk_per_tenant" } });
+  });
+
   test("works with several engines, tells operators which of them is away, and where each sandbox is", async () => {
     const [second] = await moreEngines([[]]);
     if (!second) throw new Error("There is no second engine.");

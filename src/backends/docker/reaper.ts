@@ -303,6 +303,7 @@ export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSi
     // Another process was faster.
     if (answer === "ending" || answer === "elsewhere") continue;
     const { tenant } = sandbox.owner;
+    if (answer === "disk") throw TOO_MANY.disk(host.caps);
     const full = { tenant: { tenant }, engine: { engine: host.name }, total: {} }[answer];
     if (hasMadeRoom || !(await makeRoom(engines, host, full, signal))) throw TOO_MANY[answer](host.caps);
     hasMadeRoom = true;
@@ -347,5 +348,12 @@ const TOO_MANY = {
     new AppError(
       "unavailable",
       `All ${engine} sandboxes of the engine with this workspace are in use. Try again later.`,
+    ),
+  // Stopping one frees nothing: its files stay.
+  disk: ({ tenantDisk }: SandboxCaps) =>
+    new AppError(
+      "limit_exceeded",
+      `The sandboxes of this tenant may have ${tenantDisk} bytes of disk in all, also those that do not run. Ask its operator, or delete a user who needs none.`,
+      { details: { limit: "backends.docker.disk_per_tenant", most: tenantDisk } },
     ),
 };

@@ -221,6 +221,19 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await pool.start(bob, config);
   });
 
+  test("is refused when its tenant's sandboxes have no disk left, until files of one are deleted", async () => {
+    const world = await newWorld();
+    const { pool } = newServer(engine, world, { caps: { total: 9, tenant: 9, tenantDisk: 48 * 1024 ** 2 } });
+    const config = await configOf(engine, "busybox", { disk: "32m" });
+    await pool.start(ada, config);
+    await pool.stop(ada, config);
+    await refuses(() => pool.start(bob, config), "limit_exceeded", "50331648 bytes of disk in all");
+    await pool.start({ tenant: "other", user: "eve" }, config);
+    await pool.start(ada, config);
+    await pool.erase(ada);
+    await pool.start(bob, config);
+  });
+
   test("reports an image that cannot be pulled, also in the log, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool, warnings } = newServer(engine, world);
