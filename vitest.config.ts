@@ -11,7 +11,7 @@ const long = [
   "test/backends/docker/{abuse,disk,drain,engines,escape,healing,hijack,network,tricks}.test.ts",
   "test/backends/shell/{files-interrupted,perl}.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/cli/{acp,chat-once,threads}.test.ts",
+  "test/cli/{acp,acp-questions,acp-turns,chat-once,threads}.test.ts",
   "test/client/follow.test.ts",
   "test/deploy/{compose,image.docker,kubernetes,package}.test.ts",
   "test/e2e/wires/{cuts,postgres,replicas,sqlite}.test.ts",

@@ -1,129 +1,8 @@
-// The stock client of the Agent Client Protocol with the real process, against a real server.
-
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { Readable, Writable } from "node:stream";
-import {
-  type ClientCapabilities,
-  type CreateElicitationRequest,
-  type CreateElicitationResponse,
-  client,
-  type McpServer,
-  methods,
-  ndJsonStream,
-  type PromptRequest,
-  type RequestPermissionRequest,
-  type SessionUpdate,
-} from "@agentclientprotocol/sdk";
-import { describe, expect, onTestFinished, test } from "vitest";
-import type { Script, Turn } from "../../src/models/scripted.ts";
-import { accept, callbackTool, freePort, send } from "../support/callback-tool.ts";
-import { NODE_ENV } from "../support/node.ts";
-import { MAIN } from "../support/program.ts";
+import { type McpServer, methods, type SessionUpdate } from "@agentclientprotocol/sdk";
+import { describe, expect, test } from "vitest";
+import { statusesOf } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
-
-const AGENTS = `
-agents:
-  assistant:
-    model: scripted:test
-    context_window: 50000
-    backend: { type: local }
-    tools: [ask_user, write_todos, write_file, read_file, execute]
-    permissions: { rules: [{ allow: write_file }, { ask: execute, message: May it? }] }
-`;
-
-interface EditorOptions {
-  readonly args?: readonly string[];
-  readonly env?: Record<string, string>;
-  readonly capabilities?: ClientCapabilities;
-  /** What the user selects, request by request: an option's kind or name; `stop` to stop the turn. */
-  readonly selects?: readonly string[];
-  readonly fills?: (request: CreateElicitationRequest) => CreateElicitationResponse;
-}
-
-/** An editor that has started `skein acp` for its user. */
-async function editor(url: string, options: EditorOptions = {}) {
-  const { args = [], env = {}, capabilities = {}, selects = [], fills } = options;
-  const child = spawn(process.execPath, [MAIN, "acp", "--url", url, ...args], {
-    env: { ...NODE_ENV, ...env },
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const output: string[] = [];
-  child.stdout.on("data", (chunk) => output.push(String(chunk)));
-  let log = "";
-  child.stderr.on("data", (chunk) => (log += String(chunk)));
-  const updates: SessionUpdate[] = [];
-  const asked: RequestPermissionRequest[] = [];
-  const app = client({ name: "editor" })
-    .onNotification(methods.client.session.update, ({ params }) => void updates.push(params.update))
-    .onRequest(methods.client.session.requestPermission, ({ params }) => {
-      const wanted = selects[asked.push(params) - 1];
-      const option = params.options.find(({ kind, name }) => kind === wanted || name === wanted);
-      if (wanted === undefined) return new Promise(() => {});
-      return {
-        outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" },
-      };
-    })
-    .onRequest(methods.client.elicitation.create, ({ params }) => fills?.(params) ?? { action: "decline" });
-  const input = Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>;
-  const { agent } = app.connect(ndJsonStream(Writable.toWeb(child.stdin), input));
-  const initialized = await agent.request(methods.agent.initialize, {
-    protocolVersion: 1,
-    clientCapabilities: capabilities,
-  });
-  return {
-    agent,
-    child,
-    initialized,
-    updates,
-    asked,
-    log: () => log,
-    output: () => output.join(""),
-    ended: once(child, "exit"),
-    open: async () =>
-      (await agent.request(methods.agent.session.new, { cwd: "/project", mcpServers: [] })).sessionId,
-    say: (sessionId: string, ...prompt: (string | PromptRequest["prompt"][number])[]) =>
-      agent.request(methods.agent.session.prompt, {
-        sessionId,
-        prompt: prompt.map((block) => (typeof block === "string" ? { type: "text", text: block } : block)),
-      }),
-  };
-}
-
-async function opened(script: readonly Turn[] | Script, options: EditorOptions = {}) {
-  const { url } = await startServer({ script, agents: AGENTS });
-  const its = await editor(url, options);
-  return { url, ...its, sessionId: await its.open() };
-}
-
-type Kind = SessionUpdate["sessionUpdate"];
-const textIn = (updates: readonly SessionUpdate[], kind: Kind) =>
-  updates
-    .flatMap((each) =>
-      each.sessionUpdate === kind && "content" in each && each.content && "text" in each.content
-        ? [each.content.text]
-        : [],
-    )
-    .join("");
-const saidIn = (updates: readonly SessionUpdate[]) => textIn(updates, "agent_message_chunk");
-const of = <K extends Kind>(updates: readonly SessionUpdate[], kind: K) =>
-  updates.filter((each): each is Extract<SessionUpdate, { sessionUpdate: K }> => each.sessionUpdate === kind);
-
-/** The tool calls as an editor has them on its screen. */
-function calls(updates: readonly SessionUpdate[]) {
-  const shown = new Map<string, Record<string, unknown>>();
-  for (const update of updates) {
-    if (update.sessionUpdate !== "tool_call" && update.sessionUpdate !== "tool_call_update") continue;
-    const { sessionUpdate: _, toolCallId, ...rest } = update;
-    shown.set(toolCallId, { ...shown.get(toolCallId), ...rest });
-  }
-  return [...shown.values()];
-}
-
-const runsOf = async (url: string, thread: string) =>
-  (
-    (await (await fetch(`${url}/threads/${thread}/runs`)).json()) as { items: { status: string }[] }
-  ).items.map(({ status }) => status);
+import { AGENTS, calls, editor, of, opened, saidIn, textIn } from "./editor.ts";
 
 describe("an editor", () => {
   test("shows what the agent thinks and says as it comes, and how much of its context is used", async () => {
@@ -178,136 +57,6 @@ describe("an editor", () => {
     ]);
   });
 
-  test("asks for permission: once, always in the session, or not", async () => {
-    const run = (command: string) => ({ call: [{ tool: "execute", args: { command } }] });
-    const { say, updates, asked, sessionId } = await opened(
-      [run("echo one"), run("echo two"), run("echo two"), run("echo three"), { say: "Done." }],
-      { selects: ["allow_once", "allow_always", "reject_once"] },
-    );
-    expect(await say(sessionId, "go")).toEqual({ stopReason: "end_turn" });
-    expect(asked.map(({ toolCall, options }) => [toolCall.title, toolCall.rawInput, options.length])).toEqual(
-      [
-        ["May it?", { command: "echo one" }, 3],
-        ["May it?", { command: "echo two" }, 3],
-        ["May it?", { command: "echo three" }, 3],
-      ],
-    );
-    expect(calls(updates).map(({ kind, status }) => [kind, status])).toEqual([
-      ["execute", "completed"],
-      ["execute", "completed"],
-      ["execute", "completed"],
-      ["execute", "failed"],
-    ]);
-    expect(saidIn(updates)).toBe("Done.");
-  });
-
-  test("stops the turn instead of an answer: the call is not carried out, and the session continues", async () => {
-    const { url, say, updates, sessionId } = await opened(
-      [{ call: [{ tool: "execute", args: { command: "echo hi" } }] }, { say: "Hello again." }],
-      { selects: ["stop"] },
-    );
-    expect(await say(sessionId, "go")).toEqual({ stopReason: "cancelled" });
-    expect(calls(updates)).toMatchObject([{ status: "failed" }]);
-    expect(await runsOf(url, sessionId)).toEqual(["cancelled", "interrupted"]);
-    expect(await say(sessionId, "again")).toEqual({ stopReason: "end_turn" });
-    expect(saidIn(updates)).toBe("Hello again.");
-  });
-
-  test("cancels a turn: the run ends, the prompt is answered, and the session continues", async () => {
-    const { url, agent, say, updates, sessionId } = await opened((_, call) =>
-      call === 0 ? { say: "word ".repeat(1000), delay_ms: 20 } : { say: "Next." },
-    );
-    const prompt = say(sessionId, "go");
-    await expect.poll(() => saidIn(updates)).toContain("word word");
-    await agent.notify(methods.agent.session.cancel, { sessionId });
-    expect(await prompt).toEqual({ stopReason: "cancelled" });
-    expect(await runsOf(url, sessionId)).toEqual(["cancelled"]);
-    expect(await say(sessionId, "again")).toEqual({ stopReason: "end_turn" });
-    expect(saidIn(updates)).toMatch(/Next\.$/);
-  });
-
-  test("cancels while it asks: the question is withdrawn", async () => {
-    const { url, agent, say, asked, sessionId } = await opened([
-      { call: [{ tool: "execute", args: { command: "echo hi" } }] },
-    ]);
-    const prompt = say(sessionId, "go");
-    await expect.poll(() => asked.length).toBe(1);
-    await agent.notify(methods.agent.session.cancel, { sessionId });
-    expect(await prompt).toEqual({ stopReason: "cancelled" });
-    expect(await runsOf(url, sessionId)).toEqual(["cancelled", "interrupted"]);
-  });
-
-  test("cancels a prompt that waits for a place at the server", async () => {
-    const script: Script = ({ messages }) =>
-      messages.some(({ content }) => content === "long")
-        ? { say: "word ".repeat(1000), delay_ms: 20 }
-        : undefined;
-    const { url } = await startServer({ script, agents: AGENTS, config: { limits: { runs: 1 } } });
-    const { agent, open, say, updates } = await editor(url);
-    const [one, other] = [await open(), await open()];
-    const long = say(one, "long");
-    await expect.poll(() => saidIn(updates)).toContain("word");
-    const waiting = say(other, "short");
-    await expect.poll(() => runsOf(url, other).catch(() => [])).toEqual(["pending"]);
-    await agent.notify(methods.agent.session.cancel, { sessionId: other });
-    expect(await waiting).toEqual({ stopReason: "cancelled" });
-    expect(await runsOf(url, other)).toEqual(["cancelled"]);
-    await agent.notify(methods.agent.session.cancel, { sessionId: one });
-    await long;
-  });
-
-  test("cancels a prompt although the server has gone", async () => {
-    const script = [{ say: "word ".repeat(1000), delay_ms: 20 }];
-    const { url, app } = await startServer({ script, agents: AGENTS, config: { store: "sqlite" } });
-    const { agent, open, say, updates } = await editor(url);
-    const sessionId = await open();
-    const prompt = say(sessionId, "go");
-    await expect.poll(() => saidIn(updates)).toContain("word");
-    await app.close();
-    await agent.notify(methods.agent.session.cancel, { sessionId });
-    expect(await prompt).toEqual({ stopReason: "cancelled" });
-  });
-
-  test("shows a question as a form, if it has forms", async () => {
-    const ask = (args: object) => ({ call: [{ tool: "ask_user", args: { question: "Which?", ...args } }] });
-    const messages: unknown[] = [];
-    const filled = [{ answer: "Vienna" }, { answer: ["red", "blue"] }];
-    const { say, sessionId } = await opened(
-      ({ messages: now }, call) => {
-        messages.push(now.at(-1)?.content);
-        return [ask({}), ask({ kind: "multi_select", options: ["red", "blue"] }), { say: "Thanks." }][call];
-      },
-      {
-        capabilities: { elicitation: { form: {} } },
-        fills: () => ({ action: "accept", content: filled.shift() ?? {} }),
-      },
-    );
-    expect(await say(sessionId, "go")).toEqual({ stopReason: "end_turn" });
-    expect(messages).toEqual(["go", "Vienna", "red, blue"]);
-  });
-
-  test("without forms offers options to select, and says any other question as text, which the next prompt answers", async () => {
-    const messages: unknown[] = [];
-    const script: Script = ({ messages: now }, call) => {
-      messages.push(now.at(-1)?.content);
-      return [
-        {
-          call: [
-            { tool: "ask_user", args: { question: "Which?", kind: "select", options: ["red", "blue"] } },
-          ],
-        },
-        { call: [{ tool: "ask_user", args: { question: "Where to?" } }] },
-        { say: "Good." },
-      ][call];
-    };
-    const { say, updates, sessionId } = await opened(script, { selects: ["blue"] });
-    expect(await say(sessionId, "go")).toEqual({ stopReason: "end_turn" });
-    expect(saidIn(updates)).toBe("Where to?");
-    expect(await say(sessionId, "Vienna")).toEqual({ stopReason: "end_turn" });
-    expect(saidIn(updates)).toBe("Where to?Good.");
-    expect(messages).toEqual(["go", "blue", "Vienna"]);
-  });
-
   test("finds its sessions after a restart, of its folder, and shows the same as before", async () => {
     const { url, say, updates, sessionId, child } = await opened([
       {
@@ -360,57 +109,6 @@ describe("an editor", () => {
     ]);
   });
 
-  test("reads the provider's error, and learns when a limit ends the turn", async () => {
-    const fail = { code: "model_rejected", message: "The provider said no." };
-    const { say, sessionId } = await opened([
-      { say: "Half", fail },
-      { say: "cut", stop_reason: "max_tokens" },
-    ]);
-    await expect(say(sessionId, "go")).rejects.toThrow("The provider said no.");
-    expect(await say(sessionId, "again")).toEqual({ stopReason: "max_tokens" });
-  });
-
-  test("sees a turn through whose tool delivers its result later", async () => {
-    const tool = await callbackTool(accept);
-    const port = await freePort();
-    const config = {
-      ...{ listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow: tool.allow } },
-    };
-    const { url } = await startServer({
-      script: [{ call: [{ tool: "freight" }] }, { say: "It is 42." }],
-      agents: `agents: { assistant: { model: "scripted:test", tools: [freight] } }`,
-      config,
-    });
-    expect((await tool.register(url, "freight")).status).toBe(201);
-    const its = await editor(url);
-    const sessionId = await its.open();
-    const prompt = its.say(sessionId, "go");
-    await expect.poll(() => runsOf(url, sessionId)).toEqual(["interrupted"]);
-    await send(tool.calls[0]?.result_url ?? "", { result: 42 });
-    expect(await prompt).toEqual({ stopReason: "end_turn" });
-    expect(saidIn(its.updates)).toBe("It is 42.");
-    expect(calls(its.updates)).toMatchObject([{ title: "freight", status: "completed" }]);
-  });
-
-  test("is refused in words: audio, an empty prompt, another prompt meanwhile, an unknown session", async () => {
-    const { say, agent, updates, sessionId } = await opened([{ say: "word ".repeat(1000), delay_ms: 20 }]);
-    await expect(say(sessionId, { type: "audio", mimeType: "audio/wav", data: "AA==" })).rejects.toThrow(
-      "Audio",
-    );
-    await expect(say(sessionId, "")).rejects.toThrow("The prompt is empty");
-    const here = { cwd: "/", mcpServers: [] };
-    const unknown = { code: -32002, data: { sessionId: "unknown" } };
-    await expect(say("unknown", "hi")).rejects.toMatchObject(unknown);
-    await expect(
-      agent.request(methods.agent.session.load, { sessionId: "unknown", ...here }),
-    ).rejects.toMatchObject(unknown);
-    const first = say(sessionId, "go");
-    await expect.poll(() => saidIn(updates)).toContain("word");
-    await expect(say(sessionId, "and this")).rejects.toThrow("in progress");
-    await agent.notify(methods.agent.session.cancel, { sessionId });
-    await first;
-  });
-
   test("learns that its own MCP servers are not used", async () => {
     const { url } = await startServer({ script: [{ say: "ok" }], agents: AGENTS });
     const { agent, say, updates, log } = await editor(url, { capabilities: { session: { notices: {} } } });
@@ -419,23 +117,6 @@ describe("an editor", () => {
     await say(sessionId, "go");
     expect(of(updates, "notice")).toMatchObject([{ title: expect.stringContaining("files") }]);
     expect(log()).toContain("MCP servers of the editor are not used (files)");
-  });
-
-  test("reads why it cannot begin: no server, no key, no such agent", async () => {
-    const { url } = await startServer({ agents: AGENTS, config: { auth: { scheme: "api_key" } } });
-    const failed = async (its: Awaited<ReturnType<typeof editor>>) =>
-      its.open().catch((error: unknown) => error);
-    expect(await failed(await editor(url))).toMatchObject({
-      code: -32000,
-      message: expect.stringContaining("Set SKEIN_API_KEY"),
-    });
-    expect(await failed(await editor("http://127.0.0.1:1"))).toMatchObject({
-      message: expect.stringContaining("http://127.0.0.1:1"),
-    });
-    const open = await startServer({ agents: AGENTS });
-    expect(await failed(await editor(open.url, { args: ["--agent", "unknown"] }))).toMatchObject({
-      message: expect.stringContaining("unknown"),
-    });
   });
 });
 
@@ -457,7 +138,7 @@ describe("the process", () => {
     await expect.poll(() => saidIn(updates)).toContain("a");
     child.stdin.end();
     expect(await ended).toEqual([0, null]);
-    await expect.poll(() => runsOf(url, sessionId)).toEqual(["success"]);
+    await expect.poll(() => statusesOf(url, sessionId)).toEqual(["success"]);
   });
 
   test("says what it is, and answers what it does not know with an error", async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { postJson } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { AGENTS } from "../agents.ts";
-import { postJson } from "../native.ts";
 import { started } from "./client.ts";
 
 describe("another agent", () => {

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
+import { postJson, runsOf } from "../../../support/native.ts";
 import { HELPED } from "../../../support/team.ts";
-import { postJson, runsOf } from "../native.ts";
 import { callsOf, essence, newAgent, reopened, say, started, texts, VERSIONS } from "./http-agent.ts";
 
 describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {

@@ -5,9 +5,9 @@ import { Window } from "happy-dom";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod/v3";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { runsOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { until } from "../../../support/until.ts";
-import { runsOf } from "../native.ts";
 
 // It asks no runtime anything outside of a page.
 vi.stubGlobal("window", new Window({ url: "http://localhost/" }));

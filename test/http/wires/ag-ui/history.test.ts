@@ -3,10 +3,10 @@
 import { describe, expect, test } from "vitest";
 import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { statusesOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { until } from "../../../support/until.ts";
 import { FILE_AGENTS } from "../agents.ts";
-import { statusesOf } from "../native.ts";
 import {
   essence,
   newAgent,

@@ -1,8 +1,8 @@
 // Approvals, questions and the page's own tools in AG-UI's own client, against the whole server.
 
 import { describe, expect, test } from "vitest";
+import { postJson, runsOf } from "../../../support/native.ts";
 import { until } from "../../../support/until.ts";
-import { postJson, runsOf } from "../native.ts";
 import { answering, callsOf, essence, reopened, say, started, texts, VERSIONS } from "./http-agent.ts";
 
 describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {

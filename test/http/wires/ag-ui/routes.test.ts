@@ -1,9 +1,9 @@
 // What the AG-UI routes answer to any client.
 
 import { describe, expect, test } from "vitest";
+import { postJson, statusesOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { FILE_AGENTS } from "../agents.ts";
-import { postJson, statusesOf } from "../native.ts";
 
 describe("the AG-UI routes", () => {
   const post = (url: string, body: unknown, path = "agent/assistant/run") =>

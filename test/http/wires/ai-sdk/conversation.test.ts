@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
+import { postJson, runsOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { HELPED } from "../../../support/team.ts";
-import { postJson, runsOf } from "../native.ts";
 import { essence, history, page, started, textOf, toolsOf } from "./page.ts";
 
 describe("a page with useChat", () => {

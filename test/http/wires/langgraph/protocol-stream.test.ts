@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { postJson } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { post, type Viewer } from "../../../support/sse.ts";
-import { postJson } from "../native.ts";
 
 interface Told {
   event_id: string;

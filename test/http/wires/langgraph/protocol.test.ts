@@ -5,10 +5,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
 import { cuttingProxy } from "../../../support/cutting-proxy.ts";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { postJson, runsOf, threadsOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { HELPED } from "../../../support/team.ts";
 import { FILE_AGENTS } from "../agents.ts";
-import { postJson, runsOf, threadsOf } from "../native.ts";
 
 function threadOf(url: string, threadId: string, headers: Record<string, string> = {}) {
   const client = new Client({ apiUrl: `${url}/langgraph`, apiKey: null, defaultHeaders: headers });

@@ -1,8 +1,8 @@
 // Runs, as LangGraph's own SDK starts, reads, waits for and stops them.
 
 import { describe, expect, test } from "vitest";
+import { postJson } from "../../../support/native.ts";
 import { HELPED } from "../../../support/team.ts";
-import { postJson } from "../native.ts";
 import { all, assembled, contents, lastValues, said, started, toolIn, type Values } from "./client.ts";
 
 describe("a run", () => {

@@ -6,10 +6,10 @@ import { createElement } from "react";
 import { createRoot } from "react-dom/client";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { statusesOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { HELPED } from "../../../support/team.ts";
 import { FILE_AGENTS } from "../agents.ts";
-import { statusesOf } from "../native.ts";
 
 const window = new Window();
 beforeAll(() => {

@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { allStatuses } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
-import { allStatuses } from "../native.ts";
 import { ASKS, connected, outcomeOf, run, SLOW, started, textIn } from "./client.ts";
 
 describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {

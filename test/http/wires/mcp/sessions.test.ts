@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { allStatuses } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
-import { allStatuses } from "../native.ts";
 import { callOf, connected, cuttingFetch, EXECUTES, outcomeOf, post, run, SLOW, started } from "./client.ts";
 
 describe("an MCP session", () => {

@@ -3,9 +3,9 @@
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
+import { postJson, saidIn, statusesOf, threadsOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { AGENTS } from "../agents.ts";
-import { postJson, saidIn, statusesOf, threadsOf } from "../native.ts";
 
 async function started(script: readonly Turn[] | Script) {
   const { url, app } = await startServer({ script, agents: AGENTS });

@@ -9,8 +9,8 @@ import { z } from "zod";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
 import { cuttingProxy } from "../../../support/cutting-proxy.ts";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
+import { saidIn, threadsOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
-import { saidIn, threadsOf } from "../native.ts";
 
 const AGENTS = `
 agents:

@@ -3,7 +3,7 @@
 import OpenAI from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
-import { statusesOf, threadsOf } from "../native.ts";
+import { statusesOf, threadsOf } from "../../../support/native.ts";
 import { conversationOf, model, SLOW, started } from "./responses.ts";
 
 describe("a response in the background", () => {

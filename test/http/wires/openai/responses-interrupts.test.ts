@@ -3,7 +3,7 @@
 import type { ResponseFunctionToolCall, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
-import { postJson, statusesOf, threadsOf } from "../native.ts";
+import { postJson, statusesOf, threadsOf } from "../../../support/native.ts";
 import { conversationOf, itemOf, model, started, typesOf, WHERE } from "./responses.ts";
 
 describe("a client that is asked", () => {

@@ -2,7 +2,7 @@
 
 import type OpenAI from "openai";
 import { describe, expect, test } from "vitest";
-import { saidIn, statusesOf, threadsOf } from "../native.ts";
+import { saidIn, statusesOf, threadsOf } from "../../../support/native.ts";
 import { conversationOf, itemOf, model, SLOW, started, typesOf } from "./responses.ts";
 
 describe("a client of responses", () => {
