@@ -4,6 +4,7 @@ import { z } from "zod";
 import { ErrorShape, type EventName, type StreamEvent } from "../core/event.ts";
 import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
+import { freeTurn, ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars } from "../lib/text.ts";
 import type { Quotas } from "../quotas/index.ts";
@@ -12,6 +13,8 @@ import { readLogRange } from "./follow.ts";
 /** A trace is no second copy of the thread. */
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
+/** Of events that are read in one turn of the event loop. */
+const SLICE_CHARS = 256 * 1024;
 
 const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters.`);
 
@@ -58,10 +61,17 @@ export async function traceOf(
   { costOf }: Pick<Quotas, "costOf">,
 ): Promise<Trace> {
   const { last } = await log.bounds(run);
+  await freeTurn(run.owner.tenant);
+  let left = SLICE_CHARS;
   const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map(), calls: 0, costOf };
   // Events were checked when they were appended.
-  for await (const { event, json } of readLogRange(log, run, { after: 0, last }))
+  for await (const { event, json } of readLogRange(log, run, { after: 0, last })) {
     if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
+    left -= json.length;
+    if (left > 0) continue;
+    await ownTurn(run.owner.tenant);
+    left = SLICE_CHARS;
+  }
   return { spans: trace.spans, is_whole: trace.is_whole };
 }
 

@@ -39,14 +39,14 @@ async function textOf(answer: string | Readable): Promise<string> {
 describe("an answer with the messages of a fat thread", () => {
   test("reads no more from the store than a page ahead of its reader", async () => {
     const { source, messages, bytesRead } = await fatThread(12);
-    const answer = (await stateAnswer(source, { status: "idle" })) as Readable;
+    const answer = (await stateAnswer(source, async () => ({ status: "idle" }))) as Readable;
     const reader = answer[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     let seen = 0;
     for (let pieces = 0; pieces < 10; pieces++) seen += (await reader.next()).value.length;
     for (let turns = 0; turns < 100; turns++) await nextTurn();
     expect(bytesRead()).toBeLessThan(seen + 3 * MiB);
     answer.destroy();
-    const whole = JSON.parse(await textOf(await stateAnswer(source, { status: "idle" })));
+    const whole = JSON.parse(await textOf(await stateAnswer(source, async () => ({ status: "idle" }))));
     expect(whole).toEqual({ messages, status: "idle" });
   });
 

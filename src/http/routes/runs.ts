@@ -13,8 +13,9 @@ import { listRuns, MAX_THREADS } from "../../runs/find.ts";
 import { currentPhase, outputOf } from "../../runs/follow.ts";
 import { SentRequest } from "../../runs/sent-requests.ts";
 import { endRun, type RunCommand, startRun } from "../../runs/start.ts";
-import { Trace, traceOf } from "../../runs/trace.ts";
+import { Span, Trace, traceOf } from "../../runs/trace.ts";
 import { ownerOf, sentBy } from "../auth/guard.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../long-answers.ts";
 import {
   expired,
   idempotencyKey,
@@ -40,7 +41,7 @@ import {
   ThreadParams,
 } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
-import type { App } from "../validation.ts";
+import { type App, fittingJson } from "../validation.ts";
 
 const Stream = z
   .string()
@@ -49,7 +50,8 @@ const Stream = z
   );
 
 export function runRoutes(app: App, services: RouteServices): void {
-  const { runs, streams, stores, quotas } = services;
+  const { runs, streams, stores, quotas, unreadAnswers } = services;
+  const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
 
   app.post(
     "/threads/:thread_id/runs",
@@ -161,10 +163,14 @@ export function runRoutes(app: App, services: RouteServices): void {
         response: { 200: Trace },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const key = keyIn(request);
       await resumeAt(stores.events, key.owner, await getRun(runs, key), FROM_THE_START);
-      return traceOf(stores.events, key, quotas);
+      const { spans, is_whole } = await traceOf(stores.events, key, quotas);
+      const { tenant } = key.owner;
+      const lists = inSlices(tenant, spans, spanJson);
+      const answer = objectOf(tenant, { name: "spans", lists, restOf: () => ({ is_whole }) });
+      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply)));
     },
   );
 

@@ -1,7 +1,5 @@
 // Threads: create, find, read, rename, clear, delete.
 
-import type { Readable } from "node:stream";
-import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
@@ -20,6 +18,7 @@ import {
 } from "../../runs/thread-actions.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
+import { jsonOf } from "../long-answers.ts";
 import { messagesAnswer, stateAnswer } from "../message-answers.ts";
 import {
   CreateThreadBody,
@@ -172,19 +171,14 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
       const owner = ownerOf(request);
       const { thread_id } = request.params;
       const thread = found(await threads.get(owner, thread_id), request.params);
-      const { messages: _, ...state } = await threads.state(owner, thread_id);
-      const rest = { ...state, thread_id, status: thread.status, version: thread.message_count };
+      const restOf = async () => {
+        const { messages: _, ...state } = await threads.state(owner, thread_id);
+        return { ...state, thread_id, status: thread.status, version: thread.message_count };
+      };
       const open = () => unreadAnswers.open(reply);
-      return jsonOf(reply, await stateAnswer({ threads, toJson, owner, id: thread_id, open }, rest));
+      return jsonOf(reply, await stateAnswer({ threads, toJson, owner, id: thread_id, open }, restOf));
     },
   );
-}
-
-/** The answer of a route whose JSON is written already. */
-function jsonOf(reply: FastifyReply, json: string | Readable): never {
-  reply.type("application/json; charset=utf-8");
-  // The text is that of a value that the route's schema describes.
-  return json as never;
 }
 
 function found<T>(thing: T | undefined, { thread_id }: { thread_id: string }): T {

@@ -4,7 +4,6 @@ import { z } from "zod";
 import { tokenHash } from "../../core/deferred-calls.ts";
 import { replyResult } from "../../core/delivered-result.ts";
 import { AppError } from "../../core/errors.ts";
-import { ownTurn } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { deliverResult } from "../../runs/index.ts";
 import {
@@ -15,9 +14,10 @@ import {
   RegisteredHttpTool,
 } from "../../tools/http/registration.ts";
 import { ownerOf } from "../auth/guard.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../long-answers.ts";
 import { PageQuery, pageOf } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
-import type { App } from "../validation.ts";
+import { type App, fittingJson } from "../validation.ts";
 
 const ToolParams = z.object({ name: z.string().max(64) });
 const TokenParams = z.object({ token: z.string().max(128) });
@@ -26,8 +26,12 @@ const Delivered = z
   .describe("`{result}` or `{error}`, as in the answer to a call.")
   .meta({ id: "ToolResult" });
 
-export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }: RouteServices): void {
+export function toolRoutes(
+  app: App,
+  { httpTools, agents, runs, isRefusedTool, unreadAnswers }: RouteServices,
+): void {
   const tags = ["tools"];
+  const toJson = fittingJson(app, HttpToolInfo, { method: "GET", url: "/tools" });
 
   app.get(
     "/tools",
@@ -39,15 +43,16 @@ export function toolRoutes(app: App, { httpTools, agents, runs, isRefusedTool }:
         response: { 200: pageOf(HttpToolInfo) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { limit, cursor: after } = request.query;
       const { tenant } = ownerOf(request);
       // One more than the page has, to see whether there is a next one.
       const found = await httpTools.list(tenant, { limit: limit + 1, ...omitUndefined({ after }) });
-      // A page may be large, and a store may answer many readers in one turn.
-      await ownTurn(tenant);
-      const items = found.slice(0, limit).map(httpToolInfo);
-      return { items, ...omitUndefined({ next_cursor: found[limit] && items.at(-1)?.name }) };
+      const page = found.slice(0, limit);
+      const next_cursor = found[limit] && page.at(-1)?.name;
+      const lists = inSlices(tenant, page, (tool) => toJson(httpToolInfo(tool)));
+      const answer = objectOf(tenant, { name: "items", lists, restOf: () => ({ next_cursor }) });
+      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply)));
     },
   );
 

@@ -1,0 +1,101 @@
+// JSON answers that may be long. They are written in parts, in turns of the event loop of their own, each once the client has
+// taken the one before, so that a client that reads nothing costs one part.
+
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import { freeTurn, ownTurn } from "../lib/async.ts";
+import { counted, isLong, piecesOf } from "./client-disconnect.ts";
+import type { Unread } from "./unread-answers.ts";
+
+/** Of what is written in one turn of the event loop; a turn ends with the text that passes it. */
+const SLICE_CHARS = 128 * 1024;
+
+/** Lists of JSON texts that follow each other; what they return says what stands behind them. */
+export type Lists<T = void> = AsyncGenerator<readonly string[], T, void>;
+
+export interface Listed<T> {
+  readonly name: string;
+  readonly lists: Lists<T>;
+  /** Asked for once the list is written. */
+  readonly restOf: (end: T) => object | Promise<object>;
+}
+
+type Parts = AsyncGenerator<string, void, void>;
+
+/** `items` as JSON. */
+export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
+  await freeTurn(tenant);
+  let texts: string[] = [];
+  let left = SLICE_CHARS;
+  for (const item of items) {
+    if (left <= 0) {
+      yield texts;
+      await ownTurn(tenant);
+      [texts, left] = [[], SLICE_CHARS];
+    }
+    const text = toJson(item);
+    texts.push(text);
+    left -= text.length;
+  }
+  yield texts;
+}
+
+/** An object whose member `name` is the list, and which has the members of `restOf` behind it. */
+export async function* objectOf<T>(
+  tenant: string,
+  { name, lists, restOf }: Listed<T>,
+): AsyncGenerator<string, void, void> {
+  yield `{${JSON.stringify(name)}:`;
+  const rest = await restOf(yield* listOf(lists));
+  const members = Object.entries(rest).filter(([, value]) => value !== undefined);
+  for await (const texts of inSlices(tenant, members, memberText))
+    yield texts.map((text) => `,${text}`).join("");
+  yield "}";
+}
+
+const memberText = ([name, value]: [string, unknown]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`;
+
+export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, void> {
+  let before = "[";
+  let list = await lists.next();
+  for (; !list.done; list = await lists.next()) {
+    if (list.value.length === 0) continue;
+    yield before + list.value.join(",");
+    before = ",";
+  }
+  yield before === "[" ? "[]" : "]";
+  return list.value;
+}
+
+/**
+ * A short text whole. What fails before the first part is there is thrown; after it, the connection is closed. `open` begins
+ * to count what waits of a long one: its parts, and `kept` bytes of which they are made.
+ */
+export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
+  let first = "";
+  while (!isLong(first)) {
+    const part = await parts.next();
+    if (part.done) return first;
+    first += part.value;
+  }
+  const unread = open();
+  const all = pieces(first, parts, (bytes) => unread(kept + bytes));
+  return Readable.from(all, { objectMode: false });
+}
+
+/** The answer of a route whose JSON is written already. */
+export function jsonOf(reply: FastifyReply, json: string | Readable): never {
+  reply.type("application/json; charset=utf-8");
+  // The text is that of a value that the route's schema describes.
+  return json as never;
+}
+
+async function* pieces(first: string, parts: Parts, unread: Unread): AsyncGenerator<Buffer, void, void> {
+  yield* piecesOfPart(first, unread);
+  for await (const part of parts) yield* piecesOfPart(part, unread);
+}
+
+function piecesOfPart(part: string, unread: Unread): Generator<Buffer, void, void> {
+  const bytes = Buffer.from(part);
+  return counted(piecesOf(bytes), bytes.length, unread);
+}
