@@ -13,9 +13,10 @@ import { openOn, type RunCommand, resumeRun, startRun } from "../../../runs/star
 import { turnInProgress, turnStart } from "../../../runs/turn.ts";
 import { ownerOf, sentBy } from "../../auth/guard.ts";
 import { refuse } from "../../errors.ts";
+import { inSlices, jsonOf, listOf, payloadOf } from "../../long-answers.ts";
 import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
-import type { App } from "../../validation.ts";
+import { type App, fittingJson } from "../../validation.ts";
 import { foldedFrames } from "../fold.ts";
 import { align, keyOfMessage, messageOf, type SentMessage, threadIdOf } from "../messages.ts";
 import { streamRun } from "../reply.ts";
@@ -43,8 +44,9 @@ type StreamQuery = z.infer<typeof StreamQuery>;
 const Chunks = z.string().describe("Server-Sent Events: as `data` a UI message chunk, `[DONE]` last.");
 
 export function aiSdkRoutes(app: App, services: RouteServices): void {
-  const { runs, stores, streams, agents } = services;
+  const { runs, stores, streams, agents, unreadAnswers } = services;
   const { threads } = stores;
+  const toJson = fittingJson(app, UIMessage, { method: "GET", url: "/:agent/chat/:id/messages" });
   const tags = ["ai-sdk"];
   // `useChat` shows the text of a refusal to the user, as it is.
   app.setErrorHandler<Error>((error, request, reply) => {
@@ -144,17 +146,20 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
         response: { 200: z.array(UIMessage) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = ownerOf(request);
       const id = threadIdOf(request.params.id);
-      if (!(await threads.get(owner, id))) throw notFound("thread", request.params.id);
+      const found = await threads.measured(owner, id);
+      if (!found) throw notFound("thread", request.params.id);
       const [messages, state, open] = await Promise.all([
         threads.messages(owner, id),
         threads.state(owner, id),
         openOn(threads, owner, id),
       ]);
       const history = historyOf({ messages, state, open });
-      return versionOf(request.query) === 5 ? askingInWords(history, open) : history;
+      const shown = versionOf(request.query) === 5 ? askingInWords(history, open) : history;
+      const answer = listOf(inSlices(owner.tenant, shown, toJson));
+      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply), found.bytes));
     },
   );
 

@@ -2,17 +2,32 @@
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
+import type { Unread, UnreadAnswers } from "../../unread-answers.ts";
 
 const PIECE_CHARS = 64 * 1024;
 
-/** Answers with a text of JSON. A short one is sent whole. */
-export function sendText(reply: FastifyReply, parts: Iterable<string>): never {
+export interface WrittenJson {
+  readonly parts: Iterable<string>;
+  /** What the parts are made of, which is kept until the client has read the last one. */
+  readonly texts: readonly string[];
+}
+
+/** Answers with a text of JSON. A short one is sent whole; of a long one counts what waits for the client. */
+export function sendText(
+  reply: FastifyReply,
+  { parts, texts }: WrittenJson,
+  unreadAnswers: Pick<UnreadAnswers, "open">,
+): never {
   reply.type("application/json; charset=utf-8");
   const pieces = inPieces(parts);
   const first = pieces.next().value ?? "";
   const second = pieces.next().value;
   const payload =
-    second === undefined ? first : Readable.from(chain(first, second, pieces), { objectMode: false });
+    second === undefined
+      ? first
+      : Readable.from(counted(chain(first, second, pieces), texts, unreadAnswers.open(reply)), {
+          objectMode: false,
+        });
   // The text is that of a value that the route's schema describes.
   return payload as never;
 }
@@ -21,6 +36,18 @@ function* chain(first: string, second: string, others: Iterable<string>): Genera
   yield first;
   yield second;
   yield* others;
+}
+
+function* counted(
+  pieces: Iterable<string>,
+  texts: readonly string[],
+  unread: Unread,
+): Generator<string, void, void> {
+  const kept = texts.reduce((length, text) => length + text.length, 0);
+  for (const piece of pieces) {
+    unread(kept + piece.length);
+    yield piece;
+  }
 }
 
 /** The same text in fewer parts. */

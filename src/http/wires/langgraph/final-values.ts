@@ -12,6 +12,7 @@ import { clientDisconnect } from "../../client-disconnect.ts";
 import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import { credentialsEnd } from "../../sse.ts";
+import type { WrittenJson } from "./answers.ts";
 import { interruptsOf, stateShape } from "./shapes.ts";
 import { messageTexts, valuesText } from "./states.ts";
 
@@ -29,7 +30,7 @@ export async function finalValues(
   { runs, stores: { threads }, streams, access }: RouteServices,
   reply: FastifyReply,
   { owner, run, on_disconnect }: Waiting,
-): Promise<Iterable<string>> {
+): Promise<WrittenJson> {
   const left = clientDisconnect(reply);
   const over = credentialsEnd(access.credentials, reply);
   const key = keyOf(owner, run);
@@ -49,7 +50,8 @@ export async function finalValues(
     ...(open.length > 0 ? { __interrupt__: interruptsOf(open) } : {}),
     ...omitUndefined({ __error__: failureOf(ended) }),
   };
-  return valuesText(messageTexts(messages), rest);
+  const texts = await messageTexts(owner.tenant, messages);
+  return { parts: valuesText(texts, rest), texts };
 }
 
 function failureOf({ status, error, stop_reason = "error" }: RunRecord) {

@@ -44,7 +44,7 @@ const CancelBody = z.looseObject({
 });
 
 export function runRoutes(app: App, services: RouteServices): void {
-  const { runs, stores, streams } = services;
+  const { runs, stores, streams, unreadAnswers } = services;
   const { threads } = stores;
   const params = ThreadParams;
 
@@ -129,7 +129,8 @@ export function runRoutes(app: App, services: RouteServices): void {
       const run = await getRun(runs, { owner, ...request.params });
       const { cancel_on_disconnect } = request.query;
       const on_disconnect = isSet(cancel_on_disconnect) ? "cancel" : "continue";
-      return sendText(reply, await finalValues(services, reply, { owner, run, on_disconnect }));
+      const json = await finalValues(services, reply, { owner, run, on_disconnect });
+      return sendText(reply, json, unreadAnswers);
     },
   );
 

@@ -22,7 +22,7 @@ import { ThreadParams } from "./threads.ts";
 const tags = ["langgraph"];
 
 export function startRoutes(app: App, services: RouteServices): void {
-  const { stores, quotas } = services;
+  const { stores, quotas, unreadAnswers } = services;
   const { threads } = stores;
   const params = ThreadParams;
 
@@ -141,9 +141,9 @@ export function startRoutes(app: App, services: RouteServices): void {
     reply.header("content-location", contentLocation(run, isStateless));
     reply.header("location", `/threads/${run.thread_id}/runs/${run.id}/join`);
     const on_disconnect = body.on_disconnect ?? "continue";
-    const text = await finalValues(services, reply, { owner, run, on_disconnect });
+    const json = await finalValues(services, reply, { owner, run, on_disconnect });
     if (isStateless) await forget(owner, run);
-    return sendText(reply, text);
+    return sendText(reply, json, unreadAnswers);
   }
 
   async function start(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<Run> {

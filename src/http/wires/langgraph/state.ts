@@ -53,7 +53,7 @@ const UpdateBody = z.looseObject({
 const Updated = z.looseObject({ checkpoint: z.looseObject({ checkpoint_id: z.string() }) });
 
 export function stateRoutes(app: App, services: RouteServices): void {
-  const { stores, runs, streams } = services;
+  const { stores, runs, streams, unreadAnswers } = services;
   const { threads } = stores;
   const params = ThreadParams;
 
@@ -126,12 +126,14 @@ export function stateRoutes(app: App, services: RouteServices): void {
     },
     async (request, reply) => {
       const { limit, before, checkpoint, select } = request.body;
-      const whole = await wholeThread(ownerOf(request), request.params.thread_id);
+      const owner = ownerOf(request);
+      const whole = await wholeThread(owner, request.params.thread_id);
       // The states of a subagent are those of its own thread.
       if (checkpoint?.checkpoint_ns) return [];
-      const texts = messageTexts(whole.messages);
+      const texts = await messageTexts(owner.tenant, whole.messages);
       const places = historyOf(whole, texts, { limit, before: idIn(before) });
-      return sendText(reply, listText(whole, texts, places, selectionOf(select)));
+      const parts = listText(whole, texts, places, selectionOf(select));
+      return sendText(reply, { parts, texts }, unreadAnswers);
     },
   );
 
@@ -189,6 +191,16 @@ export function stateRoutes(app: App, services: RouteServices): void {
     await settledRun(runs, keyOf(owner, ending), signal);
   }
 
+  async function sendState(
+    reply: FastifyReply,
+    whole: WholeThread,
+    at: Place,
+    select: Selection,
+  ): Promise<never> {
+    const texts = await messageTexts(ownerOf(reply.request).tenant, whole.messages);
+    return sendText(reply, { parts: stateText(whole, texts, { at, select }), texts }, unreadAnswers);
+  }
+
   /** Throws `not_found`. */
   async function wholeThread(owner: Owner, id: string): Promise<WholeThread> {
     const thread = await threads.get(owner, id);
@@ -208,9 +220,6 @@ function placeOf({ messages }: WholeThread, id: string): Place {
   if (place) return place;
   throw new AppError("not_found", `There is no checkpoint \`${id}\`; the thread may have been rewritten.`);
 }
-
-const sendState = (reply: FastifyReply, whole: WholeThread, at: Place, select: Selection) =>
-  sendText(reply, stateText(whole, messageTexts(whole.messages), { at, select }));
 
 function* listText(
   whole: WholeThread,

@@ -4,6 +4,7 @@
 import type { Interrupt } from "../../../core/interrupt.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
+import { inSlices } from "../../long-answers.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { type Checkpoint, checkpointsOf, stepOf } from "./checkpoints.ts";
 import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
@@ -27,8 +28,13 @@ export function* valuesText(
   yield more === "}" ? "]}" : `],${more}`;
 }
 
-export const messageTexts = (messages: readonly Message[]) =>
-  messages.map((message) => JSON.stringify(messageShape(message)));
+/** The messages as JSON. Those of a long thread are written in several turns of the event loop. */
+export async function messageTexts(tenant: string, messages: readonly Message[]): Promise<string[]> {
+  const texts: string[] = [];
+  const toJson = (message: Message) => JSON.stringify(messageShape(message));
+  for await (const slice of inSlices(tenant, messages, toJson)) texts.push(...slice);
+  return texts;
+}
 
 /** What a client wants of a state: everything, or these fields, such as `values.messages`. */
 export type Selection = readonly string[] | undefined;

@@ -56,7 +56,7 @@ const SearchBody = Filter.extend({
 }).default({});
 
 export function threadRoutes(app: App, services: RouteServices): void {
-  const { stores, quotas, agents } = services;
+  const { stores, quotas, agents, unreadAnswers } = services;
   const { threads } = stores;
   const params = ThreadParams;
 
@@ -130,7 +130,9 @@ export function threadRoutes(app: App, services: RouteServices): void {
       const { thread_id: id } = request.params;
       const thread = found(await threads.get(owner, id), id);
       const [messages, state] = await Promise.all([threads.messages(owner, id), threads.state(owner, id)]);
-      return sendText(reply, threadText(await headShape(owner, thread), messages, state));
+      const texts = await messageTexts(owner.tenant, messages);
+      const parts = threadText(await headShape(owner, thread), texts, state);
+      return sendText(reply, { parts, texts }, unreadAnswers);
     },
   );
 
@@ -289,10 +291,10 @@ function sorted(threads: readonly Thread[], by: (typeof SORTS)[number], order: "
 /** A thread with all its values, in parts. */
 function* threadText(
   head: object,
-  messages: readonly Message[],
+  texts: readonly string[],
   state: Readonly<Record<string, unknown>>,
 ): Generator<string, void, void> {
   yield `${JSON.stringify(head).slice(0, -1)},"values":`;
-  yield* valuesText(messageTexts(messages), { ...stateShape(state) });
+  yield* valuesText(texts, { ...stateShape(state) });
   yield "}";
 }

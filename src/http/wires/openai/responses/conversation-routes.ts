@@ -9,8 +9,9 @@ import { withHold } from "../../../../quotas/holds.ts";
 import { openOn } from "../../../../runs/start.ts";
 import { deleteThreadTree } from "../../../../runs/thread-actions.ts";
 import { ownerOf } from "../../../auth/guard.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../../../long-answers.ts";
 import type { RouteServices } from "../../../services.ts";
-import type { App } from "../../../validation.ts";
+import { type App, fittingJson } from "../../../validation.ts";
 import { refused } from "../given.ts";
 import { messagesOf, SentItem } from "./input.ts";
 import { historyOf, type Item } from "./items.ts";
@@ -26,9 +27,10 @@ const Deleted = z.object({
   object: z.literal("conversation.deleted"),
   deleted: z.literal(true),
 });
+const ListedItem = z.looseObject({ id: z.string(), type: z.string() });
 export const ItemList = z.object({
   object: z.literal("list"),
-  data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  data: z.array(ListedItem),
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),
   has_more: z.boolean(),
@@ -60,9 +62,13 @@ export function listOf(items: readonly Item[], { limit, order, after }: z.infer<
 
 export function conversationRoutes(
   app: App,
-  { stores: { threads }, quotas, agents, httpTools }: RouteServices,
+  { stores: { threads }, quotas, agents, httpTools, unreadAnswers }: RouteServices,
 ): void {
   const tags = ["openai"];
+  const toJson = fittingJson(app, ListedItem, {
+    method: "GET",
+    url: "/conversations/:conversation_id/items",
+  });
 
   app.post(
     "/conversations",
@@ -127,7 +133,7 @@ export function conversationRoutes(
         response: { 200: ItemList },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = ownerOf(request);
       const { id } = await threadNamed(owner, request.params.conversation_id);
       const [messages, open, tools] = await Promise.all([
@@ -138,7 +144,11 @@ export function conversationRoutes(
       const ofTenant = new Set(tools.map(({ name }) => name));
       const isServerTool = (name: string) =>
         agents.isReserved(name) || name.startsWith("mcp__") || ofTenant.has(name);
-      return listOf(historyOf({ messages, open, isServerTool }), request.query);
+      const { data, ...rest } = listOf(historyOf({ messages, open, isServerTool }), request.query);
+      const lists = inSlices(owner.tenant, data, toJson);
+      const answer = objectOf(owner.tenant, { name: "data", lists, restOf: () => rest });
+      const kept = await threads.bytes(owner, id);
+      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply), kept));
     },
   );
 
