@@ -34,7 +34,7 @@ async function* linesOf(services: AdminServices, owner: Owner): AsyncGenerator<s
     threads.list(owner, { limit: PAGE, children: true, ...omitUndefined({ cursor }) });
   // All ids first: a thread that changes meanwhile moves in the list.
   const ids: string[] = [];
-  for await (const { id } of each(list)) ids.push(id);
+  for await (const { id } of each(owner, list)) ids.push(id);
   for (const id of ids) {
     const thread = await threads.get(owner, id);
     if (thread) yield* threadLines(services, owner, thread);
@@ -59,7 +59,7 @@ async function* threadLines(
   yield JSON.stringify({ type: "state", thread_id, state: await stores.threads.state(owner, thread_id) });
   const list = (cursor: string | undefined) =>
     stores.runs.list(owner, thread_id, { limit: PAGE, ...omitUndefined({ cursor }) });
-  for await (const run of each<RunRecord>(list)) yield JSON.stringify({ type: "run", ...run });
+  for await (const run of each<RunRecord>(owner, list)) yield JSON.stringify({ type: "run", ...run });
   for (const kind of ITEM_KINDS)
     for (const item of await stores.items.list({ owner, of: { thread: thread_id }, kind }))
       yield JSON.stringify({ type: "item", kind, thread: thread_id, ...item });
@@ -88,10 +88,12 @@ async function* messagesOf(
 }
 
 async function* each<T>(
+  owner: Owner,
   list: (cursor: string | undefined) => Promise<Page<T>>,
 ): AsyncGenerator<T, void, void> {
   let cursor: string | undefined;
   do {
+    await ownTurn(owner.tenant);
     const page = await list(cursor);
     yield* page.items;
     cursor = page.next_cursor;
