@@ -54,10 +54,20 @@ export function childrenOf({ state }: Run): Child[] {
   const slot = Slot.safeParse(state.get(STATE_KEY)).data ?? {};
   return Object.entries(slot)
     .flatMap(([thread_id, value]) => {
-      const stored = StoredChild.safeParse(value).data;
+      const stored = storedIn(value);
       return stored ? [{ thread_id, ...stored }] : [];
     })
     .sort((a, b) => a.number - b.number);
+}
+
+/** What was checked. A run saves its children one by one, and each time nearly all are those of before. */
+const checked = new WeakMap<object, z.infer<typeof StoredChild>>();
+
+function storedIn(value: unknown): z.infer<typeof StoredChild> | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const stored = checked.get(value) ?? StoredChild.safeParse(value).data;
+  if (stored) checked.set(value, stored);
+  return stored;
 }
 
 /** Adds or replaces children. They are durable once the event has been taken. */
