@@ -1,7 +1,6 @@
 // What an admin does for users of the tenant, and an operator for all: stop a run, export and delete a user. Each leaves a line
 // in the log.
 
-import { Readable } from "node:stream";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { deleteUser } from "../../admin/delete-user.ts";
@@ -11,6 +10,7 @@ import { keyOf, settledRun } from "../../runs/control.ts";
 import { endRun } from "../../runs/start.ts";
 import { principalOf } from "../auth/guard.ts";
 import { OwnerName } from "../auth/principal.ts";
+import { payloadOf } from "../long-answers.ts";
 import { RunParams, StopBody } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -34,7 +34,7 @@ const Backup = z
   .object({ path: z.string().describe("On the server's machine."), files: z.int(), bytes: z.int() })
   .meta({ id: "Backup" });
 
-export function adminUserRoutes(app: App, { admin, runs }: RouteServices): void {
+export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteServices): void {
   const tags = ["admin"];
 
   app.post(
@@ -113,7 +113,7 @@ export function adminUserRoutes(app: App, { admin, runs }: RouteServices): void 
       requireReach(principalOf(request), request.params);
       note(request, "export_user", request.params);
       // Read as the client takes it; what fails in the middle cuts the answer, which then has no `end`.
-      const lines = Readable.from(exportUser(admin, request.params), { objectMode: true, highWaterMark: 16 });
+      const lines = await payloadOf(exportUser(admin, request.params), () => unreadAnswers.open(reply));
       return reply.type("application/x-ndjson").send(lines as never);
     },
   );
