@@ -193,6 +193,8 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
         if (after !== undefined && from === 0) throw noSuchMessage(after);
         const texts: string[] = [];
         for (let left = bytes; texts.length < limit && from + texts.length < messages.length; ) {
+          // To write a large message only to see that it does not fit would take as long as the page.
+          if (texts.length > 0 && left <= 0) break;
           const text = JSON.stringify(messages[from + texts.length]);
           left -= Buffer.byteLength(text);
           if (texts.length > 0 && left < 0) break;
