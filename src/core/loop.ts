@@ -51,8 +51,8 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     yield* receive(run, input);
     run.signal.throwIfAborted();
     for (const tool of agent.tools) registerTool(run, tool);
-    for (const hook of agent.hooks) yield* inNameOf(hook, () => registerHookTools(hook, run));
-    for (const hook of agent.hooks) yield* inNameOf(hook, () => hook.beforeAgent?.(run));
+    for (const hook of having(agent, "tools")) yield* inNameOf(hook, () => registerHookTools(hook, run));
+    for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
     outcome = agent.loop
       ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
       : yield* iterate(agent, run, input);
@@ -161,8 +161,8 @@ async function* takeInbox(run: MutableRun, { inbox }: RunInput): Stream<boolean>
 }
 
 async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableRun): Stream<boolean> {
-  for (const hook of agent.hooks) {
-    const nudge = yield* inNameOf(hook, () => hook.onStop?.(message, run));
+  for (const hook of having(agent, "onStop")) {
+    const nudge = yield* inNameOf(hook, () => hook.onStop(message, run));
     if (!nudge) continue;
     yield* append(run, nudge);
     return true;
@@ -187,8 +187,8 @@ async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
     toolCalled: hasCalledTools(run.messages),
     signal: run.signal,
   };
-  for (const hook of agent.hooks)
-    request = (yield* inNameOf(hook, () => hook.modifyRequest?.(request, run))) ?? request;
+  for (const hook of having(agent, "modifyRequest"))
+    request = (yield* inNameOf(hook, () => hook.modifyRequest(request, run))) ?? request;
   return { ...request, system: inOrder(request.system) };
 }
 
@@ -263,14 +263,21 @@ async function* answerCalls(
 }
 
 async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Stream<void> {
-  for (const hook of agent.hooks.toReversed()) {
+  for (const hook of having(agent, "afterAgent").toReversed()) {
     try {
-      await hook.afterAgent?.(outcome, run);
+      await hook.afterAgent(outcome, run);
     } catch (error) {
       reportFailure(run, { what: "hook", error, hook: hook.name });
       yield warning("hook_failed", `Hook \`${hook.name}\` failed after the run: ${messageOf(error)}`);
     }
   }
+}
+
+type Having<Phase extends keyof Hook> = Hook & Required<Pick<Hook, Phase>>;
+
+/** The hooks that have this phase, in order. */
+function having<Phase extends keyof Hook>({ hooks }: Agent, phase: Phase): Having<Phase>[] {
+  return hooks.filter((hook): hook is Having<Phase> => hook[phase] !== undefined);
 }
 
 /** Reports an error of the hook's own under its name. */

@@ -88,7 +88,10 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
         for (const each of observers) each.onProgress?.(event);
       } else {
         const more: StreamEvent[] = [];
-        for (const each of observers) more.push(...((await each.beforeWrite?.(event)) ?? []));
+        for (const each of observers) {
+          const work = each.beforeWrite?.(event);
+          if (work) more.push(...((await work) ?? []));
+        }
         await writer.write(...more, event);
         for (const each of observers) {
           const work = each.afterWrite?.(event);

@@ -43,7 +43,10 @@ const MAX_INSTRUCTION_CHARS = 16_000;
 
 /** A summary whose messages were deleted is ignored. */
 export function viewOf(messages: readonly Message[], state: Run["state"]): View {
-  const summary = Summary.safeParse(state.get(STATE_KEY)).data;
+  const slot = state.get(STATE_KEY);
+  // The usual case, checked for every call.
+  if (slot === undefined) return { messages, tail: messages, measured: messages };
+  const summary = Summary.safeParse(slot).data;
   const at = summary ? messages.findLastIndex(({ id }) => id === summary.up_to) : -1;
   if (!summary || at === -1) return { messages, tail: messages, measured: messages };
   const tail = messages.slice(at + 1);
