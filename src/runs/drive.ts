@@ -31,6 +31,7 @@ import { runLog } from "./logging.ts";
 import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
 import type { Control, RunListener, RunObserver, RunServices } from "./services.ts";
 import { recount, threadLimit } from "./thread-bytes.ts";
+import { createWriter, type RunWriter } from "./writer.ts";
 
 /**
  * Resolves once the run is settled. Throws when it is not, because the lease was lost or the run was handed over: another
@@ -278,63 +279,6 @@ async function missingStart(
   if (last > 0) return [];
   const data = { agent: run.agent, model, attempt: 1, ...omitUndefined({ replaces: request.replaces }) };
   return [{ event: "run_start", data }];
-}
-
-/** Events that may wait for the store at a time; past it the run waits for the store. */
-const MAX_UNWRITTEN = 256;
-
-interface RunWriter {
-  /** Writes a delta soon; false, and nothing is done, when `write` would have to wait or to throw. */
-  take: DeltaSink;
-  /**
-   * Resolves at once for a progress event; otherwise when the events are written. Throws the error that kept an earlier
-   * event from being written.
-   */
-  write(...events: readonly StreamEvent[]): Promise<void>;
-}
-
-/** The one writer of a run: stamps events and appends them to the log, in order. */
-function createWriter(log: EventLog, lease: Lease, onStored: (ms: number) => void = () => {}): RunWriter {
-  let unwritten = 0;
-  let failure: unknown;
-
-  const onWritten = () => void unwritten--;
-  const onFailure = (error: unknown) => {
-    failure ??= error;
-  };
-  const writeProgress = (event: StreamEvent) => {
-    unwritten++;
-    const written = log.append(lease, [stamp(event, lease)]).then(onWritten, onFailure);
-    return unwritten < MAX_UNWRITTEN ? undefined : written;
-  };
-
-  return {
-    take(delta) {
-      if (failure || unwritten >= MAX_UNWRITTEN) return false;
-      void writeProgress(delta);
-      return true;
-    },
-    async write(...events) {
-      if (failure) throw failure;
-      const [event] = events;
-      if (events.length === 1 && event && (event.path || isProgress(event.event))) await writeProgress(event);
-      else {
-        const begun = performance.now();
-        const stamped = events.map((each) => stamp(each, lease));
-        await log.append(lease, stamped);
-        onStored(performance.now() - begun);
-      }
-    },
-  };
-}
-
-function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
-  if (event.event === "on_chat_model_stream") return event;
-  const { event: name, data, ...rest } = event;
-  // An event of a subagent keeps the ids of its own run.
-  const ids = rest.path ? { run_id, thread_id, ...rest } : { ...rest, run_id, thread_id };
-  // Only the order of the keys changes, and what every event has.
-  return { event: name, ...ids, ts: new Date().toISOString(), data } as StreamEvent;
 }
 
 type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];

@@ -1,0 +1,66 @@
+// Writes the events of a run to its log: those that only show progress soon, the others before the run continues.
+
+import { isProgress, type StreamEvent } from "../core/event.ts";
+import type { EventLog, Lease } from "../core/stores.ts";
+import type { DeltaSink } from "../core/stream.ts";
+
+/** Events that may wait for the store at a time; past it the run waits for the store. */
+const MAX_UNWRITTEN = 256;
+
+export interface RunWriter {
+  /** Writes a delta soon; false, and nothing is done, when `write` would have to wait or to throw. */
+  take: DeltaSink;
+  /**
+   * Resolves at once for a progress event; otherwise when the events are written. Throws the error that kept an earlier
+   * event from being written.
+   */
+  write(...events: readonly StreamEvent[]): Promise<void>;
+}
+
+/** The one writer of a run: stamps events and appends them to the log, in order. */
+export function createWriter(
+  log: EventLog,
+  lease: Lease,
+  onStored: (ms: number) => void = () => {},
+): RunWriter {
+  let unwritten = 0;
+  let failure: unknown;
+
+  const onWritten = () => void unwritten--;
+  const onFailure = (error: unknown) => {
+    failure ??= error;
+  };
+  const writeProgress = (event: StreamEvent) => {
+    unwritten++;
+    const written = log.append(lease, [stamp(event, lease)]).then(onWritten, onFailure);
+    return unwritten < MAX_UNWRITTEN ? undefined : written;
+  };
+
+  return {
+    take(delta) {
+      if (failure || unwritten >= MAX_UNWRITTEN) return false;
+      void writeProgress(delta);
+      return true;
+    },
+    async write(...events) {
+      if (failure) throw failure;
+      const [event] = events;
+      if (events.length === 1 && event && (event.path || isProgress(event.event))) await writeProgress(event);
+      else {
+        const begun = performance.now();
+        const stamped = events.map((each) => stamp(each, lease));
+        await log.append(lease, stamped);
+        onStored(performance.now() - begun);
+      }
+    },
+  };
+}
+
+function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
+  if (event.event === "on_chat_model_stream") return event;
+  const { event: name, data, ...rest } = event;
+  // An event of a subagent keeps the ids of its own run.
+  const ids = rest.path ? { run_id, thread_id, ...rest } : { ...rest, run_id, thread_id };
+  // Only the order of the keys changes, and what every event has.
+  return { event: name, ...ids, ts: new Date().toISOString(), data } as StreamEvent;
+}
