@@ -3,39 +3,18 @@
 
 import type { DueCalls } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
-import { type Message, NO_USAGE } from "../../core/message.ts";
-import type { NewRun } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
-import { Log } from "../log.ts";
 import { badCursor, pageOf } from "../page.ts";
 import { canContinue } from "../rules.ts";
-import {
-  headAfter,
-  type Lookups,
-  needsRoom,
-  runAhead,
-  type StoredRun,
-  type View,
-  type Write,
-} from "../thread-head.ts";
-import { adopt, commit, empty, fill, idsOf, rewind, setInbox, setSlot, sizeOf } from "./commit-events.ts";
+import { type Lookups, needsRoom, runAhead, type StoredRun, type View } from "../thread-head.ts";
+import { idsOf } from "./commit-events.ts";
 import { memoryEvents } from "./events.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
-import {
-  collectionBytes,
-  isBusy,
-  isLive,
-  type LiveRun,
-  type RunEntry,
-  type ThreadEntry,
-  toRecord,
-} from "./records.ts";
-import { describe, newThread, pageOfThreads, toThread } from "./threads.ts";
-
-/** What a run weighs beside its request and its events, about, in bytes. */
-const RUN_BYTES = 600;
+import { isBusy, type RunEntry, runOf, type ThreadEntry, toRecord } from "./records.ts";
+import { pageOfThreads, toThread } from "./threads.ts";
+import { memoryWrites } from "./writes.ts";
 
 interface Ref {
   readonly owner: Owner;
@@ -45,7 +24,7 @@ interface Ref {
 export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
   const { limits, turns, calls } = memory;
   const { now, leaseMs } = limits;
-  const staged = new Map<string, Message[]>();
+  const writes = memoryWrites(memory);
 
   return {
     limits,
@@ -54,24 +33,16 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     async change(ref, lookups, decide) {
       const thread = memory.find(ref.owner, ref.id);
       const view = viewOf(thread, ref.owner, lookups);
-      const { writes, result, tell } = decide(view);
-      if (writes.some(needsRoom)) memory.makeRoom(ref.owner.tenant, thread);
+      const decision = decide(view);
+      if (decision.writes.some(needsRoom)) memory.makeRoom(ref.owner.tenant, thread);
       let written = thread;
-      for (const write of writes) written = carryOut(written, ref.owner, write, view.now);
-      if (tell) calls.publish(tell);
-      return result(view.now);
+      for (const write of decision.writes) written = writes.carryOut(written, ref.owner, write, view.now);
+      if (decision.tell) calls.publish(decision.tell);
+      return decision.result(view.now);
     },
 
-    async stage(_, token, messages) {
-      const list = staged.get(token) ?? [];
-      staged.set(token, list);
-      // Every text was written from a message.
-      for (const { text } of messages) list.push(JSON.parse(text) as Message);
-    },
-
-    async unstage(_, token) {
-      staged.delete(token);
-    },
+    stage: writes.stage,
+    unstage: writes.unstage,
 
     async eachDue({ limit, except }, look) {
       memory.assertOpen();
@@ -158,7 +129,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
 
       async renew(lease) {
         const { thread } = memory.leased(lease);
-        hold(thread);
+        writes.hold(thread);
         const stop = thread.head.active?.stop;
         return stop ? { stop } : {};
       },
@@ -233,141 +204,6 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     };
   }
 
-  /** Returns the thread after it. */
-  function carryOut(
-    found: ThreadEntry | undefined,
-    owner: Owner,
-    write: Write,
-    at: number,
-  ): ThreadEntry | undefined {
-    if (write.write === "create_thread") {
-      const thread = newThread(memory, owner, write.thread, at);
-      describe(memory, thread, write.thread);
-      fill(memory, thread, write.thread);
-      if (write.staged) {
-        adopt(memory, thread, staged.get(write.staged.token) ?? [], write.staged.bytes);
-        staged.delete(write.staged.token);
-      }
-      return thread;
-    }
-    if (!found) throw new Error(`There is no thread for ${write.write}.`);
-    const head = headAfter(found.head, write, owner);
-    if (!head) {
-      memory.remove(found);
-      return undefined;
-    }
-    found.head = head;
-    apply(found, write, at);
-    return found;
-  }
-
-  function apply(thread: ThreadEntry, write: Write, at: number): void {
-    switch (write.write) {
-      case "add_run":
-        addRun(thread, write.run, at);
-        return;
-      case "queue_run":
-        memory.touch(thread);
-        return;
-      case "hold_run": {
-        const run = liveRun(thread, write.run);
-        run.status = "running";
-        run.attempt = write.attempt;
-        if (write.begins) run.begun = ++thread.begunCount;
-        memory.touch(thread);
-        hold(thread);
-        return;
-      }
-      case "release_run":
-        thread.until = 0;
-        turns.wait(thread.owner.tenant, thread);
-        return;
-      case "cancel_run":
-        commit(memory, liveRun(thread, write.run), write.pending);
-        return;
-      case "leave_message": {
-        const run = liveRun(thread, thread.head.active?.run ?? "");
-        setInbox(memory, run, [...run.work.inbox, jsonCopy(write.message)]);
-        return;
-      }
-      case "rewind":
-        rewind(memory, thread, write.message);
-        return;
-      case "describe_thread":
-        describe(memory, thread, write);
-        for (const key of write.forget ?? []) setSlot(memory, thread, { key });
-        thread.updatedAt = now();
-        return;
-      case "clear_thread":
-        clear(thread);
-        return;
-      case "put_call":
-        memory.keepCall({
-          thread,
-          call: jsonCopy(write.call),
-          bytes: sizeOf(write.call),
-          dueAt: write.due_at,
-        });
-        return;
-      case "drop_call": {
-        const call = thread.deferred?.get(write.call_id);
-        if (call) memory.forgetCall(call);
-        return;
-      }
-      case "create_thread":
-      case "delete_thread":
-      case "stop_run":
-        return;
-    }
-  }
-
-  function hold(thread: ThreadEntry): void {
-    thread.until = now() + leaseMs;
-    turns.hold(thread.owner.tenant, thread);
-  }
-
-  function addRun(thread: ThreadEntry, news: NewRun, at: number): void {
-    const run = newRun(thread, news, at);
-    thread.runs.push(run);
-    thread.agent = run.agent;
-    thread.updatedAt = run.createdAt;
-    memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
-  }
-
-  function newRun(thread: ThreadEntry, news: NewRun, at: number): LiveRun {
-    const { id, agent, metadata, idempotency_key: key, resumes } = news;
-    const request = jsonCopy(news.request);
-    return {
-      thread,
-      id,
-      agent,
-      metadata: { ...metadata },
-      key,
-      resumes,
-      createdAt: at,
-      status: "pending",
-      attempt: 1,
-      begun: undefined,
-      usage: NO_USAGE,
-      stopReason: undefined,
-      error: undefined,
-      endedAt: undefined,
-      lastSeq: 0,
-      work: { request, requestBytes: sizeOf(request), inbox: [] },
-      log: new Log(limits.eventsPerRun),
-    };
-  }
-
-  function clear(thread: ThreadEntry): void {
-    empty(memory, thread);
-    memory.forgetCalls(thread);
-    memory.weigh(thread, -collectionBytes(thread));
-    thread.collections = undefined;
-    thread.outcome = "idle";
-    thread.updatedAt = now();
-    memory.touch(thread);
-  }
-
   /** With the time since when each is due. Costs what is kept of all calls. */
   function dueThreads(): Map<ThreadEntry, number> {
     const found = new Map<ThreadEntry, number>();
@@ -382,15 +218,6 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     for (const call of due) call.dueAt = now() + leaseMs;
     return { owner: { ...owner }, thread_id: id, call_ids: due.map(({ call }) => call.call_id) };
   }
-}
-
-const runOf = (thread: ThreadEntry, id: string): RunEntry | undefined =>
-  thread.runs.findLast((run) => run.id === id);
-
-function liveRun(thread: ThreadEntry, id: string): LiveRun {
-  const run = runOf(thread, id);
-  if (!run || !isLive(run)) throw new Error(`Run ${id} has ended.`);
-  return run;
 }
 
 const storedRun = (run: RunEntry): StoredRun => ({

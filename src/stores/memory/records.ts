@@ -137,3 +137,6 @@ export function weightOf(items: Items): number {
   for (const entry of items.values()) bytes += entry.bytes;
   return bytes;
 }
+
+export const runOf = (thread: ThreadEntry, id: string): RunEntry | undefined =>
+  thread.runs.findLast((run) => run.id === id);

@@ -1,0 +1,216 @@
+// Carries out the writes of a decision, as a part of a transaction, and keeps what is staged for one.
+
+import type { DeferredCall } from "../../core/deferred-calls.ts";
+import { NO_USAGE } from "../../core/message.ts";
+import type { NewRun } from "../../core/stores.ts";
+import { threadExists } from "../errors.ts";
+import type { Kernel } from "../kernel.ts";
+import { ownerOf, type ThreadKey } from "../row-keys.ts";
+import type { ThreadHead, Write } from "../thread-head.ts";
+import type { StoreContext } from "./context.ts";
+import type { AfterCommit } from "./database.ts";
+
+const THREAD = "owner = ? AND thread_id = ?";
+const RUN = `${THREAD} AND id = ?`;
+
+interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
+  /** `head` is as it was before the write. */
+  carryOut(
+    thread: ThreadKey,
+    head: ThreadHead | undefined,
+    write: Write,
+    at: number,
+    afterCommit: AfterCommit,
+  ): void;
+}
+
+export function sqliteWrites(context: StoreContext): Writes {
+  const { database, live, queue, changes, commit } = context;
+
+  const insertThread = database.query(`
+    INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, forked_from, status, outcome, message_count, created_at, updated_at, used_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'idle', 'idle', 0, ?10, ?10, ?10)`);
+  // Staged messages lie under a thread that no query shows, and that never expires.
+  const insertStaged = database.query(`
+    INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at, staged)
+    VALUES (?1, ?2, '{}', 'busy', 'idle', 0, 0, 0, 0, ?3) ON CONFLICT DO NOTHING`);
+  const selectStaged = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged = ?");
+  const dropStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged IS NOT NULL");
+  const dropOwnStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged = ?");
+  const revealStaged = database.query(`
+    UPDATE threads SET agent = ?3, title = ?4, title_folded = ?5, metadata = ?6, parent = ?7, parent_thread = ?8,
+      forked_from = ?9, status = 'idle', created_at = ?10, updated_at = ?10, used_at = ?10, staged = NULL
+    WHERE owner = ?1 AND id = ?2 AND staged IS NOT NULL`);
+  const describe = database.query(`
+    UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
+      metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
+  const deleteThread = database.query("DELETE FROM threads WHERE owner = ? AND id = ?");
+  const deleteSlot = database.query(`DELETE FROM state WHERE ${THREAD} AND key = ?`);
+  const clearings = ["messages", "state", "deferred_calls", "documents"].map((table) =>
+    database.query(`DELETE FROM ${table} WHERE ${THREAD}`),
+  );
+  const reset = database.query(
+    "UPDATE threads SET message_count = 0, bytes = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
+  );
+
+  const insertRun = database.query(`
+    INSERT INTO runs (owner, thread_id, id, agent, status, attempt, usage, metadata, idempotency_key, resumes, created_at, request, number)
+    SELECT ?1, ?2, ?3, ?4, 'pending', 1, ?5, ?6, ?7, ?8, ?9, ?10, coalesce(max(number), 0) + 1
+    FROM runs WHERE owner = ?1 AND thread_id = ?2`);
+  const makeBusy = database.query(
+    "UPDATE threads SET agent = ?1, status = 'busy', updated_at = ?2, used_at = ?2 WHERE owner = ?3 AND id = ?4",
+  );
+  const placeLast = database.query(`
+    UPDATE runs SET place = 1 + (
+      SELECT coalesce(max(place), 0) FROM runs WHERE owner = ?1 AND thread_id = ?2 AND status = 'pending')
+    WHERE owner = ?1 AND thread_id = ?2 AND id = ?3`);
+  const placeFirst = database.query(`
+    UPDATE runs SET place = -1 + (
+      SELECT coalesce(min(place), 0) FROM runs WHERE owner = ?1 AND thread_id = ?2 AND status = 'pending')
+    WHERE owner = ?1 AND thread_id = ?2 AND id = ?3`);
+  const hold = database.query(`
+    UPDATE runs SET status = 'running', attempt = ?1, place = NULL, begun = coalesce(begun, 1 + (
+      SELECT coalesce(max(begun), 0) FROM runs WHERE owner = ?2 AND thread_id = ?3 AND begun IS NOT NULL))
+    WHERE owner = ?2 AND thread_id = ?3 AND id = ?4`);
+  const countRelease = database.query(`UPDATE runs SET released = released + 1 WHERE ${RUN}`);
+  const setStop = database.query(`UPDATE runs SET stop = ? WHERE ${RUN}`);
+  const insertLeft = database.query(`
+    INSERT INTO inbox (owner, thread_id, run_id, number, id, body)
+    SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1, ?4, ?5 FROM inbox
+    WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3`);
+
+  const putCall = database.query(`
+    INSERT INTO deferred_calls (owner, thread_id, call_id, run_id, tool, token_hash, state, reply, expires_at, due_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (owner, thread_id, call_id) DO UPDATE SET
+      state = excluded.state, reply = excluded.reply, due_at = excluded.due_at`);
+  const dropCall = database.query(`DELETE FROM deferred_calls WHERE ${THREAD} AND call_id = ?`);
+
+  return {
+    async stage(thread, token, messages) {
+      database.assertOpen();
+      database.write("durable", () => {
+        insertStaged.run(...thread, token);
+        if (!selectStaged.get(...thread, token)) throw threadExists(thread[1]);
+        changes.addTexts(thread, messages);
+      });
+    },
+
+    async unstage(thread, token) {
+      database.write("fast", () => dropOwnStaged.run(...thread, token));
+    },
+
+    carryOut,
+  };
+
+  function carryOut(
+    thread: ThreadKey,
+    head: ThreadHead | undefined,
+    write: Write,
+    at: number,
+    afterCommit: AfterCommit,
+  ): void {
+    const keyOf = (run: string) => ({ owner: ownerOf(thread[0]), thread_id: thread[1], run_id: run });
+    const active = head?.active;
+    switch (write.write) {
+      case "create_thread":
+        createThread(thread, write, at);
+        return;
+      case "add_run":
+        addRun(thread, write.run, at);
+        return;
+      case "queue_run":
+        (write.front ? placeFirst : placeLast).run(...thread, write.run);
+        if (!active) afterCommit(() => queue.putBack(thread));
+        return;
+      case "hold_run":
+        hold.run(write.attempt, ...thread, write.run);
+        afterCommit(() => {
+          live.hold(keyOf(write.run), write.epoch, active?.stop);
+          queue.hold(thread);
+        });
+        return;
+      case "release_run": {
+        if (!active) return;
+        countRelease.run(...thread, active.run);
+        afterCommit(() => {
+          live.release(keyOf(active.run));
+          queue.putBack(thread);
+        });
+        return;
+      }
+      case "stop_run":
+        if (!active) return;
+        setStop.run(write.mode, ...thread, active.run);
+        afterCommit(() => live.stop(keyOf(active.run), write.mode));
+        return;
+      case "cancel_run":
+        commit(live.open(keyOf(write.run)), 1, write.pending, afterCommit);
+        return;
+      case "leave_message":
+        insertLeft.run(...thread, active?.run ?? "", write.message.id, JSON.stringify(write.message));
+        return;
+      case "rewind":
+        changes.rewind(thread, write.message);
+        return;
+      case "describe_thread": {
+        const { title, metadata, forget = [] } = write;
+        for (const key of forget) deleteSlot.run(...thread, key);
+        describe.run(title ?? null, folded(title), metadata ? JSON.stringify(metadata) : null, ...thread);
+        changes.touchThread(...thread);
+        return;
+      }
+      case "clear_thread":
+        for (const clearing of clearings) clearing.run(...thread);
+        reset.run(...thread);
+        changes.touchThread(...thread);
+        return;
+      case "delete_thread":
+        deleteThread.run(...thread);
+        return;
+      case "put_call":
+        putCall.run(...thread, ...callValues(write.call), write.due_at ?? null);
+        return;
+      case "drop_call":
+        dropCall.run(...thread, write.call_id);
+        return;
+    }
+  }
+
+  function createThread(
+    thread: ThreadKey,
+    { thread: { agent, title, metadata, parent, forked_from, ...begin }, staged }: CreateThread,
+    at: number,
+  ): void {
+    const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
+    const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
+    const origin = forked_from ? JSON.stringify(forked_from) : null;
+    const isStaged = staged && staged.count > 0;
+    if (isStaged && !selectStaged.get(...thread, staged.token)) throw threadExists(thread[1]);
+    if (!isStaged) dropStaged.run(...thread);
+    (isStaged ? revealStaged : insertThread).run(...thread, ...texts, ...above, origin, at);
+    changes.fill(thread, begin);
+  }
+
+  function addRun(thread: ThreadKey, run: NewRun, at: number): void {
+    const { id, agent, metadata, idempotency_key: key = null, resumes = null, request } = run;
+    const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
+    insertRun.run(...thread, id, agent, ...texts, key, resumes, at, JSON.stringify(request));
+    makeBusy.run(agent, at, ...thread);
+  }
+}
+
+type CreateThread = Extract<Write, { write: "create_thread" }>;
+
+/** The database folds ASCII only. */
+const folded = (text: string | undefined) => text?.toLowerCase() ?? null;
+
+const callValues = ({ call_id, run_id, tool, token_hash, state, reply, expires_at }: DeferredCall) => [
+  call_id,
+  run_id,
+  tool,
+  token_hash,
+  state,
+  reply === undefined ? null : JSON.stringify(reply),
+  Date.parse(expires_at),
+];
