@@ -200,7 +200,11 @@ export async function createApp(options: AppOptions): Promise<App> {
         agents,
         quotas,
         admin: {
-          ...{ runs, quotas, backends, owners: stores.owners, keys: apiKeys && userKeys(apiKeys.keys) },
+          runs,
+          quotas,
+          backends,
+          owners: stores.owners,
+          keys: apiKeys && userKeys(apiKeys.keys),
           sandboxes: createLedger(stores.documents).list,
           agents: () => agents.list(),
           backUp: oneAtATime(() => backUp(config, stores)),

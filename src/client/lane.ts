@@ -106,8 +106,14 @@ export function createLane(lane: Lane, { touch, now, newKey }: LaneTools) {
 
   function newCall(call: string, name: string): ToolCell {
     const cell: ToolCell = {
-      ...{ kind: "tool", key: newKey(), call, name, state: "open", agents: [] },
-      ...{ writing: outputOf(""), output: outputOf("") },
+      kind: "tool",
+      key: newKey(),
+      call,
+      name,
+      state: "open",
+      agents: [],
+      writing: outputOf(""),
+      output: outputOf(""),
     };
     calls.set(call, cell);
     return cell;
@@ -273,7 +279,13 @@ export function createLane(lane: Lane, { touch, now, newKey }: LaneTools) {
     let cell = agents.get(thread);
     if (!cell) {
       cell = {
-        ...{ kind: "agent", key: newKey(), thread, name, agent: of, status, summary: "" },
+        kind: "agent",
+        key: newKey(),
+        thread,
+        name,
+        agent: of,
+        status,
+        summary: "",
         lane: { cells: [] },
       };
       agents.set(thread, cell);

@@ -128,7 +128,11 @@ function sentRequest(number: number, request: ModelRequest, { id, thread }: Mode
   const tools = request.tools.slice(0, MAX_TOOLS);
   room.isWhole = newest.length === request.messages.length && tools.length === request.tools.length;
   const sent = {
-    ...{ number, message_id: id, sent_at: new Date().toISOString(), model: model.name, settings },
+    number,
+    message_id: id,
+    sent_at: new Date().toISOString(),
+    model: model.name,
+    settings,
     ...omitUndefined({ output_limit: outputLimit }),
     system: request.system.map(({ id, cache, text }) => ({ id, cache, ...fitting({ text }, room) })),
     tools: tools.map(({ name, description, parameters }) => ({

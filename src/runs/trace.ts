@@ -76,8 +76,16 @@ export async function traceOf(
 }
 
 const TOLD: ReadonlySet<EventName> = new Set([
-  ...(["run_start", "on_chat_model_start", "on_chat_model_end", "message_discard", "done"] as const),
-  ...(["on_tool_start", "on_tool_end", "on_subagent_start", "on_subagent_end", "error"] as const),
+  "run_start",
+  "on_chat_model_start",
+  "on_chat_model_end",
+  "message_discard",
+  "done",
+  "on_tool_start",
+  "on_tool_end",
+  "on_subagent_start",
+  "on_subagent_end",
+  "error",
   "on_message",
 ]);
 

@@ -39,11 +39,16 @@ export function toRecord(row: Omit<RunRow, "owner" | "released" | "stop">): RunR
   const { id, thread_id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, ended_at } =
     row;
   return {
-    ...{ id, thread_id, agent, status, attempt },
+    id,
+    thread_id,
+    agent,
+    status,
+    attempt,
     ...(resumes === null ? {} : { resumes }),
     ...(stop_reason === null ? {} : { stop_reason }),
     ...(error === null ? {} : { error: JSON.parse(error) }),
-    ...{ usage: JSON.parse(usage), metadata: JSON.parse(metadata) },
+    usage: JSON.parse(usage),
+    metadata: JSON.parse(metadata),
     created_at: new Date(row.created_at).toISOString(),
     ...(ended_at === null ? {} : { ended_at: new Date(ended_at).toISOString() }),
   };

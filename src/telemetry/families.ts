@@ -32,7 +32,8 @@ export function createFamilies(registry: Registry) {
     takenOver: counter("runs_taken_over", "Runs that this process took over from another one."),
     leasesLost: counter("leases_lost", "Runs that this process lost to another one."),
     modelCalls: counter("model_calls", "Calls of models; `outcome` is `ok` or an error's code.", [
-      ...(["model", "outcome"] as const),
+      "model",
+      "outcome",
     ]),
     modelSeconds: histogram("model_call", "Calls of models, from request to end.", MODEL_SECONDS, ["model"]),
     modelFirstToken: histogram(
@@ -48,7 +49,8 @@ export function createFamilies(registry: Registry) {
     modelRetries: counter("model_retries", "Calls of models that were repeated.", ["model", "code"]),
     modelFallbacks: counter("model_fallbacks", "Models given up for another one.", ["from", "to"]),
     toolCalls: counter("tool_calls", "Calls of tools; `outcome` is `ok`, `error` or `interrupted`.", [
-      ...(["tool", "outcome"] as const),
+      "tool",
+      "outcome",
     ]),
     toolSeconds: histogram("tool_call", "Calls of tools.", LONG_SECONDS, ["tool"]),
     endpointFailures: counter(

@@ -129,7 +129,8 @@ export function followSpans(
           ...inRun(callId),
           name: toolCallName(event.name),
           kind: isOfMcp(event.name) ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          ...{ begun, ended },
+          begun,
+          ended,
           attributes: {
             ...toolCallAttributes({ tool: event.name, callId, thread }),
             ...contents,

@@ -5,8 +5,14 @@ import type { ToolMessage, ToolCall as WrittenCall } from "../../core/message.ts
 import { blocksOf, text } from "./content.ts";
 
 const KINDS: Readonly<Record<string, ToolKind>> = {
-  ...{ read_file: "read", ls: "read", glob: "search", grep: "search" },
-  ...{ write_file: "edit", edit_file: "edit", execute: "execute", write_todos: "think" },
+  read_file: "read",
+  ls: "read",
+  glob: "search",
+  grep: "search",
+  write_file: "edit",
+  edit_file: "edit",
+  execute: "execute",
+  write_todos: "think",
 };
 
 export const kindOf = (name: string): ToolKind => KINDS[name] ?? "other";

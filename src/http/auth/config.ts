@@ -26,8 +26,16 @@ export const SchemeName = z
 
 /** Only algorithms with a public key for verification: with a shared key, a verifier could also sign. */
 export const JwtAlgorithm = z.enum([
-  ...(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] as const),
-  ...(["ES256", "ES384", "ES512", "EdDSA"] as const),
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
 ]);
 
 /** What comes over an open network may be forged. */

@@ -53,7 +53,9 @@ export function createTickets(secret: string | undefined, now: () => number = Da
       const [tenant, user, own, end, api_key, expires_at] = parts.data;
       if (own !== path || !(now() < end)) throw refused();
       return {
-        ...{ tenant, user, scopes: ["read"] },
+        tenant,
+        user,
+        scopes: ["read"],
         ...omitUndefined({ api_key: api_key ?? undefined, expires_at: expires_at ?? undefined }),
       };
     },

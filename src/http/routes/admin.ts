@@ -138,7 +138,11 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     async (request) => {
       const page = await over(request, request.query, (reach) => listSandboxes(admin, reach, request.query));
       const items = page.items.map(({ id, owner, name, engine, state, used_at }) => ({
-        ...{ id, ...owner, name, engine, state },
+        id,
+        ...owner,
+        name,
+        engine,
+        state,
         used_at: new Date(used_at).toISOString(),
       }));
       return { ...page, items };

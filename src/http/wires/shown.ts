@@ -40,6 +40,10 @@ export function shownContents(value: unknown): Record<string, string> {
 
 /** What an agent asks, for a program that answers it. */
 export const shownInterrupt = ({ id, kind, name, args, prompt, options }: Interrupt) => ({
-  ...{ id, kind, name, args, prompt },
+  id,
+  kind,
+  name,
+  args,
+  prompt,
   ...(options ? { options } : {}),
 });

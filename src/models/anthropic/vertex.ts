@@ -46,7 +46,9 @@ async function connect(options: ModelOptions, { project, location }: Place): Pro
   const authClient = await givenToken(options);
   const client = new AnthropicVertex({
     ...EXCHANGE,
-    ...{ baseURL: baseUrl, projectId: project, region: location },
+    baseURL: baseUrl,
+    projectId: project,
+    region: location,
     ...(authClient ? { authClient } : {}),
   });
   return throughSdk(client, PATH, { takesObjectsOnly: true });

@@ -92,7 +92,11 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
 /** Read from the first event on, and followed while the run works. */
 function useLog(thread: string, run: string): Log {
   const [log] = useState<Log>(() => ({
-    ...{ seen: [], counts: new Map(), total: 0, state: "reading", isCut: false },
+    seen: [],
+    counts: new Map(),
+    total: 0,
+    state: "reading",
+    isCut: false,
   }));
   useEffect(() => {
     const ending = new AbortController();

@@ -116,11 +116,17 @@ export const isBusy = ({ head }: ThreadEntry) => head.active !== undefined || he
 export function toRecord(run: RunEntry): RunRecord {
   const { id, agent, status, attempt, resumes, stopReason, error, usage, metadata, endedAt } = run;
   return {
-    ...{ id, thread_id: run.thread.id, agent, status, attempt },
+    id,
+    thread_id: run.thread.id,
+    agent,
+    status,
+    attempt,
     ...(resumes === undefined ? {} : { resumes }),
     ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
     ...(error === undefined ? {} : { error: jsonCopy(error) }),
-    ...{ usage: { ...usage }, metadata: { ...metadata }, created_at: new Date(run.createdAt).toISOString() },
+    usage: { ...usage },
+    metadata: { ...metadata },
+    created_at: new Date(run.createdAt).toISOString(),
     ...(endedAt === undefined ? {} : { ended_at: new Date(endedAt).toISOString() }),
   };
 }

@@ -197,7 +197,10 @@ function createLogAppender({ database, runFeed }: Services) {
 
   async function write(some: readonly Gathered[]): Promise<void> {
     const runs = some.map(({ batch: { lease, number, confirmed, pending } }) => ({
-      ...{ lease, number, confirmed, last: confirmed + pending.length },
+      lease,
+      number,
+      confirmed,
+      last: confirmed + pending.length,
       rows: columnsOf(pending, 0),
     }));
     const news = runs.map(({ lease, last }) => ({ run: lease, last, epoch: lease.epoch, ends: false }));

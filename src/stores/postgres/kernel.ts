@@ -247,7 +247,10 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
 /** Under which a run that never began has ended. */
 const firstLease = ([owner, thread_id]: ThreadKey, run_id: string): Lease => ({
-  ...{ owner: ownerOf(owner), thread_id, run_id, epoch: 1 },
+  owner: ownerOf(owner),
+  thread_id,
+  run_id,
+  epoch: 1,
 });
 
 /** The thread of each tenant that waits longest; the tenant first that waits longest since it was served. */

@@ -257,7 +257,8 @@ function toThread(row: ThreadRow): Thread {
     metadata: JSON.parse(metadata),
     ...(parent === null ? {} : { parent: JSON.parse(parent) }),
     ...(forked_from === null ? {} : { forked_from: JSON.parse(forked_from) }),
-    ...{ status, message_count },
+    status,
+    message_count,
     created_at: new Date(row.created_at).toISOString(),
     updated_at: new Date(row.updated_at).toISOString(),
   };

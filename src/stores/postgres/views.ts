@@ -130,7 +130,9 @@ export async function loadView(
 function headOf([owner, id]: ThreadKey, { turn, queue }: ViewRow): ThreadHead {
   const active = turn?.run_id
     ? {
-        ...{ run: turn.run_id, epoch: turn.epoch, attempt: turn.attempt },
+        run: turn.run_id,
+        epoch: turn.epoch,
+        attempt: turn.attempt,
         ...{ released: turn.released, stop: turn.stop ?? undefined },
       }
     : undefined;

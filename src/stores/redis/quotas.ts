@@ -89,9 +89,13 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
       const { agent = "", model = "", usage, cost = 0 } = spending ?? {};
       const args = {
         ...{ id, cost, tokens: usage ? tokensOf(usage) : 0 },
-        ...{ row: JSON.stringify([agent, model]), other: JSON.stringify([OTHER, OTHER]) },
-        ...{ name: owner.user, most_users: MAX_USERS },
-        ...{ most_rows: MAX_ROWS, kept_ms: KEPT_MS, asking: DEDUPE_TTL_MS },
+        row: JSON.stringify([agent, model]),
+        other: JSON.stringify([OTHER, OTHER]),
+        name: owner.user,
+        most_users: MAX_USERS,
+        most_rows: MAX_ROWS,
+        kept_ms: KEPT_MS,
+        asking: DEDUPE_TTL_MS,
       };
       const numbers = usage
         ? [

@@ -114,8 +114,15 @@ export class Writer<Note = undefined> {
 
   #add(lease: Lease, position: LeaseWriter<Note>["position"], note?: Note): LeaseWriter<Note> {
     const writer: LeaseWriter<Note> = {
-      ...{ lease, note, position, waiting: undefined, sending: undefined },
-      ...{ isEnding: false, sentAt: Number.NEGATIVE_INFINITY, timer: undefined, immediate: undefined },
+      lease,
+      note,
+      position,
+      waiting: undefined,
+      sending: undefined,
+      isEnding: false,
+      sentAt: Number.NEGATIVE_INFINITY,
+      timer: undefined,
+      immediate: undefined,
     };
     this.#writers.set(lease.owner, nameOf(lease), writer);
     return writer;

@@ -103,7 +103,9 @@ const GIT_LONG = `
 `;
 
 const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}): Use => ({
-  ...{ flags, valued, long: GIT_LONG },
+  flags,
+  valued,
+  long: GIT_LONG,
   ...more,
 });
 /** `ext::…` runs a command. */

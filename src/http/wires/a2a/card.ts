@@ -24,7 +24,9 @@ export function cardOf(
     securityRequirements: [{ schemes: { key: { list: [] } } }],
   };
   return {
-    ...{ name, description, version },
+    name,
+    description,
+    version,
     supportedInterfaces: [{ url, protocolBinding: "JSONRPC", protocolVersion: "1.0" }],
     capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
     ...(access.auth.scheme === "none" ? {} : authenticated),

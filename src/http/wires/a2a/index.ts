@@ -150,7 +150,10 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     const isKnown = (await threads.message(owner, thread_id, message.messageId)) !== undefined;
     const input = messageOf({ ...(isKnown ? {} : { id: message.messageId }), content: contentOf(message) });
     const command = {
-      ...{ thread_id, agent, metadata: {}, on_busy: "reject" as const },
+      thread_id,
+      agent,
+      metadata: {},
+      on_busy: "reject" as const,
       request: { input: [input], settings: {}, ...omitUndefined({ api_key, origin }) },
       idempotency_key: keyOfMessage(message.messageId),
     };
@@ -166,7 +169,9 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     const run = returnImmediately
       ? await start()
       : await readRun(services, reply, {
-          ...{ owner, start, cancelsOnLeave: false },
+          owner,
+          start,
+          cancelsOnLeave: false,
           framesOf: (from) => framesOf(owner, from, () => []),
         });
     const now = await tasks.find(owner, refOf(task?.first ?? run).taskId, agent);
@@ -178,7 +183,9 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     const owner = ownerOf(request);
     const { task, start } = await sent(call, readParams(SendParams, call.params));
     await streamRun(services, reply, {
-      ...{ owner, start, cancelsOnLeave: false },
+      owner,
+      start,
+      cancelsOnLeave: false,
       framesOf: (run) => framesOf(owner, run, project({ id, ref: refOf(task?.first ?? run) })),
     });
     return undefined;

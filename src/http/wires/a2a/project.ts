@@ -143,7 +143,9 @@ export const statusOf = (state: TaskState, timestamp: string, message?: TaskMess
 });
 
 const agentMessage = (ref: TaskRef, messageId: string, parts: readonly Part[]): TaskMessage => ({
-  ...{ messageId, ...ref, role: "ROLE_AGENT" },
+  messageId,
+  ...ref,
+  role: "ROLE_AGENT",
   parts,
 });
 

@@ -94,7 +94,9 @@ export function createTasks({ threads, runs, events }: Stores) {
     const history =
       historyLength === undefined ? all.history : historyLength > 0 ? all.history.slice(-historyLength) : [];
     return {
-      ...{ id: ref.taskId, contextId: ref.contextId, status: statusNow(task, ref) },
+      id: ref.taskId,
+      contextId: ref.contextId,
+      status: statusNow(task, ref),
       ...(artifacts ? { artifacts: all.artifacts } : {}),
       ...(history.length > 0 ? { history } : {}),
     };

@@ -88,7 +88,10 @@ export function toolList(agents: readonly string[]): object[] {
     const { description, input, output, annotations } = TOOLS[name];
     const inputSchema = jsonSchema(input);
     return {
-      ...{ name, description, annotations, outputSchema: jsonSchema(output) },
+      name,
+      description,
+      annotations,
+      outputSchema: jsonSchema(output),
       inputSchema: name === "run_agent" ? withAgents(inputSchema, agents) : inputSchema,
     };
   });

@@ -85,7 +85,10 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
 
   const framesFor = (owner: Owner, fold: Fold) => (run: RunRecord) =>
     foldedFrames(stores, {
-      ...{ owner, from: run, fold, unit: "run" },
+      owner,
+      from: run,
+      fold,
+      unit: "run",
       messages: async () => (await threads.messages(owner, run.thread_id)).slice(-1),
     });
 

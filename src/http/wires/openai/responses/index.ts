@@ -197,7 +197,10 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
   }
 
   const readerOf = (owner: Owner, from: RunRecord, fold: ReturnType<typeof project>["see"]) => ({
-    ...{ owner, from, fold, unit: "turn" as const },
+    owner,
+    from,
+    fold,
+    unit: "turn" as const,
     messages: () => messagesSince(stores, owner, from),
   });
 
@@ -258,7 +261,12 @@ function taskResponse({ input, model }: ResponseBody, task: string) {
     id: `resp_${task}`,
     object: "response" as const,
     created_at: Math.floor(Date.now() / 1000),
-    ...{ status: "completed", model, error: null, incomplete_details: null, metadata: {}, usage: null },
+    status: "completed",
+    model,
+    error: null,
+    incomplete_details: null,
+    metadata: {},
+    usage: null,
     output: [messageItem(`msg_${task}`, "completed", textPart(text))],
   };
 }

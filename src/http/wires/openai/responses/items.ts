@@ -23,11 +23,18 @@ export const textPart = (text: string) => ({ type: "output_text", text, annotati
 export const summaryPart = (text: string) => ({ type: "summary_text", text });
 
 export const messageItem = (id: string, status: ItemStatus, ...content: object[]): Item => ({
-  ...{ id, type: "message", status, role: "assistant", content },
+  id,
+  type: "message",
+  status,
+  role: "assistant",
+  content,
 });
 
 export const reasoningItem = (id: string, status: ItemStatus, ...summary: object[]): Item => ({
-  ...{ id, type: "reasoning", status, summary },
+  id,
+  type: "reasoning",
+  status,
+  summary,
 });
 
 export const reasoningIdOf = (messageId: string, index: number) =>
@@ -54,7 +61,10 @@ export function questionItem(question: Interrupt): Item {
   const call_id = askedCallOf(question);
   if (kind === "approval")
     return {
-      ...{ id: approvalIdOf(question), type: "mcp_approval_request", server_label: SERVER_LABEL, name },
+      id: approvalIdOf(question),
+      type: "mcp_approval_request",
+      server_label: SERVER_LABEL,
+      name,
       arguments: JSON.stringify(args),
     };
   if (kind === "question")
@@ -63,7 +73,12 @@ export function questionItem(question: Interrupt): Item {
 }
 
 export const functionCall = (call_id: string, name: string, args: unknown, status: ItemStatus): Item => ({
-  ...{ id: `fc_${call_id}`, type: "function_call", status, call_id, name, arguments: JSON.stringify(args) },
+  id: `fc_${call_id}`,
+  type: "function_call",
+  status,
+  call_id,
+  name,
+  arguments: JSON.stringify(args),
 });
 
 const inputPart = (part: Part) => {
@@ -77,7 +92,11 @@ const inputParts = (content: Content) =>
   typeof content === "string" ? [{ type: "input_text", text: content }] : content.map(inputPart);
 
 export const inputItem = ({ id, role, content }: Message): Item => ({
-  ...{ id, type: "message", status: "completed", role, content: inputParts(content) },
+  id,
+  type: "message",
+  status: "completed",
+  role,
+  content: inputParts(content),
 });
 
 export interface History {
@@ -112,5 +131,9 @@ function spoken({ id, content, reasoning = [] }: AssistantMessage): Item[] {
 }
 
 const functionOutput = ({ id, tool_call_id: call_id, content }: ToolMessage): Item => ({
-  ...{ id: `fco_${id}`, type: "function_call_output", status: "completed", call_id, output: textOf(content) },
+  id: `fco_${id}`,
+  type: "function_call_output",
+  status: "completed",
+  call_id,
+  output: textOf(content),
 });
