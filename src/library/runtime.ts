@@ -9,7 +9,7 @@ import type { TraceRecorder } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Quotas } from "../quotas/index.ts";
-import { keyOf, settledRun, stopRun } from "../runs/control.ts";
+import { keyOf, newestRun, settledRun, stopRun } from "../runs/control.ts";
 import { createEngine } from "../runs/index.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
@@ -100,7 +100,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     result.then(over, over);
   };
   const attach = async (owner: Owner, { id, agent = "" }: Thread): Promise<AgentHandle> => {
-    const [run] = (await stores.runs.list(owner, id, { limit: 1 })).items;
+    const run = await newestRun(stores.runs, owner, id);
     return createHandle(services, { id, agent, owner, prepared: opened, ...omitUndefined({ run }) }).handle;
   };
   const readOutput = (agent: string, value: unknown) => agents.get(agent)?.output?.parse(value) ?? value;

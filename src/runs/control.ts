@@ -21,6 +21,15 @@ export function notFound(what: "thread" | "run", id: string): AppError {
 
 type WithStores = { readonly stores: Pick<Stores, "runs" | "events"> };
 
+export async function newestRun(
+  runs: Pick<Stores["runs"], "list">,
+  owner: Owner,
+  threadId: string,
+): Promise<RunRecord | undefined> {
+  const { items } = await runs.list(owner, threadId, { limit: 1 });
+  return items[0];
+}
+
 /** Throws `not_found`. */
 export async function getRun(
   { stores }: WithStores,

@@ -3,6 +3,7 @@
 import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { newestRun } from "./control.ts";
 import { resumeDeferred, steerLateResults } from "./deferred.ts";
 import { Executor, type ExecutorOptions, type Runs } from "./executor.ts";
 import { startRun } from "./start.ts";
@@ -60,7 +61,7 @@ export async function resumeThreads(runs: Runs): Promise<void> {
   if (runs.executor.isClosing) return;
   const { stores, logger } = runs;
   const start = async (owner: Owner, thread_id: string, input: readonly UserMessage[]) => {
-    const [last] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+    const last = await newestRun(stores.runs, owner, thread_id);
     const resumes = input.length === 0 && last?.status === "interrupted" ? last.id : undefined;
     const request = { input: [...input], settings: {} };
     return startRun(runs, owner, {

@@ -12,7 +12,7 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { admit } from "../quotas/holds.ts";
 import { checkClientTools } from "../tools/client.ts";
-import { getRun, stopRun } from "./control.ts";
+import { getRun, newestRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
 import { bytesWith, recount, storing } from "./thread-bytes.ts";
@@ -106,7 +106,7 @@ export async function endRun(runs: Runs, key: RunKey, mode: StopMode): Promise<R
 async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: RunKey): Promise<boolean> {
   const { threads, runs } = stores;
   if ((await threads.get(owner, thread_id))?.status !== "interrupted") return false;
-  const [newest] = (await runs.list(owner, thread_id, { limit: 1 })).items;
+  const newest = await newestRun(runs, owner, thread_id);
   if (newest?.id === run_id) return true;
   return (await openOn(threads, owner, thread_id)).some((open) => open.run_id === run_id);
 }

@@ -11,7 +11,7 @@ import type { RunKey, Stores } from "../core/stores.ts";
 import { freeTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { withHold } from "../quotas/holds.ts";
-import { keyOf } from "./control.ts";
+import { keyOf, newestRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
 import { endRun, resumeRun, startRun } from "./start.ts";
@@ -22,8 +22,7 @@ const RETRY_MS = 500;
 
 /** `engine` is called once a run delegates: runs need subagents, and subagents need runs. */
 export function createSubagents(engine: () => Runs): Subagents {
-  const newest = async (owner: Owner, threadId: string) =>
-    (await engine().stores.runs.list(owner, threadId, { limit: 1 })).items[0];
+  const newest = (owner: Owner, threadId: string) => newestRun(engine().stores.runs, owner, threadId);
 
   return {
     newest,

@@ -4,6 +4,7 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { newestRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { openOn } from "./start.ts";
 
@@ -46,7 +47,7 @@ export async function turnInProgress(
   owner: Owner,
   threadId: string,
 ): Promise<RunRecord | undefined> {
-  const [newest] = (await stores.runs.list(owner, threadId, { limit: 1 })).items;
+  const newest = await newestRun(stores.runs, owner, threadId);
   if (!newest) return undefined;
   if (!isSettled(newest.status)) return newest;
   const waits = newest.status === "interrupted" && newest.stop_reason === "tool_use";

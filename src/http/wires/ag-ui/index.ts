@@ -9,7 +9,7 @@ import type { Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { keyOf } from "../../../runs/control.ts";
+import { keyOf, newestRun } from "../../../runs/control.ts";
 import { readLogRange } from "../../../runs/follow.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { ownerOf, sentBy } from "../../auth/guard.ts";
@@ -220,7 +220,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
     const run_id = open.find(({ id }) => id === answers[0]?.id)?.run_id;
     if (run_id === undefined)
       throw new AppError("interrupt_closed", "Nothing in this input answers an open question of the thread.");
-    const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+    const newest = await newestRun(stores.runs, owner, thread_id);
     const resume = {
       thread_id,
       run_id: newest?.id ?? run_id,
@@ -296,7 +296,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
   }
 
   async function atWork(owner: Owner, threadId: string): Promise<RunRecord | undefined> {
-    const [newest] = (await stores.runs.list(owner, threadId, { limit: 1 })).items;
+    const newest = await newestRun(stores.runs, owner, threadId);
     return newest && !isSettled(newest.status) ? newest : undefined;
   }
 

@@ -8,7 +8,7 @@ import type { Answer } from "../../../core/interrupt.ts";
 import { type Message, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { keyOf, notFound } from "../../../runs/control.ts";
+import { keyOf, newestRun, notFound } from "../../../runs/control.ts";
 import { openOn, type RunCommand, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnInProgress, turnStart } from "../../../runs/turn.ts";
 import { ownerOf, sentBy } from "../../auth/guard.ts";
@@ -192,7 +192,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     });
     const messageId = answerIdOf(message.id);
     if (place.as === "repeat") {
-      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const newest = await newestRun(stores.runs, owner, thread_id);
       if (newest) {
         const from = await turnStart({ stores }, owner, newest);
         return { start: async () => from, messageId, at: newest };
@@ -242,7 +242,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     request: ChatRequest,
   ) {
     return async (stream: string) => {
-      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const newest = await newestRun(stores.runs, owner, thread_id);
       const brought = { tools: clientTools(request.body), idempotency_key: idempotencyKey(request) };
       return resumeRun(runs, owner, {
         ...{ thread_id, run_id: newest?.id ?? "", answers, stream },
@@ -263,7 +263,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     version: ProjectOptions["version"],
   ): Promise<RunRecord | undefined> {
     if (version < 7) return undefined;
-    const [newest] = (await stores.runs.list(owner, threadId, { limit: 1 })).items;
+    const newest = await newestRun(stores.runs, owner, threadId);
     if (newest?.ended_at === undefined) return undefined;
     if (Date.now() - Date.parse(newest.ended_at) > STREAMED_AGAIN_MS) return undefined;
     return (await openOn(threads, owner, threadId)).length > 0 ? undefined : newest;

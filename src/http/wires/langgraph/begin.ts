@@ -5,7 +5,7 @@ import type { Owner } from "../../../core/ids.ts";
 import type { Message, UserMessage } from "../../../core/message.ts";
 import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { keyOf, notFound, settledRun } from "../../../runs/control.ts";
+import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnStart } from "../../../runs/turn.ts";
 import { cancelIfActive } from "../../run-stream.ts";
@@ -63,7 +63,7 @@ async function resuming(
 ): Promise<Begin> {
   const open = await openOn(stores.threads, owner, thread_id);
   const answers = answersOf(body.command?.resume, open);
-  const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+  const newest = await newestRun(stores.runs, owner, thread_id);
   const command = {
     thread_id,
     run_id: newest?.id ?? open[0]?.run_id ?? "",
@@ -76,7 +76,7 @@ async function resuming(
 
 /** Ends what waits, without an answer of the model. */
 async function ending({ stores, runs }: RouteServices, { owner }: Sender, thread_id: string): Promise<Begin> {
-  const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+  const newest = await newestRun(stores.runs, owner, thread_id);
   if (!newest || (await openOn(stores.threads, owner, thread_id)).length === 0)
     throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
   return () => endRun(runs, { owner, thread_id, run_id: newest.id }, "cancel");
@@ -93,7 +93,7 @@ async function running(
   const task = taskOf(known, sentMessages(body), checkpointIn(body));
   const { input, replaces } = task;
   if (task.as === "repeat") {
-    const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+    const newest = await newestRun(stores.runs, owner, thread_id);
     const run = newest && (await turnStart({ stores }, owner, newest));
     if (run) return async () => run;
   }

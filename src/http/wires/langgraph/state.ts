@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
-import { keyOf, notFound, settledRun } from "../../../runs/control.ts";
+import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn } from "../../../runs/start.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import type { RouteServices } from "../../services.ts";
@@ -182,7 +182,7 @@ export function stateRoutes(app: App, services: RouteServices): void {
       await writeFiles(services, { owner, thread_id: thread.id, agent: thread.agent }, checked);
       return;
     }
-    const [newest] = (await stores.runs.list(owner, thread.id, { limit: 1 })).items;
+    const newest = await newestRun(stores.runs, owner, thread.id);
     if (!newest || open.length === 0)
       throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
     const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");

@@ -8,7 +8,7 @@ import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { userMessage } from "../../../core/message.ts";
 import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { keyOf, notFound, settledRun } from "../../../runs/control.ts";
+import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnNow } from "../../../runs/turn.ts";
 import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";
@@ -204,7 +204,7 @@ export function createCalls(services: RouteServices) {
 
   /** Throws `not_found`. */
   async function newestOf(owner: Owner, thread_id: string): Promise<RunRecord> {
-    const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+    const newest = await newestRun(stores.runs, owner, thread_id);
     if (!newest) throw notFound("thread", thread_id);
     return newest;
   }
@@ -255,8 +255,13 @@ export function createCalls(services: RouteServices) {
 
 /** What a client's model can do something about. Other refusals are errors of the protocol. */
 const FOR_THE_MODEL: ReadonlySet<ErrorCode> = new Set([
-  ...(["invalid_request", "not_found", "thread_busy", "queue_full"] as const),
-  ...(["limit_exceeded", "run_not_active", "interrupt_closed"] as const),
+  "invalid_request",
+  "not_found",
+  "thread_busy",
+  "queue_full",
+  "limit_exceeded",
+  "run_not_active",
+  "interrupt_closed",
 ]);
 
 function answerTo(

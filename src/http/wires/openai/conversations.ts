@@ -8,7 +8,7 @@ import { type Message, textOf, type UserMessage, userMessages } from "../../../c
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { withHold } from "../../../quotas/holds.ts";
-import { keyOf, settledRun } from "../../../runs/control.ts";
+import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
 import type { RouteServices } from "../../services.ts";
@@ -147,7 +147,10 @@ export function createConversations(
     rewind: { rewind_to?: string } = {},
   ): Beginning {
     const command = {
-      ...{ thread_id, metadata, on_busy: "reject" as const, ...rewind },
+      thread_id,
+      metadata,
+      on_busy: "reject" as const,
+      ...rewind,
       request: { ...request, input: [...messages] },
       ...omitUndefined({ agent, idempotency_key }),
     };
@@ -180,7 +183,7 @@ export function createConversations(
   ): Beginning {
     const { api_key, origin, unattended, tools } = said.request;
     const start = async (stream?: string) => {
-      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const newest = await newestRun(stores.runs, owner, thread_id);
       const run_id = newest?.id ?? open[0]?.run_id ?? "";
       const brought = omitUndefined({ tools, origin, idempotency_key: said.idempotency_key });
       return resumeRun(runs, owner, { thread_id, run_id, answers, api_key, unattended, stream, ...brought });
@@ -191,7 +194,7 @@ export function createConversations(
   /** Deletes the thread of one request, unless it waits for the client. */
   async function forget(owner: Owner, thread_id: string): Promise<void> {
     try {
-      const [newest] = (await stores.runs.list(owner, thread_id, { limit: 1 })).items;
+      const newest = await newestRun(stores.runs, owner, thread_id);
       const run = newest && (await settledRun(runs, keyOf(owner, newest), AbortSignal.timeout(LAST_MS)));
       if (run?.status !== "interrupted") await deleteThreadTree({ threads, quotas }, owner, thread_id);
     } catch (error) {

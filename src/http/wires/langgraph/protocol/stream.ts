@@ -6,7 +6,7 @@ import type { StreamEvent } from "../../../../core/event.ts";
 import type { Owner } from "../../../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../../../core/records.ts";
 import type { LogEntry, Stores } from "../../../../core/stores.ts";
-import { keyOf } from "../../../../runs/control.ts";
+import { keyOf, newestRun } from "../../../../runs/control.ts";
 import { runsAfter, untilThread } from "../../../../runs/follow.ts";
 import type { Frame, Frames } from "../../../sse.ts";
 import { matches, type StreamFilter } from "./filter.ts";
@@ -91,7 +91,7 @@ async function hasSuccessor({ runs }: Stores, owner: Owner, run: RunRecord): Pro
   const begun = await runs.begun(owner, run.thread_id);
   if (begun && begun.id !== run.id) return true;
   const now = await runs.get(owner, run.thread_id, run.id);
-  const [newest] = (await runs.list(owner, run.thread_id, { limit: 1 })).items;
+  const newest = await newestRun(runs, owner, run.thread_id);
   return Boolean(now && isSettled(now.status) && newest && !isSettled(newest.status));
 }
 

@@ -8,6 +8,7 @@ import { type Message, systemMessage } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Stores } from "../../../../core/stores.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import { newestRun } from "../../../../runs/control.ts";
 import { forkThread } from "../../../../runs/thread-actions.ts";
 import { sentBy } from "../../../auth/guard.ts";
 import { expired, idempotencyKey } from "../../../run-stream.ts";
@@ -69,7 +70,7 @@ export function beginnings(
         details: { param: "previous_response_id" },
       });
     const { thread_id } = run;
-    const [newest] = (await runs.list(owner, thread_id, { limit: 1 })).items;
+    const newest = await newestRun(runs, owner, thread_id);
     if (newest?.id === run.id) return conversations.continued(owner, thread_id, said);
     const { last, message_id } = await endOf(owner, run);
     // An answer to what was answered meanwhile is refused there.
