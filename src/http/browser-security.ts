@@ -2,8 +2,8 @@
 // foreign Host header (DNS rebinding).
 
 import fastifyCors, { type FastifyCorsOptions } from "@fastify/cors";
-import fastifyHelmet from "@fastify/helmet";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import helmet from "helmet";
 import { AppError } from "../core/errors.ts";
 import { isLoopback, within } from "../lib/hosts.ts";
 import { accessOf } from "./auth/scopes.ts";
@@ -66,12 +66,14 @@ const WIRE_EXPOSED_HEADERS = [
 
 /** Call it before any hook that may refuse a request, so that pages can read the refusal. */
 export async function browserHeaders(server: FastifyInstance, origins: readonly string[]): Promise<void> {
-  await server.register(fastifyHelmet, {
+  // Made once, as the plugin of Fastify does not.
+  const protect = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_POLICY },
     frameguard: { action: "deny" },
     // The proxy that terminates TLS decides this.
     strictTransportSecurity: false,
   });
+  server.addHook("onRequest", ({ raw }, reply, done) => protect(raw, reply.raw, () => done()));
   if (origins.length === 0) return;
   const native = corsFor(origins, ALLOWED_HEADERS, EXPOSED_HEADERS);
   const wires = corsFor(
