@@ -35,17 +35,13 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
   const { model, user, tools = [], ...parts } = options;
   const { definition, faults } = overridden(described, user, catalogue);
   const services = { agent: definition, createModel: catalogue.createModel, ...parts };
-  const taken = reservedNames(catalogue);
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
   return {
     name: definition.name,
     description: definition.description,
     model: catalogue.createModel(spec),
     system: definition.system,
-    tools: chosenTools(definition.tools ?? [], [
-      ...catalogue.tools(),
-      ...tools.filter((tool) => !taken.has(tool.name)),
-    ]),
+    tools: chosenTools(definition.tools ?? [], [...catalogue.tools(), ...unreserved(tools, catalogue)]),
     without: leftOut(definition.tools, catalogue.hooks),
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
@@ -55,6 +51,13 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     maxIterations: definition.max_iterations,
     ...(definition.interrupts ? { interrupts: policyOf(definition.interrupts) } : {}),
   };
+}
+
+/** The tools of a tenant that no tool of the server has taken the name of. */
+function unreserved(tools: readonly Tool[], catalogue: Catalogue): readonly Tool[] {
+  if (tools.length === 0) return tools;
+  const taken = reservedNames(catalogue);
+  return tools.filter((tool) => !taken.has(tool.name));
 }
 
 function created(hook: HookDefinition, definition: AgentDefinition, services: HookServices): Hook {

@@ -73,7 +73,8 @@ export interface Overridden {
 
 /** `value` holds stored or new overrides, possibly made for an older configuration. Never throws. */
 export function overridden(definition: AgentDefinition, value: unknown, catalogue: Catalogue): Overridden {
-  const checked = check(Overrides, value ?? {});
+  if (value === undefined || value === null) return { definition, faults: [] };
+  const checked = check(Overrides, value);
   if (!("value" in checked)) return { definition, faults: checked.faults };
   const { hooks = {}, skills, model } = checked.value;
   const faults: Fault[] = [];
