@@ -184,6 +184,7 @@ async function sendFrames(
   reply.sse.sendHeaders();
   // The headers share a packet with events that come at once, and do not wait for later ones.
   const flush = setImmediate(() => raw.flushHeaders());
+  let isFirst = true;
   let isBetweenEvents = true;
   const heartbeat = setInterval(() => {
     if (isBetweenEvents && !raw.writableNeedDrain) beat(reply, options.heartbeat);
@@ -210,6 +211,9 @@ async function sendFrames(
         }
         if (denied.aborted) return endOfDenied();
       }
+      // Node would send them at the end of this turn of the event loop, which may make the request to the model first.
+      if (isFirst) raw.socket?.uncork();
+      isFirst = false;
     }
     if (denied.aborted) return endOfDenied();
     if (closing.aborted) endEarly(SHUTDOWN, shuttingDown());
