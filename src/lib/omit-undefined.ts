@@ -1,7 +1,14 @@
 // For types whose optional keys must not hold `undefined`.
 
+type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
 /** `value` without the keys that hold `undefined`. */
-export function omitUndefined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  // The filter removed every undefined; optional keys stay optional.
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as never;
+export function omitUndefined<T extends object>(value: T): Defined<T> {
+  // Optional keys stay optional. A loop, because each run does this dozens of times.
+  const kept: Partial<Defined<T>> = {};
+  for (const key of Object.keys(value) as (keyof T)[]) {
+    const each = value[key];
+    if (each !== undefined) kept[key] = each as Defined<T>[keyof T];
+  }
+  return kept as Defined<T>;
 }
