@@ -211,8 +211,10 @@ function lengthOf(message: Message): number {
 
 /** The messages that the thread does not hold yet. */
 export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
-  const known = new Set(thread.map(({ id }) => id));
-  return messages.filter(({ id }) => !known.has(id));
+  const unknown = new Set(messages.map(({ id }) => id));
+  // The thread may be long, and nothing is asked about most of the time.
+  if (unknown.size > 0) for (const { id } of thread) unknown.delete(id);
+  return messages.filter(({ id }) => unknown.has(id));
 }
 
 /** The tool calls without a result, oldest first. From them the loop derives its next step. */
