@@ -13,7 +13,7 @@ import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { modelChoice, namesOf, requestedModel } from "./model-choice.ts";
 import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
-import { reservedNames } from "./tool-choice.ts";
+import { isReserved } from "./tool-choice.ts";
 import { HookChoice, hookChoices, ModelChoices, modelChoices } from "./user-choices.ts";
 
 /** An agent as users see it: nothing of its prompt, its keys and its addresses. */
@@ -117,7 +117,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
       };
     },
     changeable: () => changeable(current.catalogue.hooks),
-    isReserved: (name) => reservedNames(current.catalogue).has(name),
+    isReserved: (name) => isReserved(name, current.catalogue),
     mcpServers: () => current.mcpServers,
     checkModel: (definition, model) => void requestedModel(model, definition.model, current.catalogue),
     build: (definition, services, overrides) =>

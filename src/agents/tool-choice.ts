@@ -46,8 +46,19 @@ export function leftOut(
   return new Set(chooses ? others : []);
 }
 
+type Offer = Pick<Catalogue, "tools" | "hooks">;
+
 /** The names of the tools of the server and of hooks, which tools of tenants cannot have. */
-export function reservedNames({ tools, hooks }: Pick<Catalogue, "tools" | "hooks">): ReadonlySet<string> {
-  const ofHooks = hooks.flatMap(({ tools = [], fixedTools = [] }) => [...tools, ...fixedTools]);
-  return new Set([...tools().map(({ name }) => name), ...ofHooks]);
+export const reservedNames = (offer: Offer): ReadonlySet<string> => new Set(namesIn(offer));
+
+/** Whether it is one of them. */
+export const isReserved = (name: string, offer: Offer): boolean =>
+  namesIn(offer).some((each) => each === name);
+
+function* namesIn({ tools, hooks }: Offer): Generator<string, void, void> {
+  for (const { name } of tools()) yield name;
+  for (const { tools = [], fixedTools = [] } of hooks) {
+    yield* tools;
+    yield* fixedTools;
+  }
 }

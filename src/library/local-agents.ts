@@ -2,7 +2,7 @@
 
 import { buildAgent } from "../agents/build.ts";
 import { requestedModel } from "../agents/model-choice.ts";
-import { reservedNames } from "../agents/tool-choice.ts";
+import { isReserved } from "../agents/tool-choice.ts";
 import { AppError } from "../core/errors.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -57,7 +57,7 @@ export function localAgents(): LocalAgents {
     checkModel(definition, model) {
       requestedModel(model, definition.model, named(definition.name).catalogue);
     },
-    isReserved: (name) => agents.values().some(({ catalogue }) => reservedNames(catalogue).has(name)),
+    isReserved: (name) => agents.values().some(({ catalogue }) => isReserved(name, catalogue)),
     build(definition, services, overrides) {
       const { catalogue, loop, output } = named(definition.name);
       return {
