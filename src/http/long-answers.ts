@@ -2,9 +2,12 @@
 // taken the one before, so that a client that reads nothing costs one part.
 
 import { Readable } from "node:stream";
-import type { FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { freeTurn, ownTurn } from "../lib/async.ts";
+import type { Credentials } from "./auth/credential-end.ts";
+import { hasPrincipal } from "./auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
+import { credentialsEnd } from "./sse.ts";
 import type { Unread } from "./unread-answers.ts";
 
 /** Of what is written in one turn of the event loop; a turn ends with the text that passes it. */
@@ -88,6 +91,15 @@ export function jsonOf(reply: FastifyReply, json: string | Readable): never {
   reply.type("application/json; charset=utf-8");
   // The text is that of a value that the route's schema describes.
   return json as never;
+}
+
+/** Cuts long answers when the credentials end that they were asked for with: what is read from then on is for no one. */
+export function endLongAnswers(server: FastifyInstance, credentials: Credentials): void {
+  server.addHook("onSend", async (request, reply, payload: unknown) => {
+    if (payload instanceof Readable && hasPrincipal(request))
+      credentialsEnd(credentials, reply).addEventListener("abort", () => reply.raw.destroy());
+    return payload;
+  });
 }
 
 async function* pieces(first: string, parts: Parts, unread: Unread): AsyncGenerator<Buffer, void, void> {

@@ -26,6 +26,7 @@ import { cutStalledAnswers } from "./client-disconnect.ts";
 import { limitConnections } from "./connections.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
+import { endLongAnswers } from "./long-answers.ts";
 import { pluginRoutes } from "./plugin-routes.ts";
 import { requestIds, sendRequestId } from "./request-id.ts";
 import { boundBodies, headTimeout } from "./request-timeout.ts";
@@ -107,6 +108,7 @@ export async function createServer(
   limitRequests(server, services.quotas);
   const unreadAnswers = new UnreadAnswers(services.limits.unreadBytes, logger);
   cutStalledAnswers(server, services.limits.stallMs, unreadAnswers);
+  endLongAnswers(server, credentials);
   // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
   const app = withZod(server);

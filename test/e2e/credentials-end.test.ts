@@ -15,6 +15,7 @@ import { cast } from "../support/team.ts";
 const redis = await startRedis("--databases", "10");
 afterAll(() => redis?.close());
 
+const MIB = 1024 * 1024;
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 const json = { accept: "application/json", "content-type": "application/json" };
 
@@ -92,6 +93,32 @@ describe("a revoked key ends its streams and long answers, and no others", () =>
   needing(redis, "redis-server").test("on every replica", () =>
     revoke({ store: "redis", redis: { url: `${redis?.url}/0` } }, { count: 2 }),
   );
+});
+
+test("a revoked key ends an answer that its client has not read", async () => {
+  const { urls, keys, issue, open } = await withKeys({ store: "memory" });
+  open();
+  const { key, record } = await issue();
+  const part = { type: "image", media_type: "image/png", data: Buffer.alloc(MIB / 2).toString("base64") };
+  for (let n = 0; n < 24; n++) {
+    const messages = [{ role: "user", content: [part] }];
+    const run = await fetch(`${urls[0]}/threads/t1/runs`, {
+      ...{ method: "POST", headers: { ...json, ...bearer(key) } },
+      body: JSON.stringify({ messages }),
+    });
+    expect(((await run.json()) as { messages: object[] }).messages).not.toEqual([]);
+  }
+  const answer = await fetch(`${urls[0]}/threads/t1/state`, { headers: bearer(key) });
+  const reader = answer.body?.getReader();
+  await reader?.read();
+  await keys.revoke(record.id);
+  await expect
+    .poll(async () => (await fetch(`${urls[0]}/threads`, { headers: bearer(key) })).status)
+    .toBe(401);
+  const readOn = async () => {
+    while (!(await reader?.read())?.done);
+  };
+  await expect(readOn()).rejects.toThrow();
 });
 
 test("a key that expires ends its streams", async () => {

@@ -71,6 +71,10 @@ export function principalOf(request: FastifyRequest): Principal {
   return principal;
 }
 
+/** False of a public request. */
+export const hasPrincipal = (request: FastifyRequest) =>
+  Boolean(request.getDecorator<Principal | null>(PRINCIPAL));
+
 /** The owner whose threads, runs and sandboxes the request can see. */
 export function ownerOf(request: FastifyRequest): Owner {
   const { tenant, user } = principalOf(request);
