@@ -9,7 +9,7 @@ declare module "vitest" {
   }
 }
 
-interface Needing {
+export interface Needing {
   describe(name: string, tests: () => void | Promise<void>): void;
   test(name: string, body: TestFunction): void;
 }

@@ -11,6 +11,8 @@ interface Opened extends Configured {
   readonly config?: object;
 }
 
+export type Chats = Awaited<ReturnType<typeof chatsIn>>;
+
 /** The page in `file`, in this browser, without which each test is skipped. */
 export async function chatsIn(chromium: Chromium | undefined, file: string) {
   const script = await bundle(new URL(file, import.meta.url));
@@ -60,3 +62,6 @@ export async function threadOf({ url }: { url: string }, { page }: Tab): Promise
   const items = async (path: string) => ((await (await fetch(thread + path)).json()) as { items: [] }).items;
   return { messages: await items("/messages"), runs: await items("/runs") };
 }
+
+export const statusesOn = async (server: { url: string }, tab: Tab) =>
+  (await threadOf(server, tab)).runs.map(({ status }) => status);

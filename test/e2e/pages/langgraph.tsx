@@ -44,8 +44,10 @@ function Chat() {
       { optimisticValues: ({ messages = [] }) => ({ messages: [...messages, said] }) },
     );
   };
-  const regenerate = (message: Message) => {
-    const before = stream.getMessagesMetadata(message)?.firstSeenState?.parent_checkpoint;
+  /** Another answer in place of the last one. */
+  const again = () => {
+    const message = stream.messages.at(-1);
+    const before = message && stream.getMessagesMetadata(message)?.firstSeenState?.parent_checkpoint;
     return stream.submit(undefined, { checkpoint: before ?? null });
   };
   const asked = stream.interrupt?.value?.action_requests ?? [];
@@ -63,11 +65,6 @@ function Chat() {
             {calls.map((call) => (
               <Call key={call.id} call={call} result={resultOf(stream.messages, call)} />
             ))}
-            {role === "assistant" && (
-              <button type="button" onClick={() => regenerate(message)}>
-                Again
-              </button>
-            )}
           </article>
         );
       })}
@@ -95,6 +92,9 @@ function Chat() {
         <button type="submit">Send</button>
         <button type="button" onClick={() => stream.stop()}>
           Stop
+        </button>
+        <button type="button" onClick={again}>
+          Again
         </button>
       </form>
     </main>
