@@ -3,6 +3,7 @@
 import { hash } from "node:crypto";
 import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
 import { AppError } from "../../core/errors.ts";
+import { withTimeout } from "../shared/outages.ts";
 import { OLDEST_VERSION, prepareSchema } from "./schema.ts";
 
 export interface Access {
@@ -141,12 +142,4 @@ export function refusal(error: unknown): unknown {
 
 export function noAnswer(cause: unknown): AppError {
   return new AppError("unavailable", "PostgreSQL does not answer. Try again later.", { cause });
-}
-
-/** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
-export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);
-  work.then(resolve, reject).finally(() => clearTimeout(timer));
-  return promise;
 }

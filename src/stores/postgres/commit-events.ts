@@ -73,7 +73,9 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
     async commit(batch) {
       const { lease, pending, confirmed } = batch;
       const isChange = pending.some(changesThread);
-      const { written, last } = isChange ? await database.inRun(() => change(batch)) : await addToLogs(batch);
+      const { written, last } = isChange
+        ? await database.deadlines.inRun(() => change(batch))
+        : await addToLogs(batch);
       feeds.hear(lease, written, last);
       dropOld(lease, confirmed, last);
       return last;

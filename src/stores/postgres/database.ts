@@ -4,12 +4,12 @@
 // A transaction's statements are sent without waiting for the answers of those before, so it costs two round trips: one for
 // what is decided upon, one for what is written.
 
-import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResultRow } from "pg";
 import { randomId } from "../../lib/random-id.ts";
 import { storeClosed } from "../errors.ts";
-import { destroy, isReadOnly, mayPass, noAnswer, refusal, statementName, withTimeout } from "./client.ts";
+import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
+import { destroy, isReadOnly, mayPass, noAnswer, refusal, statementName } from "./client.ts";
 import { lockNumber } from "./locks.ts";
 
 /** Between two attempts, at first and at most. */
@@ -41,31 +41,14 @@ export interface DatabaseOptions {
 export class Database {
   readonly #pool: Pool;
   readonly #options: DatabaseOptions;
-  /** Set for all that is asked inside a run. */
-  readonly #run = new AsyncLocalStorage<true>();
-  #downSince: number | undefined;
-  #lastOutage = { ms: 0, end: Number.NEGATIVE_INFINITY };
+  readonly deadlines: Deadlines;
+  readonly outages = new Outages();
   #isClosed = false;
 
   constructor(pool: Pool, options: DatabaseOptions) {
     this.#pool = pool;
     this.#options = options;
-  }
-
-  /** For how long PostgreSQL did not answer the last time, in ms, and how long that is ago. */
-  get lastOutage(): { readonly ms: number; readonly ago: number } {
-    const { ms, end } = this.#lastOutage;
-    return { ms, ago: performance.now() - end };
-  }
-
-  /** Whether the caller works for a run. */
-  get isInRun(): boolean {
-    return this.#run.getStore() === true;
-  }
-
-  /** Every call that `work` makes, directly or not, has the deadline of a run. */
-  inRun<T>(work: () => Promise<T>): Promise<T> {
-    return this.#run.run(true, work);
+    this.deadlines = new Deadlines(options.deadlineMs, options.patienceMs);
   }
 
   assertOpen(): void {
@@ -79,12 +62,12 @@ export class Database {
 
   /** One statement, which must allow to be repeated. Throws `unavailable`. */
   query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.#repeatedly(this.#deadline(), (client) => ask<Row>(client, sql, values));
+    return this.#repeatedly(this.deadlines.ms, (client) => ask<Row>(client, sql, values));
   }
 
   /** The same, with a deadline long enough for a restart of PostgreSQL. */
   queryUntilLeaseEnds<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
-    return this.inRun(() => this.query<Row>(sql, values));
+    return this.deadlines.inRun(() => this.query<Row>(sql, values));
   }
 
   /**
@@ -94,7 +77,7 @@ export class Database {
   transaction<T>(lock: readonly string[], work: (tx: Transaction) => Promise<T>): Promise<T> {
     const id = randomId();
     let unsure: { readonly value: T } | undefined;
-    return this.#repeatedly(this.#deadline(), async (client) => {
+    return this.#repeatedly(this.deadlines.ms, async (client) => {
       const sent: Promise<unknown>[] = [];
       const send = <Row>(sql: string, values: readonly unknown[] = []) => {
         const answer = ask<Row>(client, sql, values);
@@ -155,23 +138,18 @@ export class Database {
     if (hasWritten && command !== "COMMIT") throw new Error("PostgreSQL has rolled a transaction back.");
   }
 
-  #deadline(): number {
-    const { deadlineMs, patienceMs } = this.#options;
-    return this.isInRun ? Math.max(patienceMs, deadlineMs) : deadlineMs;
-  }
-
   async #repeatedly<T>(ms: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
     const until = performance.now() + ms;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         const result = await this.#attempt(until, work);
-        this.#rise();
+        this.outages.end();
         return result;
       } catch (error) {
         this.assertOpen();
         if (error instanceof Thrown) throw error.cause;
         if (!mayPass(error)) throw refusal(error);
-        this.#fall();
+        this.outages.begin();
         const left = until - performance.now();
         if (left < PAUSE_MS) throw noAnswer(error);
         // Who began first gives up first.
@@ -197,17 +175,6 @@ export class Database {
       client.release(!isUseful);
       throw error;
     }
-  }
-
-  #rise(): void {
-    if (this.#downSince === undefined) return;
-    const now = performance.now();
-    this.#lastOutage = { ms: now - this.#downSince, end: now };
-    this.#downSince = undefined;
-  }
-
-  #fall(): void {
-    this.#downSince ??= performance.now();
   }
 }
 

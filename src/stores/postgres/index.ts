@@ -11,9 +11,10 @@ import { createRuns } from "../runs.ts";
 import { createReplays } from "../shared/event-pages.ts";
 import { Writer } from "../shared/lease-writer.ts";
 import { LiveTails } from "../shared/live-tails.ts";
+import { withTimeout } from "../shared/outages.ts";
 import { createThreads } from "../threads.ts";
 import { createBus, createCalls, createRunFeed } from "./bus.ts";
-import { type Access, openPool, withTimeout } from "./client.ts";
+import { type Access, openPool } from "./client.ts";
 import { createEventCommitter } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
@@ -90,7 +91,7 @@ function assemble(
   const bus = createBus(notifications);
   const runFeed = createRunFeed(notifications);
   const pages = createPages(database, limits, lifetime);
-  const replays = createReplays(pages, database);
+  const replays = createReplays(pages, database.deadlines);
   const feeds = new LiveTails(pages, runFeed);
   const writer = new Writer(createEventCommitter({ database, limits, calls, runFeed, feeds }));
   const context = { limits, database, lifetime, calls, runFeed, pages, replays, feeds, writer };
@@ -109,7 +110,7 @@ function assemble(
     quotas: postgresQuotas(database),
     bus,
     isDurable: true,
-    inRun: (work) => database.inRun(work),
+    inRun: (work) => database.deadlines.inRun(work),
     ping: () => database.ping(),
     close() {
       closed ??= end();

@@ -58,7 +58,10 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
         if (room) void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`room ${tenant}`]);
         const clock = database.clock();
         const loaded = await loadView(tx, thread, lookups, { clock, tenant, tenantQueueLength });
-        const view = { ...loaded, until: loaded.until === 0 ? 0 : loaded.until + graceMs() };
+        const view = {
+          ...loaded,
+          until: loaded.until === 0 ? 0 : loaded.until + database.outages.graceMs(leaseMs),
+        };
         const decision = decide(view);
         const held = await write(tx, thread, view, decision);
         return { decision, held, now: view.now };
@@ -100,7 +103,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
       const found: T[] = [];
       // Holders renew their leases first.
-      if (graceMs() > 0) return found;
+      if (database.outages.graceMs(leaseMs) > 0) return found;
       const until = performance.now() + leaseMs / 3;
       while (found.length < limit && performance.now() < until) {
         const rows = await claimed(Math.min(BATCH_SIZE, limit - found.length), except, found.length > 0);
@@ -201,12 +204,6 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
       runFeed.channel,
       runFeed.payloads([news]),
     ]);
-  }
-
-  /** How much longer than their time leases last: none could be renewed while PostgreSQL was away. */
-  function graceMs(): number {
-    const { ms, ago } = database.lastOutage;
-    return ms > leaseMs / 2 && ago < leaseMs / 2 ? ms + ago : 0;
   }
 
   /** Threads that are to be looked at, for this caller alone for a lease. Throws `unavailable`, unless something was found. */

@@ -4,7 +4,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
 import { randomId } from "../../lib/random-id.ts";
-import { type Access, destroy, newClient, withTimeout } from "./client.ts";
+import { withTimeout } from "../shared/outages.ts";
+import { type Access, destroy, newClient } from "./client.ts";
 import type { Database } from "./database.ts";
 
 const CHANNEL = "skein";

@@ -175,7 +175,7 @@ export function postgresQuotas(database: Database): QuotaStore {
     },
 
     async settle(owner, id, spending) {
-      await database.inRun(() =>
+      await database.deadlines.inRun(() =>
         change(owner, async (tx) => {
           tx.write("DELETE FROM reserved WHERE id = $1", [id]);
           if (!spending) return;

@@ -6,6 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import { changeVersioned, type Kernel } from "../kernel.ts";
+import { withTimeout } from "../shared/outages.ts";
 import {
   type Decision,
   headAfter,
@@ -15,7 +16,6 @@ import {
   type View,
   type Write,
 } from "../thread-head.ts";
-import { withTimeout } from "./client.ts";
 import { commitAdding, commitAlways } from "./commit-script.ts";
 import type { StoreContext } from "./context.ts";
 import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys, tokenKey } from "./keys.ts";
@@ -72,7 +72,7 @@ export function createChanges(context: StoreContext): Changes {
     keep(tag, view) {
       if (view.head && runAhead(view.head) === undefined) latelySeen.set(tag, view);
     },
-    graceMs,
+    graceMs: () => redis.outages.graceMs(leaseMs),
   };
 
   async function change<R>(
@@ -227,12 +227,7 @@ export function createChanges(context: StoreContext): Changes {
   }
 
   function asView(tag: string, reply: ThreadReply): RedisView {
-    return viewOf(threadIdOf(tag), reply, graceMs());
-  }
-
-  function graceMs(): number {
-    const { ms, ago } = redis.lastOutage;
-    return ms > leaseMs / 2 && ago < leaseMs / 2 ? ms + ago : 0;
+    return viewOf(threadIdOf(tag), reply, redis.outages.graceMs(leaseMs));
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { AppError } from "../../core/errors.ts";
+import { withTimeout } from "../shared/outages.ts";
 
 const OLDEST_VERSION = 7;
 
@@ -200,14 +201,4 @@ export function missingReplicas(count: number): AppError {
 
 export function noAnswer(cause: unknown): AppError {
   return new AppError("unavailable", "Redis does not answer. Try again later.", { cause });
-}
-
-// Waiting that ends.
-
-/** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
-export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);
-  work.then(resolve, reject).finally(() => clearTimeout(timer));
-  return promise;
 }

@@ -2,20 +2,12 @@
 // within its deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is
 // as long as a lease lasts; elsewhere it is short.
 
-import { AsyncLocalStorage } from "node:async_hooks";
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../errors.ts";
-import {
-  type Clients,
-  isReplica,
-  isUnknownScript,
-  mayPass,
-  noAnswer,
-  refusal,
-  withTimeout,
-} from "./client.ts";
+import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
+import { type Clients, isReplica, isUnknownScript, mayPass, noAnswer, refusal } from "./client.ts";
 
 /** A readiness probe does not wait longer. */
 const PING_MS = 2_000;
@@ -36,16 +28,13 @@ export class Connection {
   readonly run: Ask;
   /** As `run`, with a deadline long enough for a restart of Redis. */
   readonly runUntilLeaseEnds: Ask;
+  readonly deadlines: Deadlines;
+  readonly outages = new Outages();
   readonly #client: Client;
   readonly #now: (() => number) | undefined;
   readonly #deadlineMs: number;
-  readonly #patienceMs: number;
-  /** Set for all that is asked inside a run. */
-  readonly #run = new AsyncLocalStorage<true>();
   /** Resolved while there is a connection. */
   #up = Promise.withResolvers<void>();
-  #downSince: number | undefined;
-  #lastOutage = { ms: 0, end: Number.NEGATIVE_INFINITY };
   #isClosed = false;
 
   /** Insists, and waits inside a run, for `patienceMs`. `now` takes the place of Redis's own clock. */
@@ -53,28 +42,13 @@ export class Connection {
     this.#client = commands;
     this.#now = now;
     this.#deadlineMs = deadlineMs;
-    this.#patienceMs = Math.max(patienceMs, deadlineMs);
-    this.run = this.#asking(() => this.#deadline());
-    this.runUntilLeaseEnds = this.#asking(() => this.#patienceMs);
+    this.deadlines = new Deadlines(deadlineMs, patienceMs);
+    this.run = (script, keys, args, rest) => this.#evaluate(script, keys, args, rest);
+    this.runUntilLeaseEnds = (script, keys, args, rest) =>
+      this.deadlines.inRun(() => this.#evaluate(script, keys, args, rest));
     this.#up.resolve();
     commands.on("ready", () => this.#rise());
     commands.on("close", () => this.#fall());
-  }
-
-  /** For how long there was no connection the last time, in ms, and how long that is ago. */
-  get lastOutage(): { readonly ms: number; readonly ago: number } {
-    const { ms, end } = this.#lastOutage;
-    return { ms, ago: performance.now() - end };
-  }
-
-  /** Whether the caller works for a run. */
-  get isInRun(): boolean {
-    return this.#run.getStore() === true;
-  }
-
-  /** Every call that `work` makes, directly or not, has the deadline of a run. */
-  inRun<T>(work: () => Promise<T>): Promise<T> {
-    return this.#run.run(true, work);
   }
 
   assertOpen(): void {
@@ -83,7 +57,7 @@ export class Connection {
 
   /** A single command, where a script has nothing to add. It must allow to be repeated. Throws `unavailable`. */
   ask<T>(command: (client: Redis | Cluster) => Promise<T>): Promise<T> {
-    return this.#repeatedly(this.#deadline(), command);
+    return this.#repeatedly(this.deadlines.ms, command);
   }
 
   /** Says something on a channel, at most once. Waits for nothing, and fails silently. */
@@ -113,35 +87,27 @@ export class Connection {
   }
 
   #rise(): void {
-    const now = performance.now();
-    if (this.#downSince !== undefined) this.#lastOutage = { ms: now - this.#downSince, end: now };
-    this.#downSince = undefined;
+    this.outages.end();
     this.#up.resolve();
   }
 
   #fall(): void {
-    if (this.#downSince === undefined) this.#up = Promise.withResolvers();
-    this.#downSince ??= performance.now();
+    if (!this.outages.isOut) this.#up = Promise.withResolvers();
+    this.outages.begin();
   }
 
-  #asking(deadline: () => number): Ask {
-    return async <Key extends string, Arg extends string, Reply>(
-      script: Script<Key, Arg, Reply>,
-      keys: Readonly<Record<Key, string>>,
-      args: Readonly<Record<Arg, string | number>>,
-      rest: readonly string[] = [],
-    ) => {
-      const names = script.keys.map((name) => keys[name]);
-      const named = script.args.map((name) => String(args[name]));
-      const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
-      const reply = await this.#repeatedly(deadline(), evaluation(script, values));
-      // The script's own file says what it returns.
-      return reply as Reply;
-    };
-  }
-
-  #deadline(): number {
-    return this.isInRun ? this.#patienceMs : this.#deadlineMs;
+  async #evaluate<Key extends string, Arg extends string, Reply>(
+    script: Script<Key, Arg, Reply>,
+    keys: Readonly<Record<Key, string>>,
+    args: Readonly<Record<Arg, string | number>>,
+    rest: readonly string[] = [],
+  ): Promise<Reply> {
+    const names = script.keys.map((name) => keys[name]);
+    const named = script.args.map((name) => String(args[name]));
+    const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
+    const reply = await this.#repeatedly(this.deadlines.ms, evaluation(script, values));
+    // The script's own file says what it returns.
+    return reply as Reply;
   }
 
   async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>): Promise<T> {
@@ -149,7 +115,7 @@ export class Connection {
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         this.assertOpen();
-        if (this.#downSince !== undefined) await withTimeout(until - performance.now(), this.#up.promise);
+        if (this.outages.isOut) await withTimeout(until - performance.now(), this.#up.promise);
         return await withTimeout(until - performance.now(), ask(this.#client));
       } catch (error) {
         this.assertOpen();

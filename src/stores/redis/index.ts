@@ -13,9 +13,10 @@ import { createRuns } from "../runs.ts";
 import { createReplays } from "../shared/event-pages.ts";
 import { Writer } from "../shared/lease-writer.ts";
 import { LiveTails } from "../shared/live-tails.ts";
+import { withTimeout } from "../shared/outages.ts";
 import { createThreads } from "../threads.ts";
 import { createBus, createCalls } from "./bus.ts";
-import { type Clients, openAnother, openClients, warningsOf, withTimeout } from "./client.ts";
+import { type Clients, openAnother, openClients, warningsOf } from "./client.ts";
 import { createEventCommitter } from "./commit-events.ts";
 import { Connection, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -113,7 +114,7 @@ function assemble(
   const runSchedule = createSchedule(redis, DUE, limits.leaseMs);
   const callSchedule = createSchedule(redis, DEFERRED, limits.leaseMs);
   const pages = createPages(redis, limits, lifetime);
-  const replays = createReplays(pages, redis);
+  const replays = createReplays(pages, redis.deadlines);
   const feeds = new LiveTails(pages, runFeed(hub, delivery));
   const committer = createEventCommitter({
     redis,
@@ -166,7 +167,7 @@ function assemble(
     bus,
     isDurable: true,
     shared,
-    inRun: (work) => redis.inRun(work),
+    inRun: (work) => redis.deadlines.inRun(work),
     async ping() {
       await redis.ping();
       // A Redis that is full, or cannot write to its disk, refuses this as it does new things.

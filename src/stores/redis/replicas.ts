@@ -2,7 +2,8 @@
 // Redis holds back everything on a connection that waits. Concurrent waits share the next round.
 
 import type { Redis } from "ioredis";
-import { missingReplicas, withTimeout } from "./client.ts";
+import { withTimeout } from "../shared/outages.ts";
+import { missingReplicas } from "./client.ts";
 import { script } from "./connection.ts";
 import { REPLICATED } from "./keys.ts";
 

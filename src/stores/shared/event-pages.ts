@@ -38,7 +38,7 @@ const AT_ONCE = 4;
 
 export function createReplays(
   pages: Pick<Pages, "read">,
-  store: { readonly isInRun: boolean },
+  caller: { readonly isInRun: boolean },
 ): Pick<Pages, "read"> {
   const wanted = new Map<string, Promise<Page | undefined>>();
   const waiting: PromiseWithResolvers<void>[] = [];
@@ -47,7 +47,7 @@ export function createReplays(
   return {
     read(run, after) {
       // A run does not wait behind viewers.
-      if (store.isInRun) return pages.read(run, after);
+      if (caller.isInRun) return pages.read(run, after);
       const name = nameOf(run, after);
       const page = wanted.get(name) ?? inTurn(() => pages.read(run, after));
       if (!wanted.has(name)) {

@@ -1,0 +1,66 @@
+// For a store on another machine: when it does not answer, and how long is waited for that: inside a run as long as a lease
+// lasts, elsewhere a short time.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+export class Deadlines {
+  readonly #shortMs: number;
+  readonly #inRunMs: number;
+  /** Set for all that is asked inside a run. */
+  readonly #run = new AsyncLocalStorage<true>();
+
+  constructor(shortMs: number, inRunMs: number) {
+    this.#shortMs = shortMs;
+    this.#inRunMs = Math.max(inRunMs, shortMs);
+  }
+
+  /** For what the caller asks now. */
+  get ms(): number {
+    return this.isInRun ? this.#inRunMs : this.#shortMs;
+  }
+
+  /** Whether the caller works for a run. */
+  get isInRun(): boolean {
+    return this.#run.getStore() === true;
+  }
+
+  /** Every call that `work` makes, directly or not, has the deadline of a run. */
+  inRun<T>(work: () => Promise<T>): Promise<T> {
+    return this.#run.run(true, work);
+  }
+}
+
+export class Outages {
+  #since: number | undefined;
+  #last = { ms: 0, end: Number.NEGATIVE_INFINITY };
+
+  /** Whether the store does not answer now. */
+  get isOut(): boolean {
+    return this.#since !== undefined;
+  }
+
+  begin(): void {
+    this.#since ??= performance.now();
+  }
+
+  end(): void {
+    if (this.#since === undefined) return;
+    const now = performance.now();
+    this.#last = { ms: now - this.#since, end: now };
+    this.#since = undefined;
+  }
+
+  /** How much longer than their time leases last, in ms: in a long outage none could be renewed. */
+  graceMs(leaseMs: number): number {
+    const ago = performance.now() - this.#last.end;
+    return this.#last.ms > leaseMs / 2 && ago < leaseMs / 2 ? this.#last.ms + ago : 0;
+  }
+}
+
+/** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
+export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);
+  work.then(resolve, reject).finally(() => clearTimeout(timer));
+  return promise;
+}
