@@ -1198,6 +1198,7 @@ export interface Operations {
   "POST /threads": {
     body: {
       id?: string | undefined;
+      /** Absent: the first words with which a run starts. Empty: none, and none is made. */
       title?: string | undefined;
       metadata?: Record<string, string | number | boolean> | undefined;
     };
@@ -1220,6 +1221,7 @@ export interface Operations {
   "PATCH /threads/{thread_id}": {
     path: { thread_id: string };
     body: {
+      /** Empty: none, and none is made. */
       title?: string | undefined;
       metadata?: Record<string, string | number | boolean> | undefined;
     };

@@ -143,7 +143,11 @@ export const StopBody = z
   .strictObject({ mode: z.enum(["cancel", "interrupt"]).default("cancel") })
   .default({ mode: "cancel" });
 
-const Title = z.string().trim().min(1).max(256);
+const Title = z
+  .string()
+  .trim()
+  .max(256)
+  .describe("Absent: the first words with which a run starts. Empty: none, and none is made.");
 
 export const CreateThreadBody = z
   .strictObject({ id: Id.optional(), title: Title.optional(), metadata: Metadata.default({}) })
@@ -156,7 +160,10 @@ export const ForkThreadBody = z
   })
   .default({});
 export const NameThreadBody = z.strictObject({}).default({});
-export const UpdateThreadBody = z.strictObject({ title: Title.optional(), metadata: Metadata.optional() });
+export const UpdateThreadBody = z.strictObject({
+  title: Title.describe("Empty: none, and none is made.").optional(),
+  metadata: Metadata.optional(),
+});
 
 const Limit = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual);
 export const PageQuery = z.strictObject({ limit: Limit(100, 20), cursor: z.string().max(512).optional() });

@@ -3,7 +3,6 @@
 import { type Part, ProblemError, type Run, type RunOptions } from "../client/client.ts";
 import { type Choice, type Outgoing, outgoingOf, randomId, saveOutgoing } from "./outbox.ts";
 import { client } from "./session.ts";
-import { textOf } from "./transcript.ts";
 
 export type Content = string | Part[];
 
@@ -45,9 +44,7 @@ export async function deliver(place: string | undefined, outgoing: Outgoing): Pr
   saveOutgoing(place, outgoing);
   const { thread, key, run } = outgoing;
   try {
-    const started = await client.start(thread, run, { idempotencyKey: key });
-    if (place === undefined) void name(thread, run.messages?.[0]?.content ?? "");
-    return started;
+    return await client.start(thread, run, { idempotencyKey: key });
   } finally {
     if (!isLeaving) saveOutgoing(place, undefined);
   }
@@ -63,16 +60,6 @@ addEventListener("beforeunload", () => {
     isLeaving = false;
   }, LEAVING_MS);
 });
-
-const TITLE_CHARACTERS = 60;
-
-/** A new conversation is called after its first words, until it gets a title. */
-async function name(thread: string, content: string | readonly Part[]): Promise<void> {
-  const [line = ""] = textOf(content).trim().split("\n");
-  const title = line.length > TITLE_CHARACTERS ? `${line.slice(0, TITLE_CHARACTERS - 1).trimEnd()}…` : line;
-  // One without a title shows its id.
-  if (title !== "") await client.threads.rename(thread, title).catch(() => {});
-}
 
 /** The id of the message, or undefined when the run has ended meanwhile. */
 export async function steer(thread: string, run: string, content: Content): Promise<string | undefined> {

@@ -13,7 +13,9 @@ import {
 import { NO_USAGE, type UserMessage } from "../core/message.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { Claim, Lease, NewRun, NewThread, StartResult, StopMode, WhenBusy } from "../core/stores.ts";
+import { titleFrom } from "../core/title.ts";
 import { jsonCopy } from "../lib/json.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import {
   cannotRewind,
   inboxFull,
@@ -86,7 +88,7 @@ function accept(view: View, { run, whenBusy, limits }: StartCommand) {
   const writes: Write[] = [];
   if (!head) writes.push({ write: "create_thread", thread: { id: run.thread_id, metadata: {} } });
   if (rewind_to !== undefined) writes.push(...rewound(view, rewind_to));
-  writes.push({ write: "add_run", run });
+  writes.push({ write: "add_run", run, title: titleFrom(run.request.input) });
   return { known: undefined, writes, ahead };
 }
 
@@ -213,13 +215,14 @@ export function steer(
 
 export function createThread({ head }: View, thread: NewThread, staged?: Staged): Decision<Thread> {
   if (head) throw threadExists(thread.id);
-  const { id, agent, title, metadata, parent, forked_from, messages = [] } = thread;
+  const { id, agent, metadata, parent, forked_from, messages = [] } = thread;
+  const title = thread.title ?? titleFrom(messages);
   return {
-    writes: [{ write: "create_thread", thread, staged }],
+    writes: [{ write: "create_thread", thread: { ...thread, ...omitUndefined({ title }) }, staged }],
     result: (now) => ({
       id,
       ...(agent === undefined ? {} : { agent }),
-      ...(title === undefined ? {} : { title }),
+      ...omitUndefined({ title }),
       metadata: { ...metadata },
       ...(parent === undefined ? {} : { parent: { ...parent } }),
       ...(forked_from === undefined ? {} : { forked_from: { ...forked_from } }),

@@ -92,7 +92,8 @@ export type Write =
    */
   | { readonly write: "create_thread"; readonly thread: NewThread; readonly staged?: Staged | undefined }
   /** A new run, `pending`, newest of its thread; the thread's agent is the run's from then on. */
-  | { readonly write: "add_run"; readonly run: NewRun }
+  /** `title`: that of the thread, unless it has one. */
+  | { readonly write: "add_run"; readonly run: NewRun; readonly title: string | undefined }
   | { readonly write: "queue_run"; readonly run: string; readonly front: boolean }
   /** The run leaves the queue, is active and held for a lease; `begins`: it was never begun before. */
   | {

@@ -20,6 +20,7 @@ import { threadBytesContract } from "./threads-bytes.ts";
 import { copiedThreadsContract } from "./threads-copied.ts";
 import { lifeContract } from "./threads-life.ts";
 import { lineageContract } from "./threads-lineage.ts";
+import { titlesContract } from "./threads-titles.ts";
 
 export function threadsContract(open: Open): void {
   beginningContract(open);
@@ -27,6 +28,7 @@ export function threadsContract(open: Open): void {
   copiedThreadsContract(open);
   lineageContract(open);
   lifeContract(open);
+  titlesContract(open);
   describe("threads", () => {
     test("are created once", () =>
       inWorld(open, async ({ stores: { threads } }) => {

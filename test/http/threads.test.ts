@@ -55,6 +55,11 @@ describe("threads", () => {
     const changed = await api.patch("/threads/t").send({ title: "New" }).expect(200);
     expect(changed.body).toMatchObject({ title: "New", metadata: { a: 1 } });
     await api.patch("/threads/nope").send({ title: "x" }).expect(404);
+    // Without a title it gets none from the messages of its runs.
+    const cleared = await api.patch("/threads/t").send({ title: " " }).expect(200);
+    expect(cleared.body.title).toBe("");
+    await run(api, "t");
+    expect((await api.get("/threads/t")).body).toMatchObject({ title: "", metadata: { a: 1 } });
   });
 
   test("show their messages, from any message on", async () => {

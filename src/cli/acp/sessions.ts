@@ -15,10 +15,10 @@ import {
 } from "@agentclientprotocol/sdk";
 import { createClient, type Interrupt } from "../../client/client.ts";
 import { newThreadId } from "../../core/ids.ts";
-import { type Content, textOf } from "../../core/message.ts";
+import { type Content, textOf, userMessage } from "../../core/message.ts";
+import { titleFrom } from "../../core/title.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { type Remote, remoteJson, remoteThreads } from "../threads/remote.ts";
-import { titleFrom } from "../title.ts";
 import { askFor, inWords } from "./asking.ts";
 import { contentOf, text } from "./content.ts";
 import { historyOf, project } from "./project.ts";
@@ -93,10 +93,10 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
     await shower(id, from)({ sessionUpdate: "notice", severity: "info", title: session.notice });
   };
 
-  const create = async (id: string, { cwd }: Session, content: Content): Promise<string> => {
-    const title = titleFrom(textOf(content)) ?? "New session";
-    await post("/threads", { id, title, metadata: { cwd } });
-    return title;
+  /** The title that its first run will give it. */
+  const create = async (id: string, { cwd }: Session, content: Content): Promise<string | undefined> => {
+    await post("/threads", { id, metadata: { cwd } });
+    return titleFrom([userMessage(content)]);
   };
 
   return {

@@ -39,8 +39,7 @@ export async function chat(options: ChatOptions): Promise<number> {
   const onRetry = retrying((line) => void process.stderr.write(`\n${visible(line)}\n`));
   const client = createClient({ baseUrl: url, headers, onRetry });
   const connected = { client, url, thread, run: omitUndefined({ agent, model }) };
-  if (input !== undefined)
-    return sendOnce({ ...connected, input, json, isNew: options.thread === undefined });
+  if (input !== undefined) return sendOnce({ ...connected, input, json });
   await chatAtTerminal(connected);
   return 0;
 }

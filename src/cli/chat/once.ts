@@ -18,8 +18,6 @@ const CODES: Readonly<Record<Ending, number>> = {
 
 export interface Message extends Connected {
   readonly input: string;
-  /** Whether the thread begins with it. */
-  readonly isNew: boolean;
   /** Print the events, one a line, in place of the answer. */
   readonly json: boolean;
 }
@@ -28,7 +26,7 @@ const toStderr = (text: string) => void process.stderr.write(text);
 const paint = paintFor(process.stderr);
 
 /** Resolves with the exit code when the turn has ended. */
-export async function sendOnce({ input, isNew, json, ...connected }: Message): Promise<number> {
+export async function sendOnce({ input, json, ...connected }: Message): Promise<number> {
   const { client, thread } = connected;
   const output = json ? jsonLines() : process.stdout.isTTY ? liveAnswer() : lastAnswer();
   const left = new AbortController();
@@ -46,7 +44,7 @@ export async function sendOnce({ input, isNew, json, ...connected }: Message): P
       signal: left.signal,
       unit: "turn",
     },
-    sending(connected, input, isNew),
+    sending(connected, input),
   );
   if (ending === "answered") output.end();
   if (ending === "waiting") toStderr(`(It waits for an answer: \`skein chat --thread ${thread}\`.)\n`);

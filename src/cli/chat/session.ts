@@ -131,9 +131,8 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
       const command = commandIn(line);
       if (!command) {
         if (line.trim() === "") return undefined;
-        const isNew = !isThere;
         isThere = true;
-        await follow(sending({ client, url, thread, run }, line, isNew));
+        await follow(sending({ client, url, thread, run }, line));
         return undefined;
       }
       const change = await asking((signal) =>

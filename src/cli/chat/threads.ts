@@ -52,7 +52,7 @@ async function list({ client, thread, paint, write, signal }: Context): Promise<
   return items;
 }
 
-function titleOf({ title = "(no title)" }: Thread): string {
-  const line = visible(title).replaceAll(/\s+/g, " ");
+function titleOf({ title }: Thread): string {
+  const line = visible(title || "(no title)").replaceAll(/\s+/g, " ");
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE - 1)}…` : line;
 }

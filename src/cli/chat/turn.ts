@@ -9,8 +9,6 @@ import {
   type RunOptions,
   type StreamEvent,
 } from "../../client/client.ts";
-import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { titleFrom } from "../title.ts";
 
 /** A thread of a server. */
 export interface Connected {
@@ -44,15 +42,11 @@ export interface Stop {
 
 export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterable<StreamEvent>;
 
-/** Sends a message. A new thread has its first line as the title. */
-export function sending({ client, thread, run }: Connected, input: string, isNew: boolean): Start {
-  return async function* (signal, options) {
-    // The run creates the thread where this fails, and reports the reason.
-    if (isNew)
-      await client.threads.create(omitUndefined({ id: thread, title: titleFrom(input) })).catch(() => {});
-    yield* client.run(thread, { ...run, input }, signal, options);
-  };
-}
+/** Sends a message. */
+export const sending =
+  ({ client, thread, run }: Connected, input: string): Start =>
+  (signal, options) =>
+    client.run(thread, { ...run, input }, signal, options);
 
 /**
  * How a turn ended: `waiting` for answers, `stopped` by Ctrl-C, `refused` as an invalid request; a limit, a cancel from

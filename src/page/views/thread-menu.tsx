@@ -34,7 +34,6 @@ export function ThreadMenu({ thread, isCurrent, onClose }: ThreadMenuProps) {
           Title
           <input
             value={title}
-            required
             maxLength={200}
             placeholder={visible(thread.id)}
             onInput={(event) => setTitle(event.currentTarget.value)}

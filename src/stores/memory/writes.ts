@@ -73,7 +73,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
   function apply(thread: ThreadEntry, write: Write, at: number): void {
     switch (write.write) {
       case "add_run":
-        addRun(thread, write.run, at);
+        addRun(thread, write, at);
         return;
       case "queue_run":
         memory.touch(thread);
@@ -135,9 +135,10 @@ export function memoryWrites(memory: MemoryThreads): Writes {
     turns.hold(thread.owner.tenant, thread);
   }
 
-  function addRun(thread: ThreadEntry, news: NewRun, at: number): void {
+  function addRun(thread: ThreadEntry, { run: news, title }: AddRun, at: number): void {
     const run = newRun(thread, news, at);
     thread.runs.push(run);
+    if (thread.title === undefined) describe(memory, thread, { title });
     thread.agent = run.agent;
     thread.updatedAt = run.createdAt;
     memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
@@ -183,3 +184,5 @@ function liveRun(thread: ThreadEntry, id: string): LiveRun {
   if (!run || !isLive(run)) throw new Error(`Run ${id} has ended.`);
   return run;
 }
+
+type AddRun = Extract<Write, { write: "add_run" }>;

@@ -2,7 +2,7 @@
 
 import type { DeferredCall } from "../../core/deferred-calls.ts";
 import { NO_USAGE } from "../../core/message.ts";
-import type { NewRun, RunKey } from "../../core/stores.ts";
+import type { RunKey } from "../../core/stores.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
 import { tenantText } from "./columns.ts";
@@ -28,7 +28,7 @@ export function carryOut(step: Step, write: Write): void {
       createThread(step, write);
       return;
     case "add_run":
-      addRun(step, write.run);
+      addRun(step, write);
       return;
     case "queue_run":
       queueRun(step, write);
@@ -138,7 +138,7 @@ function adopt(
   ]);
 }
 
-function addRun({ tx, thread, at }: Step, run: NewRun): void {
+function addRun({ tx, thread, at }: Step, { run, title }: Named<"add_run">): void {
   const { id, agent, metadata, idempotency_key: key, resumes = null, request } = run;
   tx.write(
     `INSERT INTO runs (owner, thread_id, id, agent, status, usage, metadata, idempotency_key, resumes, created_at, request, number)
@@ -148,11 +148,11 @@ function addRun({ tx, thread, at }: Step, run: NewRun): void {
       ...[key === undefined ? null : JSON.stringify(key), resumes, at, JSON.stringify(request)],
     ],
   );
-  tx.write("UPDATE threads SET agent = $3, updated_at = $4, used_at = $4 WHERE owner = $1 AND id = $2", [
-    ...thread,
-    agent,
-    at,
-  ]);
+  tx.write(
+    `UPDATE threads SET agent = $3, updated_at = $4, used_at = $4, title = coalesce(title, $5),
+      title_folded = coalesce(title_folded, $6) WHERE owner = $1 AND id = $2`,
+    [...thread, agent, at, title === undefined ? null : JSON.stringify(title), folded(title)],
+  );
 }
 
 function queueRun({ tx, thread, at }: Step, { run, front }: Named<"queue_run">): void {

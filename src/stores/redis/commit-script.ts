@@ -90,11 +90,12 @@ function write.add_messages(...)
 end
 function write.add_ids(...) redis.call('HSET', ids, ...) end
 function write.set_slots(...) redis.call('HSET', state, ...) end
-function write.add_run(run, agent, made, request)
+function write.add_run(run, agent, made, request, title)
   redis.call('HSET', runs, run, string.format('%.0f %s', now, made))
   redis.call('HSET', requests, run, request)
   redis.call('RPUSH', order, run)
   redis.call('HSET', meta, 'agent', agent, 'updated', now)
+  if title ~= '' then redis.call('HSETNX', meta, 'title', title) end
   if key ~= '' then redis.call('HSET', known, key, run) end
   persist()
   may_expire = false

@@ -19,7 +19,8 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
     case "add_run": {
       const { id, agent, metadata, resumes, request } = write.run;
       const made: Made = { agent, metadata, ...(resumes === undefined ? {} : { resumes }) };
-      return call("add_run", id, agent, JSON.stringify(made), JSON.stringify(request));
+      const [title] = described(write);
+      return call("add_run", id, agent, JSON.stringify(made), JSON.stringify(request), title);
     }
     case "queue_run":
       return call("queue_run", write.run, flag(write.front));

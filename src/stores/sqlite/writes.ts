@@ -2,7 +2,6 @@
 
 import type { DeferredCall } from "../../core/deferred-calls.ts";
 import { NO_USAGE } from "../../core/message.ts";
-import type { NewRun } from "../../core/stores.ts";
 import { threadExists } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
@@ -57,9 +56,9 @@ export function sqliteWrites(context: StoreContext): Writes {
     INSERT INTO runs (owner, thread_id, id, agent, status, attempt, usage, metadata, idempotency_key, resumes, created_at, request, number)
     SELECT ?1, ?2, ?3, ?4, 'pending', 1, ?5, ?6, ?7, ?8, ?9, ?10, coalesce(max(number), 0) + 1
     FROM runs WHERE owner = ?1 AND thread_id = ?2`);
-  const makeBusy = database.query(
-    "UPDATE threads SET agent = ?1, status = 'busy', updated_at = ?2, used_at = ?2 WHERE owner = ?3 AND id = ?4",
-  );
+  const makeBusy = database.query(`
+    UPDATE threads SET agent = ?1, status = 'busy', updated_at = ?2, used_at = ?2, title = coalesce(title, ?3),
+      title_folded = coalesce(title_folded, ?4) WHERE owner = ?5 AND id = ?6`);
   const placeLast = database.query(`
     UPDATE runs SET place = 1 + (
       SELECT coalesce(max(place), 0) FROM runs WHERE owner = ?1 AND thread_id = ?2 AND status = 'pending')
@@ -117,7 +116,7 @@ export function sqliteWrites(context: StoreContext): Writes {
         createThread(thread, write, at);
         return;
       case "add_run":
-        addRun(thread, write.run, at);
+        addRun(thread, write, at);
         return;
       case "queue_run":
         (write.front ? placeFirst : placeLast).run(...thread, write.run);
@@ -192,15 +191,16 @@ export function sqliteWrites(context: StoreContext): Writes {
     changes.fill(thread, begin);
   }
 
-  function addRun(thread: ThreadKey, run: NewRun, at: number): void {
+  function addRun(thread: ThreadKey, { run, title }: AddRun, at: number): void {
     const { id, agent, metadata, idempotency_key: key = null, resumes = null, request } = run;
     const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
     insertRun.run(...thread, id, agent, ...texts, key, resumes, at, JSON.stringify(request));
-    makeBusy.run(agent, at, ...thread);
+    makeBusy.run(agent, at, title ?? null, folded(title), ...thread);
   }
 }
 
 type CreateThread = Extract<Write, { write: "create_thread" }>;
+type AddRun = Extract<Write, { write: "add_run" }>;
 
 /** The database folds ASCII only. */
 const folded = (text: string | undefined) => text?.toLowerCase() ?? null;
