@@ -4,14 +4,14 @@ import type { AgentCell, Cell, Lane, Page, RunNow, ToolCell } from "./cells.ts";
 import { type Client, ConnectionLost, ProblemError, type RunOptions, type Sent } from "./client.ts";
 import { createFold } from "./fold.ts";
 import { type ConnectionState, pause } from "./retries.ts";
-import type { Answer, Part, Run } from "./wire.ts";
+import type { Answer, Part, Run, UserEvent } from "./wire.ts";
 
 export * from "./cells.ts";
 export { createFold, type Fold, type FoldOptions, type History } from "./fold.ts";
 
 /** A thread at one moment. What has not changed since the last one is the same object. */
 export interface ThreadSnapshot extends Readonly<Pick<Page, "todos" | "asks">> {
-  /** `missing`: there is no such thread, until `send` creates it. `failed`: see `problem`; it is not followed any more. */
+  /** `missing`: there is no such thread, until `send` or another client creates it. `failed`: see `problem`; it is not followed any more. */
   readonly state: "loading" | "ready" | "missing" | "failed";
   readonly problem?: Error;
   readonly connection: "connecting" | ConnectionState;
@@ -56,6 +56,7 @@ export function openThread(client: Client, threadId: string): ThreadStore {
   let following: AbortController | undefined;
   /** Of the last event that is in the page. */
   let cursor: string | undefined;
+  /** While there is no thread. */
   let onCreated = () => {};
 
   function touch(what: object): void {
@@ -135,21 +136,42 @@ export function openThread(client: Client, threadId: string): ThreadStore {
   async function follow(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        const created = new Promise<void>((resolve) => {
-          onCreated = resolve;
-        });
         await followOnce(signal).catch(async (error: unknown) => {
           if (signal.aborted || !isMissing(error)) throw error;
           cursor = undefined;
           begin({ state: { thread_id: threadId, messages: [], status: "idle", version: 0 } });
           change({ state: "missing" });
-          await created;
+          await untilCreated(signal);
         });
       } catch (error) {
         if (!signal.aborted)
           change({ state: "failed", problem: error instanceof Error ? error : new Error(String(error)) });
         return;
       }
+    }
+  }
+
+  /** By `send`, or by another client: the user's changes say so, or a look at the server once they can come. */
+  async function untilCreated(signal: AbortSignal): Promise<void> {
+    const waiting = new AbortController();
+    const end = () => waiting.abort();
+    onCreated = end;
+    signal.addEventListener("abort", end, { once: true });
+    const look = async () => {
+      const isThere = client.threads.get(threadId, waiting.signal).then(
+        () => true,
+        (error) => !isMissing(error),
+      );
+      if (await isThere) end();
+    };
+    try {
+      for await (const change of client.changes(waiting.signal, { onConnected: () => void look() }))
+        if (isAbout(change, threadId)) return;
+    } catch (error) {
+      if (!waiting.signal.aborted) throw error;
+    } finally {
+      signal.removeEventListener("abort", end);
+      end();
     }
   }
 
@@ -190,6 +212,10 @@ export function openThread(client: Client, threadId: string): ThreadStore {
     },
   };
 }
+
+/** The first run of a thread creates it without a `thread_changed`. */
+const isAbout = ({ event, data }: UserEvent, threadId: string) =>
+  (event === "thread_changed" || event === "run_started") && data.thread_id === threadId;
 
 const isMissing = (error: unknown) => error instanceof ProblemError && error.status === 404;
 

@@ -153,7 +153,10 @@ export function openThread(id: string): OpenThread {
   }
 
   const forget = onChange((change) => {
-    if (change.event !== "thread_changed" || change.data.thread_id !== id) return;
+    if (change.event !== "thread_changed" && change.event !== "run_started") return;
+    if (change.data.thread_id !== id) return;
+    if (live.state === "missing") return again();
+    if (change.event === "run_started") return;
     if (change.data.change === "updated") void readHead();
     else if (change.data.change !== "created") again();
   });

@@ -1,7 +1,7 @@
 // A thread as a store, beside a whole server.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createClient } from "../../src/client/client.ts";
+import { type Client, createClient } from "../../src/client/client.ts";
 import { openThread, shown, type ThreadSnapshot } from "../../src/client/thread.ts";
 import type { Script } from "../../src/models/scripted.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
@@ -40,6 +40,45 @@ describe("a thread as a store", () => {
     await expect.poll(() => isOver(now())).toBe(true);
     expect(read(now())).toEqual(["Hi.", "Hello."]);
     expect(now()).toMatchObject({ connection: "live", run: { phase: { name: "idle" } } });
+  });
+
+  test.each([
+    ["starts a run in it", (client: Client) => client.start("t1", { input: "Hi." }), ["Hi.", "Hello."]],
+    ["creates it", (client: Client) => client.threads.create({ id: "t1" }), []],
+  ])("appears when another client %s", async (_, create, words) => {
+    const { client, now } = await opened({ script: [{ say: "Hello." }] });
+    await expect.poll(() => now().state).toBe("missing");
+    await client.threads.create({ id: "another" });
+    await create(client);
+    await expect.poll(() => now().state).toBe("ready");
+    await expect.poll(() => read(now())).toEqual(words);
+  });
+
+  test("is there as soon as the first message is sent, also while its run waits for a place", async () => {
+    const { tool, open, entered } = gate();
+    const { client, store, now } = await opened({
+      ...{ script: [...gated, { say: "Hello." }], tools: [tool], agents: WITH_GATE },
+      config: { limits: { runs: 1 } },
+    });
+    await expect.poll(() => now().state).toBe("missing");
+    await client.start("another", { input: "First." });
+    await entered;
+    await store.send("Hi.");
+    await expect.poll(() => now().state).toBe("ready");
+    open();
+    await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);
+  });
+
+  test("that does not exist appears after a time without a connection in which it was created", async () => {
+    const { url } = await startServer({ script: [{ say: "Hello." }] });
+    const proxy = await cuttingProxy(Number(new URL(url).port));
+    onTestFinished(() => proxy.close());
+    const { now } = await opened({}, `http://127.0.0.1:${proxy.port}`);
+    await expect.poll(() => now().state).toBe("missing");
+    proxy.silence();
+    for await (const _ of createClient({ baseUrl: url }).run("t1", { input: "Hi." }));
+    proxy.cutAll();
+    await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);
   });
 
   test("shows what there is, then what comes, no matter who starts runs; each message once", async () => {
