@@ -49,8 +49,13 @@ export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answ
   if (kind === "tool") return asked.map((each) => resultOf(each, value));
   const decisions = decisionsIn(value);
   if (!decisions) return wordsOf(value, asked);
-  if (decisions.length > asked.length)
-    throw refused(`there are ${decisions.length} decisions for ${asked.length} requests.`);
+  // The list of the older form may be shorter: Agent Inbox shows the first request only, and answers that.
+  if (decisions.length > asked.length || (decisions.length < asked.length && !Array.isArray(value))) {
+    const names = asked.map(({ name }) => name).join(", ");
+    throw refused(
+      `send one decision for each request (${names}), in their order, and all at once. There are ${decisions.length}.`,
+    );
+  }
   return decisions.flatMap((decision, index) => {
     const interrupt = asked[index];
     if (!interrupt) return [];

@@ -88,7 +88,7 @@ describe("an approval", () => {
     expect(contents(values)?.at(-1)).toBe("Next.");
   });
 
-  test("beside another may be answered alone: the rest is asked again", async () => {
+  test("beside another is answered alone by a list of the older form only: the rest is asked again", async () => {
     const both: Turn = {
       call: [
         { tool: "execute", args: { command: "echo one" }, id: "call_1" },
@@ -97,7 +97,11 @@ describe("an approval", () => {
     };
     const { client, frames } = await asked([both, { say: "Blue it is." }]);
     expect(lastValues(frames)?.__interrupt__).toHaveLength(1);
-    const left = await resume(client, { decisions: [{ type: "approve" }] });
+    // As deep-agents-ui does, whichever of its cards was clicked.
+    await expect(resume(client, { decisions: [{ type: "approve" }] })).rejects.toThrow(
+      "one decision for each request (execute, ask_user)",
+    );
+    const left = await resume(client, [{ type: "accept", args: null }]);
     expect(left.__interrupt__?.[0]?.value).toMatchObject({
       action_requests: [{ name: "ask_user", args: { options: ["red", "blue"] }, description: "Which?" }],
     });

@@ -179,10 +179,10 @@ describe("interrupts", () => {
     ]);
   });
 
-  test("a question is answered by a text, and fewer decisions leave the rest open", () => {
+  test("a question is answered by a text, and a shorter list of the older form leaves the rest open", () => {
     expect(answersOf("Blue", [question("b")])).toEqual([{ id: "b", decision: "respond", message: "blue" }]);
     expect(answersOf("blue", open)).toEqual([{ id: "b", decision: "respond", message: "blue" }]);
-    expect(answersOf({ decisions: [{ type: "approve" }] }, open)).toEqual([{ id: "a", decision: "approve" }]);
+    expect(answersOf([{ type: "accept" }], open)).toEqual([{ id: "a", decision: "approve" }]);
   });
 
   test("tools of the front end are answered by what they gave, under the id of the call or without it", () => {
@@ -204,6 +204,12 @@ describe("interrupts", () => {
       "there are too many decisions",
       [{ type: "accept" }, { type: "accept" }],
       [interrupt("a")],
+      "invalid_request",
+    ],
+    [
+      "one decision comes for several requests, of which it may mean any",
+      { decisions: [{ type: "approve" }] },
+      [interrupt("a"), interrupt("b")],
       "invalid_request",
     ],
     [
