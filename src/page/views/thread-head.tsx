@@ -75,7 +75,8 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
   const { info } = live;
   if (!info) return null;
   if (isRenaming) return <ThreadMenu thread={info} isCurrent onClose={onClose} />;
-  const { id, title = id } = info;
+  const { id } = info;
+  const title = info.title || id;
   const messages = async () => (await client.threads.state(id)).messages;
   const asMarkdown = async () => toMarkdown(title, await messages());
   const asJson = async () => JSON.stringify(await messages(), null, 2);
