@@ -45,7 +45,9 @@ async function furnished() {
       };
     },
   });
-  const run = await runs(url, "full", { input: "Do it, with everything that belongs to it, however long it takes." });
+  const run = await runs(url, "full", {
+    input: "Do it, with everything that belongs to it, however long it takes.",
+  });
   await runs(url, "asks", { input: "Ask me." });
   await runs(url, "fails", { input: "Fail." });
   return { url, run };
