@@ -32,7 +32,7 @@ COPY --from=build /src/config config
 COPY --from=build /src/dist dist
 COPY bin bin
 # The check is one of the image: the settings of a deployment are checked when it starts.
-RUN HOST=127.0.0.1 DATA_DIR=/tmp/data node bin/skein.cjs config check >/dev/null \
+RUN HOST=127.0.0.1 DATA_DIR=/tmp/data NODE_DISABLE_COMPILE_CACHE=1 node bin/skein.cjs config check >/dev/null \
   && ln -s /opt/skein/bin/skein.cjs /usr/local/bin/skein \
   && mkdir /data && chown 10001:10001 /data
 USER 10001:10001

@@ -1,15 +1,17 @@
 // What of a build is published: files that exports lead to.
-//   declarations DIST   removes the declarations to which no export of `skein` leads
-//   client              copies the files to which the exports of packages/client lead
+//   prune DIST   removes the files to which no export of `skein` leads, but for index.js, which script/bundle.ts makes
+//   client       copies the files to which the exports of packages/client lead
 
 import { cpSync, globSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
 
 type Exports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
 
-function keepDeclarations(dist: string): void {
-  const kept = new Set(reached(entries("package.json", dist).filter((file) => file.endsWith(".d.ts"))));
-  for (const file of globSync("**/*.d.ts", { cwd: dist }).map((name) => join(dist, name)))
+function prune(dist: string): void {
+  const kept = new Set(
+    reached(entries("package.json", dist).filter((file) => file !== join(dist, "index.js"))),
+  );
+  for (const file of globSync("**/*.{d.ts,js}", { cwd: dist }).map((name) => join(dist, name)))
     if (!kept.has(file)) rmSync(file);
 }
 
@@ -47,6 +49,6 @@ function reached(files: readonly string[]): string[] {
 const declarationOf = (file: string) => file.replace(/(?:\.d)?\.[jt]sx?$/, ".d.ts");
 
 const [command, dist = "dist"] = process.argv.slice(2);
-if (command === "declarations") keepDeclarations(dist);
+if (command === "prune") prune(dist);
 else if (command === "client") copyClient();
-else throw new Error("Usage: package-files.ts declarations DIST | client");
+else throw new Error("Usage: package-files.ts prune DIST | client");

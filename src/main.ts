@@ -1,43 +1,9 @@
 #!/usr/bin/env node
-// The process: its arguments, its environment and its exit code.
+// Where a process starts. What V8 compiles is kept beside package.json, so that the next process reads it; nothing is kept where the
+// folder cannot be written to. That has to be said before anything else is loaded.
 
-import { existsSync } from "node:fs";
-import packageJson from "../package.json" with { type: "json" };
-import { readCall } from "./cli/command.ts";
-import { COMMANDS, HEAD } from "./cli/commands.ts";
-import { visible } from "./cli/paint.ts";
-import { AppError, messageOf } from "./core/errors.ts";
+import { enableCompileCache } from "node:module";
+import { fileURLToPath } from "node:url";
 
-async function main(args: readonly string[]): Promise<number> {
-  if (args[0] === "--version" || args[0] === "-v") return say(packageJson.version);
-  const call = readCall(args, COMMANDS, HEAD);
-  if (typeof call === "string") return say(call);
-  loadEnvironment();
-  return call.command.run(call.values, call.argument);
-}
-
-const ENV_FILE = ".env";
-
-/** Variables that are set come before those of the file. Throws `config_invalid`. */
-function loadEnvironment(): void {
-  if (!existsSync(ENV_FILE)) return;
-  try {
-    process.loadEnvFile(ENV_FILE);
-  } catch (error) {
-    throw new AppError("config_invalid", `\`${ENV_FILE}\` cannot be read: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
-}
-
-function say(text: string): number {
-  process.stdout.write(`${text}\n`);
-  return 0;
-}
-
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  process.stderr.write(`skein: ${visible(error instanceof AppError ? error.message : String(error))}\n`);
-  process.exitCode = error instanceof AppError && error.code === "invalid_request" ? 2 : 1;
-}
+enableCompileCache(fileURLToPath(new URL("../.compiled", import.meta.url)));
+await import("./cli/main.ts");

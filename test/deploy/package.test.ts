@@ -43,6 +43,7 @@ describe("the package `skein`", () => {
     ])
       expect(files).toContain(file);
     for (const file of [
+      "dist/chunks/zod.LICENSE",
       "dist/page/index.html",
       "dist/swagger-ui/swagger-ui.css",
       "openapi.yaml",

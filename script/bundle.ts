@@ -1,0 +1,42 @@
+// Bundles what `skein` and a program that imports it load:  bundle.ts DIST
+// To find a module takes longer than to run it, and there are hundreds. What the program imports on demand stays so, in chunks of its own;
+// a module that two entries load is in a chunk that both share. Nothing is minified: stacks name functions, and lines that one can read.
+
+import { cpSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { build, type Metafile } from "esbuild";
+
+/** Packages that are bundled as well, each with its licence beside the chunks. The others are found where npm has put them. */
+const BUNDLED = ["zod"];
+
+const [dist = "dist"] = process.argv.slice(2);
+const { dependencies, peerDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
+const { metafile } = await build({
+  entryPoints: ["src/main.ts", "src/index.ts"],
+  outdir: dist,
+  chunkNames: "chunks/[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  metafile: true,
+  format: "esm",
+  platform: "node",
+  // What `skein` says on an old Node has to be understood by it.
+  target: "es2024",
+  external: Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !BUNDLED.includes(name)),
+  logLevel: "warning",
+});
+checkPlaces(metafile);
+for (const name of BUNDLED)
+  cpSync(join("node_modules", name, "LICENSE"), join(dist, `chunks/${name}.LICENSE`));
+
+/** Throws for a module that asks where it lies and lies deeper, or less deep, than its source: it would not find its files. */
+function checkPlaces({ outputs }: Metafile): void {
+  for (const [file, { inputs }] of Object.entries(outputs))
+    for (const source of Object.keys(inputs))
+      if (depth(source) !== depth(file) && readFileSync(source, "utf8").includes("import.meta."))
+        throw new Error(`${source} uses \`import.meta\`, and would lie in ${file}, at another depth.`);
+}
+
+function depth(path: string): number {
+  return path.split("/").length;
+}
