@@ -1,7 +1,7 @@
 // Authentication by JSON Web Token. The issuer's keys are fetched on first use, and again after ten minutes or when a token names
 // an unknown key.
 
-import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from "jose";
+import type { errors, JWTPayload } from "jose";
 import { AppError } from "../../core/errors.ts";
 import type { JwtConfig } from "./config.ts";
 import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
@@ -31,34 +31,43 @@ export function authenticateJwt({
   algorithms,
   ...claims
 }: JwtConfig): Authenticate {
-  const keys = createRemoteJWKSet(new URL(jwks_url), { timeoutDuration: FETCH_MS });
+  const load = async () => {
+    const jose = await import("jose");
+    return { ...jose, keys: jose.createRemoteJWKSet(new URL(jwks_url), { timeoutDuration: FETCH_MS }) };
+  };
+  let loading: ReturnType<typeof load> | undefined;
   const options = { issuer, audience, algorithms, clockTolerance: TOLERANCE_S, requiredClaims: ["exp"] };
 
   return async (request) => {
     const token = bearerToken(request);
     if (token === undefined) throw unauthorized(MISSING);
     if (token.length > MAX_LENGTH) throw unauthorized(REFUSED);
+    loading ??= load();
+    const { jwtVerify, keys, errors } = await loading;
     const { payload } = await jwtVerify(token, keys, options).catch((error: unknown) => {
-      throw isOfToken(error) ? unauthorized(refusalOf(error), error) : noKeys(error);
+      throw isOfToken(error, errors) ? unauthorized(refusalOf(error, errors), error) : noKeys(error);
     });
     return principalOf(payload, claims);
   };
 }
 
-/** Errors of the token itself. All others are failures to fetch the keys. */
-const OF_TOKEN = [
-  ...[errors.JWTInvalid, errors.JWTExpired, errors.JWTClaimValidationFailed, errors.JWSInvalid],
-  ...[errors.JWSSignatureVerificationFailed, errors.JOSEAlgNotAllowed, errors.JOSENotSupported],
-  ...[errors.JWKSNoMatchingKey, errors.JWKSMultipleMatchingKeys],
-];
+type Errors = typeof errors;
 
-function refusalOf(error: unknown): string {
-  if (error instanceof errors.JWTExpired) return "The token has expired.";
-  if (error instanceof errors.JWTClaimValidationFailed) return WRONG_CLAIMS[error.claim] ?? REFUSED;
-  return REFUSED;
+/** Errors of the token itself. All others are failures to fetch the keys. */
+function isOfToken(error: unknown, of: Errors): boolean {
+  const all = [
+    ...[of.JWTInvalid, of.JWTExpired, of.JWTClaimValidationFailed, of.JWSInvalid],
+    ...[of.JWSSignatureVerificationFailed, of.JOSEAlgNotAllowed, of.JOSENotSupported],
+    ...[of.JWKSNoMatchingKey, of.JWKSMultipleMatchingKeys],
+  ];
+  return all.some((each) => error instanceof each);
 }
 
-const isOfToken = (error: unknown) => OF_TOKEN.some((each) => error instanceof each);
+function refusalOf(error: unknown, { JWTExpired, JWTClaimValidationFailed }: Errors): string {
+  if (error instanceof JWTExpired) return "The token has expired.";
+  if (error instanceof JWTClaimValidationFailed) return WRONG_CLAIMS[error.claim] ?? REFUSED;
+  return REFUSED;
+}
 
 function noKeys(cause: unknown): AppError {
   return new AppError("unavailable", "Cannot fetch the keys of the token issuer. Try again later.", {
