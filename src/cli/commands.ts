@@ -3,9 +3,7 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { loadServerConfig } from "../config/load.ts";
 import type { ApiKeyStore } from "../http/auth/api-keys.ts";
-import { chat } from "./chat/index.ts";
 import { type Command, command, type Values } from "./command.ts";
-import { init } from "./init.ts";
 import { type Answer, createKey, generateKey, listKeys, revokeKey } from "./keys.ts";
 
 /** Options that come before a variable of the environment. */
@@ -60,8 +58,8 @@ export const COMMANDS: readonly Command[] = [
     about: "write a project with an agent, a tool and a hook",
     options: {},
     run: async (_values, dir = ".") => {
-      process.stdout.write(`${await init(dir)}\n`);
-      return 0;
+      const { init } = await import("./init.ts");
+      return show({ output: await init(dir) });
     },
   }),
   command({
@@ -81,8 +79,12 @@ export const COMMANDS: readonly Command[] = [
       thread: { value: "ID", about: "the thread to continue; by default a new one" },
       json: { about: "print the events of the message's run" },
     },
-    run: ({ url, thread, ...options }, message) =>
-      chat({ ...options, ...serverOf(url), thread: thread || undefined, message }),
+    run: async ({ url, thread, ...options }, message) =>
+      (await import("./chat/index.ts")).chat({
+        ...{ ...options, ...serverOf(url) },
+        thread: thread || undefined,
+        message,
+      }),
   }),
   command({
     name: "acp",
