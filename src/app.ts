@@ -256,11 +256,13 @@ export async function createApp(options: AppOptions): Promise<App> {
       closers.push(async () => watch.close());
       noteRequests(server, watch);
     }
+    let warmUp: NodeJS.Timeout | undefined;
+    closers.push(async () => clearTimeout(warmUp));
     const listen = async () => {
       const address = await listenOn(server, config.listen);
       await runs.open();
-      // Not with the first request that brings a schema.
-      void warmUpSchemaEngine();
+      // Neither with the first request that brings a schema nor before the first of all.
+      warmUp = setTimeout(() => void warmUpSchemaEngine(), WARM_UP_MS).unref();
       pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
       return address;
     };
@@ -293,6 +295,9 @@ const NEEDS_RESTART = "a plugin of server.yaml has changed; restart the server t
 
 /** For changes of the agents file and of plugins. */
 const WATCH = { everyMs: 1000, settledMs: 200 };
+
+/** How long after the start, in ms, what some requests need is loaded. */
+const WARM_UP_MS = 500;
 
 /** Connections that may wait while a piece of work keeps the process busy: as many as Linux allows. Past Node's 511 clients were reset. */
 const BACKLOG = 4096;
