@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from "vitest/config";
 import { flaky } from "./test/support/flaky.ts";
+import { LongestFirst } from "./test/support/longest-first.ts";
 import { ownHosts } from "./test/support/own-host.ts";
 import { skipped } from "./test/support/skipped.ts";
 
@@ -31,6 +32,18 @@ const long = [
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/{hostile,published}.test.ts",
 ];
+/**
+ * What needs a process of its own: it changes or measures the process, or loads a module whose state lasts; and what takes
+ * so long that a process is nothing. All other files share six processes, which load the program once.
+ */
+const alone = [
+  ...long,
+  "test/backends/**/*.test.ts",
+  "test/e2e/{trace,trace-contents}.test.ts",
+  "test/hooks/timeout.test.ts",
+  "test/http/{connections,crowd,event-loop}.test.ts",
+  "test/http/wires/ag-ui/copilotkit.test.ts",
+];
 const passedOver = process.env.TESTS === "short" ? long : [];
 
 /**
@@ -45,17 +58,22 @@ export default defineConfig({
     testTimeout: PATIENCE_MS,
     hookTimeout: PATIENCE_MS,
     expect: { poll: { timeout: PATIENCE_MS / 2 } },
+    // Most of the time a test waits: for a process, or a timer.
+    maxWorkers: 6,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
         test: {
           name: "plain",
           include: ["test/**/*.test.ts"],
-          exclude: [...docker, ...passedOver],
-          // Most of the time a test waits: for a process, or a timer.
-          maxWorkers: 6,
-          sequence: { groupOrder: 1 },
+          exclude: [...docker, ...alone, ...passedOver],
+          isolate: false,
         },
+      },
+      {
+        extends: true,
+        test: { name: "alone", include: alone, exclude: [...docker, ...passedOver] },
       },
       {
         extends: true,
@@ -65,9 +83,6 @@ export default defineConfig({
           exclude: passedOver,
           globalSetup: "test/support/engine-setup.ts",
           pool: ownHosts,
-          // Each has an engine, which has the machine to itself.
-          maxWorkers: 1,
-          sequence: { groupOrder: 0 },
         },
       },
     ],

@@ -1,12 +1,13 @@
 // The Docker engine of a test file. Which one it is, is found out by engine-setup.ts, for the files that
-// vitest.config.ts lists. Where tests may have an engine of their own, each file has one to itself, until it is done.
+// vitest.config.ts lists. Where tests may have an engine of their own, each file has one to itself, until it is done;
+// a third one waits for two others.
 
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import Docker from "dockerode";
 import { afterAll, inject } from "vitest";
 import { needing } from "./needing.ts";
-import { type OwnEngine, startOwnEngine } from "./own-engine.ts";
+import { type OwnEngine, startOwnEngine, takeTurn } from "./own-engine.ts";
 
 /** Made by script/test-images. `debian`: GNU tools, dash, perl, python3. `bare`: no uid 1000, no /workspace. */
 export type TestImage = "busybox" | "perl" | "debian" | "bare";
@@ -20,8 +21,13 @@ const found = inject("engine");
 if (!found)
   throw new Error("A test that needs an engine is in a folder `docker`, or is named *.docker.test.ts.");
 
-const own = found.kind === "own" ? await startOwnEngine() : undefined;
-if (own) afterAll(own.close);
+const endTurn = found.kind === "own" ? await takeTurn(Number(process.env.VITEST_POOL_ID) % 2) : undefined;
+const own = endTurn && (await startOwnEngine());
+if (own)
+  afterAll(async () => {
+    await own.close();
+    endTurn();
+  });
 
 /** Besides that of the file, each with options of `dockerd`; where tests have none of their own, none. */
 export async function moreEngines(options: readonly (readonly string[])[]): Promise<(Engine & OwnEngine)[]> {

@@ -28,6 +28,13 @@ export interface OwnEngine {
   close(): Promise<void>;
 }
 
+/** Waits for the process that has the turn of that number. What ends it is returned; at the latest it is the end of this process. */
+export async function takeTurn(number: number): Promise<() => void> {
+  const child = spawn("sh", [SCRIPT, "turn", String(number)], { stdio: ["pipe", "pipe", "inherit"] });
+  await once(child.stdout, "data");
+  return () => void child.stdin.end();
+}
+
 /** One that answers, with more options of `dockerd`. The caller closes it. */
 export async function startOwnEngine(more: readonly string[] = []): Promise<OwnEngine> {
   const child = spawn("sh", [SCRIPT, "run", ...more], { detached: true, stdio: ["pipe", "pipe", "pipe"] });
