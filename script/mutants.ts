@@ -1,9 +1,11 @@
 // Holds the tests to what they promise: breaks one line of the program at a time, in a copy of it, and expects a test of
 // its room to fail. The edits are in script/mutants/*.yaml. `--only <text>` runs those whose file or promise holds it;
+// `--share commit` runs one share of about 150, which the hash of the commit chooses, and says which; `--share 2/3` that one.
 // `--check` runs none, and fails when an edit does not fit the program.
 // Exits with 1 when fewer than 95 % are killed, or when one that survives does not say why it may.
 
-import { execFile, execFileSync } from "node:child_process";
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
+import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
@@ -13,18 +15,21 @@ import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
 import { check, sentence } from "../src/lib/check.ts";
+import type { Failure, Order, Told } from "./mutant-tests.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
-const WORKERS = 2;
+/** More than there are cores: tests wait, too. */
+const WORKERS = 3;
+/** The least that one share has. */
+const SHARE = 150;
 /** For all tests of an edit together, in ms. One that blocks its process is no edit to learn from. */
 const LIMIT_MS = 300_000;
-/** What hangs with an edit fails, and is to do so soon. */
-const PATIENCE = ["--testTimeout", "30000", "--hookTimeout", "30000", "--expect.poll.timeout", "10000"];
 
 const OPTIONS = {
   only: { type: "string", default: "" },
+  share: { type: "string", default: "1/1" },
   check: { type: "boolean", default: false },
 } as const;
 
@@ -55,51 +60,70 @@ interface Mutant extends z.output<typeof Edit> {
   readonly text: string;
 }
 
-interface Report {
-  readonly numTotalTests: number;
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly testResults: readonly TestFile[];
-}
-
-interface TestFile {
-  readonly status: string;
-  /** Why it could not be loaded. */
-  readonly message: string;
-  readonly assertionResults: readonly {
-    readonly status: string;
-    readonly fullName: string;
-    readonly failureMessages: readonly string[];
-  }[];
+/** A copy of the program, and the process that runs tests in it. */
+interface Tree {
+  readonly folder: string;
+  readonly runner: ChildProcess;
 }
 
 type Outcome = "killed" | "survived" | "explained";
 
 async function main(): Promise<number> {
   const { values } = parseArgs({ options: OPTIONS });
-  const all = await readMutants();
+  const listed = await readMutants();
   if (values.check) return 0;
-  const mutants = all.filter(({ file, promise }) => `${file} ${promise}`.includes(values.only));
-  if (mutants.length === 0) throw new Error(`No mutant's file or promise holds \`${values.only}\`.`);
+  const fitting = listed.filter(({ file, promise }) => `${file} ${promise}`.includes(values.only));
+  if (fitting.length === 0) throw new Error(`No mutant's file or promise holds \`${values.only}\`.`);
+  const mutants = shareOf(fitting, values.share);
 
-  const trees = await Promise.all(Array.from({ length: WORKERS }, copyTree));
+  const trees: Tree[] = [];
   try {
-    await checkBaseline(trees[0] ?? ROOT, mutants);
+    for (let made = 0; made < WORKERS; made++) trees.push(await makeTree());
     const outcomes: Outcome[] = [];
+    const killers: Failure[] = [];
     const rest = mutants.values();
-    const workers = await Promise.allSettled(
+    await all(
       trees.map(async (tree) => {
-        for (const mutant of rest) outcomes.push(tell(mutant, await tryOne(tree, mutant)));
+        for (const mutant of rest) {
+          const killer = await tryOne(tree, mutant);
+          if (killer) killers.push(killer);
+          outcomes.push(tell(mutant, killer ? "killed" : "survived"));
+        }
       }),
     );
-    for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
+    await checkKillers(trees, killers);
     return summary(outcomes);
   } finally {
-    // A server that the last test killed may still write its compile cache.
-    const removal = { recursive: true, force: true, maxRetries: 20, retryDelay: 100 };
-    await Promise.all(trees.map((tree) => rm(tree, removal)));
+    await Promise.all(trees.map(removeTree));
   }
 }
+
+/** Throws what the first of them that fails throws, once all have ended. */
+async function all(work: readonly Promise<void>[]): Promise<void> {
+  for (const each of await Promise.allSettled(work)) if (each.status === "rejected") throw each.reason;
+}
+
+/** Each commit tries one of the shares, so all of them are tried in time. */
+function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
+  const shares = Math.max(1, Math.floor(mutants.length / SHARE));
+  const [number, of] = (share === "commit" ? `${1 + (commit() % shares)}/${shares}` : share)
+    .split("/")
+    .map(Number);
+  const chosen = mutants.filter((_, index) => index % (of ?? 0) === (number ?? 0) - 1);
+  if (chosen.length === 0) throw new Error(`--share ${share} is none: expected one such as 1/2, or commit.`);
+  if (chosen.length < mutants.length)
+    console.log(
+      `${chosen.length} of ${mutants.length} edits, share ${number} of ${of}. ` +
+        `To repeat it: npm run mutants -- --share ${number}/${of}. All: npm run mutants.\n`,
+    );
+  return chosen;
+}
+
+const commit = () =>
+  Number.parseInt(
+    execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8" }).slice(0, 8),
+    16,
+  );
 
 /** Throws with all that is wrong with the lists: an edit that no longer fits the code is an error. */
 async function readMutants(): Promise<Mutant[]> {
@@ -140,70 +164,87 @@ function apply(edit: Omit<Mutant, "line" | "text">, text: string): Mutant | stri
 }
 
 /** What git knows of the project, as it is now. */
-async function copyTree(): Promise<string> {
-  const tree = await mkdtemp(join(tmpdir(), "skein-mutants-"));
+async function makeTree(): Promise<Tree> {
+  const folder = await mkdtemp(join(tmpdir(), "skein-mutants-"));
   const options = { cwd: ROOT, encoding: "utf8" } as const;
   const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], options).trim().split("\n");
-  for (const folder of new Set(files.map(dirname))) await mkdir(join(tree, folder), { recursive: true });
-  for (const file of files) await cp(join(ROOT, file), join(tree, file), { verbatimSymlinks: true });
-  await symlink(join(ROOT, "node_modules"), join(tree, "node_modules"));
-  return tree;
+  for (const each of new Set(files.map(dirname))) await mkdir(join(folder, each), { recursive: true });
+  for (const file of files) await cp(join(ROOT, file), join(folder, file), { verbatimSymlinks: true });
+  await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, ".compiled") };
+  const runner = fork("script/mutant-tests.ts", {
+    cwd: folder,
+    env,
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  await messageOf(runner);
+  return { folder, runner };
 }
 
-/** Throws when a test fails without any edit: nothing could be said about those with one. */
-async function checkBaseline(tree: string, mutants: readonly Mutant[]): Promise<void> {
-  const files = [...new Set(mutants.flatMap(({ tests }) => tests))];
-  const { testResults } = await runTests(tree, files, { options: ["--maxWorkers", String(WORKERS)] });
-  const faults = testResults.flatMap(faultsOf);
+async function removeTree({ folder, runner }: Tree): Promise<void> {
+  if (runner.exitCode === null && runner.signalCode === null) {
+    const exited = once(runner, "exit");
+    runner.kill("SIGKILL");
+    await exited;
+  }
+  // A server that the last test killed may still write its compile cache.
+  await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+
+/** Throws when a test that killed an edit fails without any: it tells nothing of the edit. */
+async function checkKillers(trees: readonly Tree[], killers: readonly Failure[]): Promise<void> {
+  const files = Map.groupBy(killers, ({ file }) => file).entries();
+  const faults: string[] = [];
+  await all(
+    trees.map(async (tree) => {
+      for (const [file, failures] of files) {
+        const names = [...new Set(failures.map(({ name }) => name))];
+        const told = await runTests(tree, { files: [file], names, changed: file, bail: false });
+        const failed = told.failed.map(({ name, why }) => `${file}: ${name}: ${why}`);
+        faults.push(...failed, ...told.faults);
+        const seen = told.passed + failed.length;
+        if (seen < names.length) faults.push(`${file}: only ${seen} of ${names.join(", ")} were run.`);
+      }
+    }),
+  );
   if (faults.length > 0) throw new Error(`The tests fail without any edit:\n${faults.join("\n")}`);
 }
 
-function faultsOf({ status, message, assertionResults }: TestFile): string[] {
-  const failed = assertionResults.filter((each) => each.status === "failed");
-  if (failed.length > 0)
-    return failed.map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages[0] ?? ""}`);
-  return status === "passed" ? [] : [message];
-}
-
-/** Whether a test fails with it. */
-async function tryOne(tree: string, mutant: Mutant): Promise<"killed" | "survived"> {
+/** The first test that fails with it. */
+async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | undefined> {
   const { file, tests, title, text } = mutant;
-  const original = await readFile(join(tree, file), "utf8");
-  await writeFile(join(tree, file), text);
+  const changed = join(tree.folder, file);
+  const original = await readFile(changed, "utf8");
+  await writeFile(changed, text);
   try {
-    const options = ["--bail", "1", "--retry", "0", ...(title ? ["--testNamePattern", title] : [])];
-    const report = await runTests(tree, tests, { options, timeout: LIMIT_MS });
-    if (report.numFailedTests > 0) return "killed";
-    if (report.numPassedTests > 0 && report.testResults.every(({ status }) => status === "passed"))
-      return "survived";
-    const faults = report.testResults.flatMap(faultsOf).join("\n");
-    throw new Error(`${placeOf(mutant)}: no test of ${tests.join(", ")} was run. ${faults}`);
+    const order = { files: tests, changed, bail: true, ...(title === undefined ? {} : { title }) };
+    const { failed, passed, faults } = await runTests(tree, order);
+    if (failed[0] || (passed > 0 && faults.length === 0)) return failed[0];
+    throw new Error(`no test of ${tests.join(", ")} was run. ${faults.join("\n")}`);
+  } catch (error) {
+    throw new Error(`${placeOf(mutant)} (${mutant.promise}): ${(error as Error).message}`);
   } finally {
-    await writeFile(join(tree, file), original);
+    await writeFile(changed, original);
   }
 }
 
-async function runTests(
-  tree: string,
-  files: readonly string[],
-  { options, timeout = 0 }: { options: readonly string[]; timeout?: number },
-): Promise<Report> {
-  const output = join(tree, ".report.json");
-  await rm(output, { force: true });
-  const reporting = ["--reporter", "json", "--outputFile", output];
-  const args = ["run", "--project", "plain", ...reporting, ...PATIENCE, ...options, ...files];
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(tree, ".compiled") };
-  const said = await new Promise<string>((resolve) => {
-    const limits = { maxBuffer: Number.POSITIVE_INFINITY, timeout, killSignal: "SIGKILL" } as const;
-    const settings = { cwd: tree, env, ...limits };
-    execFile(join(ROOT, "node_modules/.bin/vitest"), args, settings, (_, stdout, stderr) =>
-      resolve(stdout + stderr),
-    );
+async function runTests({ runner }: Tree, order: Order): Promise<Told> {
+  runner.send(order);
+  return (await messageOf(runner)) as Told;
+}
+
+async function messageOf(runner: ChildProcess): Promise<unknown> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LIMIT_MS)]);
+  const exit = once(runner, "exit", { signal }).then(([code]): never => {
+    throw new Error(`The process that runs the tests has ended with ${String(code)}.`);
   });
-  const text = await readFile(output, "utf8").catch(() => {
-    throw new Error(`vitest ${args.join(" ")} ended without a report:\n${said}`);
-  });
-  return JSON.parse(text) as Report;
+  try {
+    const [message] = await Promise.race([once(runner, "message", { signal }), exit]);
+    return message;
+  } finally {
+    over.abort();
+  }
 }
 
 const placeOf = ({ file, line }: Mutant) => `${file}:${line}`;
