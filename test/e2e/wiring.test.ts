@@ -142,6 +142,14 @@ test("DATA_DIR has the workspaces of the local backend, and /health tells the ve
   });
 });
 
+test("a Docker engine on another machine without TLS is warned of at the start, one on this machine is not", async () => {
+  const agent = { backend: { type: "docker", image: "debian" } };
+  const start = (DOCKER_HOST: string) => serveWith({}, { agent, env: { DOCKER_HOST } });
+  const [open, own] = [await start("tcp://192.0.2.1:2375"), await start("tcp://127.0.0.1:1")];
+  expect(open.output()).toMatch(/tcp:\/\/192.0.2.1:2375.*without TLS/);
+  expect(own.output()).not.toContain("without TLS");
+});
+
 test("the agents file is read again when it changes, its MCP servers are started, and end with the server", async () => {
   const mark = randomUUID();
   const { url, dir, child, exited } = await serveWith(

@@ -6,6 +6,7 @@
 import { type Duplex, Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { AppError } from "../../core/errors.ts";
+import { isLoopback } from "../../lib/hosts.ts";
 import { readTls, type TlsFiles } from "../../lib/tls-files.ts";
 import type { EngineSettings } from "../definition.ts";
 
@@ -269,6 +270,12 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
     "config_invalid",
     `\`${host}\` is not the address of a Docker engine: use unix:///… or tcp://….`,
   );
+}
+
+/** Whether it is reached over a network without TLS: what is said to it can be read, and said by others. */
+export function isOpenToNetwork({ host, tls }: Pick<EngineSettings, "host" | "tls">): boolean {
+  const { protocol, host: name = "" } = addressOf(host);
+  return protocol === "http" && !tls && !isLoopback(name.replace(/^\[|\]$/g, ""));
 }
 
 async function certificatesOf(files: TlsFiles): Promise<Dockerode.DockerOptions> {

@@ -5,7 +5,7 @@ import { AppError, messageOf } from "../../core/errors.ts";
 import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
-import { toAppError } from "./engine.ts";
+import { isOpenToNetwork, toAppError } from "./engine.ts";
 import { openEngines } from "./engines.ts";
 import { sandboxFiles } from "./files.ts";
 import { sandboxId } from "./identity.ts";
@@ -57,7 +57,10 @@ export const docker = {
     };
 
     return {
-      begin: () => reaper.start(),
+      begin() {
+        for (const { host } of settings.engines.filter(isOpenToNetwork)) logger.warn({ host }, OPEN_ENGINE);
+        reaper.start();
+      },
 
       async create(options, place): Promise<Backend> {
         const id = await idOf(place);
@@ -149,6 +152,9 @@ function backendOf(current: () => DockerSandbox, { workdir }: DockerOptions): Ba
     ...searching(files),
   };
 }
+
+const OPEN_ENGINE =
+  "the Docker engine is reached over a network without TLS: anyone who reaches its port, or is on the way there, is root on its machine. Name it in `backends.docker.engines` with `tls`, or use its socket";
 
 const FOREVER = new AbortController().signal;
 
