@@ -20,6 +20,7 @@ import { requireFiles } from "./app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./app/server-plugins.ts";
 import type { Siblings } from "./app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./app/stores.ts";
+import { forgetEngine } from "./backends/forget-engine.ts";
 import { createLedger, SOLE_ENGINE } from "./backends/ledger.ts";
 import { createBackendPool } from "./backends/pool.ts";
 import type { ServerConfig } from "./config/server.ts";
@@ -207,6 +208,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           keys: apiKeys && userKeys(apiKeys.keys),
           sandboxes: createLedger(stores.documents).list,
           agents: () => agents.list(),
+          forgetEngine: (name) => forgetEngine(createLedger(stores.documents), enginesOf(config), name),
           backUp: oneAtATime(() => backUp(config, stores)),
         },
         version: packageJson.version,
@@ -312,6 +314,9 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
     throw new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another one.`, { cause: error });
   }
 }
+
+const enginesOf = ({ backends: { docker } }: ServerConfig) =>
+  docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
 
 async function backUp({ store, data_dir }: ServerConfig, { copyTo }: AllStores) {
   requireFiles(store);

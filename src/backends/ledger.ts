@@ -107,6 +107,11 @@ export interface SandboxLedger {
     state: "stopped" | "removed" | "gone",
     where?: Pick<Where, "copy">,
   ): Promise<boolean>;
+  /**
+   * Forgets what a sandbox has on an engine that is gone for ever. `lost`: those were its files, and the record is deleted.
+   * `kept`: it was being moved, and has what is on the other engine. Undefined: its files are elsewhere.
+   */
+  forget(id: string, engine: string): Promise<"lost" | "kept" | undefined>;
 }
 
 /** Where a sandbox's files are from now on; what is left out stays as it is. */
@@ -224,6 +229,18 @@ export function createLedger(documents: Documents): SandboxLedger {
         if (!found || revision !== seen.revision) return { result: false };
         const entry = state === "gone" ? null : entryOf(at(found, where), state, found.used_at, now);
         return { entry, result: true };
+      }),
+
+    forget: (id, engine) =>
+      changed<"lost" | "kept" | undefined>(id, ({ found, now }) => {
+        const alone = found && at(found, { copy: null });
+        if (alone?.engine === engine) {
+          if (found?.copy === undefined) return { entry: null, result: "lost" };
+          const moved = { ...alone, engine: found.copy };
+          return { entry: entryOf(moved, "removed", found.used_at, now), result: "kept" };
+        }
+        if (!alone || found?.copy !== engine) return { result: undefined };
+        return { entry: entryOf(alone, found.state, found.used_at, now), result: undefined };
       }),
   };
 

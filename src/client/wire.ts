@@ -658,6 +658,13 @@ export type Backup = {
   bytes: number;
 };
 
+export type ForgottenEngine = {
+  /** Sandboxes whose files were there. */
+  lost: number;
+  /** Those that were being moved: they continue with what the other engine has of their files. */
+  kept: number;
+};
+
 export type Agent = {
   name: string;
   description?: string | undefined;
@@ -1594,6 +1601,11 @@ export interface Operations {
   /** Back up the data folder while the server runs. */
   "POST /admin/backup": {
     answer: Backup;
+  };
+  /** Forget a Docker engine that is gone for ever, with the files on it. */
+  "DELETE /admin/engines/{engine}": {
+    path: { engine: string };
+    answer: ForgottenEngine;
   };
   /** Delete everything of a user. */
   "DELETE /admin/tenants/{tenant}/users/{user}": {

@@ -140,6 +140,38 @@ export function endingSandboxesContract(open: Open): void {
       }));
   });
 
+  describe("an engine that is gone for ever", () => {
+    test("takes along the sandboxes whose files were there, running or not, and their places", () =>
+      withLedger(async (ledger) => {
+        await ledger.enter(box("a", { engine: "x" }), ONE_EACH);
+        await ledger.adopt(box("b", { engine: "x" }), "removed");
+        expect([await ledger.forget("a", "x"), await ledger.forget("b", "x")]).toEqual(["lost", "lost"]);
+        expect(await ledger.list()).toEqual([]);
+        expect(await ledger.enter(box("c", { engine: "y" }), ONE_EACH)).toBe("entered");
+        expect(await ledger.forget("c", "x")).toBeUndefined();
+        expect(await ledger.forget("a", "x")).toBeUndefined();
+        expect(await known(ledger, "c")).toMatchObject({ engine: "y", state: "running" });
+      }));
+
+    test("leaves a sandbox that was being moved what is on the other engine, and the move is over", () =>
+      withLedger(async (ledger) => {
+        for (const id of ["from", "to"]) await ledger.adopt(box(id, { engine: id }), "stopped");
+        const moves = await Promise.all(
+          ["from", "to"].map(async (id) =>
+            ledger.begin(await known(ledger, id), { copy: id === "from" ? "to" : "from" }),
+          ),
+        );
+        expect(await ledger.forget("from", "from")).toBe("kept");
+        expect(await ledger.forget("to", "from")).toBeUndefined();
+        expect(await known(ledger, "from")).toMatchObject({ engine: "to", state: "removed" });
+        for (const id of ["from", "to"]) {
+          expect(await known(ledger, id)).toMatchObject({ engine: "to" });
+          expect(await known(ledger, id)).not.toHaveProperty("copy");
+        }
+        for (const begun of moves) expect(begun && (await ledger.extend(begun))).toBeUndefined();
+      }));
+  });
+
   describe("what is settled", () => {
     test("keeps its last use; what is gone is forgotten", () =>
       withLedger(async (ledger, { advance }) => {

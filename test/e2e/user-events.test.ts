@@ -272,6 +272,7 @@ async function bareServer() {
         owners: stores.owners,
         sandboxes: async () => [],
         agents: () => [],
+        forgetEngine: () => expect.fail(),
         backUp: () => expect.fail(),
       },
       permissionRule: OwnRuleSpec,

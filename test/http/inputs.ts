@@ -17,6 +17,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   cursor: "threadPage",
   // Whose things an admin asks for; a stranger's are always ada's.
   ...{ tenant: "nothing", user: "nothing" },
+  "DELETE /admin/engines/{engine} engine": "nothing",
   // How much to tell, and the form of an answer.
   ...{ verbose: "nothing", output_schema: "nothing", json_schema: "nothing" },
   ...{ schema: "nothing", strict: "nothing" },

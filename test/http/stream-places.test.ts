@@ -34,6 +34,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
         owners,
         sandboxes: async () => [],
         agents: () => [],
+        forgetEngine: () => expect.fail(),
         backUp: () => expect.fail(),
       },
       httpTools: createHttpToolStore(createMemoryStores().documents, MIB),

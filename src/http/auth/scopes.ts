@@ -84,6 +84,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
 
   // What is an admin's and what is an operator's is decided by the tenant that the request names.
   "POST /admin/backup": "operator",
+  "DELETE /admin/engines/:engine": "operator",
   "GET /admin/tenants": "manage",
   "GET /admin/users": "manage",
   "GET /admin/runs": "manage",

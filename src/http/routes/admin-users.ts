@@ -34,6 +34,16 @@ const Backup = z
   .object({ path: z.string().describe("On the server's machine."), files: z.int(), bytes: z.int() })
   .meta({ id: "Backup" });
 
+const EngineParams = z.object({ engine: z.string().min(1).max(32) });
+const ForgottenEngine = z
+  .object({
+    lost: z.int().describe("Sandboxes whose files were there."),
+    kept: z
+      .int()
+      .describe("Those that were being moved: they continue with what the other engine has of their files."),
+  })
+  .meta({ id: "ForgottenEngine" });
+
 export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteServices): void {
   const tags = ["admin"];
 
@@ -74,6 +84,26 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       const made = await admin.backUp();
       note(request, "back_up", made);
       return made;
+    },
+  );
+
+  app.delete(
+    "/admin/engines/:engine",
+    {
+      schema: {
+        summary: "Forget a Docker engine that is gone for ever, with the files on it",
+        description:
+          "Their users get new, empty workspaces on other engines. Refused while the settings of this server name the engine.",
+        tags,
+        params: EngineParams,
+        response: { 200: ForgottenEngine },
+      },
+    },
+    async (request) => {
+      const { engine } = request.params;
+      const forgotten = await admin.forgetEngine(engine);
+      note(request, "forget_engine", { engine, ...forgotten });
+      return forgotten;
     },
   );
 

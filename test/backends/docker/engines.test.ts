@@ -2,6 +2,7 @@
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import type { EngineSettings } from "../../../src/backends/definition.ts";
+import { forgetEngine } from "../../../src/backends/forget-engine.ts";
 import { createLedger } from "../../../src/backends/ledger.ts";
 import type { PoolOptions } from "../../../src/backends/pool.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
@@ -128,6 +129,20 @@ describeWithOwnEngine("several engines", (a) => {
     await refuses(() => one.pool.erase(ada), "unavailable", "does not know");
     expect(await spread(world)).toEqual([0, 1, 0]);
     expect(await read(on(world), ada)).toBe("hers");
+  });
+
+  test("that are gone for ever and forgotten leave their users new workspaces, and users who can be deleted", async () => {
+    const world = await newWorld();
+    for (const owner of users(3)) await write(on(world), owner, owner.user);
+    const one = on(world, { engines: [named.a, named.c] });
+    const [first, second, third] = users(3);
+    if (!first || !second || !third) throw new Error("There are three.");
+    await refuses(() => read(one, second), "unavailable", "does not know");
+    expect(await forgetEngine(world.sandboxes, ["a", "c"], "b")).toEqual({ lost: 1, kept: 0 });
+    await write(one, second, "new");
+    expect(await read(one, second)).toBe("new");
+    for (const owner of [first, third]) expect(await read(one, owner)).toBe(owner.user);
+    expect(await one.pool.erase(second)).toBe(1);
   });
 
   test("are searched for files that no ledger knows, as after the end of a server without a store", async () => {

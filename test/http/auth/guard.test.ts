@@ -133,6 +133,7 @@ describe("scopes", () => {
       // `manage` is `admin` within the tenant, or `operator`.
       "post /admin/tenants/{tenant}/users/{user}/threads/{thread_id}/runs/{run_id}/cancel: manage",
       "post /admin/backup: operator",
+      "delete /admin/engines/{engine}: operator",
       "delete /admin/tenants/{tenant}/users/{user}: manage",
       // Searches and streams that are asked for with a body. What runs an agent there takes `run` all the same.
       ...["assistants/search", "assistants/count", "threads/search", "threads/count"].map(reading),
