@@ -318,9 +318,10 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
 const enginesOf = ({ backends: { docker } }: ServerConfig) =>
   docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
 
-async function backUp({ store, data_dir }: ServerConfig, { copyTo }: AllStores) {
+async function backUp({ store, data_dir }: ServerConfig, { copyTo, documents }: AllStores) {
   requireFiles(store);
-  return backUpData(data_dir, async (path) => copyTo?.(path));
+  const sandboxes = async () => (await createLedger(documents).list()).map(({ id }) => id);
+  return backUpData(data_dir, async (path) => copyTo?.(path), sandboxes);
 }
 
 const userKeys = (keys: ApiKeyStore): UserKeys => ({

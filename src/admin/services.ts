@@ -40,7 +40,12 @@ export interface AdminServices {
   /** Gives up the sandboxes of an engine that is gone for ever. Throws `invalid_request` for one that is in use. */
   readonly forgetEngine: (name: string) => Promise<{ readonly lost: number; readonly kept: number }>;
   /** Copies everything while the server runs. Throws `invalid_request` for a store that does not lie in files. */
-  readonly backUp: () => Promise<{ readonly path: string; readonly files: number; readonly bytes: number }>;
+  readonly backUp: () => Promise<{
+    readonly path: string;
+    readonly files: number;
+    readonly bytes: number;
+    readonly workspaces_left_out: number;
+  }>;
   /** The agents of today. */
   readonly agents: () => readonly { readonly name: string }[];
 }

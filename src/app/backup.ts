@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import packageJson from "../../package.json" with { type: "json" };
@@ -27,11 +27,20 @@ const FOLDERS = ["workspaces", "volumes", "deployment"];
 /** Copies the main database from the connection that has it locked. */
 export type CopyDatabase = (to: string) => Promise<void>;
 
-/** To `backups/<time>` in the data folder. Throws `invalid_request` for a store that is no file. */
+export interface Backup {
+  readonly path: string;
+  readonly files: number;
+  readonly bytes: number;
+  /** Sandboxes whose files are in volumes of Docker engines, not in the data folder, and so not in the backup. */
+  readonly workspaces_left_out: number;
+}
+
+/** To `backups/<time>` in the data folder. `sandboxes` lists the ids of all. Throws `invalid_request` for a store that is no file. */
 export async function backUpData(
   dataDir: string,
   copy: CopyDatabase,
-): Promise<{ path: string; files: number; bytes: number }> {
+  sandboxes: () => Promise<readonly string[]>,
+): Promise<Backup> {
   const at = new Date().toISOString();
   const all = join(dataDir, "backups");
   const path = join(all, at.replaceAll(":", "-"));
@@ -47,7 +56,10 @@ export async function backUpData(
     await flushTree(part);
     await rename(part, path);
     await flush(all);
-    return { path, files: files.length, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
+    const names = new Set(files.map((file) => basename(file.path, ".img")));
+    const leftOut = (await sandboxes()).filter((id) => !names.has(id));
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    return { path, files: files.length, bytes, workspaces_left_out: leftOut.length };
   } catch (error) {
     await rm(part, { recursive: true, force: true });
     throw error;

@@ -22,20 +22,28 @@ export async function backUpTo(dir: string, { url, key }: Server): Promise<strin
   await claim(part, dir);
   try {
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    const { path, files, bytes } = await createClient({ baseUrl: url, headers }).admin.backUp();
+    const { path, files, bytes, workspaces_left_out } = await createClient({
+      baseUrl: url,
+      headers,
+    }).admin.backUp();
     if (!existsSync(path))
-      return `The backup is on the server's machine: ${path} (${files} files, ${bytes} bytes).`;
+      return `The backup is on the server's machine: ${path} (${files} files, ${bytes} bytes).${leftOut(workspaces_left_out)}`;
     const copy = join(part, "copy");
     await copyTree(path, copy);
     await verifyBackup(copy);
     await flushTree(copy);
     await rename(copy, target);
     await rm(path, { recursive: true, force: true });
-    return `Backed up ${files} files (${bytes} bytes) to ${dir}.`;
+    return `Backed up ${files} files (${bytes} bytes) to ${dir}.${leftOut(workspaces_left_out)}`;
   } finally {
     await rm(part, { recursive: true, force: true });
   }
 }
+
+const leftOut = (workspaces: number) =>
+  workspaces === 0
+    ? ""
+    : `\nNot in it: the files of ${workspaces} sandboxes, which are in volumes of Docker engines. Back those up on the engines' machines.`;
 
 /** Who makes the folder `part` makes the backup. A killed command leaves it. */
 async function claim(part: string, dir: string): Promise<void> {

@@ -656,6 +656,8 @@ export type Backup = {
   path: string;
   files: number;
   bytes: number;
+  /** Sandboxes whose files are in volumes of a Docker engine: they are not in the backup. */
+  workspaces_left_out: number;
 };
 
 export type ForgottenEngine = {

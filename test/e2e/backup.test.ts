@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { verifyBackup } from "../../src/app/backup.ts";
 import { finishRestore, restoreData } from "../../src/app/restore.ts";
+import { createLedger } from "../../src/backends/ledger.ts";
 import { backUpTo } from "../../src/cli/backup.ts";
 import { createClient } from "../../src/client/client.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { box, MANY } from "../stores/fixture-sandboxes.ts";
 import { skein } from "../support/process.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 
@@ -76,6 +78,21 @@ test("a backup of a server at work is whole, and a restore killed at any step le
     break;
   }
   expect(seen).toEqual(new Set(["old", "new"]));
+});
+
+test("a backup says how many sandboxes have their files on engines, which it does not have", async () => {
+  const dir = await temporaryFolder();
+  mkdirSync(join(dir, "data", "volumes", "b"), { recursive: true });
+  const stores = createSqliteStores({ dataDir: join(dir, "data") });
+  const ledger = createLedger(stores.documents);
+  for (const id of ["own-disk", "volume-1", "volume-2"]) await ledger.enter(box(id, { engine: "b" }), MANY);
+  await stores.close();
+  writeFileSync(join(dir, "data", "volumes", "b", "own-disk.img"), "x");
+  const { url } = await startServer({ dir, config: { store: "sqlite" } });
+  const to = join(await temporaryFolder(), "backup");
+  expect(await backUpTo(to, { url, key: undefined })).toMatch(
+    /files of 2 sandboxes.* volumes of Docker engines/,
+  );
 });
 
 test("a damaged backup, and one for a folder in use, are refused and change nothing", async () => {

@@ -31,7 +31,14 @@ const Deleted = z
   .meta({ id: "DeletedUser" });
 
 const Backup = z
-  .object({ path: z.string().describe("On the server's machine."), files: z.int(), bytes: z.int() })
+  .object({
+    path: z.string().describe("On the server's machine."),
+    files: z.int(),
+    bytes: z.int(),
+    workspaces_left_out: z
+      .int()
+      .describe("Sandboxes whose files are in volumes of a Docker engine: they are not in the backup."),
+  })
   .meta({ id: "Backup" });
 
 const EngineParams = z.object({ engine: z.string().min(1).max(32) });
