@@ -53,6 +53,7 @@ export async function openMetrics(
     runs: () => ({ active: observed().runs.executor.active, slots: limits.runs }),
     streams: () => ({ open: openStreams(observed().server), most: limits.streams }),
     waiting: () => stores.runs.waiting(),
+    interrupted: stores.threads.interrupted,
     dependencies: () => observed().dependencies.states(),
     ...(store === "sqlite" ? { database: () => sizesIn(data_dir) } : {}),
     ...(siblings ? { worker: siblings.number } : {}),

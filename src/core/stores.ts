@@ -105,6 +105,11 @@ export interface ThreadStore {
   get(owner: Owner, id: string): Promise<Thread | undefined>;
   /** Newest change first. */
   list(owner: Owner, query: ThreadQuery): Promise<Page<Thread>>;
+  /**
+   * How many of all owners are interrupted, without those of subagents whose parent waits with them. Absent where threads cannot
+   * be counted together.
+   */
+  interrupted?(): Promise<number>;
   /** `forget` names keys of its state to delete; with it, throws `thread_busy` while a run is active or waits. */
   update(
     owner: Owner,

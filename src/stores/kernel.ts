@@ -62,7 +62,7 @@ export interface Kernel<Thread> {
   >;
   readonly threads: Pick<
     ThreadStore,
-    "get" | "list" | "bytes" | "measured" | "message" | "messagePage" | "state"
+    "get" | "list" | "interrupted" | "bytes" | "measured" | "message" | "messagePage" | "state"
   >;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;

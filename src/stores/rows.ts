@@ -31,6 +31,11 @@ export interface RunRow {
   readonly ended_at: number | null;
 }
 
+/**
+ * SQL: a thread works for no other one whose run waits with it. A quote in a name is escaped in `parent`, which is JSON.
+ */
+export const ASKS_ITSELF = `(parent IS NULL OR parent LIKE '%"background":true%')`;
+
 /** All of it but the request, which may be long. */
 export const RUN_COLUMNS =
   "owner, thread_id, id, agent, status, attempt, released, resumes, stop_reason, error, usage, metadata, stop, created_at, ended_at";

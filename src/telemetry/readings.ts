@@ -8,6 +8,8 @@ export interface Readings {
   runs(): { readonly active: number; readonly slots: number };
   /** Of the whole deployment. */
   waiting(): Promise<Waiting>;
+  /** Of the whole deployment. Absent where that cannot be counted. */
+  readonly interrupted?: (() => Promise<number>) | undefined;
   streams(): { readonly open: number; readonly most: number };
   /** Whether each part of the outside world answers. */
   dependencies(): Promise<readonly { readonly name: string; readonly isUp: boolean }[]>;
@@ -53,6 +55,12 @@ export function registerReadings(registry: Registry, readings: Readings): void {
     async () => (await waiting()).threads,
   );
   gauge("runs_oldest_wait_seconds", "How long the one waits that waits longest.", oldest);
+  if (readings.interrupted)
+    gauge(
+      "threads_interrupted",
+      "Threads that wait for an answer, of the whole deployment.",
+      sharedFor(FRESH_MS, readings.interrupted),
+    );
   if (readings.database) {
     const sizes = sharedFor(FRESH_MS, readings.database);
     gauge("sqlite_bytes", "Bytes of the database.", async () => (await sizes()).bytes);

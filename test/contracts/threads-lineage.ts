@@ -28,6 +28,30 @@ const child = (id: string, of: string, more: Partial<NewThread> = {}): NewThread
 
 export function lineageContract(open: Open): void {
   describe("threads that work for others", () => {
+    test("are not counted among those that wait for an answer, unless their parent does not wait with them", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads, events } = stores;
+        // Redis counts none.
+        if (!threads.interrupted) return;
+        const asks = async (thread: string, owner = ADA) =>
+          events.append((await claimed(stores, thread, { owner })).lease, [done("interrupted")]);
+        const parent = '"background":true';
+        await threads.create(ADA, child("waited-for", parent));
+        await threads.create(ADA, child("alone", parent, { parent: parentOf(parent, true) }));
+        expect(await threads.interrupted()).toBe(0);
+        await asks("waited-for");
+        expect(await threads.interrupted()).toBe(0);
+        await asks("alone");
+        await asks("t");
+        await asks("t", BOB);
+        expect(await threads.interrupted()).toBe(3);
+        const { lease } = await claimed(stores, "t");
+        expect(await threads.interrupted()).toBe(2);
+        await events.append(lease, [done()]);
+        await threads.delete(BOB, "t");
+        expect(await threads.interrupted()).toBe(1);
+      }));
+
     test("say for which call, through all that happens to them", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;

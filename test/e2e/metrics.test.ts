@@ -101,6 +101,19 @@ agents:
   await provider.close();
 });
 
+test("a thread is counted as waiting for an answer until it has one", async () => {
+  const script = [{ call: [{ tool: "ask_user", args: { question: "Which?" } }] }, { say: "That one." }];
+  const agents = "agents: { assistant: { model: 'scripted:test', tools: [ask_user] } }";
+  const { url, page } = await ran({ script, agents, config: { store: "sqlite" } });
+  await expect.poll(async () => sampleOf(await page(), "skein_threads_interrupted")).toBe(1);
+  const { items } = (await (await fetch(`${url}/threads/t1/interrupts`)).json()) as {
+    items: { id: string; run_id: string }[];
+  };
+  const answers = [{ id: items[0]?.id, decision: "respond", message: "This one." }];
+  await (await post(`${url}/threads/t1/runs/${items[0]?.run_id}/resume`, { answers })).ended();
+  await expect.poll(async () => sampleOf(await page(), "skein_threads_interrupted")).toBe(0);
+});
+
 describe("what users choose is no label", () => {
   const marks = ["tenant-of-ada", "user-ada", "thread-of-ada", "tool_of_ada", "model-of-ada", "path-of-ada"];
 

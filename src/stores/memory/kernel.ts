@@ -136,6 +136,12 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     },
 
     threads: {
+      async interrupted() {
+        memory.assertOpen();
+        memory.sweep();
+        return memory.countInterrupted();
+      },
+
       async get(owner, id) {
         const thread = memory.find(owner, id);
         return thread && toThread(thread);

@@ -137,6 +137,12 @@ export class MemoryThreads {
     this.#count(thread, -thread.bytes);
   }
 
+  /** Those that wait for an answer, and whose parent does not wait with them. */
+  countInterrupted(): number {
+    const asking = [...this.#interrupted].filter(({ parent }) => parent?.background ?? true);
+    return asking.length;
+  }
+
   /** Call it after every use and every change of what a thread is at. Its parts can be relied on until the next turn. */
   touch(thread: ThreadEntry): void {
     thread.usedAt = this.limits.now();

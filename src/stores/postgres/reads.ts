@@ -7,7 +7,7 @@ import { leaseLost, noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
 import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
-import { toRecord } from "../rows.ts";
+import { ASKS_ITSELF, toRecord } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
 import { timeOf } from "./database.ts";
 import { CALL_COLUMNS, type PostgresRun, type RepliedRow, RUN_COLUMNS, repliedOf } from "./views.ts";
@@ -124,6 +124,16 @@ export function postgresReads({
     },
 
     threads: {
+      async interrupted() {
+        const [found] = await database.query<{ count: number }>(
+          `SELECT count(*)::integer AS count FROM threads WHERE outcome = 'interrupted' AND ${ASKS_ITSELF}
+          AND NOT ${lifetime.hasEnded(1, 2, 3)} AND NOT EXISTS (
+            SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id)`,
+          lifetime.times(),
+        );
+        return found?.count ?? 0;
+      },
+
       async get(owner, id) {
         const row = await threadRow(owner, id);
         return row && toThread(row);

@@ -220,8 +220,12 @@ CREATE TABLE usage_of_users (
 );
 `;
 
+const VERSION_2 = `
+CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted';
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: databases were made by it. */
-const STEPS = [VERSION_1];
+const STEPS = [VERSION_1, VERSION_2];
 /** `readableFrom` stays until a step takes away what that version reads, or needs what it does not write: CONTRIBUTING.md. */
 const FORMAT: Format = { version: STEPS.length, readableFrom: 1 };
 

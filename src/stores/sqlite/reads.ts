@@ -7,7 +7,7 @@ import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
-import { RUN_COLUMNS, type RunRow, toRecord } from "../rows.ts";
+import { ASKS_ITSELF, RUN_COLUMNS, type RunRow, toRecord } from "../rows.ts";
 import type { CallHead } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import { hasEnded } from "./lifetime.ts";
@@ -59,6 +59,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
       WHERE owner = ?1 AND staged IS NULL AND (updated_at, id) < (?2, ?3)
         AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
         AND NOT ${hasEnded(8, 9)} ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+  const countInterrupted = database.query<{ count: number }>(`
+    SELECT count(*) AS count FROM threads
+    WHERE outcome = 'interrupted' AND status <> 'busy' AND staged IS NULL AND ${ASKS_ITSELF} AND NOT ${hasEnded(1, 2)}`);
   // Two, because each is served by an index of its own.
   const selectAny = pageOfThreads("");
   const selectBelow = pageOfThreads("AND parent_thread IS ?10");
@@ -167,6 +170,10 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
     },
 
     threads: {
+      async interrupted() {
+        return database.read(() => countInterrupted.get(...lifetime.ended())?.count ?? 0);
+      },
+
       async get(owner, id) {
         return visited([ownerText(owner), id], (thread) => {
           const row = selectThread.get(...thread);

@@ -243,6 +243,7 @@ UPDATE threads SET bytes = coalesce(
 // `forked_from` is JSON.
 const VERSION_9 = `
 ALTER TABLE threads ADD COLUMN forked_from TEXT;
+CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted' AND status <> 'busy';
 `;
 
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
