@@ -37,7 +37,7 @@ export interface AdminServices {
   readonly keys?: UserKeys | undefined;
   /** In no order. */
   readonly sandboxes: () => Promise<readonly SandboxEntry[]>;
-  /** Gives up the sandboxes of an engine that is gone for ever. Throws `invalid_request` for one that is in use. */
+  /** Gives up the sandboxes of an engine that is lost for good. Throws `invalid_request` for one that is in use. */
   readonly forgetEngine: (name: string) => Promise<{ readonly lost: number; readonly kept: number }>;
   /** Copies everything while the server runs. Throws `invalid_request` for a store that does not lie in files. */
   readonly backUp: () => Promise<{

@@ -1,4 +1,4 @@
-// An engine that is gone for ever, with all files on it: its users get new workspaces on the others.
+// An engine that is lost for good, with all files on it: its users get new workspaces on the others.
 
 import { AppError } from "../core/errors.ts";
 import type { SandboxLedger } from "./ledger.ts";

@@ -108,7 +108,7 @@ export interface SandboxLedger {
     where?: Pick<Where, "copy">,
   ): Promise<boolean>;
   /**
-   * Forgets what a sandbox has on an engine that is gone for ever. `lost`: those were its files, and the record is deleted.
+   * Forgets what a sandbox has on an engine that is lost for good. `lost`: those were its files, and the record is deleted.
    * `kept`: it was being moved, and has what is on the other engine. Undefined: its files are elsewhere.
    */
   forget(id: string, engine: string): Promise<"lost" | "kept" | undefined>;

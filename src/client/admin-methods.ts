@@ -42,7 +42,7 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
       ),
     /** Backs up the data folder while the server runs. Needs `operator`. */
     backUp: (signal?: Signal) => call("POST /admin/backup", {}, signal),
-    /** Gives up the files of a Docker engine that is gone for ever. Needs `operator`. */
+    /** Gives up the files of a Docker engine that is lost for good. Needs `operator`. */
     forgetEngine: (engine: string, signal?: Signal) =>
       call("DELETE /admin/engines/{engine}", { path: { engine } }, signal),
     /** Deletes everything of a user, as far as one request reaches: repeat it until `complete`. */

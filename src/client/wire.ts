@@ -1604,7 +1604,7 @@ export interface Operations {
   "POST /admin/backup": {
     answer: Backup;
   };
-  /** Forget a Docker engine that is gone for ever, with the files on it. */
+  /** Forget a Docker engine that is lost for good, with the files on it. */
   "DELETE /admin/engines/{engine}": {
     path: { engine: string };
     answer: ForgottenEngine;

@@ -140,7 +140,7 @@ export function endingSandboxesContract(open: Open): void {
       }));
   });
 
-  describe("an engine that is gone for ever", () => {
+  describe("an engine that is lost for good", () => {
     test("takes along the sandboxes whose files were there, running or not, and their places", () =>
       withLedger(async (ledger) => {
         await ledger.enter(box("a", { engine: "x" }), ONE_EACH);

@@ -1,4 +1,4 @@
-// An operator gives up a Docker engine that is gone for ever.
+// An operator gives up a Docker engine that is lost for good.
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";

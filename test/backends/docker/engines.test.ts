@@ -131,7 +131,7 @@ describeWithOwnEngine("several engines", (a) => {
     expect(await read(on(world), ada)).toBe("hers");
   });
 
-  test("that are gone for ever and forgotten leave their users new workspaces, and users who can be deleted", async () => {
+  test("that are lost for good and forgotten leave their users new workspaces, and users who can be deleted", async () => {
     const world = await newWorld();
     for (const owner of users(3)) await write(on(world), owner, owner.user);
     const one = on(world, { engines: [named.a, named.c] });
