@@ -3,7 +3,7 @@
 import { AppError } from "../core/errors.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
-import { NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
+import { type Message, NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
 import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -131,19 +131,23 @@ export function cancelledBeforeStart(
   ];
 }
 
-/** The last events of a run whose processes died in `attempts` attempts. `entries` are its log so far. */
-export function failedAfterCrashes(
-  attempts: number,
-  entries: Iterable<LogEntry>,
-  stamped: Stamp,
-): StreamEvent[] {
+interface Crashed {
+  readonly attempts: number;
+  /** Its log so far. */
+  readonly entries: Iterable<LogEntry>;
+  /** What it was started with and has not put into its thread: no message that was accepted is lost. */
+  readonly unread: readonly Message[];
+}
+
+/** The last events of a run whose processes died in each attempt. */
+export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
   const message = `${attempts} times the process that executed this run died or lost it. It is not tried again.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   const log = [...entries];
   return [
     ...endsOf(log, error, stamped.ts),
-    ...answersTo(log, message).map(
-      (answer): StreamEvent => ({ event: "on_message", ...stamped, data: { message: answer } }),
+    ...[...unread, ...answersTo(log, message)].map(
+      (each): StreamEvent => ({ event: "on_message", ...stamped, data: { message: each } }),
     ),
     { event: "error", ...stamped, data: error },
   ];

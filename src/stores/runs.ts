@@ -75,6 +75,12 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
   };
 
+  /** What a run was started with, as far as it is not in its thread yet. */
+  async function unreadOf({ lease: { owner, thread_id }, request: { input } }: Claim) {
+    const found = await Promise.all(input.map(({ id }) => kernel.threads.message(owner, thread_id, id)));
+    return input.filter((_, at) => !found[at]);
+  }
+
   /** A run that died too often is ended, and the thread's next one taken. */
   async function take(thread: Thread): Promise<Looked<Claim>> {
     for (;;) {
@@ -83,7 +89,8 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       const { claim, spent } = taken;
       if (spent === undefined) return { found: claim };
       const entries = await kernel.logOf(claim.lease);
-      const events = failedAfterCrashes(spent, entries, stamp(claim.lease, limits.now()));
+      const crashed = { attempts: spent, entries, unread: await unreadOf(claim) };
+      const events = failedAfterCrashes(crashed, stamp(claim.lease, limits.now()));
       await kernel.events.append(claim.lease, events);
       const end = events.at(-1);
       if (end) listener?.({ call: "crashed", claim, end });

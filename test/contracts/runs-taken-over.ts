@@ -142,7 +142,7 @@ export function takenOverRunsContract(open: Open): void {
           const ended = await stores.runs.get(ADA, "t", run.id);
           expect(ended).toMatchObject({ status: "error", attempt: 3, error: { code: "crashed_too_often" } });
           const entries = await reading;
-          expect(seqsOf(entries)).toEqual(upTo(15));
+          expect(seqsOf(entries)).toEqual(upTo(16));
           const events = eventsOf(entries);
           expect(checkGrammar(events)).toEqual([]);
           const answer = (tool_call_id: string) => ({
@@ -151,10 +151,13 @@ export function takenOverRunsContract(open: Open): void {
               message: { role: "tool", tool_call_id, error: expect.stringMatching(/^Outcome unknown/) },
             },
           });
-          expect(events.slice(-6)).toMatchObject([
+          // Its message, which it had not got to.
+          expect((await stores.threads.messages(ADA, "t"))[0]).toMatchObject({ content: "hello" });
+          expect(events.slice(-7)).toMatchObject([
             { event: "on_chat_model_end", path: ["sub_1"], data: { message_id: "msg_1" } },
             { event: "on_subagent_end", data: { id: "sub_1", call_id: "call_1", status: "failed" } },
             { event: "on_tool_end", name: "task", data: { call_id: "call_1" } },
+            { event: "on_message", data: { message: { role: "user", content: "hello" } } },
             ...[answer("call_0"), answer("call_1")],
             { event: "error", ...stamp, data: ended?.error ?? {} },
           ]);
