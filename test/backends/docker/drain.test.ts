@@ -1,7 +1,10 @@
 // An engine that drains gives its sandboxes away, with their files, to another one.
 
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { Transform } from "node:stream";
 import { inspect } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { BackendConfig } from "../../../src/core/backend.ts";
 import { execute, readAll } from "../../support/backend.ts";
 import { describeWithOwnEngine, type Engine, moreEngines } from "../../support/engine.ts";
@@ -24,6 +27,29 @@ const LISTING = `find . -mindepth 1 ! -path './.skein*' | sort | while read -r f
 const FILL = `mkdir -p deep/er empty && echo text > deep/er/f && ln deep/er/f hard && ln -s ../nowhere soft && ln -s /etc/passwd away &&
   dd if=/dev/urandom of=big bs=1M count=5 2> /dev/null && printf '#!/bin/sh' > run && chmod 4750 run && mkfifo pipe &&
   touch "$(printf 'odd \\303\\244 name')" .hidden && touch -d '2001-02-03 04:05:06' old && chmod 700 deep`;
+
+/** The address of an engine that keeps another text than it is given, of the same length. */
+async function altering(host: string, text: string, other: string): Promise<string> {
+  const sockets: Socket[] = [];
+  const server = createServer((client) => {
+    const engine = connect(new URL(host).pathname);
+    const change = new Transform({
+      transform: (chunk: Buffer, _, done) =>
+        done(null, Buffer.from(chunk.toString("latin1").replaceAll(text, other), "latin1")),
+    });
+    client.pipe(change).pipe(engine).pipe(client);
+    for (const socket of [client, engine]) {
+      sockets.push(socket);
+      socket.on("error", () => {});
+    }
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 describeWithOwnEngine("an engine that drains", (a) => {
   if (!b) throw new Error("There is no second engine.");
@@ -141,6 +167,26 @@ describeWithOwnEngine("an engine that drains", (a) => {
       .toMatchObject({ engine: "a", state: "stopped" });
     expect((await execute(await server.pool.get(ada, of), "ls | wc -l")).output).toBe("4\n");
     expect(await heldBy(b, world)).toEqual([]);
+  });
+
+  test("keeps a workspace whose copy is not the same, leaves no copy, and says so", async () => {
+    const world = await newWorld();
+    const of = await config();
+    const first = onA(world);
+    await (await first.pool.get(ada, of)).write("f", Buffer.from("her true words"), signal);
+    await first.pool.stop(ada, of);
+    const liar = await altering(b.host, "her true words", "her last words");
+    const [from] = engines(true);
+    if (!from) throw new Error("There is one.");
+    const server = newServer(a, world, { engines: [from, { name: "b", host: liar }], sweepMs: 50 });
+    server.pool.begin(["docker"]);
+    await expect.poll(() => inspect(server.warnings)).toContain("copy of a workspace differs");
+    await expect
+      .poll(async () => (await world.sandboxes.list())[0])
+      .toMatchObject({ engine: "a", state: "stopped" });
+    expect((await world.sandboxes.list())[0]).not.toHaveProperty("copy");
+    expect(await heldBy(b, world)).toEqual([]);
+    expect(String(await readAll(await server.pool.get(ada, of), "f"))).toBe("her true words");
   });
 
   test("leaves no copy of a move whose server died in the middle of it", async () => {
