@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { freePort } from "../support/free-port.ts";
@@ -59,6 +59,35 @@ for (const { start, program } of SHARED_STORES) {
       expect(dataOf(events, "done")[0]?.status).toBe("success");
     });
   });
+
+  needing(shared, program).describe(`${program}: without its store`, () => {
+    test("a server whose workers all ended and cannot start ends, after a few attempts", async () => {
+      const own = await start();
+      onTestFinished(() => own?.close());
+      const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
+      await own?.kill();
+      for (const pid of pidsOf(server).values()) process.kill(pid, "SIGKILL");
+      expect(await server.exited).toBe(1);
+      const restarts = logOf(server).filter(({ msg }) => msg.startsWith("a worker ended"));
+      expect(restarts.length).toBeGreaterThanOrEqual(5);
+      expect(restarts.length).toBeLessThan(12);
+    });
+
+    test("workers that were killed are back once the store is", async () => {
+      const own = await start();
+      onTestFinished(() => own?.close());
+      const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
+      await own?.kill();
+      process.kill(pidsOf(server).get(1) ?? 0, "SIGKILL");
+      await expect
+        .poll(() => logOf(server).filter(({ msg }) => msg.startsWith("a worker ended")).length)
+        .toBe(2);
+      await own?.start();
+      const before = new Set(pidsOf(server).values());
+      await expect.poll(() => new Set([...before, ...pidsOf(server).values()]).size).toBe(3);
+      expect((await ask(`${server.url}/health`)).status).toBe(200);
+    });
+  });
 }
 
 const [{ start: startRedis, program }] = SHARED_STORES;
@@ -86,38 +115,6 @@ needing(redis, program).describe("a worker that hangs", () => {
       .toBeGreaterThan(0);
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(1);
-  });
-});
-
-describe("without its store", () => {
-  needing(redis, program).test(
-    "a server whose workers all ended and cannot start ends, after a few attempts",
-    async () => {
-      const own = await startRedis();
-      onTestFinished(() => own?.close());
-      const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
-      await own?.kill();
-      for (const pid of pidsOf(server).values()) process.kill(pid, "SIGKILL");
-      expect(await server.exited).toBe(1);
-      const restarts = logOf(server).filter(({ msg }) => msg.startsWith("a worker ended"));
-      expect(restarts.length).toBeGreaterThanOrEqual(5);
-      expect(restarts.length).toBeLessThan(12);
-    },
-  );
-
-  needing(redis, program).test("workers that were killed are back once the store is", async () => {
-    const own = await startRedis();
-    onTestFinished(() => own?.close());
-    const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
-    await own?.kill();
-    process.kill(pidsOf(server).get(1) ?? 0, "SIGKILL");
-    await expect
-      .poll(() => logOf(server).filter(({ msg }) => msg.startsWith("a worker ended")).length)
-      .toBe(2);
-    await own?.start();
-    const before = new Set(pidsOf(server).values());
-    await expect.poll(() => new Set([...before, ...pidsOf(server).values()]).size).toBe(3);
-    expect((await ask(`${server.url}/health`)).status).toBe(200);
   });
 });
 
