@@ -16,33 +16,6 @@ export type SignInOptions = {
   } | undefined;
 };
 
-export type Interrupt = {
-  id: string;
-  /** May the call run? · What is the user's answer? · The front end executes the call. */
-  kind: "approval" | "question" | "tool";
-  call_id: string;
-  run_id: string;
-  /** The tool. */
-  name: string;
-  args: Record<string, unknown>;
-  /** The question, for a person. */
-  prompt: string;
-  /** The options. */
-  options?: string[] | undefined;
-  /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
-  one_of_options?: true | undefined;
-  created_at: string;
-  /** When it is decided automatically. */
-  expires_at?: string | undefined;
-  /** The subagent, its thread, and the id of the interrupt there. */
-  asked_by?: {
-    agent: string;
-    name: string;
-    thread_id: string;
-    id: string;
-  } | undefined;
-};
-
 export type Part = {
   type: "text";
   text: string;
@@ -112,6 +85,33 @@ export type Message = {
   name: string;
   /** Present only when the call failed. */
   error?: string | undefined;
+};
+
+export type Interrupt = {
+  id: string;
+  /** May the call run? · What is the user's answer? · The front end executes the call. */
+  kind: "approval" | "question" | "tool";
+  call_id: string;
+  run_id: string;
+  /** The tool. */
+  name: string;
+  args: Record<string, unknown>;
+  /** The question, for a person. */
+  prompt: string;
+  /** The options. */
+  options?: string[] | undefined;
+  /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
+  one_of_options?: true | undefined;
+  created_at: string;
+  /** When it is decided automatically. */
+  expires_at?: string | undefined;
+  /** The subagent, its thread, and the id of the interrupt there. */
+  asked_by?: {
+    agent: string;
+    name: string;
+    thread_id: string;
+    id: string;
+  } | undefined;
 };
 
 export type Error = {

@@ -1,4 +1,4 @@
-// The title of a thread that nobody has named.
+// The title of a thread that has been given none.
 
 import { firstChars } from "../lib/text.ts";
 import type { Content, Message } from "./message-shapes.ts";

@@ -4,7 +4,7 @@ import { titleFrom } from "../../src/core/title.ts";
 
 const titleOf = (text: string) => titleFrom([userMessage(text)]);
 
-describe("a thread that nobody has named is called", () => {
+describe("a thread without a title of its own is called", () => {
   test("as its first message, on one line", () => {
     expect(titleOf("  Plan a trip\n\n to\tRome ")).toBe("Plan a trip to Rome");
   });

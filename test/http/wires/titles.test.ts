@@ -1,4 +1,4 @@
-// Whichever front end starts a thread, lists show what it is about.
+// Lists show what a thread is about, for threads of every front end.
 
 import { expect, test } from "vitest";
 import { startServer } from "../../support/server.ts";

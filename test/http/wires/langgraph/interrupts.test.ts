@@ -97,7 +97,7 @@ describe("an approval", () => {
     };
     const { client, frames } = await asked([both, { say: "Blue it is." }]);
     expect(lastValues(frames)?.__interrupt__).toHaveLength(1);
-    // As deep-agents-ui does, whichever of its cards was clicked.
+    // As deep-agents-ui does with a click on any of its cards.
     await expect(resume(client, { decisions: [{ type: "approve" }] })).rejects.toThrow(
       "one decision for each request (execute, ask_user)",
     );
