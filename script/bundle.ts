@@ -2,7 +2,7 @@
 // To find a module takes longer than to run it, and there are hundreds. What the program imports on demand stays so, in chunks of its own;
 // a module that two entries load is in a chunk that both share. Nothing is minified: stacks name functions, and lines that one can read.
 
-import { cpSync, readFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Metafile } from "esbuild";
 
@@ -12,7 +12,7 @@ const BUNDLED = ["zod"];
 const [dist = "dist"] = process.argv.slice(2);
 const { dependencies, peerDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
 const { metafile } = await build({
-  entryPoints: ["src/main.ts", "src/index.ts"],
+  entryPoints: ["src/main.ts", "src/index.ts", "src/lib/node-version.ts"],
   outdir: dist,
   chunkNames: "chunks/[name]-[hash]",
   bundle: true,
@@ -20,14 +20,22 @@ const { metafile } = await build({
   metafile: true,
   format: "esm",
   platform: "node",
-  // What `skein` says on an old Node has to be understood by it.
+  // An old Node has to understand what comes before the refusal.
   target: "es2024",
+  supported: { "regexp-set-notation": false },
   external: Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !BUNDLED.includes(name)),
   logLevel: "warning",
 });
 checkPlaces(metafile);
+importFirst("index.js", "./lib/node-version.js");
 for (const name of BUNDLED)
   cpSync(join("node_modules", name, "LICENSE"), join(dist, `chunks/${name}.LICENSE`));
+
+/** Imports one module before all others: esbuild imports chunks in an order of its own. */
+function importFirst(entry: string, module: string): void {
+  const path = join(dist, entry);
+  writeFileSync(path, `import "${module}";\n${readFileSync(path, "utf8")}`);
+}
 
 /** Throws for a module that asks where it lies and lies deeper, or less deep, than its source: it would not find its files. */
 function checkPlaces({ outputs }: Metafile): void {
