@@ -217,6 +217,7 @@ describe("a tree that is at work", () => {
       say: "Once more.",
       call: [{ tool: "write_todos", args: { todos: [] } }],
       usage: { input_tokens: 100 },
+      delay_ms: 5,
     });
     const { events, url } = await played({
       agents: TEAM.replace("subagents:", "hooks: { budgets: { tokens: 1000 } }, subagents:"),

@@ -125,6 +125,7 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /tool-results/{token}",
   "DELETE /v1/responses/{response_id}",
   // The fuzzer is an admin, no operator.
+  "DELETE /admin/engines/{engine}",
   "POST /admin/backup",
   "POST /langgraph/runs/cancel",
   "GET /mcp",

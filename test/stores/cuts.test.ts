@@ -78,7 +78,8 @@ async function cuttablePostgres(): Promise<Cuttable | undefined> {
     empty: async (options) => {
       const url = new URL(await tables.empty());
       url.port = String(proxy.port);
-      return createPostgresStores({ url: url.href, pool: 4, ...options });
+      // A hundred calls at once, of which each ninth is cut, take their time on a busy machine.
+      return createPostgresStores({ url: url.href, pool: 4, deadlineMs: 60_000, ...options });
     },
     beside: () => createPostgresStores({ url: postgres.url, pool: 4 }),
     calls: /skein_|COMMIT/,
