@@ -32,18 +32,6 @@ const long = [
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/{hostile,published}.test.ts",
 ];
-/**
- * What needs a process of its own: it changes or measures the process, or loads a module whose state lasts; and what takes
- * so long that a process is nothing. All other files share six processes, which load the program once.
- */
-const alone = [
-  ...long,
-  "test/backends/**/*.test.ts",
-  "test/e2e/{trace,trace-contents}.test.ts",
-  "test/hooks/timeout.test.ts",
-  "test/http/{connections,crowd,event-loop}.test.ts",
-  "test/http/wires/ag-ui/copilotkit.test.ts",
-];
 const passedOver = process.env.TESTS === "short" ? long : [];
 
 /**
@@ -67,13 +55,8 @@ export default defineConfig({
         test: {
           name: "plain",
           include: ["test/**/*.test.ts"],
-          exclude: [...docker, ...alone, ...passedOver],
-          isolate: false,
+          exclude: [...docker, ...passedOver],
         },
-      },
-      {
-        extends: true,
-        test: { name: "alone", include: alone, exclude: [...docker, ...passedOver] },
       },
       {
         extends: true,
