@@ -134,7 +134,7 @@ export function openThread(client: Client, threadId: string): ThreadStore {
   }
 
   async function follow(signal: AbortSignal): Promise<void> {
-    for (;;) {
+    while (!signal.aborted) {
       try {
         await followOnce(signal).catch(async (error: unknown) => {
           if (signal.aborted || !isMissing(error)) throw error;

@@ -222,6 +222,21 @@ describe("a thread as a store", () => {
     await expect.poll(() => now()).toMatchObject({ state: "missing", cells: [] });
   });
 
+  test("that does not exist is not followed once no one listens", async () => {
+    const { url } = await startServer({ script: [{ say: "Hello." }] });
+    const asked: string[] = [];
+    const fetching: typeof fetch = (input, init) => {
+      asked.push(new URL(String(input)).pathname);
+      return fetch(input, init);
+    };
+    const store = openThread(createClient({ baseUrl: url, fetch: fetching }), "t1");
+    const leave = store.subscribe(() => {});
+    await expect.poll(() => store.getSnapshot().state).toBe("missing");
+    leave();
+    for await (const _ of createClient({ baseUrl: url }).run("t1", { input: "Hi." }));
+    expect(asked.filter((path) => path === "/threads/t1/events")).toHaveLength(1);
+  });
+
   test("says why it cannot be followed", async () => {
     const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
     const { now } = await opened({}, url);
