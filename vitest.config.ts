@@ -32,6 +32,24 @@ const long = [
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/{hostile,published}.test.ts",
 ];
+/**
+ * What needs a process of its own: it changes or measures its process or its clock, or loads a module whose state lasts; and
+ * what takes so long that a process is nothing. All other files share six processes, which load the program once.
+ */
+const alone = [
+  ...long,
+  "test/backends/**/*.test.ts",
+  "test/config/load.test.ts",
+  "test/e2e/{trace,trace-contents}.test.ts",
+  "test/examples/browser.test.ts",
+  "test/hooks/{run-limits,timeout}.test.ts",
+  "test/http/auth/jwt-keys.test.ts",
+  "test/http/{connections,crowd,event-loop}.test.ts",
+  "test/http/wires/ag-ui/copilotkit.test.ts",
+  "test/models/{azure,vertex}.test.ts",
+  "test/runs/executor.test.ts",
+  "test/stores/memory-room.test.ts",
+];
 const passedOver = process.env.TESTS === "short" ? long : [];
 
 /**
@@ -55,8 +73,14 @@ export default defineConfig({
         test: {
           name: "plain",
           include: ["test/**/*.test.ts"],
-          exclude: [...docker, ...passedOver],
+          exclude: [...docker, ...alone, ...passedOver],
+          isolate: false,
+          setupFiles: "test/support/shared-process.ts",
         },
+      },
+      {
+        extends: true,
+        test: { name: "alone", include: alone, exclude: [...docker, ...passedOver] },
       },
       {
         extends: true,

@@ -34,7 +34,7 @@ const PATIENCE = { testTimeout: 30_000, hookTimeout: 30_000, expect: { poll: { t
 
 const vitest = await createVitest({
   ...PATIENCE,
-  ...{ watch: false, project: ["plain"], retry: 0, reporters: [{}], maxWorkers: 2 },
+  ...{ watch: false, project: ["plain", "alone"], retry: 0, reporters: [{}], maxWorkers: 2 },
 });
 let before = "";
 process.on("message", (order: Order) => void run(order).then((told) => process.send?.(told)));
