@@ -4,8 +4,10 @@ import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
 import type { UserKeys } from "./admin/services.ts";
 import { type AgentRegistry, createRegistry } from "./agents/registry.ts";
+import { enginesOf, openBackends } from "./app/backends.ts";
 import { backUpData, oneAtATime } from "./app/backup.ts";
 import { builtInNames, catalogueOf, extending } from "./app/catalogue.ts";
+import { refusedTools, tenantTools } from "./app/http-tools.ts";
 import {
   answersIn,
   countReload,
@@ -21,14 +23,12 @@ import { loadServerPlugins, refuseAgentParts } from "./app/server-plugins.ts";
 import type { Siblings } from "./app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./app/stores.ts";
 import { forgetEngine } from "./backends/forget-engine.ts";
-import { createLedger, SOLE_ENGINE } from "./backends/ledger.ts";
-import { createBackendPool } from "./backends/pool.ts";
+import { createLedger } from "./backends/ledger.ts";
 import type { ServerConfig } from "./config/server.ts";
 import type { ModelSpec } from "./core/agent.ts";
-import type { BackendPool, BackendStatus } from "./core/backend.ts";
+import type { BackendPool } from "./core/backend.ts";
 import { AppError, hasCode } from "./core/errors.ts";
 import type { HookDefinition } from "./core/hook.ts";
-import type { Owner } from "./core/ids.ts";
 import type { Model } from "./core/model.ts";
 import type { Tool } from "./core/tool.ts";
 import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
@@ -41,13 +41,11 @@ import { type Credentials, createCredentials } from "./http/auth/credential-end.
 import { createDependencies } from "./http/dependencies.ts";
 import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
-import { hostList, within } from "./lib/hosts.ts";
-import { omitUndefined } from "./lib/omit-undefined.ts";
-import { createPublicFetch, isRefused } from "./lib/ssrf-safe-fetch/index.ts";
+import { within } from "./lib/hosts.ts";
 import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import type { Plugin } from "./plugins/definition.ts";
-import { createPluginLoader, type LoadedPlugin } from "./plugins/load.ts";
+import { createPluginLoader } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createEngine } from "./runs/index.ts";
 import { logRecorder } from "./runs/logging.ts";
@@ -56,8 +54,7 @@ import type { StartingKeys } from "./runs/services.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
 import type { AllStores } from "./stores/all-stores.ts";
 import { maskedCalls } from "./tools/http/deferral.ts";
-import { createHttpTools } from "./tools/http/index.ts";
-import { createHttpToolStore, type HttpToolStore } from "./tools/http/store.ts";
+import { createHttpToolStore } from "./tools/http/store.ts";
 import type { McpServerDefinitions } from "./tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
 
@@ -315,9 +312,6 @@ async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Pro
   }
 }
 
-const enginesOf = ({ backends: { docker } }: ServerConfig) =>
-  docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
-
 async function backUp({ store, data_dir }: ServerConfig, { copyTo, documents }: AllStores) {
   requireFiles(store);
   const sandboxes = async () => (await createLedger(documents).list()).map(({ id }) => id);
@@ -339,73 +333,4 @@ function startingKeys(credentials: Credentials): StartingKeys {
         if (hasCode(reason, "credentials_revoked")) onRevoked();
       }),
   };
-}
-
-/** Time limit of a DNS lookup at registration. A name that takes longer is checked when it is called. */
-const LOOKUP_MS = 2_000;
-
-function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boolean> {
-  const options = { allow: hostList(http_tools.allow) };
-  return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
-}
-
-/** The tenants' registered tools, read when a run begins. */
-function tenantTools(
-  { public_url, http_tools }: ServerConfig,
-  httpTools: HttpToolStore,
-  { deferredCalls: store }: AllStores,
-) {
-  const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
-  const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
-  const services = {
-    fetch,
-    trustAnnotations: http_tools.trust_annotations,
-    ...(public_url === undefined ? {} : { deferral: { store, urlOf } }),
-  };
-  return async ({ tenant }: Owner, agent: string) =>
-    createHttpTools(await httpTools.listFor(tenant, agent), services);
-}
-
-interface SeenBackends {
-  readonly plugins: readonly LoadedPlugin[];
-  readonly onStatus?: ((owner: Owner, status: BackendStatus) => void) | undefined;
-  readonly siblings?: Siblings | undefined;
-}
-
-function openBackends(
-  config: ServerConfig,
-  { documents, bus, shared }: AllStores,
-  logger: FastifyBaseLogger,
-  { plugins, onStatus, siblings }: SeenBackends,
-) {
-  const { allow_local, docker } = config.backends;
-  return createBackendPool({
-    dataDir: config.data_dir,
-    allowSeveralUsers: allow_local,
-    ...(siblings ? { machine: siblings.machine } : {}),
-    sandboxes: createLedger(documents),
-    logger,
-    own: Object.assign({}, ...plugins.map(({ plugin }) => plugin.backends)),
-    docker: {
-      engines: docker.engines ?? [{ name: SOLE_ENGINE, host: docker.host }],
-      firewall: docker.firewall,
-      isShared: shared !== undefined,
-      deployment: docker.deployment ?? shared?.deployment,
-      caps: {
-        total: docker.sandboxes,
-        tenant: docker.sandboxes_per_tenant ?? halfOf(config),
-        ...omitUndefined({ tenantDisk: docker.disk_per_tenant }),
-      },
-      sweepMs: docker.sweep,
-    },
-    onStatus(owner, data) {
-      bus.publish(owner, { event: "backend_status", data });
-      onStatus?.(owner, data);
-    },
-  });
-}
-
-/** Of the sandboxes, where there may be several tenants; at least one. */
-function halfOf({ auth, backends: { docker } }: ServerConfig): number {
-  return auth.scheme === "none" ? docker.sandboxes : Math.max(1, Math.floor(docker.sandboxes / 2));
 }
