@@ -1,5 +1,3 @@
-import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
@@ -350,53 +348,5 @@ describe("a database", () => {
       },
       ttl,
     );
-  });
-
-  test("that a newer version wrote is refused with a reason", async () => {
-    await createSqliteStores({ path: path() }).close();
-    inFile((file) => file.exec("PRAGMA user_version = 99"));
-    expect(() => createSqliteStores({ path: path() })).toThrow(/newer version.*takes format 99/);
-    inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 99 }));
-  });
-
-  test("of another program is left alone", () => {
-    for (const version of [0, 1]) {
-      rmSync(path(), { force: true });
-      inFile((file) => file.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${version}`));
-      expect(() => createSqliteStores({ path: path() })).toThrow(/another program/);
-      inFile((file) =>
-        expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
-      );
-    }
-  });
-
-  test("that lacks a table is refused and let go", () => {
-    inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 2"));
-    for (let n = 0; n < 2; n++)
-      expect(() => createSqliteStores({ path: path() })).toThrow(
-        expect.objectContaining({ code: "unavailable", message: expect.not.stringContaining("in use") }),
-      );
-  });
-
-  test("that is none is refused with its path", () => {
-    writeFileSync(path(), "not a database ".repeat(1000));
-    expect(() => createSqliteStores({ path: path() })).toThrow(path());
-    expect(() => createSqliteStores({ path: join(path(), "below", "a.db") })).toThrow(
-      expect.objectContaining({ code: "unavailable" }),
-    );
-  });
-
-  test("is made with its folder when there is none", async () => {
-    const stores = createSqliteStores({ dataDir: join(dataDir(), "a", "b") });
-    await stores.ping();
-    await stores.close();
-  });
-
-  test("is opened once in a process, too", async () => {
-    const stores = createSqliteStores({ path: path() });
-    expect(() => createSqliteStores({ path: path() })).toThrow(/in use/);
-    await claimed(stores, "t");
-    await stores.close();
-    await createSqliteStores({ path: path() }).close();
   });
 });

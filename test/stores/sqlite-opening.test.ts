@@ -1,0 +1,58 @@
+// Which files are opened as a database, and which are refused and left as they are.
+
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { claimed } from "./fixture.ts";
+import { temporaryDatabase } from "./sqlite-file.ts";
+
+const { dataDir, inFile, path } = temporaryDatabase();
+
+test("a database that a newer version wrote is refused, with the reason", async () => {
+  await createSqliteStores({ path: path() }).close();
+  inFile((file) => file.exec("PRAGMA user_version = 99"));
+  expect(() => createSqliteStores({ path: path() })).toThrow(/newer version.*takes format 99/);
+  inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 99 }));
+});
+
+test("a database of another program is refused and left unchanged", () => {
+  for (const version of [0, 1]) {
+    rmSync(path(), { force: true });
+    inFile((file) => file.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${version}`));
+    expect(() => createSqliteStores({ path: path() })).toThrow(/another program/);
+    inFile((file) =>
+      expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
+    );
+  }
+});
+
+test("a database that lacks a table is refused and not kept open", () => {
+  inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 2"));
+  for (let n = 0; n < 2; n++)
+    expect(() => createSqliteStores({ path: path() })).toThrow(
+      expect.objectContaining({ code: "unavailable", message: expect.not.stringContaining("in use") }),
+    );
+});
+
+test("a file that is no database is refused with its path", () => {
+  writeFileSync(path(), "not a database ".repeat(1000));
+  expect(() => createSqliteStores({ path: path() })).toThrow(path());
+  expect(() => createSqliteStores({ path: join(path(), "below", "a.db") })).toThrow(
+    expect.objectContaining({ code: "unavailable" }),
+  );
+});
+
+test("a database is created together with its folder", async () => {
+  const stores = createSqliteStores({ dataDir: join(dataDir(), "a", "b") });
+  await stores.ping();
+  await stores.close();
+});
+
+test("a database is opened only once, also within one process", async () => {
+  const stores = createSqliteStores({ path: path() });
+  expect(() => createSqliteStores({ path: path() })).toThrow(/in use/);
+  await claimed(stores, "t");
+  await stores.close();
+  await createSqliteStores({ path: path() }).close();
+});
