@@ -9,7 +9,7 @@ import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
 import { PageView } from "./page-view.tsx";
 import { RunStatus, STATUSES, type Status, wordOf } from "./run-status.tsx";
-import { type RunFilter, useRuns } from "./use-runs.ts";
+import { useRuns } from "./use-runs.ts";
 
 const HOURS = { "": "Any time", "1": "Last hour", "24": "Last day", "168": "Last week" } as const;
 
@@ -18,12 +18,11 @@ export function Runs() {
   const [agent, setAgent] = useState("");
   const [hours, setHours] = useState("");
   const { value: agents } = useRead((signal) => client.agents.list(signal), []);
-  const filter: RunFilter = {
-    ...(status ? { status } : {}),
-    ...(agent ? { agent } : {}),
-    ...(hours ? { hours: Number(hours) } : {}),
-  };
-  const { runs, hasMore, more, problem } = useRuns(filter);
+  const { runs, hasMore, more, problem } = useRuns({
+    status: status || undefined,
+    agent: agent || undefined,
+    hours: hours ? Number(hours) : undefined,
+  });
   return (
     <PageView title="Runs">
       <div class="filters">

@@ -7,11 +7,11 @@ import { client, messageOf } from "../session.ts";
 
 const PAGE = 50;
 
-export interface RunFilter {
-  readonly status?: RunRecord["status"];
-  readonly agent?: string;
+interface RunFilter {
+  readonly status: RunRecord["status"] | undefined;
+  readonly agent: string | undefined;
   /** Only runs that have started within so many hours. */
-  readonly hours?: number;
+  readonly hours: number | undefined;
 }
 
 interface Read {
@@ -20,19 +20,17 @@ interface Read {
   readonly problem?: string;
 }
 
-export function useRuns(filter: RunFilter) {
-  const { status, agent, hours } = filter;
+export function useRuns({ status, agent, hours }: RunFilter) {
   const [read, setRead] = useState<Read>({});
   /** How many pages are shown. */
   const pages = useRef(1);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `filter` is these three.
   useEffect(() => {
     pages.current = 1;
     setRead({});
     const isConcerned = ({ event }: Change) => event === "run_started" || event === "run_ended";
     const kept = keepRead(isConcerned, async (signal) => {
       try {
-        setRead(await readPages(filter, pages.current, signal));
+        setRead(await readPages({ status, agent, hours }, pages.current, signal));
       } catch (error) {
         if (!signal.aborted) setRead((before) => ({ ...before, problem: messageOf(error) }));
       }
@@ -45,7 +43,7 @@ export function useRuns(filter: RunFilter) {
     problem: read.problem,
     hasMore: read.next !== undefined,
     more: async () => {
-      const { runs, next } = await readPages(filter, 1, undefined, read.next);
+      const { runs, next } = await readPages({ status, agent, hours }, 1, undefined, read.next);
       pages.current++;
       setRead((before) => ({ runs: [...(before.runs ?? []), ...(runs ?? [])], next }));
     },
@@ -63,10 +61,7 @@ async function readPages(
   let runs: RunRecord[] = [];
   let cursor = from;
   for (let page = 0; page < count; page++) {
-    const { items, next_cursor } = await client.runs.list(
-      { ...wanted, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) },
-      signal,
-    );
+    const { items, next_cursor } = await client.runs.list({ ...wanted, limit: PAGE, cursor }, signal);
     runs = [...runs, ...items.filter(isWanted)];
     cursor = items.every(isWanted) ? next_cursor : undefined;
     if (cursor === undefined) break;
