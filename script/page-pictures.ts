@@ -14,7 +14,7 @@ import { buildPage } from "./page-build.ts";
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const out = process.argv[2] ?? path("docs/images");
 
-/** Pictures are read over slow connections, and stay in the repository for ever. */
+/** Pictures are read over slow connections, and stay in the history of the repository. */
 const MAX_BYTES = 150_000;
 
 const AGENTS = {

@@ -1,81 +1,11 @@
 // Plain English and one name per idea, in code, comments, messages, test titles and docs. docs/glossary.md has the
-// words to use. The check covers the places in SWEPT: add a folder or file once it passes.
+// words to use. The check covers all of SWEPT but this file.
 
 import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 
-const SWEPT = `
-  src/admin
-  src/app.ts
-  src/app
-  src/agents
-  src/core
-  src/lib
-  src/models
-  src/quotas
-  bench
-  config
-  docs/models.md
-  docs/monitoring.md
-  src/telemetry
-  src/backends
-  src/hooks
-  src/tools
-  src/cli
-  src/client
-  src/config
-  src/http
-  test/http
-  test/runs
-  test/e2e
-  src/runs
-  src/stores
-  src/index.ts
-  src/library
-  src/main.ts
-  src/page
-  test/cli
-  test/client
-  test/examples
-  test/hooks
-  test/library
-  test/agents
-  test/config
-  test/core
-  test/lib
-  test/models
-  test/page
-  test/quotas
-  test/rooms.test.ts
-  test/tools
-  examples
-  docs/admin.md
-  docs/architecture.md
-  docs/backends.md
-  docs/chat.md
-  docs/client.md
-  docs/configuration.md
-  docs/decisions
-  docs/deploy.md
-  docs/events.md
-  docs/glossary.md
-  test/backends
-  docs/http-api.md
-  docs/library.md
-  docs/operations.md
-  docs/page.md
-  docs/performance.md
-  docs/recipes
-  docs/sandbox-security.md
-  test/support
-  docs/security.md
-  AGENTS.md
-  CHANGELOG.md
-  CONTRIBUTING.md
-  SECURITY.md
-  test/deploy
-  README.md
-`;
+const SWEPT = "*.md compose.yaml bench config deploy docker docs examples script src test".split(" ");
 
 /** Words and phrases to replace, in any case. */
 const UNCLEAR = `
@@ -102,8 +32,12 @@ function findings(text: string): string[] {
   );
 }
 
-test.each(words(SWEPT))("%s is written in plain English", (place) => {
-  const files = globSync([place, `${place}/**/*.*`]).filter((file) => /\.\w+$/.test(file));
+test.each(SWEPT)("%s is written in plain English", (place) => {
+  const files = globSync([place, `${place}/**`], { withFileTypes: true })
+    .filter(
+      (entry) => entry.isFile() && !/\.(?:png|webp)$/.test(entry.name) && entry.name !== "prose.test.ts",
+    )
+    .map((entry) => join(entry.parentPath, entry.name));
   expect(files).not.toEqual([]);
   expect(files.flatMap((file) => findings(readFileSync(file, "utf8")).map((each) => [file, each]))).toEqual(
     [],

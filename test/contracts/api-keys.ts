@@ -74,7 +74,7 @@ export function apiKeysContract(open: OpenKeys): void {
         expect((await keys.find(record.id))?.scopes).toEqual(["read"]);
       }));
 
-    test("is revoked once and for all", () =>
+    test("stays revoked", () =>
       withKeys(async ({ keys, advance }) => {
         const { record } = await issueApiKey(keys, about());
         const other = await issueApiKey(keys, about());

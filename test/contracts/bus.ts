@@ -47,7 +47,7 @@ export function busContract(open: Open): void {
       }),
     );
 
-    test("carries what is announced to everyone who listens, whoever it is", () =>
+    test("carries an announcement to every listener of every owner", () =>
       withBus(async (bus, close) => {
         const leaving = new AbortController();
         const [one, two] = [
@@ -66,7 +66,7 @@ export function busContract(open: Open): void {
         bus.announce(CHANGED);
       }));
 
-    test("takes what is published while nobody listens, and after it is closed", () =>
+    test("accepts events without a listener, and after it is closed", () =>
       withBus(async (bus, close) => {
         bus.publish(ADA, started(1));
         await close();
@@ -123,7 +123,7 @@ export function busContract(open: Open): void {
         expect(getEventListeners(signal, "abort")).toEqual([]);
       }));
 
-    test(`that falls more than ${MOST} events behind is told, and nobody else has to know`, () =>
+    test(`that falls more than ${MOST} events behind gets an error, and no other listener does`, () =>
       withBus(async (bus) => {
         const [slow, quick] = [new AbortController(), new AbortController()];
         const behind = bus.subscribe(ADA, slow.signal);

@@ -1,4 +1,4 @@
-// What every DeferredCallStore promises of threads that can go on: each is found, and given to one at a time.
+// What every DeferredCallStore promises of threads that can continue: each is found, and given to one at a time.
 
 import { describe, expect, test } from "vitest";
 import type { DueCalls } from "../../src/core/deferred-calls.ts";
@@ -7,7 +7,7 @@ import { ADA, BOB, claimed, done, inWorld, newRun, type Open, upTo } from "../st
 import { keyOf, LEASE_MS, MINUTE, newCall, reply, withThread } from "../stores/fixture-calls.ts";
 
 export function dueCallsContract(open: Open): void {
-  describe("threads that can go on", () => {
+  describe("threads that can continue", () => {
     const due = (...call_ids: string[]): DueCalls => ({ owner: ADA, thread_id: "t", call_ids });
 
     test("are found once a call was delivered, or was accepted and its time is up", () =>
@@ -43,7 +43,7 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([due("left")]);
       }));
 
-    test("are given to one who asks, and to somebody again after a lease until the calls are forgotten", () =>
+    test("are given to one process at a time, and again after each lease until the calls are forgotten", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const call = newCall("a");
         await calls.open(call);

@@ -1,5 +1,5 @@
-// What every DeferredCallStore promises: a call has one result, in whatever order things happen, and whoever can go on
-// is found.
+// What every DeferredCallStore promises: a call has one result, in any order of events, and each thread
+// that can continue is found.
 
 import { describe, expect, test } from "vitest";
 import { MAX_DEFERRED_CALLS, tokenHash } from "../../src/core/deferred-calls.ts";
@@ -64,7 +64,7 @@ export function deferredCallsContract(open: Open): void {
         }
       }));
 
-    test("is forgotten, whatever comes at the same time", () =>
+    test("is forgotten, also when other changes come at the same time", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const n of upTo(10)) {
           const call = newCall(`c${n}`);
@@ -93,7 +93,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.get(keyOf(late))).toEqual({ ...late, state: "accepted" });
       }));
 
-    test("that is sent again is another one: what was known is gone, and the old token is worth nothing", () =>
+    test("that is sent again is another one: what was known is dropped, and the old token is not accepted", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const [first, second, third] = [newCall("a"), newCall("a", { run_id: "run_2" }), newCall("a")];
         await calls.open(first);
@@ -165,7 +165,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test("has nothing to do with a token that nobody gave out", () =>
+    test("refuses a token that was never issued", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         await calls.open(newCall("a"));
         for (const token of [tokenHash("guessed"), "", "*", "a", "__proto__"])

@@ -69,7 +69,7 @@ export function documentsContract(open: Open): void {
         expect(await bodies(documents, collection)).toEqual({ a: "1" });
       }));
 
-    test("are so many and no more, whoever adds at once", () =>
+    test("are at most so many, also when several writers add at once", () =>
       withDocuments(async (documents) => {
         const put = (key: string, seen?: string) =>
           documents.write(collection, [{ key, seen, body: "x" }], { version: `v${key}`, limit: 5 });
@@ -79,7 +79,7 @@ export function documentsContract(open: Open): void {
         expect(await put(first?.key ?? "", first?.version)).toBe("written");
       }));
 
-    test("have so many bytes in all and no more, whoever adds or replaces at once", () =>
+    test("have at most so many bytes in all, also when several writers add or replace at once", () =>
       withDocuments(async (documents) => {
         const put = (key: string, body: string, seen?: string) =>
           documents.write(collection, [{ key, seen, body }], { version: `v${key}${body.length}`, bytes: 15 });

@@ -22,7 +22,7 @@ import {
 
 export function eventReadersContract(open: Open): void {
   describe("events", () => {
-    test("are there for whoever looks once the append has resolved", () =>
+    test("can be read once the append has resolved", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         for (let n = 1; n <= 20; n++) {
@@ -46,7 +46,7 @@ export function eventReadersContract(open: Open): void {
         for (const entries of await Promise.all(reading)) expect(seqsOf(entries)).toEqual(upTo(1001));
       }));
 
-    test("reach a reader who waits while the run goes on", () =>
+    test("reach a waiting reader while the run continues", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);

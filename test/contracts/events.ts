@@ -70,7 +70,7 @@ export function eventsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
       }));
 
-    test("add a message once, whatever comes again", () =>
+    test("add a message once, also when events are sent again", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         const event = message("x");
@@ -123,7 +123,7 @@ export function eventsContract(open: Open): void {
         expect((await stores.runs.get(ADA, "t", lease.run_id))?.status).toBe("success");
       }));
 
-    test("are refused under a lease that nobody has", () =>
+    test("are refused under a lease that does not exist", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const waiting = newRun("t");
@@ -143,7 +143,7 @@ export function eventsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toEqual([]);
       }));
 
-    test("keep their order when nobody waits for one append before the next", () =>
+    test("keep their order when an append does not wait for the one before", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const appends: Promise<void>[] = [];
@@ -183,7 +183,7 @@ export function eventsContract(open: Open): void {
           await expect(readAll(stores, keyOf(claim), after)).rejects.toMatchObject({ name: "AppError" });
       }));
 
-    test("are kept up to a number of them; who is further behind is told", () =>
+    test("are kept up to a limit; a reader further behind gets an error", () =>
       inWorld(
         open,
         async ({ stores }) => {

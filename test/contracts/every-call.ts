@@ -1,4 +1,4 @@
-// Every call that there is to the stores, but for the readiness probe and the bus.
+// Every call of the stores except the readiness probe and the bus.
 
 import { userMessage } from "../../src/core/message.ts";
 import type { Lease } from "../../src/core/stores.ts";

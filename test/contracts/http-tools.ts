@@ -106,13 +106,13 @@ export function httpToolsContract(open: Open): void {
       }));
   });
 
-  test("the list is in the order of the names, whatever came first", () =>
+  test("the list is in the order of the names, not of registration", () =>
     withTools(async (tools) => {
       for (const name of ["b", "Z", "a_2", "a-1", "a"]) await tools.put("acme", tool(name));
       expect((await tools.list("acme")).map(({ name }) => name)).toEqual(["Z", "a", "a-1", "a_2", "b"]);
     }));
 
-  test("what is deleted is gone, and only that", () =>
+  test("a deletion removes one tool and no other", () =>
     withTools(async (tools) => {
       for (const name of ["a", "b"]) await tools.put("acme", tool(name));
       expect(await tools.delete("acme", "a")).toBe(true);

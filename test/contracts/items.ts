@@ -68,7 +68,7 @@ export function itemsContract(open: Open): void {
         }
       }));
 
-    test("have each its own version, whoever writes at once", () =>
+    test("have a version each, also when several writers write at once", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const puts = upTo(20).map((n) => stores.items.put(shelf, { key: "k", value: n }));
@@ -76,7 +76,7 @@ export function itemsContract(open: Open): void {
         expect(versions.sort((a = 0, b = 0) => a - b)).toEqual(upTo(20));
       }));
 
-    test("begin anew once they are deleted", () =>
+    test("start again at the first version once they are deleted", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items } = stores;
@@ -120,7 +120,7 @@ export function itemsContract(open: Open): void {
         expect((await stores.items.get(shelf, "k"))?.value).toEqual({ list: ["one"] });
       }));
 
-    test("keep whatever their keys and values contain", () =>
+    test("keep any content of their keys and values", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const value = JSON.parse(

@@ -50,7 +50,7 @@ export function ownersContract(open: Open): void {
         }
       }));
 
-    test("is empty of a tenant that nobody is in, and of an empty store", () =>
+    test("is empty for a tenant without users, and for an empty store", () =>
       inWorld(open, async ({ stores: { owners }, stores }) => {
         expect(await owners.list({ limit: 10 })).toEqual([]);
         expect(await owners.tenants({ limit: 10 })).toEqual([]);
@@ -59,7 +59,7 @@ export function ownersContract(open: Open): void {
         expect(await owners.list({ limit: 10, tenant: 'acme","a' })).toEqual([]);
       }));
 
-    test("misses nobody when others come and go between two pages", () =>
+    test("misses no owner when others come and go between two pages", () =>
       inWorld(open, async ({ stores: { owners, threads }, stores }) => {
         const names = ["b", "d", "f", "h"];
         for (const user of names) await makeThread(stores, { tenant: "acme", user });
@@ -79,7 +79,7 @@ export function ownersContract(open: Open): void {
       }));
   });
 
-  test("an operator finds what agents keep for an owner, whatever the agents are called", () =>
+  test("an operator finds what agents keep for an owner, for any name of an agent", () =>
     inWorld(open, async ({ stores: { items, owners } }) => {
       const shelves = ["a", 'a","b', "a:b"].flatMap((agent) =>
         (["settings", "reflections"] as const).map((kind) => ({ owner: ADA, of: { agent }, kind })),

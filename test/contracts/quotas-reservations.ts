@@ -1,4 +1,4 @@
-// What a store of quotas promises of reservations: budgets hold, whoever asks at once and whoever dies.
+// What a store of quotas promises of reservations: budgets hold when many ask at once and when processes die.
 
 import { describe, expect, test } from "vitest";
 import type { Budget, QuotaStore } from "../../src/quotas/store.ts";

@@ -57,7 +57,7 @@ export function usedContract(open: OpenQuotas): void {
         }
       }));
 
-    test("is told by day, agent and model, the newest day first, to its own user", () =>
+    test("is listed by day, agent and model, the newest day first, to its own user", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const odd = 'a "b" \\ ü';
         await quotas.settle(ADA, "1", spending({ agent: odd }));
@@ -103,7 +103,7 @@ export function usedContract(open: OpenQuotas): void {
         expect(await quotas.usage(ADA, 1)).toMatchObject([{ model: "m:100" }]);
       }));
 
-    test("of a tenant is told by day, agent and model, and by user, the one who cost most first", () =>
+    test("of a tenant is listed by day, agent and model, and by user, the one who cost most first", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         await quotas.settle(ADA, "1", spending());
         await elsewhere.settle(BOB, "2", spending({ cost: 30 }));

@@ -29,7 +29,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.take(ADA, limits(undefined, 60))).toBeDefined();
       }));
 
-    test("of a tenant is that of all its users, and of nobody else's", () =>
+    test("of a tenant is that of all its users, and of no others", () =>
       inWorld(async ({ quotas }) => {
         expect(await quotas.take(ADA, limits(2, 2))).toBeUndefined();
         expect(await quotas.take(BOB, limits(2, 2))).toBeUndefined();

@@ -51,7 +51,7 @@ export function releasedRunsContract(open: Open): void {
         expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 0, 1, 1, 1]);
       }));
 
-    test("can no longer be written by who gave them back, whether or not somebody took them over", () =>
+    test("can no longer be written by the process that gave them back, before and after a take-over", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         await stores.events.append(lease, [note("one")]);
@@ -99,8 +99,8 @@ export function releasedRunsContract(open: Open): void {
       }));
   });
 
-  describe("whoever executes runs is called", () => {
-    /** What is called from now on. */
+  describe("a process that executes runs is notified", () => {
+    /** The notifications from now on. */
     function heard(stores: Stores): ControlMessage[] {
       const calls: ControlMessage[] = [];
       stores.runs.subscribe((call) => void calls.push(call));
@@ -110,7 +110,7 @@ export function releasedRunsContract(open: Open): void {
       expect.poll(() => calls.splice(0, calls.length)).toContainEqual(call);
     const WAITING: ControlMessage = { call: "waiting" };
 
-    test("when a run is asked to stop, the harder wish winning", () =>
+    test("when a run is asked to stop; a cancel wins over an interrupt", () =>
       inWorld(open, async ({ stores }) => {
         const { run } = await claimed(stores, "t");
         const calls = heard(stores);
@@ -198,7 +198,7 @@ export function releasedRunsContract(open: Open): void {
         for (const never of [b.id, "run_unknown"]) expect(await place(never)).toBeUndefined();
         expect(await stores.runs.place({ ...ADA, user: "bob" }, "t", a.id)).toBeUndefined();
         for (const after of [b.id, "run_unknown"]) expect(await begun(after)).toBeUndefined();
-        expect(await stores.runs.begun(ADA, "nobody")).toBeUndefined();
+        expect(await stores.runs.begun(ADA, "unknown")).toBeUndefined();
       }));
   });
 }

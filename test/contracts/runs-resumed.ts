@@ -1,5 +1,5 @@
-// What every RunStore promises of runs that go on with another one, that are found by their key, and that are taken up
-// by whoever looks after their thread.
+// What every RunStore promises of runs that resume another one, that are found by their key, and that are taken over by
+// the next process that asks for their thread.
 
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
@@ -21,8 +21,8 @@ import {
 const LEASE_MS = 10_000;
 
 export function resumedRunsContract(open: Open): void {
-  describe("runs that go on with another one", () => {
-    test("say which, wherever they are shown", () =>
+  describe("runs that resume another one", () => {
+    test("name it in every read", () =>
       inWorld(open, async ({ stores }) => {
         const { runs, events } = stores;
         const asking = await claimed(stores, "t");
@@ -44,7 +44,7 @@ export function resumedRunsContract(open: Open): void {
         expect(items[2]).not.toHaveProperty("resumes");
       }));
 
-    test("say it after a take-over, and when they never began", () =>
+    test("name it after a take-over, and when they never began", () =>
       inWorld(open, async ({ stores, advance }) => {
         await stores.runs.enqueue(ADA, newRun("t", { resumes: "run_1" }), "reject");
         for (const attempt of [1, 2]) {
@@ -68,10 +68,10 @@ export function resumedRunsContract(open: Open): void {
         expect(await runs.known(ADA, "t", "k")).toEqual(run);
         for (const [thread, key] of [
           ...[["t", "K"] as const, ["t", ""] as const, ["t", "__proto__"] as const],
-          ...[["t", run.id] as const, ["nobody", "k"] as const],
+          ...[["t", run.id] as const, ["unknown", "k"] as const],
         ])
           expect(await runs.known(ADA, thread, key), key).toBeUndefined();
-        expect(await stores.threads.get(ADA, "nobody")).toBeUndefined();
+        expect(await stores.threads.get(ADA, "unknown")).toBeUndefined();
         const waiting = newRun("t", { idempotency_key: "__proto__" });
         await runs.start(ADA, waiting, "queue");
         expect(await runs.known(ADA, "t", "__proto__")).toMatchObject({ id: waiting.id, status: "pending" });
@@ -103,8 +103,8 @@ export function resumedRunsContract(open: Open): void {
     );
   });
 
-  describe("the run of a thread that nobody executes any more", () => {
-    test("is taken by who reaches for the thread's next once its process died, before those that wait", () =>
+  describe("the run of a thread that no process executes any more", () => {
+    test("is taken by a process that asks for the thread's next run once its process died, before those that wait", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { runs, events } = stores;
         const { lease, run, request } = await claimed(stores, "t");

@@ -78,11 +78,11 @@ export function rewindContract(open: Open): void {
         expect(await readAll(stores, key)).toHaveLength(8);
       }));
 
-    test("go on from there, also with a message that was forgotten", () =>
+    test("continue from there, also with a message that was forgotten", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await told(stores, 4);
         const [, second] = await stores.threads.messages(ADA, "t");
-        if (second?.role !== "user") throw new Error("There is nothing to go on with.");
+        if (second?.role !== "user") throw new Error("There is nothing to continue from.");
         const lease = await taken(stores, await begin(stores, { rewind_to: second.id }));
         const more = message("more");
         await stores.events.append(lease, [said(second), more, done()]);
@@ -143,9 +143,9 @@ export function rewindContract(open: Open): void {
             });
         expect(await look(stores)).toEqual(before);
         await expect(
-          stores.runs[how](ADA, newRun("nobody", { rewind_to: ids[0] ?? "" }), "reject"),
+          stores.runs[how](ADA, newRun("unknown", { rewind_to: ids[0] ?? "" }), "reject"),
         ).rejects.toMatchObject({ code: "invalid_request" });
-        expect(await stores.threads.get(ADA, "nobody")).toBeUndefined();
+        expect(await stores.threads.get(ADA, "unknown")).toBeUndefined();
         expect(await stores.runs.claimAbandoned(10)).toEqual([]);
       }));
 

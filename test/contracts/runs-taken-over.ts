@@ -1,4 +1,4 @@
-// What every RunStore promises of runs whose process is gone.
+// What every RunStore promises of runs whose process died.
 
 import { describe, expect, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
@@ -24,7 +24,7 @@ const LEASE_MS = 10_000;
 
 export function takenOverRunsContract(open: Open): void {
   describe("runs", () => {
-    describe("whose process is gone", () => {
+    describe("whose process died", () => {
       test("are taken over one attempt later, once the lease was not renewed in time", () =>
         inWorld(open, async ({ stores, advance }) => {
           const news = newRun("t");
@@ -49,7 +49,7 @@ export function takenOverRunsContract(open: Open): void {
           expect(await stores.runs.claimAbandoned(100)).toEqual([]);
         }));
 
-      test("can no longer be written by it, while seq goes on without a hole", () =>
+      test("can no longer be written by it, while seq continues without a gap", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease } = await claimed(stores, "t");
           const reading = readAll(stores, { ...lease });
@@ -96,7 +96,7 @@ export function takenOverRunsContract(open: Open): void {
           await stores.events.append(lease, [done()]);
         }));
 
-      test("may still be written by it as long as nobody took over", () =>
+      test("may still be written by it until another process takes over", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease } = await claimed(stores, "t");
           advance(10 * LEASE_MS);
@@ -169,7 +169,7 @@ export function takenOverRunsContract(open: Open): void {
           const [a, b] = [newRun("t"), newRun("t")];
           for (const run of [a, b]) await stores.runs.start(ADA, run, "queue");
           expect(await stores.runs.claimAbandoned(100)).toEqual([]);
-          // Whoever ended this run died before it took the next.
+          // The process that ended this run died before it took the next.
           await stores.events.append(lease, [failure("x")]);
           const claims = await stores.runs.claimAbandoned(100);
           expect(claims.map(({ run: { id, attempt } }) => [id, attempt])).toEqual([[a.id, 1]]);

@@ -12,7 +12,7 @@ const THIRD: Owner = { tenant: "third", user: "ada" };
 
 export function waitingRunsContract(open: Open): void {
   describe("runs that wait for a process with room", () => {
-    test("are claimed by nobody although their thread is free, until somebody looks", () =>
+    test("are claimed by no process although their thread is free, until one looks for them", () =>
       inWorld(open, async ({ stores }) => {
         const news = newRun("t", { metadata: { a: 1 } });
         const result = await stores.runs.enqueue(ADA, news, "reject");
@@ -176,7 +176,7 @@ export function waitingRunsContract(open: Open): void {
         );
       }));
 
-    test("are taken first that wait longest, whatever they wait for", () =>
+    test("are taken in the order in which they began to wait, for any reason", () =>
       inWorld(open, async ({ stores, advance }) => {
         // The process of this one dies; it waits from the end of its lease on.
         await claimed(stores, "died");

@@ -80,7 +80,7 @@ export function runsContract(open: Open): void {
         }
         await stores.events.append(lease, [done()]);
         expect(await stores.runs.claimNext(ADA, "t")).toBeUndefined();
-        expect(await stores.runs.claimNext(ADA, "nobody")).toBeUndefined();
+        expect(await stores.runs.claimNext(ADA, "unknown")).toBeUndefined();
         expect(await stores.runs.active(ADA, "t")).toBeUndefined();
       }));
 
@@ -184,7 +184,7 @@ export function runsContract(open: Open): void {
         const third = await stores.runs.list(ADA, "t", { limit: 2, cursor: second.next_cursor ?? "" });
         expect([first, second, third].flatMap(({ items }) => items.map(({ id }) => id))).toEqual(ids);
         expect(third).not.toHaveProperty("next_cursor");
-        expect(await stores.runs.list(ADA, "nobody", { limit: 2 })).toEqual({ items: [] });
+        expect(await stores.runs.list(ADA, "unknown", { limit: 2 })).toEqual({ items: [] });
       }));
 
     test("end as `done` says, and free their thread", () =>

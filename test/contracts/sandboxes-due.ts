@@ -1,4 +1,4 @@
-// What the ledger of sandboxes promises to those who look for what nobody uses.
+// What the ledger of sandboxes promises to those who look for unused sandboxes.
 
 import { describe, expect, test } from "vitest";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
@@ -16,7 +16,7 @@ export function dueSandboxesContract(open: Open): void {
     ] as const)("%s: after its time without use, and not before", (state, time) =>
       withLedger(async (ledger, { advance }) => {
         await ledger.adopt(box("a"), state);
-        await ledger.adopt(box("for ever", { keep: FOR_EVER }), state);
+        await ledger.adopt(box("unlimited", { keep: FOR_EVER }), state);
         advance(time - 1);
         expect(await ledger.due(10)).toEqual([]);
         advance(1);
@@ -24,7 +24,7 @@ export function dueSandboxesContract(open: Open): void {
       }),
     );
 
-    test("is counted from the last use, whatever came between", () =>
+    test("is counted from the last use, not from later changes", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         advance(KEEP.running - 1);

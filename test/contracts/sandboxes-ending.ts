@@ -64,7 +64,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await known(ledger, "a")).toMatchObject({ engine: "x", copy: "y" });
       }));
 
-    test("for a minute belongs to whoever has use for it", () =>
+    test("for a minute belongs to the next use", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), ONE_EACH);
         const late = await begin(ledger, "a");
@@ -122,7 +122,7 @@ export function endingSandboxesContract(open: Open): void {
       }),
     );
 
-    test("does nothing to one that is gone", () =>
+    test("does nothing to one that was removed", () =>
       withLedger(async (ledger) => {
         await ledger.adopt(box("a"), "removed");
         const seen = await known(ledger, "a");
@@ -173,7 +173,7 @@ export function endingSandboxesContract(open: Open): void {
   });
 
   describe("what is settled", () => {
-    test("keeps its last use; what is gone is forgotten", () =>
+    test("keeps its last use; a removed one is forgotten", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         advance(7);

@@ -138,7 +138,7 @@ export function sandboxesContract(open: Open): void {
   describe("the disk of a tenant's sandboxes", () => {
     const caps = { ...MANY, tenantDisk: 10 };
 
-    test("counts also what does not run, until its files are gone", () =>
+    test("also counts stopped ones, until their files are removed", () =>
       withLedger(async (ledger) => {
         expect(await ledger.enter(box("a", { disk: 6 }), caps)).toBe("entered");
         const begun = await begin(ledger, "a");

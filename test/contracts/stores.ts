@@ -105,7 +105,7 @@ export function storesContract(open: Open): void {
           await expect(call(), call.toString()).rejects.toMatchObject({ code: "unavailable" });
       }));
 
-    test("let no reader wait for ever when they close", () =>
+    test("let no reader wait on when they close", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const reading = readAll(stores, lease);

@@ -17,7 +17,7 @@ import {
 
 export function beginningContract(open: Open): void {
   describe("threads that begin with something", () => {
-    test("have it from the first moment, and go on from there", () =>
+    test("have it from the first moment, and continue from there", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         const messages = [userMessage("one"), assistantMessage("two"), userMessage("three")];
@@ -67,7 +67,7 @@ export function beginningContract(open: Open): void {
         expect(await threads.messages(ADA, "t")).toEqual([one, two]);
       }));
 
-    test("keep copies of it, whatever it contains", () =>
+    test("keep copies of it, of any content", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const args = JSON.parse('{"__proto__":{"a":1},"constructor":null,"text":"\\u0000\\ud800","n":1e300}');
         const messages: Message[] = [assistantMessage("é😀", { id: "c", name: "f", args })];

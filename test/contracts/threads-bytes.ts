@@ -60,7 +60,7 @@ async function counted({ threads }: Stores, thread: string) {
 
 export function threadBytesContract(open: Open): void {
   describe("the bytes of a thread", () => {
-    test("are those of its messages, whatever happened to it", () =>
+    test("are those of its messages after any changes", () =>
       fc.assert(
         fc.asyncProperty(fc.array(Step, { minLength: 4, maxLength: 12 }), (steps) =>
           inWorld(open, async ({ stores }) => {
@@ -85,8 +85,8 @@ export function threadBytesContract(open: Open): void {
         const { bytes, sum } = await counted(stores, "t");
         expect(bytes).toBe(sum);
         expect(bytes).toBeGreaterThan(100);
-        expect(await stores.threads.bytes(ADA, "nobody")).toBe(0);
-        expect(await stores.threads.measured(ADA, "nobody")).toBeUndefined();
+        expect(await stores.threads.bytes(ADA, "unknown")).toBe(0);
+        expect(await stores.threads.measured(ADA, "unknown")).toBeUndefined();
       }));
   });
 }

@@ -133,7 +133,7 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.message(ADA, "t", second?.id ?? "")).toEqual(second);
         expect(await threads.message(ADA, "t", "msg_unknown")).toBeUndefined();
         expect(await threads.message(BOB, "t", first?.id ?? "")).toBeUndefined();
-        expect(await threads.message(ADA, "nobody", first?.id ?? "")).toBeUndefined();
+        expect(await threads.message(ADA, "unknown", first?.id ?? "")).toBeUndefined();
       }));
   });
 }

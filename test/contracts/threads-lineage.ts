@@ -65,7 +65,7 @@ export function lineageContract(open: Open): void {
         await threads.clear(ADA, "c");
         expect(await threads.get(ADA, "c")).toMatchObject({ parent, title: "Child" });
         expect((await threads.list(ADA, { limit: 10, parent: "p" })).items).toMatchObject([{ parent }]);
-        // A thread that a run has made works for nobody.
+        // A thread that a run has made has no parent.
         await claimed(stores, "t");
         expect(await threads.get(ADA, "t")).not.toHaveProperty("parent");
       }));
@@ -87,7 +87,7 @@ export function lineageContract(open: Open): void {
         expect(await find({ parent: "p", children: true })).toEqual(["c", "d"]);
         expect(await find({ parent: "c" })).toEqual(["grandchild"]);
         expect(await find({ parent: "gone" })).toEqual(["orphan"]);
-        expect(await find({ parent: "nobody" })).toEqual([]);
+        expect(await find({ parent: "unknown" })).toEqual([]);
         expect(await find({ children: true })).toEqual(["c", "d", "e", "grandchild", "orphan", "p", "q"]);
         expect(await find({ parent: "p", agent: "coder" })).toEqual(["d"]);
         expect(await find({ parent: "p", status: "idle" })).toEqual(["c"]);
@@ -169,8 +169,8 @@ export function lineageContract(open: Open): void {
         const next = await claimed(stores, "t");
         await stores.events.append(next.lease, [patch("files", { "b.txt": 2 })]);
         expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 }, files: { "b.txt": 2 } });
-        expect(await threads.update(ADA, "nobody", { forget: ["a"] })).toBeUndefined();
-        expect(await threads.get(ADA, "nobody")).toBeUndefined();
+        expect(await threads.update(ADA, "unknown", { forget: ["a"] })).toBeUndefined();
+        expect(await threads.get(ADA, "unknown")).toBeUndefined();
       }));
 
     test("stay, as everything of that change does, while a run is active or waits", () =>

@@ -1,4 +1,4 @@
-// What every ThreadStore promises of the titles of threads that nobody has named.
+// What every ThreadStore promises of the titles of threads without a given title.
 
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";

@@ -71,7 +71,7 @@ export function threadsContract(open: Open): void {
           metadata: { c: "x" },
         });
         expect(await threads.get(ADA, "t")).toMatchObject({ title: "Journey", metadata: { c: "x" } });
-        expect(await threads.update(ADA, "nobody", { title: "x" })).toBeUndefined();
+        expect(await threads.update(ADA, "unknown", { title: "x" })).toBeUndefined();
       }));
 
     test("hand out copies", () =>
@@ -157,7 +157,7 @@ export function threadsContract(open: Open): void {
           expect(page.items.length).toBeLessThanOrEqual(2);
           seen.push(...page.items.map(({ id }) => id));
           cursor = page.next_cursor;
-          // What changes meanwhile goes to the front and disturbs nobody else.
+          // What changes meanwhile goes to the front and disturbs no other page.
           if (seen.length === 2) advance(1000);
           if (seen.length === 2) await threads.update(ADA, "t2", { title: "again" });
         } while (cursor !== undefined);
@@ -203,7 +203,7 @@ export function threadsContract(open: Open): void {
         expect(await find({ status: "busy" })).toEqual(["b"]);
         expect(await find({ status: "idle" })).toEqual(["a", "c"]);
         expect(await find({ status: "idle", q: "lan" })).toEqual(["a"]);
-        expect(await find({ agent: "nobody" })).toEqual([]);
+        expect(await find({ agent: "unknown" })).toEqual([]);
       }));
 
     test("return their messages oldest first, from anywhere on", () =>
@@ -220,7 +220,7 @@ export function threadsContract(open: Open): void {
         expect(await read({ after: ids[0] ?? "", limit: 2 })).toEqual(ids.slice(1, 3));
         expect(await read({ after: ids[3] ?? "" })).toEqual([]);
         await expect(read({ after: "msg_unknown" })).rejects.toMatchObject({ code: "not_found" });
-        expect(await stores.threads.messages(ADA, "nobody")).toEqual([]);
+        expect(await stores.threads.messages(ADA, "unknown")).toEqual([]);
       }));
 
     test("return their messages in pages of bounded bytes, each with at least one message", () =>
@@ -245,12 +245,12 @@ export function threadsContract(open: Open): void {
         expect(await page({ bytes: 1e6, limit: 2 })).toEqual({ texts: texts.slice(0, 2), isLast: false });
         expect(await page({ bytes: 1e6 })).toEqual({ texts, isLast: true });
         await expect(page({ bytes, after: "msg_unknown" })).rejects.toMatchObject({ code: "not_found" });
-        expect(await stores.threads.messagePage(ADA, "nobody", { bytes })).toEqual({
+        expect(await stores.threads.messagePage(ADA, "unknown", { bytes })).toEqual({
           ...{ texts: [], isLast: true },
         });
       }));
 
-    test("keep whatever a message or a value contains", () =>
+    test("keep any content of messages and values", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const args = JSON.parse(
@@ -329,7 +329,7 @@ export function threadsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toEqual([]);
         expect(await stores.threads.state(ADA, "t")).toEqual({});
         expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({ status: "interrupted" });
-        expect(await stores.threads.clear(ADA, "nobody")).toBe(false);
+        expect(await stores.threads.clear(ADA, "unknown")).toBe(false);
         const next = await claimed(stores, "t");
         await stores.events.append(next.lease, [said(event.data.message as never)]);
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);

@@ -21,7 +21,7 @@ const stamp = defineHook({
       name: "stamp",
       modifyRequest(request) {
         if (fail === "throw") throw new Error("the stamp broke");
-        if (fail === "late") void Promise.reject(new Error("nobody waits for me"));
+        if (fail === "late") void Promise.reject(new Error("no one awaits this"));
         return { ...request, system: [...request.system, { id: "stamp", text, cache: "dynamic" }] };
       },
     };
@@ -87,7 +87,7 @@ test("agents use a plugin's tools, hooks and models; what a hook does wrong ends
   ]);
   await expect.poll(output).toMatch(/the stamp broke/);
   expect((await said(url, "late")).text).toBe("m1: rolled 20 -");
-  await expect.poll(output).toMatch(/nobody waits for me.*a promise was rejected and nothing handled it/);
+  await expect.poll(output).toMatch(/no one awaits this.*a promise was rejected and nothing handled it/);
   expect((await said(url, "ok", "again")).text).toBe("m1: rolled 20 seen");
 });
 

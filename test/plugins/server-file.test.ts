@@ -46,7 +46,7 @@ async function routes(app, { callerOf }) {
   app.post("/notes/:id", { schema: { body: z.strictObject({ text: z.string() }) } }, async (request) => ({ id: request.params.id, ...request.body, ...callerOf(request) }));
   app.get("/open", { config: { access: "public" } }, async () => ({ ok: true }));
   app.get("/broken", { config: { access: "any" } }, async () => { throw new Error("secret of the operator"); });
-  app.get("/late", async () => { void Promise.reject(new Error("nobody waits")); return {}; });
+  app.get("/late", async () => { void Promise.reject(new Error("no one awaits")); return {}; });
 }
 // As the package fastify-plugin does it: what it adds would reach the scope that it is registered in.
 routes[Symbol.for("skip-override")] = true;
@@ -115,7 +115,7 @@ test("a plugin's scheme, routes and backend serve several users, each their own"
   expect(JSON.stringify(broken)).not.toContain("secret");
   expect(await at("/plugins/company/nothing", "ada")).toMatchObject({ status: 404 });
   expect(await at("/plugins/company/late", "ada")).toMatchObject({ status: 200 });
-  await expect.poll(output).toMatch(/nobody waits.*nothing handled it/);
+  await expect.poll(output).toMatch(/no one awaits.*nothing handled it/);
 
   // The backend: one for each user.
   const run = await post(`${url}/threads/t/runs`, { input: "go", agent: "memo" }, { "x-badge": "ada" });

@@ -109,7 +109,7 @@ for (const [open, program] of [
       return { ...opened, close };
     };
 
-    test("again and again leave no gap, and nothing twice, in what viewers see", async () => {
+    test("leave no gap and no repetition in what viewers see, however many there are", async () => {
       const stores = await there.empty();
       const claim = await claimed(stores, "t");
       const reading = upTo(10).map(() => readAll(stores, keyOf(claim)));
@@ -150,7 +150,7 @@ for (const [open, program] of [
       await opened.close();
     });
 
-    test("with the answer on its way give whoever looks for abandoned runs those at once", async () => {
+    test("while an answer is on its way do not hide abandoned runs from those who look for them", async () => {
       let time = 0;
       const opened = await cutting({ now: () => time, maxAttempts: 1000 });
       const { run } = await claimed(opened, "t");

@@ -30,7 +30,7 @@ export const spending = (more: Partial<Spending> = {}): Spending => ({
 });
 export const amounts = (tokens: number, cost = 0): Amounts => ({ tokens, cost });
 
-/** Runs `body` with an empty store, which is closed afterwards, whatever happens. */
+/** Runs `body` with an empty store, which is closed afterwards in any case. */
 export const quotasIn =
   (open: OpenQuotas) =>
   async (body: (world: QuotaWorld) => Promise<void>, start = START): Promise<void> => {

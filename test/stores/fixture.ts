@@ -32,7 +32,7 @@ export interface World {
   advance(ms: number): void;
 }
 
-/** Runs `body` with stores that are closed afterwards, whatever happens. */
+/** Runs `body` with stores that are closed afterwards in any case. */
 export async function inWorld(
   open: Open,
   body: (world: World) => Promise<void>,

@@ -42,7 +42,7 @@ describe("the processes that may use a store", () => {
     );
   });
 
-  test("are this release and the last one, in whatever order and however often their processes start", () => {
+  test("are this release and the last one, in any order of their starts and any number of them", () => {
     fc.assert(
       fc.property(upgrade, fc.array(fc.boolean()), ({ last, own }, starts) => {
         let record: Format | undefined;

@@ -118,7 +118,7 @@ describe("a thread's items in memory", () => {
         });
         const before = await look();
         expect(before).toMatchObject({ thread: { parent }, known: { id: run.id, resumes: "run_0" } });
-        // Whatever is used now, `t` is not.
+        // Other threads are used now; `t` is not.
         await threads.create(BOB, { id: "other", metadata: {} });
         expect((await threads.list(ADA, { limit: 10, parent: "p" })).items).toEqual([before.thread]);
         expect(await look()).toEqual(before);

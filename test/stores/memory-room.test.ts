@@ -57,7 +57,7 @@ describe("the memory for threads", () => {
       expect((await present(stores)).length).toBeLessThan(7);
     }));
 
-  test("counts what everybody has, and takes it from whoever uses it least", () =>
+  test("counts what all owners have, and drops what was used least recently", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
       await stores.threads.create(BOB, { id: "b", title: LONG, metadata: {} });
       for (let n = 0; n < 10; n++) await fill(stores, `t${n}`);
@@ -228,7 +228,7 @@ describe("the memory for threads", () => {
         advance(2 * HOUR);
         await fill(stores, "fresh");
         sweep();
-        // Without the sweep the idle thread would have to go, for one that nobody can reach any more.
+        // Without the sweep the idle thread would have to go, for one that can no longer be reached.
         await fill(stores, "a");
         await stores.threads.create(ADA, { id: "b", metadata: {} });
         expect(await present(stores)).toEqual(["a", "b", "fresh"]);
@@ -258,7 +258,7 @@ describe("a thread that is kept compressed", () => {
     return async (options) => createMemoryStores({ ...options, ...more, uncompressedBytes: 0 });
   };
 
-  /** Whatever is used now, `t` is not. */
+  /** Uses other threads than `t`. */
   const packed = (stores: Stores) => stores.threads.create(BOB, { id: `${Math.random()}`, metadata: {} });
 
   test("is what it was", () =>

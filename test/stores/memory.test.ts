@@ -106,7 +106,7 @@ describe("a thread in memory", () => {
       expect(await stores.threads.get(ADA, "run")).toBeDefined();
     }));
 
-  test("begins anew when it is used after that", () =>
+  test("begins again, empty, when it is used after that", () =>
     inWorld(open, async ({ stores, advance }) => {
       const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
       await stores.events.append(lease, [message("old"), state("todos", ["old"]), done()]);

@@ -140,7 +140,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(seqsOf(await readAll(one, lease))).toEqual(upTo(5));
   });
 
-  test("finish the run of one that is gone: the next attempt goes on where the last one was", async () => {
+  test("finish the run of one that died: the next attempt continues where the last one stopped", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
     await one.events.append(claim.lease, [note("one"), message("kept")]);
@@ -151,7 +151,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(seqsOf(await reading)).toEqual(upTo(4));
   });
 
-  test("leave no run of one that is gone, and take each once", async () => {
+  test("leave no run of one that died, and take each once", async () => {
     for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
     await one.close();
     const three = await open();

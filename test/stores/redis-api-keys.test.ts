@@ -32,7 +32,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     await expect(server.keys.find(record.id)).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("a key is nobody's by name: what lies there names no tenant but in its record", async () => {
+  test("the names of Redis keys hold no tenant and no API key; the record holds no secret", async () => {
     const database = databases;
     const { keys, close } = await openKeys(emptyDatabase());
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };

@@ -1,4 +1,4 @@
-// What may lie in a Redis that nobody uses any more: only what has its place, with its owner's tag, and an end to its
+// What may lie in a Redis that is no longer used: only what has its place, with its owner's tag, and an end to its
 // time unless it is data.
 
 import type { TestRedis } from "../support/redis.ts";

@@ -43,7 +43,7 @@ needing(redis, "redis-server").describe("two processes", () => {
   const tenantsOf = async (by: Stores, limit: number) =>
     (await by.runs.claimAbandoned(limit)).map(({ lease }) => lease.owner.tenant);
 
-  test("hear at once that a run is to stop, whichever executes it, the harder wish winning", async () => {
+  test("hear at once that a run is to stop, in any process, and a cancel wins over an interrupt", async () => {
     const [mine, theirs] = await hearing(one, two);
     const { run } = await claimed(one, "t");
     for (const mode of ["interrupt", "cancel", "interrupt"] as const)
@@ -54,7 +54,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     await expect.poll(() => theirs).toEqual(expected);
   });
 
-  test("hear of runs that nobody executes: handed over, put into the queue, or left by one that ended", async () => {
+  test("hear of runs that no process executes: handed over, put into the queue, or left by one that ended", async () => {
     const [mine, theirs] = await hearing(one, two);
     const heard = async (count: number) => {
       await expect.poll(() => theirs).toEqual(Array(count).fill(WAITING));
@@ -78,7 +78,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     await expect.poll(() => heard).toEqual([WAITING]);
   });
 
-  test("pass over what nobody of them has said", async () => {
+  test("pass over messages that none of them has sent", async () => {
     const [heard] = await hearing(one);
     const [calls = ""] = channels();
     const events = one.bus.subscribe(ADA, new AbortController().signal);
@@ -99,7 +99,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect((await next).value).toEqual(told);
   });
 
-  test("take up each other's runs that were put into the queue, which were begun by nobody", async () => {
+  test("claim each other's runs from the queue before any process has begun them", async () => {
     const run = newRun("t", { idempotency_key: "k" });
     expect(await one.runs.enqueue(ADA, run, "reject")).toMatchObject({
       ...{ outcome: "queued", run: { id: run.id, status: "pending", attempt: 1 } },

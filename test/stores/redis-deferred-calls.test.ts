@@ -39,7 +39,7 @@ needing(redis, "redis-server").describe("two processes", () => {
 
   const keys = (pattern: string) => redis?.ask("KEYS", pattern).split("\n").filter(Boolean) ?? [];
 
-  test("take one result between them, and one of them goes on with it", async () => {
+  test("take one result between them, and one of them continues with it", async () => {
     const results = await Promise.all(
       [one, two, one, two].map(({ deferredCalls }, n) =>
         deferredCalls.deliver(CALL.token_hash, { result: n }),
@@ -50,7 +50,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(looked.flat()).toEqual([{ owner: ADA, thread_id: "t", call_ids: ["call_1"] }]);
   });
 
-  test("go on with what the other one was about to go on with when it died", async () => {
+  test("continue with what the other one was about to continue when it died", async () => {
     await one.deferredCalls.deliver(CALL.token_hash, { result: 4 });
     expect(await one.deferredCalls.due(10)).toHaveLength(1);
     await one.close();

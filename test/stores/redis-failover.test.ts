@@ -58,7 +58,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     await second?.pause();
     const missing = { code: "unavailable", message: expect.stringContaining("replica") };
     try {
-      await stores.events.append(claim.lease, [delta("goes on")]);
+      await stores.events.append(claim.lease, [delta("continues")]);
       await expect(stores.events.append(claim.lease, [message("31")])).rejects.toMatchObject(missing);
       await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject(missing);
     } finally {
@@ -70,7 +70,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     expect(first && audit(first)).toEqual([]);
   });
 
-  test("that takes its place with less than there was lets nobody go on as if it had all", async () => {
+  test("that takes its place and lacks the latest writes lets no run continue as if it had them", async () => {
     stores = await createRedisStores({ url: first?.url ?? "", leaseMs });
     const kept = await claimed(stores, "kept");
     const behind = await claimed(stores, "behind");

@@ -41,7 +41,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     await close();
   });
 
-  test("nothing stays for ever, and no name of a person is in a key", async () => {
+  test("everything expires, and no key holds a person's name", async () => {
     const database = databases;
     const opened = await open();
     await useAll(opened);

@@ -122,7 +122,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
       return `${url}/threads/t/runs/${((await reply.json()) as { id: string }).id}`;
     };
     const whole = await start({ input: "go" });
-    const running = await start({ input: "go on", background: true });
+    const running = await start({ input: "continue", background: true });
     const answers = upTo(200).map(async () => measured(await fetch(`${whole}/events`)));
     const [first, ...rest] = await Promise.all(answers);
     expect(first?.end).toMatch(/event: done\n.*\n\n$/);

@@ -137,7 +137,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       data: { thread_id: "t", run_id: "r", agent: "é\ud800" },
     };
     const heard = events.next();
-    // Until the subscription is there, nobody hears.
+    // Until the subscription is there, no one hears.
     const telling = setInterval(() => one.bus.publish(ADA, told), 5);
     expect(JSON.stringify((await heard).value)).toBe(JSON.stringify(told));
     clearInterval(telling);
@@ -154,7 +154,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(await one.threads.messages(ADA, "t")).toHaveLength(1);
   });
 
-  test("show a run to a thousand viewers over one connection, whatever one of them does", async () => {
+  test("show a run to a thousand viewers over one connection, also when one of them misbehaves", async () => {
     const claim = await claimed(one, "t");
     const stalled = two.events.read(keyOf(claim), 0, new AbortController().signal);
     const first = stalled.next();

@@ -42,8 +42,8 @@ needing(redis, "redis-server").describe("two processes", () => {
     return claims;
   }
 
-  describe("of which one is gone", () => {
-    test("finish its run: the next attempt goes on where the last one was", async () => {
+  describe("of which one died", () => {
+    test("finish its run: the next attempt continues where the last one stopped", async () => {
       const claim = await claimed(one, "t");
       const reading = readAll(two, keyOf(claim));
       await one.events.append(claim.lease, [note("one"), message("kept")]);
@@ -87,7 +87,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     });
   });
 
-  test("know of a run that waits, as soon as anybody looks at it, although what says so was lost", async () => {
+  test("know of a run that waits as soon as it is looked at, although its notice was lost", async () => {
     const waiting = newRun("t");
     await one.runs.enqueue(ADA, waiting, "reject");
     redis?.ask("DEL", ...(redis.ask("KEYS", "sk:{due}:*").split("\n") ?? []));
@@ -99,14 +99,14 @@ needing(redis, "redis-server").describe("two processes", () => {
   describe("that both want to know what became of a thread's run", () => {
     const reach = (by: Stores) => by.runs.claimNext(ADA, "t");
 
-    test("leave it to whoever executes it", async () => {
+    test("leave it to the one that executes it", async () => {
       const busy = await open({ leaseMs: 10_000 });
       const { lease } = await claimed(busy, "t");
       expect(await Promise.all([reach(one), reach(two), reach(busy)])).toEqual(Array(3).fill(undefined));
       await busy.events.append(lease, [done()]);
     });
 
-    test("take it up when that one is gone, one of them, before what waits", async () => {
+    test("take it over when that one died, one of them, before runs that wait", async () => {
       const { run, request, lease } = await claimed(one, "t");
       await one.events.append(lease, [note("one")]);
       const waiting = newRun("t");
@@ -172,7 +172,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       const late = [note("late"), message("late"), state("todos", ["late"]), done()];
       for (const event of late) {
         await expect(one.events.append(lease, [event])).rejects.toMatchObject(lost);
-        // Also whoever got hold of its lease cannot.
+        // Nor can a process that got hold of its lease.
         await expect(two.events.append(lease, [event])).rejects.toMatchObject(lost);
       }
       await expect(one.runs.renew(lease)).rejects.toMatchObject(lost);
@@ -196,7 +196,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       expect(await readAll(two, lease)).toHaveLength(2);
     });
 
-    test("let it go on as long as nobody took over", async () => {
+    test("let it continue until another one takes over", async () => {
       const { lease } = await claimed(one, "t");
       const until = performance.now() + LEASE_MS;
       while (performance.now() < until) await one.runs.inbox(lease);
@@ -226,7 +226,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       slow = await open({ now: () => time });
     });
 
-    /** As many runs of a tenant that nobody executes. */
+    /** As many runs of a tenant that no process executes. */
     async function abandoned(tenant: string, count: number) {
       for (const n of upTo(count)) await claimed(slow, `${tenant}${n}`, { owner: { tenant, user: "ada" } });
       time += LEASE_MS;
@@ -264,7 +264,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       }
     });
 
-    test("take one as soon as its lease is over, also when somebody has just looked", async () => {
+    test("take one as soon as its lease is over, also right after another search", async () => {
       const { lease } = await claimed(slow, "t");
       time += 0.9 * LEASE_MS;
       await slow.runs.renew(lease);

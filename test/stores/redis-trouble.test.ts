@@ -202,7 +202,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     await open(forgetful?.url);
   });
 
-  test("that forgets its scripts is told them again", async () => {
+  test("that forgets its scripts is sent them again", async () => {
     const { lease } = await claimed(stores, "t");
     for (const n of upTo(3)) {
       forgetful?.ask("SCRIPT", "FLUSH");
@@ -211,7 +211,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     expect(await stores.threads.messages(ADA, "t")).toHaveLength(3);
   });
 
-  test("that is started again has lost the runs: who writes them and who reads them is told", async () => {
+  test("that is started again has lost the runs: their writers and readers get an error", async () => {
     const claim = await claimed(stores, "t");
     await stores.events.append(claim.lease, [message("one")]);
     const reading = await follow(claim);
@@ -227,7 +227,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     expect(seqsOf(await readAll(stores, lease))).toEqual([1]);
   });
 
-  test("that has lost the last that was said lets nobody go on as if it had not", async () => {
+  test("that has lost the latest writes lets no run continue as if it had them", async () => {
     const claim = await claimed(stores, "t");
     await stores.events.append(claim.lease, [note("one")]);
     const place = forgetful?.ask("KEYS", "*:lease") ?? "";

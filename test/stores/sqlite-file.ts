@@ -44,7 +44,7 @@ export function temporaryDatabase() {
   return {
     dataDir: () => folder,
     path,
-    /** The file as it is when nobody has it open. */
+    /** The file as it is while it is not open. */
     inFile<T>(look: (file: DatabaseSync) => T): T {
       const file = new DatabaseSync(path());
       try {

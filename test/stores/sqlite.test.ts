@@ -155,7 +155,7 @@ describe("a database", () => {
       expect(await Promise.all([ending, threads.delete(ADA, "t")])).toEqual([undefined, true]);
     }));
 
-  test("gives a run back after all that it was told to write, and not once it was told of the end", () =>
+  test("gives a run back after all writes before, and not after its end was written", () =>
     inWorld(open, async ({ stores: { runs, events }, stores }) => {
       const { lease } = await claimed(stores, "t");
       await Promise.all([events.append(lease, [delta("x")]), runs.release(lease)]);
@@ -297,7 +297,7 @@ describe("a database", () => {
     }
     await stores.close();
     const again = createSqliteStores({ path: path(), ...options(24 * HOUR) });
-    // The sweep goes on in steps; each lets others work.
+    // The sweep works in steps and yields after each.
     for (let n = 0; n < 5; n++) await new Promise(setImmediate);
     await again.close();
     expect(countRows()).toEqual([250, 250, 250, 0, 0, 0, 0, 0]);
@@ -316,7 +316,7 @@ describe("a database", () => {
     expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   });
 
-  test("keeps threads for ever, unless they are given a time", async () => {
+  test("keeps threads without limit, unless a time to live is set", async () => {
     await inWorld(open, async ({ stores, advance }) => {
       await stores.threads.create(ADA, { id: "t", metadata: {} });
       advance(100_000 * HOUR);

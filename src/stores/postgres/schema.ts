@@ -229,7 +229,7 @@ const STEPS = [VERSION_1, VERSION_2];
 /** `readableFrom` stays until a step takes away what that version reads, or needs what it does not write: CONTRIBUTING.md. */
 const FORMAT: Format = { version: STEPS.length, readableFrom: 1 };
 
-/** PostgreSQL 12: one row of what is not there yet does no harm to others. */
+/** The oldest major version of PostgreSQL that is supported. */
 export const OLDEST_VERSION = 12;
 
 /**

@@ -19,7 +19,7 @@ const RESERVE = 1.1;
 const LIST_RESERVE = 2;
 /** Creating a listed thread takes less time than this. */
 const YOUNG_MS = 60_000;
-/** The time to live of what is not there. */
+/** What Redis answers for the time to live of a key that does not exist. */
 const NO_THREAD = "-2";
 /** Threads of the list that are checked with each addition. */
 const SAMPLE = 2;

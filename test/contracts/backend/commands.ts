@@ -118,7 +118,7 @@ function output(it: It): void {
     expect((await execute(it(), "echo next")).output).toBe("next\n");
   });
 
-  test("what is left in the background may go on printing", async () => {
+  test("what is left in the background may still print", async () => {
     await execute(
       it(),
       "(while [ ! -e go ]; do sleep 0.01; done; head -c 1000000 /dev/zero; echo done > printed) &",

@@ -29,7 +29,7 @@ export function editing(it: It): void {
     expect(await text()).toBe("three\r\n");
   });
 
-  test("leaves every other byte as it is, whatever the encoding", async () => {
+  test("leaves every other byte as it is, in any encoding", async () => {
     await it().write("edited", Buffer.from([0xff, 0x00, 0x61, 0xe9, 0x0d, 0x0a]), signal);
     await it().edit("edited", "a", "é", signal);
     expect([...(await readAll(it(), "edited"))]).toEqual([0xff, 0x00, 0xc3, 0xa9, 0xe9, 0x0d, 0x0a]);

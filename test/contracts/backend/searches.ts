@@ -101,7 +101,7 @@ function grepping(it: It): void {
     });
   });
 
-  test("looks only where it is told, and never into what is no text", async () => {
+  test("searches only the path that is given, and only text files", async () => {
     const files = async (path?: string, include?: string) =>
       (await grep("line", path, include)).matches.map(({ file }) => relative(it().workdir, file));
     expect(await files()).toEqual(["searched/a.txt", "searched/sub/b.md"]);
