@@ -1,8 +1,11 @@
-// Rows of the tables of log entries and runs.
+// Rows of the tables of log entries, runs, threads and deferred calls.
 
-import type { RunRecord, RunStatus } from "../core/records.ts";
+import type { CallState, DeferredCall } from "../core/deferred-calls.ts";
+import type { RunRecord, RunStatus, Thread, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, StopMode } from "../core/stores.ts";
 import { entriesOfRow, type LogRow } from "./log-rows.ts";
+import { ownerOf } from "./row-keys.ts";
+import type { CallHead } from "./thread-head.ts";
 
 export interface EventRow extends LogRow {
   /** The number of the row's last entry. */
@@ -57,4 +60,58 @@ export function toRecord(row: Omit<RunRow, "owner" | "released" | "stop">): RunR
     created_at: new Date(row.created_at).toISOString(),
     ...(ended_at === null ? {} : { ended_at: new Date(ended_at).toISOString() }),
   };
+}
+
+export interface ThreadRow {
+  readonly id: string;
+  readonly agent: string | null;
+  readonly title: string | null;
+  readonly metadata: string;
+  readonly parent: string | null;
+  readonly forked_from: string | null;
+  readonly status: ThreadStatus;
+  readonly message_count: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+export function toThread(row: ThreadRow): Thread {
+  const { id, agent, title, metadata, parent, forked_from, status, message_count } = row;
+  return {
+    id,
+    ...(agent === null ? {} : { agent }),
+    ...(title === null ? {} : { title }),
+    metadata: JSON.parse(metadata),
+    ...(parent === null ? {} : { parent: JSON.parse(parent) }),
+    ...(forked_from === null ? {} : { forked_from: JSON.parse(forked_from) }),
+    status,
+    message_count,
+    created_at: new Date(row.created_at).toISOString(),
+    updated_at: new Date(row.updated_at).toISOString(),
+  };
+}
+
+export interface CallRow {
+  readonly owner: string;
+  readonly thread_id: string;
+  readonly call_id: string;
+  readonly run_id: string;
+  readonly tool: string;
+  readonly token_hash: string;
+  readonly state: CallState;
+  readonly expires_at: number;
+}
+export type RepliedRow = CallRow & { readonly reply: string | null };
+
+export const CALL_COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, expires_at";
+
+export function callOf(row: CallRow): CallHead {
+  const { thread_id, call_id, run_id, tool, token_hash, state } = row;
+  const expires_at = new Date(row.expires_at).toISOString();
+  return { owner: ownerOf(row.owner), thread_id, call_id, run_id, tool, token_hash, state, expires_at };
+}
+
+export function repliedOf(row: RepliedRow): DeferredCall {
+  const call = callOf(row);
+  return row.reply === null ? call : { ...call, reply: JSON.parse(row.reply) };
 }

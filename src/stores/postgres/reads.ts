@@ -1,31 +1,19 @@
 // Threads, runs and deferred calls as the tables have them.
 
 import type { Message, UserMessage } from "../../core/message.ts";
-import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
+import type { RunRecord } from "../../core/records.ts";
 import type { StopMode, Waiting } from "../../core/stores.ts";
 import { leaseLost, noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
 import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
-import { ASKS_ITSELF, toRecord } from "../rows.ts";
+import { ASKS_ITSELF, CALL_COLUMNS, type RepliedRow, type ThreadRow, toRecord, toThread } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
 import { timeOf } from "./database.ts";
-import { CALL_COLUMNS, type PostgresRun, type RepliedRow, RUN_COLUMNS, repliedOf } from "./views.ts";
+import { type PostgresRun, RUN_COLUMNS, repliedOf } from "./views.ts";
 import { folded } from "./writes.ts";
 
-interface ThreadRow {
-  readonly id: string;
-  readonly agent: string | null;
-  readonly title: string | null;
-  readonly metadata: string;
-  readonly parent: string | null;
-  readonly forked_from: string | null;
-  readonly status: ThreadStatus;
-  readonly message_count: number;
-  readonly bytes: number;
-  readonly created_at: number;
-  readonly updated_at: number;
-}
+type MeasuredRow = ThreadRow & { readonly bytes: number };
 
 /** Busy while a run is active or waits, else what the last one left behind. */
 const STATUS = `CASE WHEN EXISTS (
@@ -136,7 +124,7 @@ export function postgresReads({
 
       async get(owner, id) {
         const row = await threadRow(owner, id);
-        return row && toThread(row);
+        return row && threadOf(row);
       },
 
       async list(owner, { limit, cursor, agent, status, q, parent, children }) {
@@ -152,7 +140,7 @@ export function postgresReads({
           [...values, limit + 1, ...lifetime.times(), ...(isAny ? [] : [parent ?? null])],
         );
         const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
-        return { ...page, items: page.items.map(toThread) };
+        return { ...page, items: page.items.map(threadOf) };
       },
 
       async bytes(owner, id) {
@@ -161,7 +149,7 @@ export function postgresReads({
 
       async measured(owner, id) {
         const row = await threadRow(owner, id);
-        return row && { thread: toThread(row), bytes: row.bytes };
+        return row && { thread: threadOf(row), bytes: row.bytes };
       },
 
       async message(owner, id, messageId) {
@@ -248,9 +236,9 @@ export function postgresReads({
   async function threadRow(
     owner: Parameters<typeof ownerText>[0],
     id: string,
-  ): Promise<ThreadRow | undefined> {
+  ): Promise<MeasuredRow | undefined> {
     const thread = await visited(ownerText(owner), id);
-    const [row] = await database.query<ThreadRow>(
+    const [row] = await database.query<MeasuredRow>(
       `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = $1 AND id = $2`,
       thread,
     );
@@ -258,18 +246,6 @@ export function postgresReads({
   }
 }
 
-function toThread(row: ThreadRow): Thread {
-  const { id, agent, title, metadata, parent, forked_from, status, message_count } = row;
-  return {
-    id,
-    ...(agent === null ? {} : { agent }),
-    ...(title === null ? {} : { title: JSON.parse(title) as string }),
-    metadata: JSON.parse(metadata),
-    ...(parent === null ? {} : { parent: JSON.parse(parent) }),
-    ...(forked_from === null ? {} : { forked_from: JSON.parse(forked_from) }),
-    status,
-    message_count,
-    created_at: new Date(row.created_at).toISOString(),
-    updated_at: new Date(row.updated_at).toISOString(),
-  };
-}
+/** The title is JSON in the table. */
+const threadOf = (row: ThreadRow) =>
+  toThread({ ...row, title: row.title === null ? null : (JSON.parse(row.title) as string) });

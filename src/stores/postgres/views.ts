@@ -1,18 +1,18 @@
 // A thread with what a decision asks for, read at one moment.
 
-import type { CallState, DeferredCall } from "../../core/deferred-calls.ts";
 import type { RunRequest } from "../../core/records.ts";
 import type { StopMode } from "../../core/stores.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
-import { type RunRow, toRecord } from "../rows.ts";
 import {
-  type CallHead,
-  type Lookups,
-  runAhead,
-  type StoredRun,
-  type ThreadHead,
-  type View,
-} from "../thread-head.ts";
+  CALL_COLUMNS,
+  type CallRow,
+  callOf as callOfRow,
+  type RepliedRow,
+  type RunRow,
+  repliedOf as repliedOfRow,
+  toRecord,
+} from "../rows.ts";
+import { type Lookups, runAhead, type StoredRun, type ThreadHead, type View } from "../thread-head.ts";
 import { type Transaction, timeOf } from "./database.ts";
 
 /** What `toRecord` takes. */
@@ -20,20 +20,7 @@ export type PostgresRun = Omit<RunRow, "owner" | "released" | "stop">;
 export const RUN_COLUMNS =
   "id, thread_id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, created_at, ended_at";
 
-export interface CallRow {
-  readonly owner: string;
-  readonly thread_id: string;
-  readonly call_id: string;
-  readonly run_id: string;
-  readonly tool: string;
-  readonly token_hash: string;
-  readonly state: CallState;
-  readonly expires_at: number;
-}
-export const CALL_COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, expires_at";
-
 type StoredRow = PostgresRun & { readonly request: string | null };
-export type RepliedRow = CallRow & { readonly reply: string | null };
 
 interface ViewRow {
   readonly now: number;
@@ -145,31 +132,11 @@ const storedOf = (row: StoredRow): StoredRun => ({
   request: row.request === null ? undefined : (JSON.parse(row.request) as RunRequest),
 });
 
-export function callOf({
-  owner,
-  thread_id,
-  call_id,
-  run_id,
-  tool,
-  token_hash,
-  state,
-  expires_at,
-}: CallRow): CallHead {
-  return {
-    ...{
-      owner: ownerOf(owner),
-      thread_id,
-      call_id: JSON.parse(call_id) as string,
-      run_id,
-      tool,
-      token_hash,
-      state,
-    },
-    expires_at: new Date(expires_at).toISOString(),
-  };
-}
+/** The id of a call is JSON in the table. */
+const decoded = <Row extends CallRow>(row: Row): Row => ({
+  ...row,
+  call_id: JSON.parse(row.call_id) as string,
+});
 
-export function repliedOf(row: RepliedRow): DeferredCall {
-  const call = callOf(row);
-  return row.reply === null ? call : { ...call, reply: JSON.parse(row.reply) };
-}
+const callOf = (row: CallRow) => callOfRow(decoded(row));
+export const repliedOf = (row: RepliedRow) => repliedOfRow(decoded(row));

@@ -1,44 +1,31 @@
 // Threads, runs and deferred calls as the file has them.
 
-import type { CallState, DeferredCall } from "../../core/deferred-calls.ts";
+import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Message } from "../../core/message.ts";
-import type { RunRecord, Thread, ThreadStatus } from "../../core/records.ts";
+import type { RunRecord } from "../../core/records.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
-import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
-import { ASKS_ITSELF, RUN_COLUMNS, type RunRow, toRecord } from "../rows.ts";
+import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import {
+  ASKS_ITSELF,
+  CALL_COLUMNS,
+  type CallRow,
+  callOf,
+  type RepliedRow,
+  RUN_COLUMNS,
+  type RunRow,
+  repliedOf,
+  type ThreadRow,
+  toRecord,
+  toThread,
+} from "../rows.ts";
 import type { CallHead } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import { hasEnded } from "./lifetime.ts";
 
-interface ThreadRow {
-  readonly id: string;
-  readonly agent: string | null;
-  readonly title: string | null;
-  readonly metadata: string;
-  readonly parent: string | null;
-  readonly forked_from: string | null;
-  readonly status: ThreadStatus;
-  readonly message_count: number;
-  readonly created_at: number;
-  readonly updated_at: number;
-}
-
-interface CallRow {
-  readonly owner: string;
-  readonly thread_id: string;
-  readonly call_id: string;
-  readonly run_id: string;
-  readonly tool: string;
-  readonly token_hash: string;
-  readonly state: CallState;
-  readonly expires_at: number;
-}
-
 const THREAD_COLUMNS =
   "id, agent, title, metadata, parent, forked_from, status, message_count, created_at, updated_at";
-const CALL_COLUMNS = "owner, thread_id, call_id, run_id, tool, token_hash, state, expires_at";
 const THREAD = "owner = ? AND thread_id = ?";
 
 export interface Reads extends Pick<Kernel<ThreadKey>, "threads" | "deferredCalls"> {
@@ -96,7 +83,7 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
     `SELECT number, begun FROM runs WHERE ${THREAD} AND id = ?`,
   );
 
-  const selectCall = database.query<CallRow & { reply: string | null }>(
+  const selectCall = database.query<RepliedRow>(
     `SELECT ${CALL_COLUMNS}, reply FROM deferred_calls WHERE ${THREAD} AND call_id = ?`,
   );
   const selectCalls = database.query<CallRow>(`SELECT ${CALL_COLUMNS} FROM deferred_calls WHERE ${THREAD}`);
@@ -109,9 +96,7 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
 
     call(thread, id) {
       const row = selectCall.get(...thread, id);
-      if (!row) return undefined;
-      const { reply, ...rest } = row;
-      return reply === null ? callOf(rest) : { ...callOf(rest), reply: JSON.parse(reply) };
+      return row && repliedOf(row);
     },
 
     calls: (thread) => selectCalls.all(...thread).map(callOf),
@@ -254,29 +239,3 @@ const FIRST_PAGE = { number: Number.MAX_SAFE_INTEGER };
 const NEWEST = { updatedAt: 8.64e15, id: "" };
 
 const recordOf = (row: RunRow | undefined) => row && toRecord(row);
-
-function toThread({
-  agent,
-  title,
-  metadata,
-  parent,
-  forked_from,
-  created_at,
-  updated_at,
-  ...row
-}: ThreadRow): Thread {
-  return {
-    ...row,
-    ...(agent === null ? {} : { agent }),
-    ...(title === null ? {} : { title }),
-    metadata: JSON.parse(metadata),
-    ...(parent === null ? {} : { parent: JSON.parse(parent) }),
-    ...(forked_from === null ? {} : { forked_from: JSON.parse(forked_from) }),
-    created_at: new Date(created_at).toISOString(),
-    updated_at: new Date(updated_at).toISOString(),
-  };
-}
-
-function callOf({ owner, expires_at, ...row }: CallRow): CallHead {
-  return { ...row, owner: ownerOf(owner), expires_at: new Date(expires_at).toISOString() };
-}
