@@ -7,6 +7,7 @@ import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createPostgresStores, type PostgresStoreOptions } from "../../src/stores/postgres/index.ts";
 import { everyCall } from "../contracts/every-call.ts";
 import { needing } from "../support/needing.ts";
+import { reachable } from "../support/reachable.ts";
 import { sharedPostgres } from "../support/shared-stores.ts";
 import {
   ADA,
@@ -243,12 +244,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
       expect(performance.now() - began).toBeLessThan(60_000);
       for (const each of results) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
       await back();
-      const answers = () =>
-        stores.ping().then(
-          () => true,
-          () => false,
-        );
-      await expect.poll(answers).toBe(true);
+      await reachable(stores);
       expect(await stores.threads.get(ADA, "t")).toMatchObject({ id: "t" });
     });
 

@@ -7,6 +7,7 @@ import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createRedisStores, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { everyCall } from "../contracts/every-call.ts";
 import { needing } from "../support/needing.ts";
+import { reachable } from "../support/reachable.ts";
 import { startRedis } from "../support/redis.ts";
 import {
   ADA,
@@ -92,14 +93,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     ]);
     for (const each of results) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
     await durable?.start();
-    await expect
-      .poll(() =>
-        stores.ping().then(
-          () => true,
-          () => false,
-        ),
-      )
-      .toBe(true);
+    await reachable(stores);
     expect(await stores.threads.get(ADA, "u")).toBeUndefined();
     await stores.events.append(claim.lease, [message("three"), done()]);
     expect(await reading()).toEqual([2, 3]);
@@ -145,14 +139,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     await expect(late).rejects.toMatchObject(unavailable);
     await expect(stores.ping()).rejects.toMatchObject(unavailable);
     await durable?.resume();
-    await expect
-      .poll(() =>
-        stores.ping().then(
-          () => true,
-          () => false,
-        ),
-      )
-      .toBe(true);
+    await reachable(stores);
     await stores.events.append(claim.lease, [note("x"), done()]);
     // What came too late may have arrived all the same, once.
     const messages = await stores.threads.messages(ADA, "t");
@@ -167,14 +154,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     await durable?.kill();
     await new Promise((resolve) => setTimeout(resolve, 1300));
     await durable?.start();
-    await expect
-      .poll(() =>
-        other.ping().then(
-          () => true,
-          () => false,
-        ),
-      )
-      .toBe(true);
+    await reachable(other);
     const { runs } = other;
     expect(await Promise.all([runs.claimAbandoned(100), runs.claimNext(ADA, "t")])).toEqual([[], undefined]);
     await stores.runs.renew(claim.lease);
