@@ -25,6 +25,8 @@ const MAX_RECORDS = 500;
 /** Records with `before`; above this the oldest one loses it. */
 const MAX_BEFORE = 100;
 const MAX_CONTENT_BYTES = 16 * 1024;
+/** Of all records together; above this the oldest ones lose both texts. Every run reads and parses all of them. */
+const MAX_TEXT_CHARS = 1024 * 1024;
 
 export function writeFile(backend: Backend): Tool {
   return takingFilePath(
@@ -78,10 +80,31 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
   const forgetful = others.slice(0, Math.max(0, others.length + 1 - MAX_BEFORE));
   yield* patchState(run, "files", {
     ...Object.fromEntries(forgetful.map(([each, { before: _, ...rest }]) => [each, rest])),
+    ...withoutTexts(
+      Object.entries(records).filter(([each]) => each !== path),
+      textsOf(entry),
+    ),
     ...(isFull && oldest !== undefined ? { [oldest]: null } : {}),
     [path]: entry,
   });
 }
+
+/** The records of those files whose texts there is no more room for, without them. `taken`: characters of other texts. */
+function withoutTexts(
+  records: readonly (readonly [path: string, record: FileRecord])[],
+  taken: number,
+): Record<string, FileRecord> {
+  const bare: Record<string, FileRecord> = {};
+  let left = MAX_TEXT_CHARS - taken;
+  for (const [path, record] of records.toReversed()) {
+    left -= textsOf(record);
+    const { content: _, before: __, ...rest } = record;
+    if (left < 0 && textsOf(record) > 0) bare[path] = rest;
+  }
+  return bare;
+}
+
+const textsOf = ({ content = "", before = "" }: FileRecord) => content.length + before.length;
 
 /** What a file holds that is about to be changed. Never throws: the change itself says what is wrong with the path. */
 async function textBefore(

@@ -192,6 +192,19 @@ describe("write_file and edit_file", () => {
     });
   });
 
+  test("remember the texts of the newest files, a mebibyte in all", async () => {
+    const names = Array.from({ length: 80 }, (_, index) => `f${index}`);
+    const content = "c".repeat(16_384);
+    const call = names.map((path) => ({ tool: "write_file", args: { path, content } }));
+    const script = [{ call }, { say: "ok" }];
+    const { state } = await calling(await workspace({}), [], { script });
+    const files = Object.values(state.get("files") as Record<string, { content?: string; before?: string }>);
+    expect(files).toHaveLength(80);
+    const kept = files.map((file) => file.content === content && file.before === "");
+    expect(kept).toEqual(files.map((_, index) => index >= 16));
+    expect(files[0]).toEqual({ bytes: 16_384, op: "write", sha256: sha256(content) });
+  });
+
   test("remember what a small text file was before, and nothing of others", async () => {
     const backend = await workspace({
       ...{ old: "what it was", binary: Buffer.from([0xff, 0x61]), big: "b".repeat(16_385) },
