@@ -134,6 +134,8 @@ export async function listInterrupts(
 /** Of messages, as JSON: after so much a search ends, having read its page of threads. */
 const SEARCHED_BYTES = 16 * 1024 * 1024;
 const SEARCHED_PAGE = 256 * 1024;
+/** Of a text in one turn of the event loop. */
+const SEARCHED_CHARS = 64 * 1024;
 const EXCERPT_CHARS = 160;
 
 export const FoundThread = Thread.extend({
@@ -189,14 +191,14 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
   let after: string | undefined;
   try {
     for (;;) {
-      await ownTurn();
+      await ownTurn(owner.tenant);
       const { texts, isLast } = await threads.messagePage(owner, thread, { after, bytes: SEARCHED_PAGE });
       for (const json of texts) {
         budget.bytes -= json.length;
         // Every text was written from a message.
         const message = JSON.parse(json) as Message;
         after = message.id;
-        match = matchIn(message, q) ?? match;
+        match = (await matchIn(message, q, owner.tenant)) ?? match;
       }
       if (isLast) return match;
     }
@@ -207,10 +209,24 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
   }
 }
 
-function matchIn(message: Message, q: string): FoundThread["match"] {
+/** Where `text` has `q`, in any case; -1 where it has not. A long text is searched in several turns of the event loop. */
+async function placeOf(q: string, text: string, tenant: string): Promise<number> {
+  for (let from = 0; ; from += SEARCHED_CHARS) {
+    // What begins in this part may end in the next one.
+    const at = text
+      .slice(from, from + SEARCHED_CHARS + q.length)
+      .toLowerCase()
+      .indexOf(q);
+    if (at >= 0) return from + at;
+    if (from + SEARCHED_CHARS >= text.length) return -1;
+    await ownTurn(tenant);
+  }
+}
+
+async function matchIn(message: Message, q: string, tenant: string): Promise<FoundThread["match"]> {
   if (message.role !== "user" && message.role !== "assistant") return undefined;
   const text = textOf(message.content);
-  const at = text.toLowerCase().indexOf(q);
+  const at = await placeOf(q, text, tenant);
   if (at < 0) return undefined;
   const from = lastChars(text, text.length - Math.max(0, at - EXCERPT_CHARS / 4));
   return { message_id: message.id, text: firstChars(from, EXCERPT_CHARS) };

@@ -118,6 +118,16 @@ describe("a search in messages", () => {
     expect((await get("/threads?q=created_at&in=messages")).items).toEqual([]);
   });
 
+  test("finds a text wherever it stands in a long message", async () => {
+    const { get, say } = await served({ script: () => ({ say: "Done." }) });
+    for (const at of [65_530, 65_536, 131_072, 200_000]) {
+      await say(`t${at}`, `${"é".repeat(at)}Needle ${at} ${"é".repeat(50_000)}`);
+      const found = await get(`/threads?q=needle%20${at}&in=messages`);
+      expect(found.items.map(({ id }) => id)).toEqual([`t${at}`]);
+      expect(found.items[0]?.match?.text).toContain(`Needle ${at}`);
+    }
+  });
+
   test("continues from page to page until every thread was read", async () => {
     const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const n of [1, 2, 3, 4, 5]) await say(`t${n}`, n % 2 ? "needle" : "hay");
