@@ -3,12 +3,14 @@
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
+import type { Page } from "../core/stores.ts";
 import { freeTurn, ownTurn } from "../lib/async.ts";
 import type { Credentials } from "./auth/credential-end.ts";
-import { hasPrincipal } from "./auth/guard.ts";
+import { hasPrincipal, ownerOf } from "./auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
+import { jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
-import type { Unread } from "./unread-answers.ts";
+import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
 /** Of what is written in one turn of the event loop; a turn ends with the text that passes it. */
 const SLICE_CHARS = 128 * 1024;
@@ -23,7 +25,7 @@ export interface Listed<T> {
   readonly restOf: (end: T) => object | Promise<object>;
 }
 
-type Parts = AsyncGenerator<string, void, void>;
+export type Parts = AsyncGenerator<string, void, void>;
 
 /** `items` as JSON. */
 export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
@@ -50,13 +52,25 @@ export async function* objectOf<T>(
 ): AsyncGenerator<string, void, void> {
   yield `{${JSON.stringify(name)}:`;
   const rest = await restOf(yield* listOf(lists));
-  const members = Object.entries(rest).filter(([, value]) => value !== undefined);
-  for await (const texts of inSlices(tenant, members, memberText))
-    yield texts.map((text) => `,${text}`).join("");
+  yield* joined(inSlices(tenant, membersOf(rest), (text) => text));
   yield "}";
 }
 
-const memberText = ([name, value]: [string, unknown]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`;
+/** `value` as JSON. */
+export const writtenOf = (tenant: string, value: object): Parts =>
+  joined(inSlices(tenant, jsonParts(value), (text) => text));
+
+async function* joined(lists: Lists): Parts {
+  for await (const texts of lists) yield texts.join("");
+}
+
+function* membersOf(rest: object): Generator<string, void, void> {
+  for (const [name, value] of Object.entries(rest)) {
+    if (value === undefined) continue;
+    yield `,${JSON.stringify(name)}:`;
+    yield* jsonParts(value);
+  }
+}
 
 export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, void> {
   let before = "[";
@@ -84,6 +98,15 @@ export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Pro
   const unread = open();
   const all = pieces(first, parts, (bytes) => unread(kept + bytes));
   return Readable.from(all, { objectMode: false });
+}
+
+/** Answers with pages of things. `toJson` makes JSON of one. */
+export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson: (item: T) => string) {
+  return async (reply: FastifyReply, { items, ...rest }: Page<T>): Promise<never> => {
+    const { tenant } = ownerOf(reply.request);
+    const page = { name: "items", lists: inSlices(tenant, items, toJson), restOf: () => rest };
+    return jsonOf(reply, await payloadOf(objectOf(tenant, page), () => unreadAnswers.open(reply)));
+  };
 }
 
 /** The answer of a route whose JSON is written already. */

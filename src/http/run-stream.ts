@@ -5,17 +5,21 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { AppError, hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Message } from "../core/message.ts";
+import { Message } from "../core/message.ts";
 import type { Output } from "../core/output.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, LogEntry, RunKey, Stores } from "../core/stores.ts";
+import { freeTurn, LARGE_BYTES } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { getRun, keyOf, stopRun } from "../runs/control.ts";
 import { followThread, outputOf, type ThreadCursor } from "../runs/follow.ts";
 import { isRevoked } from "./auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
+import { inSlices, jsonOf, listOf, payloadOf } from "./long-answers.ts";
+import { FinishedRun } from "./schemas.ts";
 import type { RouteServices } from "./services.ts";
 import { credentialsEnd, type Frame, type Frames, resetFrame } from "./sse.ts";
+import { type App, fittingJson } from "./validation.ts";
 
 export interface RunReplyOptions {
   readonly owner: Owner;
@@ -29,9 +33,9 @@ export interface RunReplyOptions {
  * stream's place, which is taken before: no run is started for a client that is refused.
  */
 export async function replyWithRun(
-  { runs, streams, access, stores: { events } }: RouteServices,
+  { runs, streams, access, unreadAnswers, stores: { events } }: RouteServices,
   { owner, background, on_disconnect }: RunReplyOptions,
-  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  { request, reply, json }: { request: FastifyRequest; reply: FastifyReply; json: FinishedJson },
   start: (stream: string | undefined) => Promise<RunRecord>,
 ) {
   const place = background || wantsJson(request) ? undefined : streams.take(reply);
@@ -46,12 +50,34 @@ export async function replyWithRun(
   };
   if (!place) {
     const over = credentialsEnd(access.credentials, reply);
-    return finishedRun(runs.stores, key, { reply, closing: streams.closing, over }, onLeft);
+    const ended = await finishedRun(runs.stores, key, { reply, closing: streams.closing, over }, onLeft);
+    const parts = finishedParts(owner.tenant, ended, json);
+    return jsonOf(reply, await payloadOf(parts, () => unreadAnswers.open(reply), ended.bytes));
   }
   const after = await resumeAt(events, owner, run, lastEventId(request));
   if (after === undefined) return reply.code(204).send(null);
   if ((await place.send(runFrames(runs.stores, key, after), "comment")) === "left") await onLeft();
   return undefined;
+}
+
+/** What an ended run is in an answer, as JSON. */
+export interface FinishedJson {
+  readonly ofMessage: (message: Message) => string;
+  readonly ofRun: (run: Finished["run"]) => string;
+}
+
+export function finishedJson(app: App, url: string): FinishedJson {
+  const route = { method: "POST", url };
+  return {
+    ofMessage: fittingJson(app, Message, route),
+    ofRun: fittingJson(app, FinishedRun.omit({ messages: true }), route),
+  };
+}
+
+async function* finishedParts(tenant: string, { run, messages }: Finished, json: FinishedJson) {
+  yield '{"messages":';
+  yield* listOf(inSlices(tenant, messages, json.ofMessage));
+  yield `,${json.ofRun(run).slice(1)}`;
 }
 
 /** Cancels a run, unless it has ended. */
@@ -64,6 +90,14 @@ export async function cancelIfActive(runs: RouteServices["runs"], key: RunKey): 
 const wantsJson = ({ headers }: FastifyRequest) =>
   (headers.accept?.includes("application/json") ?? false) && !headers.accept?.includes("text/event-stream");
 
+interface Finished {
+  readonly run: RunRecord & { readonly output?: Output };
+  /** That it added to the thread. */
+  readonly messages: readonly Message[];
+  /** Of the messages, about. */
+  readonly bytes: number;
+}
+
 /**
  * Resolves with the ended run and the messages that it added to the thread. If the client disconnects first, calls `onLeft`
  * and returns the run as it is. Throws `shutting_down`, `credentials_expired`, `credentials_revoked`.
@@ -73,17 +107,24 @@ async function finishedRun(
   key: RunKey,
   { reply, closing, over }: { reply: FastifyReply; closing: AbortSignal; over: AbortSignal },
   onLeft: () => Promise<void>,
-): Promise<RunRecord & { messages: Message[]; output?: Output }> {
+): Promise<Finished> {
   const left = clientDisconnect(reply);
   const messages: Message[] = [];
+  let bytes = 0;
   for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing, over])))
-    for (const { event, json } of batch) if (event === "on_message") messages.push(...messageIn(json));
+    for (const { event, json } of batch) {
+      if (event !== "on_message") continue;
+      if (json.length > LARGE_BYTES) await freeTurn(key.owner.tenant);
+      messages.push(...messageIn(json));
+      bytes += json.length;
+    }
   if (left.aborted || isRevoked(over)) await onLeft();
   if (over.aborted) throw over.reason;
   if (!left.aborted && closing.aborted)
     throw new AppError("shutting_down", "The server is shutting down. The run is kept.");
   const run = await getRun({ stores }, key);
-  return { ...run, messages, ...omitUndefined({ output: await outputOf(stores.events, key, run) }) };
+  const output = await outputOf(stores.events, key, run);
+  return { run: { ...run, ...omitUndefined({ output }) }, messages, bytes };
 }
 
 /** Events were checked when they were appended. A subagent's message belongs to its own thread. */

@@ -6,13 +6,14 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { Shares, sharedPlaces } from "../core/shares.ts";
-import { linkedTo } from "../lib/async.ts";
+import { linkedTo, ownTurn } from "../lib/async.ts";
 import { randomId } from "../lib/random-id.ts";
 import { admit, type Hold, holdWhile } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { type Credentials, isRevoked } from "./auth/credential-end.ts";
 import { ownerOf, principalOf } from "./auth/guard.ts";
 import { clientDisconnect, counted, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
+import type { LongText } from "./json-parts.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
 /** One event of a stream. `data` is JSON, on one line. */
@@ -22,6 +23,12 @@ export interface Frame {
   readonly event?: string;
   readonly data: string;
 }
+
+/** One whose data is made while it is written. */
+export type LongFrame = Omit<Frame, "data"> & { readonly data: LongText };
+
+/** Of a long event that are written in one turn of the event loop. */
+const TURN_CHARS = 128 * 1024;
 
 /** The last frame before a shutdown: the client shall connect again. */
 const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
@@ -39,7 +46,7 @@ const credentialsFrame = (error: AppError): Frame => ({
 });
 
 /** The frames to send, in batches, until `signal` aborts. */
-export type Frames = (signal: AbortSignal) => AsyncIterable<readonly Frame[]>;
+export type Frames = (signal: AbortSignal) => AsyncIterable<readonly (Frame | LongFrame)[]>;
 
 export interface StreamLimits {
   /** Event streams that may be open at a time. */
@@ -200,9 +207,9 @@ async function sendFrames(
       heartbeat.refresh();
       for (const [index, frame] of frames.entries()) {
         isBetweenEvents = false;
-        if (!isLong(frame.data)) send(reply, frame);
+        if (isShort(frame)) send(reply, frame);
         // Nothing can follow a part of an event.
-        else if (!(await writeInPieces(raw, frame, { denied, unread }))) raw.destroy();
+        else if (!(await writeInPieces(reply, frame, { denied, unread }))) raw.destroy();
         isBetweenEvents = true;
         if (raw.writableNeedDrain) {
           unread(raw.writableLength + lengthOf(frames.slice(index + 1)));
@@ -259,35 +266,66 @@ function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
   else reply.raw.write(": heartbeat\n\n");
 }
 
+const isShort = (frame: Frame | LongFrame): frame is Frame =>
+  typeof frame.data === "string" && !isLong(frame.data);
+
 /**
- * Writes a long event piece by piece, so that each piece counts as progress. The plugin writes it at once. False if `denied`
- * aborted before the last piece.
+ * Writes a long event piece by piece, so that each piece counts as progress and other work has its turns. The plugin writes it
+ * at once. False if `denied` aborted before the last piece.
  */
 async function writeInPieces(
-  raw: ServerResponse,
-  { id, event, data }: Frame,
+  { raw, request }: FastifyReply,
+  { id, event, data }: Frame | LongFrame,
   { denied, unread }: { denied: AbortSignal; unread: Unread },
 ): Promise<boolean> {
+  const { tenant } = ownerOf(request);
   const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;
-  const text = `${head}data: ${data}\n\n`;
   let proceed = () => {};
   const onDenied = () => proceed();
   denied.addEventListener("abort", onDenied);
-  let isWhole = true;
-  const bytes = Buffer.from(text);
-  for (const piece of counted(piecesOf(bytes), bytes.length, unread)) {
-    isWhole = !denied.aborted;
-    if (!isWhole) break;
-    await new Promise<void>((resolve) => {
-      proceed = resolve;
-      raw.write(piece, () => resolve());
-    });
+  let text = `${head}data: `;
+  const isWhole = typeof data === "string";
+  let left = isWhole ? Buffer.byteLength(data) : data.length;
+  try {
+    for (const part of isWhole ? cut(data) : data.parts) {
+      text += part;
+      left -= isWhole ? Buffer.byteLength(part) : part.length;
+      if (text.length < TURN_CHARS) continue;
+      if (!(await write(text))) return false;
+      text = "";
+      await ownTurn(tenant);
+    }
+    return await write(`${text}\n\n`);
+  } finally {
+    denied.removeEventListener("abort", onDenied);
   }
-  denied.removeEventListener("abort", onDenied);
-  return isWhole;
+
+  async function write(all: string): Promise<boolean> {
+    const bytes = Buffer.from(all);
+    const rest = Math.max(0, left);
+    for (const piece of counted(piecesOf(bytes), bytes.length, (waiting) => unread(waiting + rest))) {
+      if (denied.aborted) return false;
+      await new Promise<void>((resolve) => {
+        proceed = resolve;
+        raw.write(piece, () => resolve());
+      });
+    }
+    return true;
+  }
 }
 
-const lengthOf = (frames: readonly Frame[]) => frames.reduce((sum, { data }) => sum + data.length, 0);
+/** In parts that each are text: no character of two units is parted. */
+function* cut(text: string): Generator<string, void, void> {
+  for (let from = 0; from < text.length; ) {
+    const to = from + TURN_CHARS;
+    const end = /[\uD800-\uDBFF]/.test(text.charAt(to - 1)) ? to + 1 : to;
+    yield text.slice(from, end);
+    from = end;
+  }
+}
+
+const lengthOf = (frames: readonly (Frame | LongFrame)[]) =>
+  frames.reduce((sum, { data }) => sum + data.length, 0);
 
 /** Resolves when the socket takes more, or `denied` aborts. */
 async function drained(raw: ServerResponse, denied: AbortSignal): Promise<void> {

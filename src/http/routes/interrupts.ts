@@ -8,7 +8,7 @@ import { notFound } from "../../runs/control.ts";
 import { listInterrupts } from "../../runs/find.ts";
 import { openOn, resumeRun } from "../../runs/start.ts";
 import { ownerOf, sentBy } from "../auth/guard.ts";
-import { idempotencyKey, replyWithRun } from "../run-stream.ts";
+import { finishedJson, idempotencyKey, replyWithRun } from "../run-stream.ts";
 import { FinishedRun, IdempotencyKey, PageQuery, ResumeBody, RunParams, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -20,6 +20,7 @@ export const OpenInterrupt = Interrupt.extend({ thread_id: z.string() }).meta({ 
 export function interruptRoutes(app: App, services: RouteServices): void {
   const { stores } = services;
   const tags = ["interrupts"];
+  const json = finishedJson(app, "/threads/:thread_id/runs/:run_id/resume");
 
   app.get(
     "/threads/:thread_id/interrupts",
@@ -83,7 +84,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
         ...sentBy(request),
         ...omitUndefined({ tools, idempotency_key: idempotencyKey(request) }),
       };
-      return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>
+      return replyWithRun(services, { owner, ...request.body }, { request, reply, json }, (stream) =>
         resumeRun(services.runs, owner, { ...resume, stream }),
       );
     },

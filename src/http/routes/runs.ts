@@ -15,9 +15,10 @@ import { SentRequest } from "../../runs/sent-requests.ts";
 import { endRun, type RunCommand, startRun } from "../../runs/start.ts";
 import { Span, Trace, traceOf } from "../../runs/trace.ts";
 import { ownerOf, sentBy } from "../auth/guard.ts";
-import { inSlices, jsonOf, objectOf, payloadOf } from "../long-answers.ts";
+import { inSlices, jsonOf, objectOf, pageSender, payloadOf } from "../long-answers.ts";
 import {
   expired,
+  finishedJson,
   idempotencyKey,
   lastEventId,
   parseThreadCursor,
@@ -51,6 +52,8 @@ const Stream = z
 
 export function runRoutes(app: App, services: RouteServices): void {
   const { runs, streams, stores, quotas, unreadAnswers } = services;
+  const json = finishedJson(app, "/threads/:thread_id/runs");
+  const sendPage = pageSender(unreadAnswers, fittingJson(app, RunRecord, { method: "GET", url: "/runs" }));
   const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
 
   app.post(
@@ -79,7 +82,7 @@ export function runRoutes(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       if (services.refusesSystemMessages) refuseSystemMessages(request.body);
       const cursor = lastEventId(request);
-      return replyWithRun(services, { owner, ...request.body }, { request, reply }, (stream) =>
+      return replyWithRun(services, { owner, ...request.body }, { request, reply, json }, (stream) =>
         cursor
           ? rejoin({ owner, thread_id, run_id: parseThreadCursor(cursor).runId }, stream)
           : startRun(runs, owner, { ...commandOf(thread_id, request), stream }),
@@ -98,7 +101,10 @@ export function runRoutes(app: App, services: RouteServices): void {
         response: { 200: pageOf(RunRecord) },
       },
     },
-    async (request) => listRuns(stores, ownerOf(request), omitUndefined(request.query)),
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      return sendPage(reply, await listRuns(stores, owner, omitUndefined(request.query)));
+    },
   );
 
   app.get(
@@ -112,8 +118,11 @@ export function runRoutes(app: App, services: RouteServices): void {
         response: { 200: pageOf(RunRecord) },
       },
     },
-    async (request) =>
-      stores.runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
+    async (request, reply) =>
+      sendPage(
+        reply,
+        await stores.runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
+      ),
   );
 
   app.get(

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { newThreadId } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/records.ts";
+import { freeTurn } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { withHold } from "../../quotas/holds.ts";
 import { notFound } from "../../runs/control.ts";
@@ -18,7 +19,7 @@ import {
 } from "../../runs/thread-actions.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
-import { jsonOf } from "../long-answers.ts";
+import { jsonOf, pageSender } from "../long-answers.ts";
 import { messagesAnswer, stateAnswer } from "../message-answers.ts";
 import {
   CreateThreadBody,
@@ -38,6 +39,10 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
   const tags = ["threads"];
   const params = ThreadParams;
   const toJson = fittingJson(app, Message, { method: "GET", url: "/threads/:thread_id/messages" });
+  const sendPage = pageSender(
+    unreadAnswers,
+    fittingJson(app, FoundThread, { method: "GET", url: "/threads" }),
+  );
 
   app.post(
     "/threads",
@@ -67,9 +72,12 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
     async (request, reply) => {
       const { in: place, ...query } = request.query;
       const { q } = query;
-      if (place === "title" || !q) return listThreads(threads, ownerOf(request), omitUndefined(query));
+      const owner = ownerOf(request);
+      await freeTurn(owner.tenant);
+      if (place === "title" || !q)
+        return sendPage(reply, await listThreads(threads, owner, omitUndefined(query)));
       const search = { ...omitUndefined(query), q };
-      return searchThreads(threads, ownerOf(request), search, clientDisconnect(reply));
+      return sendPage(reply, await searchThreads(threads, owner, search, clientDisconnect(reply)));
     },
   );
 

@@ -10,10 +10,10 @@ import type { LogEntry, Stores } from "../../core/stores.ts";
 import { keyOf } from "../../runs/control.ts";
 import { followThread, readLogRange } from "../../runs/follow.ts";
 import { trackTurn } from "../../runs/turn.ts";
-import type { Frame, Frames } from "../sse.ts";
+import type { Frame, Frames, LongFrame } from "../sse.ts";
 
 /** One reader's fold: called with each event of a run or turn, in order, it returns the frames that the event gives. */
-export type Fold = (event: StreamEvent, run: RunRecord) => readonly Frame[];
+export type Fold<F = Frame> = (event: StreamEvent, run: RunRecord) => readonly F[];
 
 export interface FoldReader {
   readonly owner: Owner;
@@ -21,7 +21,7 @@ export interface FoldReader {
   readonly from: RunRecord;
   /** A later run of the turn, which is at work: nothing before it is the end. Default: `from`. */
   readonly at?: RunRecord;
-  readonly fold: Fold;
+  readonly fold: Fold<Frame | LongFrame>;
   /** What is read: one run, a whole turn, or on until an event ends it; a function is called for each run. */
   readonly unit: "run" | "turn" | (() => (event: StreamEvent) => boolean);
   /** The messages of the turn: what is folded when the events of `from` are no longer kept. */
@@ -54,7 +54,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
       const isOver = typeof unit === "function" ? unit() : unit === "turn" ? trackTurn() : isEnd;
       let over = false;
       const framesOf = (batch: readonly LogEntry[], known: ReadonlySet<string> = NONE) => {
-        const frames: Frame[] = [];
+        const frames: (Frame | LongFrame)[] = [];
         for (const entry of batch) {
           const event = eventIn(entry);
           over ||= !isBefore && isOver(event);

@@ -117,3 +117,13 @@ const idIn = (body: unknown): RpcId | null => WithId.safeParse(body).data?.id ??
 
 /** The answer to a call. */
 export const rpcResult = (id: RpcId, result: object) => ({ jsonrpc: "2.0" as const, id, result });
+
+/** The same as JSON, of a result in parts. */
+export async function* rpcResultParts(
+  id: RpcId,
+  result: AsyncIterable<string>,
+): AsyncGenerator<string, void, void> {
+  yield `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
+  yield* result;
+  yield "}";
+}

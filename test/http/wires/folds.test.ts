@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../../src/core/event.ts";
 import { checkGrammar } from "../../../src/core/grammar.ts";
 import { type Message, NO_USAGE, userMessage } from "../../../src/core/message.ts";
-import type { Frame } from "../../../src/http/sse.ts";
+import type { Frame, LongFrame } from "../../../src/http/sse.ts";
 import { project as taskUpdates, told } from "../../../src/http/wires/a2a/project.ts";
 import { messagesOf } from "../../../src/http/wires/ag-ui/history.ts";
 import { project as aguiEvents } from "../../../src/http/wires/ag-ui/project.ts";
@@ -109,8 +109,10 @@ const AGUI_CLIENTS = [
 ] as const;
 
 /** AG-UI's client, for an answer of these frames. */
-function aguiReader(Client: typeof HttpAgent, frames: readonly Frame[]): HttpAgent {
-  const body = frames.map(({ data }) => `data: ${data}\n\n`).join("");
+function aguiReader(Client: typeof HttpAgent, frames: readonly (Frame | LongFrame)[]): HttpAgent {
+  const textOf = ({ data }: Frame | LongFrame) =>
+    typeof data === "string" ? data : [...data.parts].join("");
+  const body = frames.map((frame) => `data: ${textOf(frame)}\n\n`).join("");
   const headers = { "content-type": "text/event-stream" };
   const fetch = async () => new Response(body, { headers });
   return new Client({ url: "http://localhost/", threadId: "t", fetch });

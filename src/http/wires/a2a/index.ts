@@ -10,10 +10,12 @@ import { keyOf, settledRun } from "../../../runs/control.ts";
 import { endRun, resumeRun, startRun } from "../../../runs/start.ts";
 import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";
 import { requireScope } from "../../auth/scopes.ts";
+import { charsOf } from "../../json-parts.ts";
+import { jsonOf, type Lists, objectOf, type Parts, payloadOf, writtenOf } from "../../long-answers.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { type Fold, foldedFrames } from "../fold.ts";
-import { type RpcId, readParams, readRequest, rpcResult, unknownMethod } from "../json-rpc.ts";
+import { type RpcId, readParams, readRequest, rpcResultParts, unknownMethod } from "../json-rpc.ts";
 import { messageOf, threadIdOf } from "../messages.ts";
 import { SERVER_CARD } from "../names.ts";
 import { readRun, streamRun } from "../reply.ts";
@@ -51,7 +53,7 @@ const CANCEL_MS = 5_000;
 const PAGE = 50;
 
 export function a2aRoutes(app: App, services: RouteServices): void {
-  const { runs, stores, streams } = services;
+  const { runs, stores, streams, unreadAnswers } = services;
   const { threads } = stores;
   const tasks = createTasks(stores);
   const tags = ["a2a"];
@@ -89,15 +91,15 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       const call = { id, params, agent: agentNamed(services, request.params.agent).name, request, reply };
       switch (method) {
         case "SendMessage":
-          return reply.send(rpcResult(id, await send(call)));
+          return sendResult(call, await send(call));
         case "SendStreamingMessage":
           return sendStreaming(call);
         case "GetTask":
-          return reply.send(rpcResult(id, await getTask(call)));
+          return sendResult(call, await getTask(call));
         case "ListTasks":
-          return reply.send(rpcResult(id, await listTasks(call)));
+          return listTasks(call);
         case "CancelTask":
-          return reply.send(rpcResult(id, await cancelTask(call)));
+          return sendResult(call, await cancelTask(call));
         case "SubscribeToTask":
           return subscribe(call);
         case "GetExtendedAgentCard":
@@ -224,7 +226,8 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     });
   }
 
-  async function listTasks({ params, agent, request }: Call) {
+  async function listTasks(call: Call) {
+    const { params, agent, request } = call;
     const owner = ownerOf(request);
     const query = readParams(ListParams, params);
     const { contextId, status, pageSize = PAGE, pageToken, historyLength = 0, statusTimestampAfter } = query;
@@ -241,15 +244,30 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     const all = (await tasks.list(owner, context, agent)).filter(isWanted);
     const page = all.slice(offset, offset + pageSize);
     const view = { historyLength, artifacts: query.includeArtifacts ?? false };
-    const shown: object[] = [];
-    for (const task of page) shown.push(await tasks.shown(owner, task, view));
     const next = offset + page.length;
-    return {
-      tasks: shown,
+    const rest = {
       nextPageToken: next < all.length ? String(next) : "",
       pageSize: page.length,
       totalSize: all.length,
     };
+    /** Each task is read once the client has taken those before it. */
+    async function* lists(): Lists {
+      for (const task of page) {
+        const texts: string[] = [];
+        const value = await tasks.shown(owner, task, view);
+        for await (const text of writtenOf(owner.tenant, value)) texts.push(text);
+        yield [texts.join("")];
+      }
+    }
+    return sendParts(call, objectOf(owner.tenant, { name: "tasks", lists: lists(), restOf: () => rest }));
+  }
+
+  function sendResult(call: Call, result: object): Promise<never> {
+    return sendParts(call, writtenOf(ownerOf(call.request).tenant, result), charsOf(result));
+  }
+
+  async function sendParts({ id, reply }: Call, result: Parts, kept = 0): Promise<never> {
+    return jsonOf(reply, await payloadOf(rpcResultParts(id, result), () => unreadAnswers.open(reply), kept));
   }
 
   function framesOf(owner: Owner, from: RunRecord, fold: Fold) {

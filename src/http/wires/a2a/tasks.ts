@@ -6,6 +6,7 @@ import type { Interrupt } from "../../../core/interrupt.ts";
 import type { Message } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
+import { freeTurn, LARGE_BYTES } from "../../../lib/async.ts";
 import { keyOf } from "../../../runs/control.ts";
 import { readLogRange } from "../../../runs/follow.ts";
 import { openOn } from "../../../runs/start.ts";
@@ -110,8 +111,11 @@ export function createTasks({ threads, runs, events }: Stores) {
       const { first, last } = await events.bounds(key);
       if (first > 1 || last === 0) messages.push(...(await byTime(owner, run)));
       else
-        for await (const { event, json } of readLogRange(events, key, { after: 0, last }))
-          if (event === "on_message") messages.push(...messageIn(json));
+        for await (const { event, json } of readLogRange(events, key, { after: 0, last })) {
+          if (event !== "on_message") continue;
+          if (json.length > LARGE_BYTES) await freeTurn(owner.tenant);
+          messages.push(...messageIn(json));
+        }
     }
     return messages;
   }

@@ -338,6 +338,8 @@ function newestOf({ messages: sent }: RunAgentInput, known: readonly Message[], 
 const sinceUser = (messages: readonly Message[]) =>
   messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
 
+const END = /^\{"type":"RUN_(?:FINISHED|ERROR)"/;
+
 /**
  * How a stream ends before its run does: by an error of the protocol. Its clients take a clean end for success, and one of
  * them ends its process when the connection is cut.
@@ -349,7 +351,7 @@ function endOf() {
   const watched = (frames: Frames): Frames =>
     async function* (signal) {
       for await (const batch of frames(signal)) {
-        isOver ||= batch.some(({ data }) => /^\{"type":"RUN_(?:FINISHED|ERROR)"/.test(data));
+        isOver ||= batch.some(({ data }) => typeof data === "string" && END.test(data));
         yield batch;
       }
     };

@@ -6,7 +6,8 @@ import type { Interrupt } from "../../../core/interrupt.ts";
 import { type Message, NO_USAGE, type Usage } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { merge } from "../../../core/run.ts";
-import type { Frame } from "../../sse.ts";
+import { isLongJson, longJson } from "../../json-parts.ts";
+import type { Frame, LongFrame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
 import { shownContents, shownTodos } from "../shown.ts";
 import {
@@ -40,12 +41,16 @@ export interface ProjectOptions extends Reader {
 
 type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
-export function project(options: ProjectOptions): Fold {
+export function project(options: ProjectOptions): Fold<Frame | LongFrame> {
   const eventsOf = createFold(options);
-  return (event, run) => eventsOf(event, run).map(frameOf);
+  return (event, run) => eventsOf(event, run).map(frameOfAny);
 }
 
 export const frameOf = (event: AguiEvent): Frame => ({ data: JSON.stringify(event) });
+
+/** A snapshot may hold all of a thread. */
+const frameOfAny = (event: AguiEvent): Frame | LongFrame =>
+  event.type.endsWith("_SNAPSHOT") && isLongJson(event) ? { data: longJson(event) } : frameOf(event);
 
 /** A thread on which nothing is at work, told as a run that has ended. */
 export function idleFrames(
@@ -55,7 +60,7 @@ export function idleFrames(
     readonly state: Plain;
     readonly open: readonly Interrupt[];
   },
-): Frame[] {
+): (Frame | LongFrame)[] {
   const { messages, state, open } = thread;
   const asked = open.filter(({ kind }) => kind !== "tool");
   const outcome =
@@ -67,7 +72,7 @@ export function idleFrames(
     { type: "MESSAGES_SNAPSHOT", messages: messages.flatMap((message) => messagesOf(message)) },
     { type: "STATE_SNAPSHOT", snapshot: stateOf(state) },
     { type: "RUN_FINISHED", threadId, runId, outcome },
-  ].map(frameOf);
+  ].map(frameOfAny);
 }
 
 /** A message as snapshots show it. */

@@ -5,12 +5,14 @@ import { AppError, hasCode } from "../../../core/errors.ts";
 import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
+import { freeTurn } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { withHold } from "../../../quotas/holds.ts";
 import { notFound } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import { deleteThreadTree, forkThread } from "../../../runs/thread-actions.ts";
 import { ownerOf } from "../../auth/guard.ts";
+import { jsonOf, type Lists, listOf, payloadOf } from "../../long-answers.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
@@ -55,6 +57,8 @@ const SearchBody = Filter.extend({
   select: z.array(z.string().max(64)).max(32).nullish(),
 }).default({});
 
+type Selected = readonly string[] | null | undefined;
+
 export function threadRoutes(app: App, services: RouteServices): void {
   const { stores, quotas, agents, unreadAnswers } = services;
   const { threads } = stores;
@@ -96,16 +100,8 @@ export function threadRoutes(app: App, services: RouteServices): void {
       const [begin, most] = [offset ?? 0, limit ?? 10];
       reply.header("x-pagination-total", all.length);
       if (begin + most < all.length) reply.header("x-pagination-next", begin + most);
-      const page: Awaited<ReturnType<typeof listed>>[] = [];
-      let bytes = 0;
-      for (const thread of all.slice(begin, begin + most)) {
-        // What the answer has no room for can be read thread by thread.
-        const chosen = bytes > LIST_BYTES ? [] : select;
-        const entry = await listed(owner, thread, chosen);
-        bytes += JSON.stringify(entry.values).length;
-        page.push(entry);
-      }
-      return page;
+      const lists = listedTexts(owner, all.slice(begin, begin + most), select);
+      return jsonOf(reply, await payloadOf(listOf(lists), () => unreadAnswers.open(reply)));
     },
   );
 
@@ -251,8 +247,20 @@ export function threadRoutes(app: App, services: RouteServices): void {
     return listed(owner, thread, undefined);
   }
 
+  /** Each is read once the client has taken those before it. */
+  async function* listedTexts(owner: Owner, page: readonly Thread[], select: Selected): Lists {
+    let bytes = 0;
+    for (const thread of page) {
+      await freeTurn(owner.tenant);
+      // What the answer has no room for can be read thread by thread.
+      const text = JSON.stringify(await listed(owner, thread, bytes > LIST_BYTES ? [] : select));
+      bytes += text.length;
+      yield [text];
+    }
+  }
+
   /** As an entry of a list: of the messages only what titles are made of. */
-  async function listed(owner: Owner, thread: Thread, select: readonly string[] | null | undefined) {
+  async function listed(owner: Owner, thread: Thread, select: Selected) {
     const { id } = thread;
     const head = await headShape(owner, thread);
     const wantsValues = !select || select.some((each) => each === "values" || each.startsWith("values."));
