@@ -42,6 +42,7 @@ export interface Pair<K extends string> {
 
 export interface Rig {
   readonly store: Store;
+  readonly rounds: number;
   readonly targets: { readonly bare: Target; readonly skein: Target };
   readonly children: Children;
   /** One server of each, started and warmed up once. */
@@ -107,7 +108,7 @@ export function createRig(options: RigOptions): Rig {
   };
 
   return {
-    ...{ store, targets, children, load, warm },
+    ...{ store, rounds, targets, children, load, warm },
     async pairs(measure, times = rounds) {
       const { bare, skein } = await warm();
       const pairs = [];

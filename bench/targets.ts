@@ -4,9 +4,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startPostgres } from "../test/support/postgres.ts";
 import { type Children, freePort, type Server } from "./children.ts";
 
-export const STORES = ["memory", "sqlite", "redis"] as const;
+export const STORES = ["memory", "sqlite", "redis", "postgres"] as const;
 export const PROVIDERS = ["openai", "anthropic"] as const;
 export type Store = (typeof STORES)[number];
 export type Provider = (typeof PROVIDERS)[number];
@@ -45,8 +46,8 @@ export function bareRelay({ children, dir, providerPort }: Surroundings): Target
 }
 
 /**
- * The server of the checkout in the folder `root`, built first when its build is not fresh, with a Redis of its own.
- * Throws when it does not build or when there is no Redis.
+ * The server of the checkout in the folder `root`, built first when its build is not fresh, with a Redis or PostgreSQL of
+ * its own. Throws when it does not build or when there is no such store.
  */
 export async function skein(
   { children, dir, providerPort }: Surroundings,
@@ -56,9 +57,10 @@ export async function skein(
 ): Promise<Target> {
   const built = spawnSync("sh", [join(root, "script/build")], { encoding: "utf8", cwd: root });
   if (built.status !== 0) throw new Error(`The server does not build.\n${built.stdout}${built.stderr}`);
-  const redis = store === "redis" ? { REDIS_URL: await startRedis(children, dir) } : {};
+  const databases = await DATABASES[store]?.(children, dir);
   return {
-    start: (nodeArgs = [], { env, agents } = {}) => {
+    start: async (nodeArgs = [], { env, agents } = {}) => {
+      const database = await databases?.();
       const home = mkdtempSync(join(dir, "skein-"));
       return children.serve({
         program: [process.execPath, ...nodeArgs, join(root, "dist/main.js"), "serve"],
@@ -67,7 +69,7 @@ export async function skein(
           ...configure(home, providerPort, provider, agents),
           STORE: store,
           LOG_LEVEL: "warn",
-          ...redis,
+          ...database,
           ...env,
         },
         logFile: join(home, "log"),
@@ -76,18 +78,29 @@ export async function skein(
   };
 }
 
-/** It writes nothing down: what a disk costs is not the question. */
-async function startRedis(children: Children, dir: string): Promise<string> {
-  const port = await freePort();
-  const program = ["redis-server", "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir];
-  const redis = children.start({ program, place: "around", logFile: join(dir, "redis.log") });
-  for (;;) {
-    const { stdout } = spawnSync("redis-cli", ["-p", String(port), "ping"], { encoding: "utf8" });
-    if (stdout?.startsWith("PONG")) return `redis://127.0.0.1:${port}`;
-    if (redis.process.exitCode !== null) throw new Error(`There is no Redis. ${redis.complaint()}`);
-    await sleep(20);
-  }
-}
+/** Returns the variable of an empty database. What a disk costs is not the question, so they wait for none. */
+type StartDatabases = (children: Children, dir: string) => Promise<() => Promise<Record<string, string>>>;
+
+const DATABASES: Partial<Record<Store, StartDatabases>> = {
+  async redis(children, dir) {
+    const port = await freePort();
+    const options = ["--bind", "127.0.0.1", "--save", "", "--dir", dir, "--databases", "1000"];
+    const program = ["redis-server", "--port", String(port), ...options];
+    const redis = children.start({ program, place: "around", logFile: join(dir, "redis.log") });
+    for (let databases = 0; ; await sleep(20)) {
+      const { stdout } = spawnSync("redis-cli", ["-p", String(port), "ping"], { encoding: "utf8" });
+      if (stdout?.startsWith("PONG"))
+        return async () => ({ REDIS_URL: `redis://127.0.0.1:${port}/${databases++}` });
+      if (redis.process.exitCode !== null) throw new Error(`There is no Redis. ${redis.complaint()}`);
+    }
+  },
+  async postgres() {
+    // Runs beside this process, and ends with it.
+    const postgres = await startPostgres();
+    if (!postgres) throw new Error("There is no PostgreSQL.");
+    return async () => ({ POSTGRES_URL: await postgres.database() });
+  },
+};
 
 function configure(
   home: string,

@@ -1,41 +1,55 @@
-import { spawnSync } from "node:child_process";
-import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Server } from "../children.ts";
+import type { Job } from "../job.ts";
 import { treeOf } from "../meter.ts";
-import { type Pair, type Rig, row, type Scenario } from "../rig.ts";
+import { type Pair, type Rig, type Row, row, type Scenario } from "../rig.ts";
 import { script } from "../script.ts";
+import { holdTo } from "../shares.ts";
 
-const ROUNDS = 4;
-const LANES = 64;
+const LANES = 32;
 const POLL_MS = 50;
+/** Of a processor, for each process that executes runs: little enough that the load, the provider and the store never bound two of them. */
+const SHARE = 0.15;
 
-/** Read before this process was pinned. */
-const PROCESSORS = availableParallelism();
+const LOADS = [
+  { title: "runs of 20 tokens", job: { runs: 12, script: script({ tokens: 20 }) } },
+  { title: "runs of 3 tool turns", job: { runs: 4, script: script({ tokens: 5, calls: 3 }) } },
+] as const;
 
 export const workers: Scenario = {
   name: "workers",
-  about:
-    "two workers (right) beside one process (left); on two processors the load takes its part of the second",
+  about: `two workers (right) beside one process (left), each held to ${SHARE} of a processor`,
   async run(rig) {
-    if (rig.store !== "redis") throw new Error("Workers need --store redis.");
+    if (!SHARED.includes(rig.store)) throw new Error(`Workers need --store ${SHARED.join(" or ")}.`);
     const one = await startWith(rig, 1);
     const two = await startWith(rig, 2);
-    const pairs: Pair<"rate" | "cpu">[] = [];
-    for (let round = 0; round < ROUNDS; round++)
-      pairs.push({ bare: await measure(rig, one), skein: await measure(rig, two) });
+    const rows: Row[] = [];
+    for (const { title, job } of LOADS) {
+      const pairs: Pair<"rate" | "cpu" | "used">[] = [];
+      for (let round = 0; round < rig.rounds; round++)
+        pairs.push({ bare: await measure(rig, one, job), skein: await measure(rig, two, job) });
+      rows.push(
+        row(`${title}: a second`, pairs, "rate"),
+        row("  CPU ms per run", pairs, "cpu"),
+        row("  processors used", pairs, "used"),
+      );
+    }
     for (const server of [one, two]) await rig.children.stop(server);
-    return [row("runs per second", pairs, "rate"), row("CPU ms per run", pairs, "cpu")];
+    return rows;
   },
 };
 
-/** Warm, and on all processors. */
+const SHARED: readonly string[] = ["redis", "postgres"];
+
+/** Warm, then held to its share. */
 async function startWith(rig: Rig, count: number): Promise<Server> {
   const server = await rig.targets.skein.start([], { env: { WORKERS: String(count) } });
   while ((await serving(server)) < count) await sleep(POLL_MS);
-  for (const pid of treeOf(server.pid)) spawnSync("taskset", ["-apc", `0-${PROCESSORS - 1}`, String(pid)]);
   // Each of several processes has to be warm.
-  for (let round = 0; round <= count; round++) await measure(rig, server);
+  for (let round = 0; round <= count; round++)
+    for (const { job } of LOADS) await measure(rig, server, { ...job, runs: 2 * job.runs });
+  // The first of several processes hands out connections only.
+  holdTo(SHARE, count === 1 ? [server.pid] : treeOf(server.pid).slice(1));
   return server;
 }
 
@@ -44,11 +58,7 @@ async function serving({ port }: Server): Promise<number> {
   return page.match(/^skein_build_info/gm)?.length ?? 0;
 }
 
-async function measure(rig: Rig, server: Server) {
-  const { runs, ms, cpuMs } = await rig.load(server, {
-    lanes: LANES,
-    runs: 20,
-    script: script({ tokens: 20 }),
-  });
-  return { rate: runs / (ms / 1000), cpu: cpuMs / runs };
+async function measure(rig: Rig, server: Server, job: Pick<Job, "runs" | "script">) {
+  const { runs, ms, cpuMs } = await rig.load(server, { lanes: LANES, ...job });
+  return { rate: runs / (ms / 1000), cpu: cpuMs / runs, used: cpuMs / ms };
 }
