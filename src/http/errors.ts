@@ -94,7 +94,9 @@ export function refuse(
 ): z.infer<typeof Problem> {
   const error = fromFastify(thrown);
   const status = STATUS[error.code];
-  if (status >= 500) request.log.error({ err: thrown }, "request failed");
+  // While a store is away there may be thousands: a line each, without the stack.
+  if (error.code === "unavailable") request.log.warn({ reason: reasonOf(error) }, "request refused");
+  else if (status >= 500) request.log.error({ err: thrown }, "request failed");
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
@@ -107,6 +109,11 @@ export function refuse(
   const [path = "/"] = request.url.split("?");
   reply.code(status);
   return problem(error, path, request.id);
+}
+
+/** What it says, and what was behind it. */
+function reasonOf({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message} (${reasonOf(cause)})` : message;
 }
 
 type Refusal = readonly [status: number, code: ErrorCode, title: string, detail: string];

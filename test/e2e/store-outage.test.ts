@@ -1,21 +1,22 @@
-// A Redis that goes away while runs are at work, at every call that a run makes.
+// A store that goes away while runs are at work, at every call that a run makes, and while there are none.
 
 import { readdir } from "node:fs/promises";
+import { type Logger, pino } from "pino";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
+import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { eventsOf, readAll, seqsOf, upTo } from "../stores/fixture.ts";
-import { cuttingProxy } from "../support/cutting-proxy.ts";
-import { dataOf } from "../support/drain.ts";
+import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
+import { dataOf, textSeen } from "../support/drain.ts";
 import { gate } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
-import { startRedis } from "../support/redis.ts";
-import { startServer } from "../support/server.ts";
+import { type ServerOptions, startServer } from "../support/server.ts";
+import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
+import { numbers, post } from "../support/sse.ts";
 import { cast, completing, delegating } from "../support/team.ts";
 
-const redis = await startRedis("--databases", "100");
-afterAll(() => redis?.close());
-let databases = 0;
 /** Outages that are tried at once. */
 const AT_ONCE = 5;
 
@@ -40,33 +41,69 @@ const script = cast({
   ],
   coder: [completing("Parsed.")],
 });
+const WORDS = Array.from({ length: 40 }, (_, n) => `word${n}`).join(" ");
 
-/** A server behind a proxy, at a moment at which a second run waits for the first one, which waits for the gate. */
-async function waiting() {
-  const proxy = await cuttingProxy(redis?.port ?? 0);
+const OPEN = { redis: createRedisStores, postgres: createPostgresStores };
+/** What is certainly among the calls of a run. */
+const CALLS = {
+  redis: ["readMessages", "readState", "reserve", "commitAdding", "readEvents"],
+  postgres: ["BEGIN", "COMMIT"],
+};
+
+interface Behind {
+  readonly url: string;
+  readonly proxy: CuttingProxy;
+  /** The same stores, past the proxy. */
+  beside(): Promise<AllStores>;
+}
+
+/** A server behind a proxy, on an empty database. */
+async function behindProxy(shared: SharedStore, options: ServerOptions): Promise<Behind> {
+  const direct = await shared.database();
+  const proxy = await cuttingProxy(Number(new URL(direct).port));
   onTestFinished(() => proxy.close());
+  const url = new URL(direct);
+  url.port = String(proxy.port);
+  const config = { store: shared.kind, [shared.kind]: { url: url.href, lease: "12s" }, quotas: QUOTAS };
+  const server = await startServer({ ...options, config });
+  return { url: server.url, proxy, beside: () => OPEN[shared.kind]({ url: direct }) };
+}
+
+/** A server at a moment at which a second run waits for the first one, which waits for the gate. */
+async function waiting(shared: SharedStore) {
   const { tool, entered, open } = gate();
-  const database = databases++;
-  const url = `redis://127.0.0.1:${proxy.port}/${database}`;
-  const config = { store: "redis", redis: { url, lease: "12s" }, quotas: QUOTAS };
-  const server = await startServer({ script, tools: [tool], agents: AGENTS, config });
+  const { url, proxy, beside } = await behindProxy(shared, { script, tools: [tool], agents: AGENTS });
   const start = async (input: string) => {
     const body = JSON.stringify({ input, on_busy: "enqueue", background: true });
     const headers = { "content-type": "application/json" };
-    const reply = await fetch(`${server.url}/threads/t/runs`, { method: "POST", headers, body });
+    const reply = await fetch(`${url}/threads/t/runs`, { method: "POST", headers, body });
     return { owner: LOCAL, thread_id: "t", run_id: ((await reply.json()) as { id: string }).id };
   };
   const first = await start("1");
   await entered;
   const second = await start("2");
-  // It does not go through the proxy.
-  const stores = await createRedisStores({ url: `${redis?.url}/${database}` });
+  const stores = await beside();
   onTestFinished(() => stores.close());
   const logs = () => Promise.all([first, second].map((run) => readAll(stores, run)));
-  return { url: server.url, proxy, open, logs };
+  return { url, proxy, open, logs };
 }
 
-/** The names of the scripts, by their hashes. */
+/** The store goes away at this call of a run, and comes back when every other call has given up. */
+async function outageAt(shared: SharedStore, call: string, name: string): Promise<void> {
+  const { url, proxy, open, logs } = await waiting(shared);
+  const gone = proxy.closeAt(call);
+  open();
+  await gone;
+  expect((await fetch(`${url}/threads/t`)).status, name).toBe(503);
+  proxy.reopen();
+  for (const entries of await logs()) {
+    expect(seqsOf(entries), name).toEqual(upTo(entries.length));
+    expect(checkGrammar(eventsOf(entries)), name).toEqual([]);
+    expect(dataOf(eventsOf(entries), "done"), name).toMatchObject([{ status: "success" }]);
+  }
+}
+
+/** The names of Redis's scripts, by their hashes. */
 async function scriptNames(): Promise<ReadonlyMap<string, string>> {
   const folder = new URL("../../src/stores/redis/", import.meta.url);
   const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith(".ts"));
@@ -77,34 +114,149 @@ async function scriptNames(): Promise<ReadonlyMap<string, string>> {
   return new Map(scripts.flatMap(([name, value]) => (value?.sha ? [[value.sha, name]] : [])));
 }
 
-needing(redis, "redis-server").describe("a Redis that goes away", () => {
-  test("lets every run succeed when it is back within the lease, at any call", async () => {
-    const usual = await waiting();
-    const asked = usual.proxy.watch();
-    usual.open();
-    await usual.logs();
-    const names = await scriptNames();
-    const called = [...asked].map((sha) => names.get(sha));
-    for (const name of ["readMessages", "readState", "reserve", "commitAdding", "readEvents"])
-      expect(called).toContain(name);
+/** How a store goes away, and comes back. */
+interface Outage {
+  readonly how: string;
+  /** What the log says of it. */
+  readonly cause: RegExp;
+  begin(store: SharedStore, proxy: CuttingProxy): Promise<void>;
+  end(store: SharedStore, proxy: CuttingProxy): Promise<void>;
+}
+const REFUSED = /ECONNREFUSED|ECONNRESET|terminated|closed|writeable/i;
+const OUTAGES: readonly Outage[] = [
+  {
+    how: "killed and started again",
+    cause: REFUSED,
+    begin: (store) => store.kill(),
+    end: (store) => store.start(),
+  },
+  {
+    how: "silent for a while",
+    cause: /no answer|timeout/i,
+    begin: (store) => store.pause(),
+    end: (store) => store.resume(),
+  },
+  {
+    how: "cut off for a while",
+    cause: REFUSED,
+    begin: async (_, proxy) => proxy.shut(),
+    end: async (_, proxy) => proxy.reopen(),
+  },
+];
 
-    const shas = [...asked];
-    for (let from = 0; from < shas.length; from += AT_ONCE)
-      await Promise.all(shas.slice(from, from + AT_ONCE).map((sha) => outageAt(sha, names.get(sha))));
-  }, 240_000);
-});
+interface Line {
+  readonly level: number;
+  readonly msg: string;
+  readonly dependency?: string;
+  readonly reason?: string;
+  readonly err?: { readonly message: string };
+}
 
-/** Redis goes away when a run calls this script, and comes back when every other call has given up. */
-async function outageAt(sha: string, name: string | undefined): Promise<void> {
-  const { url, proxy, open, logs } = await waiting();
-  const gone = proxy.closeAt(sha);
-  open();
-  await gone;
-  expect((await fetch(`${url}/threads/t`)).status, name).toBe(503);
-  proxy.reopen();
-  for (const entries of await logs()) {
-    expect(seqsOf(entries), name).toEqual(upTo(entries.length));
-    expect(checkGrammar(eventsOf(entries)), name).toEqual([]);
-    expect(dataOf(eventsOf(entries), "done"), name).toMatchObject([{ status: "success" }]);
+/** The log of a server. */
+function listening(): { readonly logger: Logger; lines(): Line[] } {
+  const written: string[] = [];
+  const logger = pino({ level: "info" }, { write: (line) => void written.push(line) });
+  return { logger, lines: () => written.map((line) => JSON.parse(line) as Line) };
+}
+
+/** The log has the cause of the outage and its end, once, and a short line for each request that was refused. */
+function expectOneCause(lines: readonly Line[], cause: RegExp): void {
+  const told = lines.filter(({ dependency }) => dependency === "store");
+  expect(told.map(({ msg }) => msg)).toEqual(["a dependency is away", "a dependency is back"]);
+  expect(told[0]?.err?.message).toMatch(cause);
+  const refusals = lines.filter(({ msg }) => msg === "request refused");
+  expect(refusals.length).toBeGreaterThanOrEqual(3);
+  for (const { reason, err } of refusals) {
+    expect(reason).toMatch(/does not answer/);
+    expect(err).toBeUndefined();
   }
+  expect(lines.filter(({ msg }) => msg === "request failed")).toEqual([]);
+}
+
+const readiness = (url: string) => async () => (await fetch(`${url}/ready`)).status;
+
+/** Resolves once the server has said to everyone who asks that its store is away. */
+async function refused(url: string): Promise<void> {
+  await expect.poll(readiness(url)).toBe(503);
+  const body = JSON.stringify({ input: "Hi" });
+  const headers = { "content-type": "application/json" };
+  const answers = await Promise.all([
+    fetch(`${url}/threads`),
+    fetch(`${url}/threads/t`),
+    fetch(`${url}/threads/u/runs`, { method: "POST", headers, body }),
+  ]);
+  for (const answer of answers) {
+    expect(answer.status).toBe(503);
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await answer.json()).toMatchObject({ code: "unavailable" });
+  }
+  expect((await fetch(`${url}/health`)).status).toBe(200);
+}
+
+for (const { start, program } of SHARED_STORES) {
+  const shared = await start();
+  afterAll(() => shared?.close());
+  const present = () => shared ?? expect.fail("There was a store a moment ago.");
+
+  needing(shared, program).describe(`${program}: a store that goes away`, () => {
+    test("lets every run succeed when it is back within the lease, at any call", async () => {
+      const store = present();
+      const usual = await waiting(store);
+      const asked = usual.proxy.watch();
+      usual.open();
+      await usual.logs();
+      const names = await scriptNames();
+      const nameOf = (call: string) => names.get(call) ?? call;
+      const calls = [...asked];
+      for (const call of CALLS[store.kind]) expect(calls.map(nameOf)).toContain(call);
+      for (let from = 0; from < calls.length; from += AT_ONCE)
+        await Promise.all(
+          calls.slice(from, from + AT_ONCE).map((call) => outageAt(store, call, nameOf(call))),
+        );
+    }, 600_000);
+
+    for (const { how, cause, begin, end } of OUTAGES) {
+      test(`${how}, in the middle of a run: refuses what is new, and loses nothing`, async () => {
+        const { logger, lines } = listening();
+        const { url, proxy } = await behindProxy(present(), {
+          script: [{ say: WORDS, delay_ms: 50 }, { say: "again" }],
+          logger,
+        });
+        const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
+        await viewer.until(({ event }) => event === "on_chat_model_stream");
+        await begin(present(), proxy);
+        await refused(url);
+        await end(present(), proxy);
+        const events = await viewer.ended();
+        expect(numbers(viewer.seen)).toEqual(upTo(viewer.seen.length));
+        expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
+        expect(textSeen(events)).toBe(WORDS);
+        await expect.poll(readiness(url)).toBe(200);
+        expect(await (await fetch(`${url}/threads/t`)).json()).toMatchObject({
+          status: "idle",
+          message_count: 2,
+        });
+        const next = await post(`${url}/threads/t/runs`, { input: "more" });
+        expect(textSeen(await next.ended())).toBe("again");
+        expectOneCause(lines(), cause);
+      });
+
+      test(`${how}, while nothing runs: says so, and serves again without a restart`, async () => {
+        const { logger, lines } = listening();
+        const { url, proxy } = await behindProxy(present(), {
+          script: [{ say: "one" }, { say: "two" }],
+          logger,
+        });
+        await (await post(`${url}/threads/t/runs`, { input: "1" })).ended();
+        await begin(present(), proxy);
+        await refused(url);
+        await end(present(), proxy);
+        await expect.poll(readiness(url)).toBe(200);
+        const viewer = await post(`${url}/threads/t/runs`, { input: "2" });
+        expect(textSeen(await viewer.ended())).toBe("two");
+        expect(await (await fetch(`${url}/threads/t`)).json()).toMatchObject({ message_count: 4 });
+        expectOneCause(lines(), cause);
+      });
+    }
+  });
 }

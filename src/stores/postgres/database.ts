@@ -140,6 +140,7 @@ export class Database {
 
   async #repeatedly<T>(ms: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
     const until = performance.now() + ms;
+    let first: unknown;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         const result = await this.#attempt(until, work);
@@ -150,8 +151,10 @@ export class Database {
         if (error instanceof Thrown) throw error.cause;
         if (!mayPass(error)) throw refusal(error);
         this.outages.begin();
+        // The last one may only say that the time is over.
+        first ??= error;
         const left = until - performance.now();
-        if (left < PAUSE_MS) throw noAnswer(error);
+        if (left < PAUSE_MS) throw noAnswer(first);
         // Who began first gives up first.
         await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
       }

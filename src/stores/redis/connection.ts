@@ -35,6 +35,8 @@ export class Connection {
   readonly #deadlineMs: number;
   /** Resolved while there is a connection. */
   #up = Promise.withResolvers<void>();
+  /** Why there is no connection, while there is none. */
+  #trouble: Error | undefined;
   #isClosed = false;
 
   /** Insists, and waits inside a run, for `patienceMs`. `now` takes the place of Redis's own clock. */
@@ -49,6 +51,9 @@ export class Connection {
     this.#up.resolve();
     commands.on("ready", () => this.#rise());
     commands.on("close", () => this.#fall());
+    commands.on("error", (error: Error) => {
+      this.#trouble = error;
+    });
   }
 
   assertOpen(): void {
@@ -71,11 +76,11 @@ export class Connection {
   /** Throws `unavailable`, at once when there is no connection. */
   async ping(): Promise<void> {
     this.assertOpen();
-    if (this.#client.status !== "ready") throw noAnswer(undefined);
+    if (this.#client.status !== "ready") throw noAnswer(this.#trouble);
     try {
       await withTimeout(Math.min(PING_MS, this.#deadlineMs), this.#client.ping());
     } catch (error) {
-      throw mayPass(error) ? noAnswer(error) : refusal(error);
+      throw mayPass(error) ? noAnswer(this.#trouble ?? error) : refusal(error);
     }
   }
 
@@ -88,10 +93,12 @@ export class Connection {
 
   #rise(): void {
     this.outages.end();
+    this.#trouble = undefined;
     this.#up.resolve();
   }
 
   #fall(): void {
+    this.#trouble ??= new Error("The connection was closed.");
     if (!this.outages.isOut) this.#up = Promise.withResolvers();
     this.outages.begin();
   }
@@ -112,6 +119,7 @@ export class Connection {
 
   async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>): Promise<T> {
     const until = performance.now() + ms;
+    let first: unknown;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         this.assertOpen();
@@ -120,7 +128,9 @@ export class Connection {
       } catch (error) {
         this.assertOpen();
         if (!mayPass(error)) throw refusal(error);
-        if (performance.now() + pause >= until) throw noAnswer(error);
+        // The last one may only say that the time is over.
+        first ??= error;
+        if (performance.now() + pause >= until) throw noAnswer(this.#trouble ?? first);
         // Behind the same name there may be another server by now.
         if (isReplica(error)) this.#client.disconnect(true);
         await sleep(pause);

@@ -60,7 +60,9 @@ export class Outages {
 /** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const timer = setTimeout(() => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`)), ms);
+  const late = () => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`));
+  // The moment may have passed already.
+  const timer = setTimeout(late, Math.max(0, ms));
   work.then(resolve, reject).finally(() => clearTimeout(timer));
   return promise;
 }
