@@ -100,9 +100,13 @@ describe("a server that is away", () => {
       onRetry: () => ++retries === 30 && isTriedOften.resolve(),
     });
     const seen: StreamEvent[] = [];
+    // A failed test must not leave a client that retries without end.
+    const leaving = new AbortController();
+    onTestFinished(() => leaving.abort());
     const following = (async () => {
-      for await (const event of client.run("t1", { input: "go" })) seen.push(event);
+      for await (const event of client.run("t1", { input: "go" }, leaving.signal)) seen.push(event);
     })();
+    following.catch(() => {});
     await expect.poll(() => names(seen)).toContain("on_chat_model_start");
     await first.app.close();
     await isTriedOften.promise;
