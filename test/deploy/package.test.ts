@@ -17,10 +17,13 @@ const dir = await mkdtemp(join(tmpdir(), "skein-package-"));
 afterAll(() => rm(dir, { recursive: true }));
 const onLinux = needing(process.platform === "linux", "Linux, for which npm has Node as a package");
 
+/** It installs all packages, and builds: minutes on a busy machine. */
+const INSTALL_MS = 900_000;
+
 let clone: string;
 beforeAll(async () => {
   clone = await freshClone(join(dir, "clone"));
-});
+}, INSTALL_MS);
 
 describe("the package `skein`", () => {
   let app: string;
@@ -28,7 +31,7 @@ describe("the package `skein`", () => {
   beforeAll(async () => {
     archive = await pack(clone);
     app = await install(join(dir, "app"), archive);
-  });
+  }, INSTALL_MS);
 
   test("is packed in a fresh clone with all that it needs, and nothing else", async () => {
     const files = (await command(dir, ["tar", "-tzf", archive]))
@@ -131,7 +134,7 @@ describe("the package `skein-client`", () => {
   let app: string;
   beforeAll(async () => {
     app = await install(join(dir, "page"), await pack(clone, "--workspace", "skein-client"));
-  });
+  }, INSTALL_MS);
 
   test("has no dependencies, the version of `skein`, and its licence", async () => {
     expect(await installed(app)).toEqual(["skein-client"]);
