@@ -111,10 +111,9 @@ test("a revoked key ends an answer that its client has not read", async () => {
   const answer = await fetch(`${urls[0]}/threads/t1/state`, { headers: bearer(key) });
   const reader = answer.body?.getReader();
   await reader?.read();
+  const stream = await view(`${urls[0]}/events`, { headers: bearer(key) });
   await keys.revoke(record.id);
-  await expect
-    .poll(async () => (await fetch(`${urls[0]}/threads`, { headers: bearer(key) })).status)
-    .toBe(401);
+  expect(await endOf(stream)).toBe("credentials_revoked");
   const readOn = async () => {
     while (!(await reader?.read())?.done);
   };
