@@ -68,13 +68,17 @@ describe.each(["messages", "events"])("%s that clients do not read", (what) => {
     // Two such answers fit, and a part of a third one.
     const { url, pathOf, lines } = await serve(30 * MIB);
     const first = await ignoring(url, pathOf(what, "flood"), "flood");
-    for (let asked = 1; asked < 6; asked++) await ignoring(url, pathOf(what, "flood"), "flood");
+    // The kernel takes more of them as time goes by, so that there is room for another.
+    const flood = async () => {
+      await ignoring(url, pathOf(what, "flood"), "flood");
+      return lines.join("");
+    };
+    await expect.poll(flood, { interval: 200 }).toContain("answers were cut");
     const read = async () => {
       const answer = await fetch(url + pathOf(what, "other"), { headers: headersOf("other") });
       return (await answer.text()).includes(WORD);
     };
     await expect.poll(read, { interval: 200 }).toBe(true);
-    expect(lines.join("")).toContain("answers were cut");
     expect(lines.join("")).toContain('"tenant":"flood"');
     expect(lines.join("")).not.toContain('"tenant":"other"');
     expect(await first.rest()).toBeLessThan(Buffer.byteLength(WORD));
