@@ -68,7 +68,7 @@ describe.each(["messages", "events"])("%s that clients do not read", (what) => {
     // Two such answers fit, and a part of a third one.
     const { url, pathOf, lines } = await serve(30 * MIB);
     const first = await ignoring(url, pathOf(what, "flood"), "flood");
-    // The kernel takes more of them as time goes by, so that there is room for another.
+    // The kernel takes more of them as time goes by, which makes room for another.
     const flood = async () => {
       await ignoring(url, pathOf(what, "flood"), "flood");
       return lines.join("");
