@@ -1,11 +1,9 @@
-// A store that goes away while runs are at work, at every call that a run makes, and while there are none.
+// A store that goes away while runs are at work, on Redis also at every call that a run makes, and while there are none.
 
 import { readdir } from "node:fs/promises";
 import { type Logger, pino } from "pino";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
-import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { eventsOf, readAll, seqsOf, upTo } from "../stores/fixture.ts";
 import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
@@ -13,7 +11,7 @@ import { dataOf, textSeen } from "../support/drain.ts";
 import { gate } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
-import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
+import { SHARED_STORES, type SharedStore, sharedRedis } from "../support/shared-stores.ts";
 import { numbers, post } from "../support/sse.ts";
 import { cast, completing, delegating } from "../support/team.ts";
 
@@ -43,18 +41,14 @@ const script = cast({
 });
 const WORDS = Array.from({ length: 40 }, (_, n) => `word${n}`).join(" ");
 
-const OPEN = { redis: createRedisStores, postgres: createPostgresStores };
-/** What is certainly among the calls of a run. */
-const CALLS = {
-  redis: ["readMessages", "readState", "reserve", "commitAdding", "readEvents"],
-  postgres: ["BEGIN", "COMMIT"],
-};
+/** What is certainly among the calls of a run on Redis. */
+const CALLS = ["readMessages", "readState", "reserve", "commitAdding", "readEvents"];
 
 interface Behind {
   readonly url: string;
   readonly proxy: CuttingProxy;
-  /** The same stores, past the proxy. */
-  beside(): Promise<AllStores>;
+  /** The store's own url, past the proxy. */
+  readonly direct: string;
 }
 
 /** A server behind a proxy, on an empty database. */
@@ -66,13 +60,13 @@ async function behindProxy(shared: SharedStore, options: ServerOptions): Promise
   url.port = String(proxy.port);
   const config = { store: shared.kind, [shared.kind]: { url: url.href, lease: "12s" }, quotas: QUOTAS };
   const server = await startServer({ ...options, config });
-  return { url: server.url, proxy, beside: () => OPEN[shared.kind]({ url: direct }) };
+  return { url: server.url, proxy, direct };
 }
 
 /** A server at a moment at which a second run waits for the first one, which waits for the gate. */
-async function waiting(shared: SharedStore) {
+async function waiting(redis: SharedStore) {
   const { tool, entered, open } = gate();
-  const { url, proxy, beside } = await behindProxy(shared, { script, tools: [tool], agents: AGENTS });
+  const { url, proxy, direct } = await behindProxy(redis, { script, tools: [tool], agents: AGENTS });
   const start = async (input: string) => {
     const body = JSON.stringify({ input, on_busy: "enqueue", background: true });
     const headers = { "content-type": "application/json" };
@@ -82,15 +76,15 @@ async function waiting(shared: SharedStore) {
   const first = await start("1");
   await entered;
   const second = await start("2");
-  const stores = await beside();
+  const stores = await createRedisStores({ url: direct });
   onTestFinished(() => stores.close());
   const logs = () => Promise.all([first, second].map((run) => readAll(stores, run)));
   return { url, proxy, open, logs };
 }
 
-/** The store goes away at this call of a run, and comes back when every other call has given up. */
-async function outageAt(shared: SharedStore, call: string, name: string): Promise<void> {
-  const { url, proxy, open, logs } = await waiting(shared);
+/** Redis goes away at this call of a run, and comes back when every other call has given up. */
+async function outageAt(redis: SharedStore, call: string, name: string): Promise<void> {
+  const { url, proxy, open, logs } = await waiting(redis);
   const gone = proxy.closeAt(call);
   open();
   await gone;
@@ -193,28 +187,32 @@ async function refused(url: string): Promise<void> {
   expect((await fetch(`${url}/health`)).status).toBe(200);
 }
 
+const redis = await sharedRedis();
+afterAll(() => redis?.close());
+
+// What a statement of PostgreSQL is for cannot be told from outside.
+needing(redis, "redis-server").describe("a Redis that goes away", () => {
+  test("lets every run succeed when it is back within the lease, at any call", async () => {
+    const store = redis ?? expect.fail("There was a Redis a moment ago.");
+    const usual = await waiting(store);
+    const asked = usual.proxy.watch();
+    usual.open();
+    await usual.logs();
+    const names = await scriptNames();
+    const nameOf = (sha: string) => names.get(sha) ?? sha;
+    const calls = [...asked];
+    for (const call of CALLS) expect(calls.map(nameOf)).toContain(call);
+    for (let from = 0; from < calls.length; from += AT_ONCE)
+      await Promise.all(calls.slice(from, from + AT_ONCE).map((call) => outageAt(store, call, nameOf(call))));
+  }, 240_000);
+});
+
 for (const { start, program } of SHARED_STORES) {
   const shared = await start();
   afterAll(() => shared?.close());
   const present = () => shared ?? expect.fail("There was a store a moment ago.");
 
   needing(shared, program).describe(`${program}: a store that goes away`, () => {
-    test("lets every run succeed when it is back within the lease, at any call", async () => {
-      const store = present();
-      const usual = await waiting(store);
-      const asked = usual.proxy.watch();
-      usual.open();
-      await usual.logs();
-      const names = await scriptNames();
-      const nameOf = (call: string) => names.get(call) ?? call;
-      const calls = [...asked];
-      for (const call of CALLS[store.kind]) expect(calls.map(nameOf)).toContain(call);
-      for (let from = 0; from < calls.length; from += AT_ONCE)
-        await Promise.all(
-          calls.slice(from, from + AT_ONCE).map((call) => outageAt(store, call, nameOf(call))),
-        );
-    }, 600_000);
-
     for (const { how, cause, begin, end } of OUTAGES) {
       test(`${how}, in the middle of a run: refuses what is new, and loses nothing`, async () => {
         const { logger, lines } = listening();

@@ -20,10 +20,10 @@ export interface CuttingProxy {
   silenceNext(): void;
   /** Cuts all connections now. */
   cutAll(): void;
-  /** The names of the calls that were made since this was called. */
+  /** The hashes of Redis's scripts that were asked for since this was called. */
   watch(): ReadonlySet<string>;
-  /** Resolves when the call of this name is made. That does not arrive, and there is no way to the server from then on. */
-  closeAt(name: string): Promise<void>;
+  /** Resolves when the script with this hash is asked for. That does not arrive, and there is no way to the server from then on. */
+  closeAt(sha: string): Promise<void>;
   /** From now on there is none. */
   shut(): void;
   /** There is a way again. */
@@ -32,8 +32,6 @@ export interface CuttingProxy {
 }
 
 const SCRIPT = /evalsha/;
-/** A script of Redis, by its hash; a statement that PostgreSQL has prepared, or one that takes no values. */
-const NAMES = /evalsha\r\n\$40\r\n(\w{40})|B.{4}\0(skein_\w+)\0|Q.{4}([^\0]+)\0/gs;
 
 /** A proxy before `port` of this machine; closed by the caller. */
 export async function cuttingProxy(port: number): Promise<CuttingProxy> {
@@ -48,13 +46,12 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   let isNextSilent = false;
   let isClosed = false;
   let watched = new Set<string>();
-  let trap: { readonly name: string; readonly caught: () => void } | undefined;
+  let trap: { readonly sha: string; readonly caught: () => void } | undefined;
   /** Whether commands may pass on to the server. */
   const passes = (chunk: Buffer) => {
-    for (const [, ...names] of chunk.toString("latin1").matchAll(NAMES)) {
-      const name = names.find(Boolean) ?? "";
-      watched.add(name);
-      if (name === trap?.name) isClosed = true;
+    for (const [, sha = ""] of chunk.toString("latin1").matchAll(/evalsha\r\n\$40\r\n(\w{40})/g)) {
+      watched.add(sha);
+      if (sha === trap?.sha) isClosed = true;
     }
     return !isClosed;
   };
@@ -130,9 +127,9 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
       watched = new Set();
       return watched;
     },
-    closeAt: (name) =>
+    closeAt: (sha) =>
       new Promise((resolve) => {
-        trap = { name, caught: resolve };
+        trap = { sha, caught: resolve };
       }),
     shut() {
       isClosed = true;
