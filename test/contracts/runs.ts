@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
 import { ADA, claimed, done, inWorld, message, newRun, type Open } from "../stores/fixture.ts";
 import { releasedRunsContract } from "./runs-released.ts";
 import { resumedRunsContract } from "./runs-resumed.ts";
@@ -203,6 +204,18 @@ export function runsContract(open: Open): void {
         expect(await stores.runs.active(ADA, "t")).toBeUndefined();
         expect(await stores.runs.start(ADA, newRun("t"), "reject")).toMatchObject({ outcome: "claimed" });
       }));
+
+    test("end no later than their thread last changed", async () => {
+      let time = Date.parse("2026-11-21T10:00:00.000Z");
+      const body = async ({ stores }: { stores: AllStores }) => {
+        const { lease, run } = await claimed(stores, "t");
+        await stores.events.append(lease, [message("x"), done()]);
+        const ended = (await stores.runs.get(ADA, "t", run.id))?.ended_at ?? expect.fail();
+        const changed = (await stores.threads.get(ADA, "t"))?.updated_at ?? expect.fail();
+        expect(Date.parse(ended)).toBeLessThanOrEqual(Date.parse(changed));
+      };
+      await inWorld(open, body, { now: () => ++time });
+    });
 
     test("that fail keep their error", () =>
       inWorld(open, async ({ stores }) => {

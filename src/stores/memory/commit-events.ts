@@ -169,6 +169,7 @@ function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
   entry.stopReason = ending.stop_reason;
   entry.error = ending.error;
   entry.endedAt = memory.limits.now();
+  thread.updatedAt = entry.endedAt;
   entry.lastSeq = log.last;
   entry.work = undefined;
   memory.weigh(thread, -work.requestBytes);
