@@ -4,11 +4,11 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Page } from "../core/stores.ts";
-import { freeTurn, ownTurn } from "../lib/async.ts";
+import { freeTurn, LARGE_BYTES } from "../lib/async.ts";
 import type { Credentials } from "./auth/credential-end.ts";
 import { hasPrincipal, ownerOf } from "./auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
-import { jsonParts } from "./json-parts.ts";
+import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
@@ -27,16 +27,16 @@ export interface Listed<T> {
 
 export type Parts = AsyncGenerator<string, void, void>;
 
-/** `items` as JSON. */
+/** `items` as JSON. What is short waits for no turn. */
 export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
-  await freeTurn(tenant);
   let texts: string[] = [];
-  let left = SLICE_CHARS;
+  let left = LARGE_BYTES;
+  let hasTurn = false;
   for (const item of items) {
-    if (left <= 0) {
-      yield texts;
-      await ownTurn(tenant);
-      [texts, left] = [[], SLICE_CHARS];
+    if (hasTurn ? left <= 0 : charsOf(item, left) > left) {
+      if (texts.length > 0) yield texts;
+      await freeTurn(tenant);
+      [texts, left, hasTurn] = [[], SLICE_CHARS, true];
     }
     const text = toJson(item);
     texts.push(text);

@@ -152,6 +152,10 @@ function giveTurn(): void {
 /** Bytes from which on work with a text gets a turn of its own: a millisecond's work. */
 export const LARGE_BYTES = 32 * 1024;
 
+/** Whether work with the texts gets a turn of its own. */
+export const areLong = (texts: readonly string[]) =>
+  texts.reduce((length, text) => length + text.length, 0) > LARGE_BYTES;
+
 /** How long work may keep the event loop. */
 const SLICE_MS = 10;
 

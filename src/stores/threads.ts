@@ -4,7 +4,7 @@ import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { EventBus, MessagePage, ThreadStore, UserEvent } from "../core/stores.ts";
-import { freeTurn, LARGE_BYTES, ownTurn } from "../lib/async.ts";
+import { areLong, freeTurn, ownTurn } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
@@ -117,10 +117,6 @@ async function* pages<Thread>(
     from = messages.at(-1)?.id;
     left = left === undefined ? undefined : left - messages.length;
   }
-}
-
-function areLong(texts: readonly string[]): boolean {
-  return texts.reduce((length, text) => length + text.length, 0) > LARGE_BYTES;
 }
 
 interface Copy<Thread> {

@@ -27,6 +27,21 @@ test("while a long answer is written, other tenants have their turns, and turns 
   expect(order.filter((each) => each === "slice")).toHaveLength(20);
 });
 
+test("a short answer waits for no turn, however many others do", async () => {
+  const others = Array.from({ length: 10 }, (_, index) => ownTurn(`t${index}`));
+  let turns = 0;
+  for (const other of others) void other.then(() => turns++);
+  const few = inSlices(
+    "short",
+    items.slice(0, 1).map(({ index }) => ({ index })),
+    JSON.stringify,
+  );
+  const answer = objectOf("short", { name: "items", lists: few, restOf: () => ({ next: 1 }) });
+  expect(await payloadOf(answer, () => () => {})).toBe('{"items":[{"index":0}],"next":1}');
+  expect(turns).toBe(0);
+  await Promise.all(others);
+});
+
 test("a long list is the JSON of its items, and so is an empty one", async () => {
   const open = () => () => {};
   const written = (some: typeof items) => listOf(inSlices("t", some, JSON.stringify));
