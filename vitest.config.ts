@@ -64,8 +64,8 @@ export default defineConfig({
     testTimeout: PATIENCE_MS,
     hookTimeout: PATIENCE_MS,
     expect: { poll: { timeout: PATIENCE_MS / 2 } },
-    // Most of the time a test waits: for a process, or a timer.
-    maxWorkers: 6,
+    // Most of the time a test waits: for a process, or a timer. The long ones wait longer.
+    maxWorkers: process.env.TESTS === "all" ? 8 : 6,
     sequence: { sequencer: LongestFirst },
     projects: [
       {

@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
 /** More than there are cores: tests wait, too. */
-const WORKERS = 3;
+const WORKERS = 4;
 /** The least that one share has. */
 const SHARE = 120;
 /** For all tests of an edit together, in ms. One that blocks its process is no edit to learn from. */
