@@ -76,12 +76,29 @@ export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, voi
   let before = "[";
   let list = await lists.next();
   for (; !list.done; list = await lists.next()) {
-    if (list.value.length === 0) continue;
-    yield before + list.value.join(",");
-    before = ",";
+    for (const texts of withLongOnesAlone(list.value)) {
+      yield before;
+      yield texts;
+      before = ",";
+    }
   }
   yield before === "[" ? "[]" : "]";
   return list.value;
+}
+
+/** The texts with commas between them. A long one is handed on as it is: to join it with another would copy it. */
+function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, void> {
+  let short: string[] = [];
+  for (const text of texts) {
+    if (!isLong(text)) {
+      short.push(text);
+      continue;
+    }
+    if (short.length > 0) yield short.join(",");
+    yield text;
+    short = [];
+  }
+  if (short.length > 0) yield short.join(",");
 }
 
 /**
@@ -89,15 +106,17 @@ export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, voi
  * to count what waits of a long one: its parts, and `kept` bytes of which they are made.
  */
 export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
-  let first = "";
-  while (!isLong(first)) {
+  let short = "";
+  for (;;) {
     const part = await parts.next();
-    if (part.done) return first;
-    first += part.value;
+    if (part.done) return short;
+    if (isLong(short + part.value)) {
+      const unread = open();
+      const all = pieces([short, part.value], parts, (bytes) => unread(kept + bytes));
+      return Readable.from(all, { objectMode: false });
+    }
+    short += part.value;
   }
-  const unread = open();
-  const all = pieces(first, parts, (bytes) => unread(kept + bytes));
-  return Readable.from(all, { objectMode: false });
 }
 
 /** Answers with pages of things. `toJson` makes JSON of one. */
@@ -125,12 +144,21 @@ export function endLongAnswers(server: FastifyInstance, credentials: Credentials
   });
 }
 
-async function* pieces(first: string, parts: Parts, unread: Unread): AsyncGenerator<Buffer, void, void> {
-  yield* piecesOfPart(first, unread);
-  for await (const part of parts) yield* piecesOfPart(part, unread);
+async function* pieces(
+  first: readonly string[],
+  parts: Parts,
+  unread: Unread,
+): AsyncGenerator<Buffer, void, void> {
+  yield* piecesOfAll(first, unread);
+  for await (const part of parts) yield* piecesOfAll([part], unread);
 }
 
-function piecesOfPart(part: string, unread: Unread): Generator<Buffer, void, void> {
-  const bytes = Buffer.from(part);
-  return counted(piecesOf(bytes), bytes.length, unread);
+function piecesOfAll(texts: readonly string[], unread: Unread): Generator<Buffer, void, void> {
+  const all = texts.map((text) => Buffer.from(text));
+  const length = all.reduce((sum, bytes) => sum + bytes.length, 0);
+  return counted(
+    all.flatMap((bytes) => [...piecesOf(bytes)]),
+    length,
+    unread,
+  );
 }
