@@ -202,6 +202,17 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     const all = await Promise.all(upTo(5).map(() => open()));
     expect(new Set(all.map(({ shared }) => shared?.secret)).size).toBe(1);
   });
+
+  test("make the schema also while they are too busy to answer at once", async () => {
+    url = (await postgres?.database()) ?? "";
+    const stalled = new Int32Array(new SharedArrayBuffer(4));
+    const busy = setInterval(() => Atomics.wait(stalled, 0, 0, LEASE_MS / 2));
+    try {
+      await open({ deadlineMs: 60_000 });
+    } finally {
+      clearInterval(busy);
+    }
+  });
 });
 
 needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
@@ -229,6 +240,8 @@ needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
     const back = () => (how === "away" ? postgres?.start() : postgres?.resume());
 
     test("is missed for a bounded time, and used again when it is back", async () => {
+      // The tables are made by one that has more time.
+      await open();
       const stores = await open({ deadlineMs, leaseMs: deadlineMs });
       const claim = await claimed(stores, "t");
       await stores.events.append(claim.lease, [note("one")]);

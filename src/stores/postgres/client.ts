@@ -46,7 +46,7 @@ export async function openPool(access: Access): Promise<Pool> {
   pool.on("error", ignore);
   pool.on("connect", (client) => client.on("error", ignore));
   try {
-    await withTimeout(access.deadlineMs, checked(pool));
+    await withTimeout(access.deadlineMs, checked(pool, access));
     return pool;
   } catch (error) {
     void pool.end().catch(ignore);
@@ -69,7 +69,7 @@ async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void>
   await client.query(`SET search_path = skein; SET idle_in_transaction_session_timeout = ${silenceMs}`);
 }
 
-async function checked(pool: Pool): Promise<void> {
+async function checked(pool: Pool, { deadlineMs }: Access): Promise<void> {
   const client = await pool.connect();
   try {
     const { rows } = await client.query("SHOW server_version_num");
@@ -79,7 +79,7 @@ async function checked(pool: Pool): Promise<void> {
         "config_invalid",
         `PostgreSQL ${version} is too old. Use ${OLDEST_VERSION} or newer.`,
       );
-    await prepareSchema(client);
+    await prepareSchema(client, deadlineMs);
   } finally {
     client.release();
   }

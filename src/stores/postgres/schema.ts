@@ -236,8 +236,9 @@ export const OLDEST_VERSION = 12;
  * Makes the tables in an empty schema, and what is missing in an older version's, one process at a time. What a newer version has
  * changed stays. Throws `unavailable` when this one cannot use it.
  */
-export async function prepareSchema(client: ClientBase): Promise<void> {
-  await client.query("BEGIN");
+export async function prepareSchema(client: ClientBase, deadlineMs: number): Promise<void> {
+  // A process that starts is busy, and no thread waits for this transaction: it may say nothing for longer than others.
+  await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${deadlineMs}`);
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber("schema")]);
     const { rows } = await client.query("SELECT to_regclass('skein.schema_version') IS NOT NULL AS is_there");
