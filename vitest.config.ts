@@ -17,7 +17,7 @@ const long = [
   "test/deploy/{compose,image.docker,kubernetes,package}.test.ts",
   "test/e2e/wires/{cuts,postgres,replicas,sqlite}.test.ts",
   "test/e2e/{admin,backup,budgets,callback-crashes,credentials-end,first-key,interrupts-providers,langgraph-replicas,last-release}.test.ts",
-  "test/e2e/{metrics,odd-providers,overrides,replica-answers,replica-crashes,sandbox.docker,store-outage}.test.ts",
+  "test/e2e/{metrics,odd-providers,overrides,replica-answers,replica-crashes,sandbox.docker,statement-cuts,store-outage}.test.ts",
   "test/e2e/{subagent-crashes,subagent-moments,traces,viewers,wiring-postgres,wiring-redis,worker-crashes,workers}.test.ts",
   "test/e2e/pages/*.test.ts",
   "test/examples/{acp,adapters/*,custom-agent,langgraph,library,openai,react}.test.ts",

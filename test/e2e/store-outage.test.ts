@@ -190,7 +190,7 @@ async function refused(url: string): Promise<void> {
 const redis = await sharedRedis();
 afterAll(() => redis?.close());
 
-// What a statement of PostgreSQL is for cannot be told from outside.
+// On PostgreSQL, where one call is several statements: statement-cuts.test.ts.
 needing(redis, "redis-server").describe("a Redis that goes away", () => {
   test("lets every run succeed when it is back within the lease, at any call", async () => {
     const store = redis ?? expect.fail("There was a Redis a moment ago.");
