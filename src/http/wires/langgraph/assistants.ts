@@ -5,9 +5,11 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { AgentInfo } from "../../../agents/registry.ts";
 import { AppError } from "../../../core/errors.ts";
+import { boundedMap } from "../../../lib/check.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
+import { MAX_KEYS } from "./modes.ts";
 
 const tags = ["langgraph"];
 
@@ -31,7 +33,7 @@ const AssistantParams = z.object({ assistant_id: z.string().min(1).max(128) });
 const Filter = z.looseObject({
   graph_id: z.string().max(128).nullish(),
   name: z.string().max(128).nullish(),
-  metadata: z.record(z.string(), z.unknown()).nullish(),
+  metadata: boundedMap(z.record(z.string(), z.unknown()).nullish(), MAX_KEYS),
 });
 const SearchBody = Filter.extend({
   limit: z.int().min(1).max(1000).default(10),

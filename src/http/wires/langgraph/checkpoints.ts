@@ -25,6 +25,14 @@ export function checkpointsOf(messages: readonly Message[]): Checkpoint[] {
   return [...counts].map((count) => checkpointAfter(messages, count));
 }
 
+/** The one before a place of the thread; undefined before all. */
+export function checkpointBefore(messages: readonly Message[], count: number): Checkpoint | undefined {
+  const isUser = (index: number) => messages[index]?.role === "user";
+  for (let at = count - 1; at >= 0; at--)
+    if (at === 0 || isUser(at) || isUser(at - 1)) return checkpointAfter(messages, at);
+  return undefined;
+}
+
 /** Any place of the thread by its id; undefined if the thread does not have it, or has it no longer. */
 export function checkpointOf(messages: readonly Message[], id: string): Checkpoint | undefined {
   const count = Number(/^\d{8}/.exec(id)?.[0] ?? Number.NaN);

@@ -34,7 +34,7 @@ export function runMetadata(body: RunBody): Metadata {
 }
 
 /** Of a thread's or run's metadata. */
-const MAX_KEYS = 32;
+export const MAX_KEYS = 32;
 
 /** The entries that metadata can hold, up to `most`. */
 export function scalarsIn(sent: Readonly<Record<string, unknown>>, most = MAX_KEYS): Metadata {

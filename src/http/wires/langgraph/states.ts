@@ -6,7 +6,7 @@ import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
 import { inSlices } from "../../long-answers.ts";
 import { assistantIdOf } from "./assistants.ts";
-import { type Checkpoint, checkpointsOf, stepOf } from "./checkpoints.ts";
+import { type Checkpoint, checkpointBefore, checkpointsOf, stepOf } from "./checkpoints.ts";
 import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
 
 /** A thread with all that its states are made of. */
@@ -66,8 +66,7 @@ export function* stateText(
 /** A state without its messages. What the todos and files were earlier is not known. */
 function stateAt({ thread, messages, state, open }: WholeThread, at: Checkpoint) {
   const isHead = at.count === messages.length;
-  const all = checkpointsOf(messages);
-  const before = all.findLast(({ count }) => count < at.count);
+  const before = checkpointBefore(messages, at.count);
   const interrupts = isHead ? interruptsOf(open) : [];
   const step = stepOf(messages, at);
   return {

@@ -6,6 +6,7 @@ import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
 import { freeTurn } from "../../../lib/async.ts";
+import { boundedMap } from "../../../lib/check.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { withHold } from "../../../quotas/holds.ts";
 import { notFound } from "../../../runs/control.ts";
@@ -18,7 +19,7 @@ import type { App } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
 import { sendText } from "./answers.ts";
 import { assistantIdOf } from "./assistants.ts";
-import { scalarsIn } from "./modes.ts";
+import { MAX_KEYS, scalarsIn } from "./modes.ts";
 import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
 import { messageTexts, ofAgent, valuesText } from "./states.ts";
 
@@ -41,8 +42,10 @@ const CreateBody = z
   })
   .default({});
 const UpdateBody = z.looseObject({ metadata: Metadata });
+/** As many as fit a thread: those of its metadata, and the two names of its agent. */
+const SOUGHT_KEYS = MAX_KEYS + 2;
 const Filter = z.looseObject({
-  metadata: Metadata,
+  metadata: boundedMap(Metadata, SOUGHT_KEYS),
   ids: z.array(z.string().max(1024)).max(1000).nullish(),
   status: z.enum(["idle", "busy", "interrupted", "error"]).nullish(),
   values: z.record(z.string(), z.unknown()).nullish(),
@@ -208,11 +211,12 @@ export function threadRoutes(app: App, services: RouteServices): void {
         "values: threads cannot be found by what they hold; use `metadata`.",
       );
     const wanted = ids && new Set(ids.map(threadIdOf));
+    const sought = Object.entries(metadata ?? {});
     const fits = (thread: Thread) => {
       const own: Readonly<Record<string, unknown>> = { ...thread.metadata, ...ofAgent(thread) };
       const isWanted = ([key, value]: [string, unknown]) =>
         own[key] === value || (key === "assistant_id" && own.graph_id === value);
-      return (!wanted || wanted.has(thread.id)) && Object.entries(metadata ?? {}).every(isWanted);
+      return (!wanted || wanted.has(thread.id)) && sought.every(isWanted);
     };
     const all: Thread[] = [];
     for (let cursor: string | undefined; all.length < MOST; ) {

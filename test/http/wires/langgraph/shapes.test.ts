@@ -3,7 +3,9 @@
 import { describe, expect, test } from "vitest";
 import type { Interrupt } from "../../../../src/core/interrupt.ts";
 import { conversation, type Message } from "../../../../src/core/message.ts";
+import type { Thread } from "../../../../src/core/records.ts";
 import {
+  checkpointBefore,
   checkpointOf,
   checkpointsOf,
   headOf,
@@ -16,6 +18,7 @@ import {
   stateShape,
   valuesOf,
 } from "../../../../src/http/wires/langgraph/shapes.ts";
+import { historyOf, stateText } from "../../../../src/http/wires/langgraph/states.ts";
 
 const interrupt = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
   id,
@@ -237,6 +240,34 @@ describe("checkpoints", () => {
     expect(checkpointsOf(messages).map(({ count }) => count)).toEqual([0, 1, 2, 3, 4]);
     expect(checkpointsOf([]).map(({ id }) => id)).toEqual(["00000000-empty"]);
     expect(checkpointsOf(messages).at(-1)).toEqual(headOf(messages));
+  });
+
+  test("know the one before them", () => {
+    const all = checkpointsOf(messages);
+    expect(all.map(({ count }) => checkpointBefore(messages, count))).toEqual([
+      undefined,
+      ...all.slice(0, -1),
+    ]);
+    expect(checkpointBefore(messages.slice(0, 3), 3)).toEqual(all[2]);
+  });
+
+  test("of a history look at each message a few times, however many they are", () => {
+    let looks = 0;
+    const long = Array.from({ length: 500 }, (_, index) => ({
+      ...(messages[index % 2] ?? expect.fail()),
+      id: `m${index}`,
+      get role() {
+        looks++;
+        return index % 2 === 0 ? "user" : "assistant";
+      },
+    })) as Message[];
+    const thread = { id: "t", metadata: {}, status: "idle" } as Thread;
+    const whole = { thread, messages: long, state: {}, open: [] };
+    const texts = long.map(() => "{}");
+    const places = historyOf(whole, texts, { limit: 1000 });
+    expect(places).toHaveLength(501);
+    for (const at of places) for (const _ of stateText(whole, texts, { at, select: ["metadata"] }));
+    expect(looks).toBeLessThan(20 * long.length);
   });
 
   test("are found by their ids until the thread is rewritten before them", () => {

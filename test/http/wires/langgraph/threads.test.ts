@@ -137,6 +137,18 @@ describe("a thread", () => {
     await expect(client.threads.get("t1")).rejects.toThrow(/404/);
   });
 
+  test("is not looked for by more keys than it can have: each of the user's threads would be compared with all", async () => {
+    const { client } = await started([]);
+    const keys = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
+    expect(await client.threads.search({ metadata: keys(34) })).toEqual([]);
+    for (const metadata of [keys(35), keys(10_000)]) {
+      await expect(client.threads.search({ metadata })).rejects.toThrow(/422.*must have at most 34 keys/s);
+      await expect(client.threads.count({ metadata })).rejects.toThrow(/422.*must have at most 34 keys/s);
+      await expect(client.assistants.search({ metadata })).rejects.toThrow(/422.*must have at most 32 keys/s);
+    }
+  });
+
   test("takes files for its agent, and nothing else from outside", async () => {
     let read = "";
     const { client } = await started(({ messages }, call) => {

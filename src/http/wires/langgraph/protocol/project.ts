@@ -5,7 +5,7 @@ import type { Interrupt } from "../../../../core/interrupt.ts";
 import type { Message } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import { merge } from "../../../../core/run.ts";
-import { checkpointsOf, headOf, stepOf } from "../checkpoints.ts";
+import { checkpointBefore, headOf, stepOf } from "../checkpoints.ts";
 import { interruptsOf, type LangChainMessage, messageShape, shownArgs, stateShape } from "../shapes.ts";
 import { type Data, type Writing, writing } from "./writing.ts";
 
@@ -119,7 +119,7 @@ export function project({ messages, state, isPast }: ProjectOptions): ProtocolFo
     if (!own) return [];
     if (namespace.length === 0) isStateNew = false;
     const head = headOf(own);
-    const before = checkpointsOf(own).at(-2);
+    const before = checkpointBefore(own, own.length);
     const checkpoint = {
       id: head.id,
       ...(before ? { parent_id: before.id } : {}),
