@@ -10,23 +10,28 @@ export interface Format {
   readonly readableFrom: number;
 }
 
-/** What the store says once a process of the format `own` has joined; undefined when that process cannot read what is there. */
+/**
+ * What the store says once a process of the format `own` has joined; undefined when that process cannot read what is there, or none
+ * that was there could read what it writes: those may still run.
+ */
 export function joined(found: Format | undefined, own: Format): Format | undefined {
   if (!found) return own;
-  if (own.version < found.readableFrom) return undefined;
+  if (own.version < found.readableFrom || found.version < own.readableFrom) return undefined;
   return {
     version: Math.max(found.version, own.version),
     readableFrom: Math.max(found.readableFrom, own.readableFrom),
   };
 }
 
-/** As `joined`. Throws `unavailable` for a store that cannot be read; `store` names it at the beginning of a sentence. */
+/** As `joined`. Throws `unavailable` for a store that cannot be used; `store` names it at the beginning of a sentence. */
 export function join(store: string, found: Format | undefined, own: Format): Format {
   const record = joined(found, own);
   if (record) return record;
-  const needs = found?.readableFrom;
+  const { version = 0, readableFrom = 0 } = found ?? {};
   throw new AppError(
     "unavailable",
-    `${store} was written by a newer version of Skein: reading it takes format ${needs}, and this version knows formats up to ${own.version}. Start the newer version. To go back to this one, restore a backup from before the upgrade, or use another store.`,
+    version < own.readableFrom
+      ? `${store} was last used by a version of Skein that knows formats up to ${version}: reading what this version writes takes format ${own.readableFrom}. Start the version that brought format ${own.readableFrom} in place of the last one, then this one: CHANGELOG.md.`
+      : `${store} was written by a newer version of Skein: reading it takes format ${readableFrom}, and this version knows formats up to ${own.version}. Start the newer version. To go back to this one, restore a backup from before the upgrade, or use another store.`,
   );
 }

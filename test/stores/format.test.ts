@@ -22,10 +22,23 @@ const upgrade = fc.tuple(release, fc.boolean(), fc.nat()).map(([last, isRaised, 
 });
 
 describe("the processes that may use a store", () => {
-  test("are those of a new store, and those that can read what is there", () => {
+  test("are those of a new store, and those that read what is there and write what was read there", () => {
     fc.assert(
       fc.property(fc.option(release, { nil: undefined }), release, (found, own) => {
-        expect(joined(found, own) !== undefined).toBe(!found || own.version >= found.readableFrom);
+        const isRead = !found || own.version >= found.readableFrom;
+        const isReadable = !found || found.version >= own.readableFrom;
+        expect(joined(found, own) !== undefined).toBe(isRead && isReadable);
+      }),
+    );
+  });
+
+  test("are none of a release after one that was skipped, until that one was there", () => {
+    fc.assert(
+      fc.property(upgrade, ({ last, own }) => {
+        fc.pre(last.version < own.version);
+        const next = { version: own.version + 1, readableFrom: own.version };
+        expect(joined(last, next)).toBeUndefined();
+        expect(joined(joined(last, own), next)).toEqual(next);
       }),
     );
   });
@@ -89,6 +102,17 @@ needing(redis, "redis-server").describe("a Redis that a newer version has used",
     await expect(open()).rejects.toThrow(REFUSAL);
     await expect(openRedisKeys(redis?.url ?? "")).rejects.toThrow(REFUSAL);
     expect(record()).toEqual({ version: 99, readableFrom: 98 });
+  });
+});
+
+needing(redis, "redis-server").describe("a Redis whose last version cannot read what this one writes", () => {
+  test("is refused, and left alone", async () => {
+    const before = JSON.stringify({ version: 0, readableFrom: 0 });
+    redis?.ask("SET", "sk:{format}", before);
+    await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(
+      /was last used by a version of Skein that knows formats up to 0.*takes format 1.*Start the version that brought format 1/s,
+    );
+    expect(redis?.ask("GET", "sk:{format}")).toBe(before);
   });
 });
 

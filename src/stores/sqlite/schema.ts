@@ -274,9 +274,12 @@ export function prepareSchema(file: DatabaseSync, path: string): void {
   file.exec(`BEGIN; ${STEPS.slice(version).join("")} PRAGMA user_version = ${VERSION}; COMMIT`);
 }
 
-/** Throws `unavailable` for a file of a newer schema: an older program does not know what to write into it. */
+/**
+ * Throws `unavailable` for a file of a newer schema: an older program does not know what to write into it. No process uses a file of an
+ * older one meanwhile, so who could read it then does not matter.
+ */
 export function joinFile(path: string, version: number, own: number): void {
-  join(`\`${path}\``, { version, readableFrom: version }, { version: own, readableFrom: own });
+  join(`\`${path}\``, { version, readableFrom: version }, { version: own, readableFrom: 0 });
 }
 
 /** Whether all tables of its version are there; when it has none, whether nothing is. */
