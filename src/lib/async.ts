@@ -149,15 +149,31 @@ function giveTurn(): void {
   takeTurn();
 }
 
+/** How long work may keep the event loop. */
+const SLICE_MS = 10;
+
+/** When the work began that shares this turn of the event loop. */
+let sharedSince: number | undefined;
+
+/**
+ * Resolves at once as long as those who share this turn of the event loop have not kept it for long, else in a turn of
+ * its own. For loops over work that takes little time each and waits for nothing, as reads of a file or of memory do.
+ */
+export async function sharedTurn(tenant: string): Promise<void> {
+  if (sharedSince !== undefined) {
+    if (performance.now() - sharedSince <= SLICE_MS) return;
+    await ownTurn(tenant);
+  }
+  sharedSince = performance.now();
+  setImmediate(() => (sharedSince = undefined));
+}
+
 /** Bytes from which on work with a text gets a turn of its own: a millisecond's work. */
 export const LARGE_BYTES = 32 * 1024;
 
 /** Whether work with the texts gets a turn of its own. */
 export const areLong = (texts: readonly string[]) =>
   texts.reduce((length, text) => length + text.length, 0) > LARGE_BYTES;
-
-/** How long work may keep the event loop. */
-const SLICE_MS = 10;
 
 export interface TimeSlices {
   /** Whether `rest` is due. Cheap enough for every step. */

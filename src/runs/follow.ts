@@ -8,6 +8,7 @@ import type { Output } from "../core/output.ts";
 import { type Phase, trackPhase } from "../core/phase.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../core/stores.ts";
+import { sharedTurn } from "../lib/async.ts";
 import { backoff } from "../lib/backoff.ts";
 
 /** How often a thread is checked for a new run, as its announcement may be lost: soon at first, then less often. */
@@ -140,11 +141,13 @@ export async function* readLogRange(
   if (after >= last) return;
   const reading = new AbortController();
   try {
-    for await (const batch of log.read(run, after, reading.signal))
+    for await (const batch of log.read(run, after, reading.signal)) {
+      await sharedTurn(run.owner.tenant);
       for (const entry of batch) {
         if (entry.seq <= last) yield entry;
         if (entry.seq >= last) return;
       }
+    }
   } finally {
     reading.abort();
   }

@@ -2,6 +2,7 @@
 
 import { isSettled } from "../core/records.ts";
 import type { Claim, ControlMessage, RunStore } from "../core/stores.ts";
+import { sharedTurn } from "../lib/async.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
@@ -13,6 +14,11 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
   return {
     ...kernel.runs,
     leaseMs: limits.leaseMs,
+
+    async list(owner, threadId, page) {
+      await sharedTurn(owner.tenant);
+      return kernel.runs.list(owner, threadId, page);
+    },
 
     subscribe(heard) {
       listener = heard;

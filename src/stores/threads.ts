@@ -4,7 +4,7 @@ import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { EventBus, MessagePage, ThreadStore, UserEvent } from "../core/stores.ts";
-import { areLong, freeTurn, ownTurn } from "../lib/async.ts";
+import { areLong, freeTurn, ownTurn, sharedTurn } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
@@ -23,6 +23,16 @@ export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus
 
   return {
     ...kernel.threads,
+
+    async list(owner, query) {
+      await sharedTurn(owner.tenant);
+      return kernel.threads.list(owner, query);
+    },
+
+    async state(owner, id) {
+      await sharedTurn(owner.tenant);
+      return kernel.threads.state(owner, id);
+    },
 
     async messages(owner, id, { after, limit } = {}) {
       for (;;) {
@@ -109,7 +119,7 @@ async function* pages<Thread>(
     const page = { after: from, limit: left, bytes: PAGE_BYTES };
     const { texts, isLast } = await kernel.threads.messagePage(owner, id, page);
     // A store may answer many readers in one turn.
-    if (areLong(texts)) await freeTurn(owner.tenant);
+    await (areLong(texts) ? freeTurn(owner.tenant) : sharedTurn(owner.tenant));
     // Every text was written from a message.
     const messages = texts.map((text) => JSON.parse(text) as Message);
     yield messages;

@@ -1,6 +1,8 @@
 // What every ThreadStore promises.
 
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { readLogRange } from "../../src/runs/follow.ts";
 import {
   ADA,
   BOB,
@@ -54,6 +56,30 @@ export function threadsContract(open: Open): void {
         const tries = Array.from({ length: 20 }, () => threads.create(ADA, { id: "t", metadata: {} }));
         const results = await Promise.allSettled(tries);
         expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      }));
+
+    test("and their runs, however many are read one after the other, leave turns of the event loop to others", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads, runs, events } = stores;
+        const { lease } = await claimed(stores, "t");
+        await events.append(lease, [state("todos", [])]);
+        const log = () => readLogRange(events, lease, { after: 0, last: 1 }).next();
+        for (const read of [
+          () => threads.list(ADA, { limit: 10 }),
+          () => threads.state(ADA, "t"),
+          () => threads.messages(ADA, "t"),
+          () => runs.list(ADA, "t", { limit: 10 }),
+          log,
+        ]) {
+          // Turns that were asked for before are over.
+          for (let waited = 0; waited < 2; waited++) await turn();
+          await read();
+          for (const until = performance.now() + 20; performance.now() < until; );
+          let turns = 0;
+          void turn().then(() => turns++);
+          await read();
+          expect(turns).toBeGreaterThan(0);
+        }
       }));
 
     test("are renamed and annotated, each without the other", () =>

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { freeTurn, ownTurn } from "../../src/lib/async.ts";
+import { freeTurn, ownTurn, sharedTurn } from "../../src/lib/async.ts";
 
 /** Notes each of `waits` when it is over, and every turn of the event loop until then. */
 async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<string[][]> {
@@ -18,6 +18,11 @@ async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<
   return turns.filter((names) => names.length > 0);
 }
 
+/** For longer than others may be kept waiting. */
+function keepBusy(): void {
+  for (const until = performance.now() + 20; performance.now() < until; );
+}
+
 describe("long pieces of work", () => {
   test("have a turn of the event loop each", async () => {
     const waits = { first: ownTurn("acme"), second: ownTurn("acme"), third: freeTurn("acme") };
@@ -29,6 +34,17 @@ describe("long pieces of work", () => {
     const order = (await orderOf({ ...many, few: ownTurn("few") })).flat();
     expect(order.indexOf("few")).toBeLessThanOrEqual(1);
     expect(order).toHaveLength(51);
+  });
+
+  test("that follow each other share a turn, until it has lasted for long", async () => {
+    await turn();
+    let turns = 0;
+    void turn().then(() => turns++);
+    await sharedTurn("acme");
+    expect(turns).toBe(0);
+    keepBusy();
+    await sharedTurn("acme");
+    expect(turns).toBe(1);
   });
 
   test("that come alone do not wait", async () => {
