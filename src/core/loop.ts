@@ -24,6 +24,7 @@ import { clearInterrupts, OPEN_ENDED, settleInterrupts, staleAnswers } from "./o
 import { correction, MAX_CORRECTIONS, outputInvalid, readOutput } from "./output.ts";
 import {
   append,
+  appendCalls,
   type MutableRun,
   mutableRun,
   type Outcome,
@@ -95,8 +96,11 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
 
     yield* takeInbox(run, input);
     const { message, stop_reason } = yield* callModel(yield* prepare(agent, run), input.deltas);
+    if (message.tool_calls) {
+      yield* appendCalls(run, message);
+      continue;
+    }
     if (!isEmpty(message)) yield* append(run, message);
-    if (message.tool_calls) continue;
 
     const mustContinue = (yield* takeInbox(run, input)) || (yield* runOnStop(agent, message, run));
     if (mustContinue) continue;

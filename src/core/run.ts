@@ -15,7 +15,7 @@ import {
 } from "./message.ts";
 import type { Completion, ModelRequest, StopReason } from "./model.ts";
 import type { Output } from "./output.ts";
-import type { DeltaSink, Stream } from "./stream.ts";
+import { type DeltaSink, type Stream, withNext } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
 /** How a run ended. In each case every tool call has a result, except the interrupted ones. */
@@ -236,6 +236,12 @@ export async function* append(run: Run, ...messages: readonly Message[]): Stream
     live(run).messages.push(message);
     yield { event: "on_message", data: { message } } satisfies StreamEvent;
   }
+}
+
+/** Adds a message whose calls are started at once: it is stored with the first start. */
+export async function* appendCalls(run: Run, message: AssistantMessage): Stream<void> {
+  live(run).messages.push(message);
+  yield withNext({ event: "on_message", data: { message } } satisfies StreamEvent);
 }
 
 /** Replaces one of the thread's values. */

@@ -14,6 +14,16 @@ export type Stream<T, E = StreamEvent> = AsyncGenerator<E, T, void>;
  */
 export type DeltaSink = (delta: StreamEvent) => boolean;
 
+const joined = new WeakSet<StreamEvent>();
+
+/** Says that nothing is done between `event` and the next one: both may be stored in one write, and only the next is waited for. */
+export function withNext<E extends StreamEvent>(event: E): E {
+  joined.add(event);
+  return event;
+}
+
+export const isWithNext = (event: StreamEvent) => joined.has(event);
+
 /** What an author may return where the answer can come at once, later, or with events on the way. */
 export type MaybeStream<T> = T | Promise<T> | Stream<T>;
 

@@ -83,7 +83,7 @@ export interface Control {
 export interface RunObserver {
   /** Runs before the event is written. The events it returns are written in the same step, first. May throw. */
   beforeWrite?(event: StreamEvent): Promise<void> | readonly StreamEvent[] | undefined;
-  /** Runs once the event is in the log. */
+  /** Runs once the event is in the log, or on its way there with the next one. */
   afterWrite?(event: StreamEvent): Promise<void> | undefined;
   /** Runs for a progress event, on its way to the log. Must return at once and not throw. */
   onProgress?(event: StreamEvent): void;

@@ -1,8 +1,9 @@
-// Writes the events of a run to its log: those that only show progress soon, the others before the run continues.
+// Writes the events of a run to its log: those that only show progress soon, the others before the run continues. One that goes
+// with the next is written before the run continues after that one.
 
 import { isProgress, type StreamEvent } from "../core/event.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
-import type { DeltaSink } from "../core/stream.ts";
+import { type DeltaSink, isWithNext } from "../core/stream.ts";
 
 /** Events that may wait for the store at a time; past it the run waits for the store. */
 const MAX_UNWRITTEN = 256;
@@ -11,8 +12,8 @@ export interface RunWriter {
   /** Writes a delta soon; false, and nothing is done, when `write` would have to wait or to throw. */
   take: DeltaSink;
   /**
-   * Resolves at once for a progress event; otherwise when the events are written. Throws the error that kept an earlier
-   * event from being written.
+   * Resolves at once for a progress event and for one that goes with the next; otherwise when these events and all before them
+   * are written. Throws the error that kept one of them from being written.
    */
   write(...events: readonly StreamEvent[]): Promise<void>;
 }
@@ -45,16 +46,19 @@ export function createWriter(
     async write(...events) {
       if (failure) throw failure;
       const [event] = events;
-      if (events.length === 1 && event && (event.path || isProgress(event.event))) await writeProgress(event);
+      if (events.length === 1 && event && !isWaitedFor(event)) await writeProgress(event);
       else {
         const begun = performance.now();
         const stamped = events.map((each) => stamp(each, lease));
         await log.append(lease, stamped);
+        if (failure) throw failure;
         onStored(performance.now() - begun);
       }
     },
   };
 }
+
+const isWaitedFor = (event: StreamEvent) => !event.path && !isProgress(event.event) && !isWithNext(event);
 
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;
