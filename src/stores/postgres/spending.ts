@@ -1,0 +1,213 @@
+// What was used and what is reserved, in tables: the accounts that budgets are compared with, and the reports of them.
+
+import type { Owner } from "../../core/ids.ts";
+import {
+  type Account,
+  type Accounts,
+  type Amounts,
+  dayOf,
+  dearestUsers,
+  firstDay,
+  hasRoom,
+  MAX_ROWS,
+  MAX_USERS,
+  monthOf,
+  OTHER,
+  type QuotaStore,
+  SCOPES,
+  type Spending,
+  sortedRows,
+  tokensOf,
+  USAGE_DAYS,
+  type UsageRow,
+  type Used,
+} from "../../quotas/store.ts";
+import { namesOf } from "../quota-names.ts";
+import { type Database, type Transaction, timeOf } from "./database.ts";
+import { changeQuotas, timeIn } from "./quota-tables.ts";
+
+/** Under it the table of users has those without a row. No user is called that. */
+const REST = "";
+
+const NUMBERS = "calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost";
+const SUMS = NUMBERS.split(", ")
+  .map((name) => `sum(${name})::bigint AS ${name}`)
+  .join(", ");
+const addedTo = (table: string) =>
+  `calls = ${table}.calls + 1, ${NUMBERS.split(", ")
+    .slice(1)
+    .map((name) => `${name} = ${table}.${name} + excluded.${name}`)
+    .join(", ")}`;
+
+interface Sum {
+  readonly name: string;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+type SpendingStore = Pick<QuotaStore, "reserve" | "settle" | "accounts" | "usage" | "tenantUsage">;
+
+export function postgresSpending(database: Database): SpendingStore {
+  const change = <T>(owner: Owner, work: (tx: Transaction) => Promise<T>) =>
+    changeQuotas(database, owner, work);
+  /** The day on which what is too old was last thrown away. */
+  let cleared = "";
+
+  return {
+    async reserve(owner, { id, amounts, ms }, budgets) {
+      const { tenant, user } = namesOf(owner);
+      return change(owner, async (tx) => {
+        const before = await accountsOf(tx, owner);
+        const isGranted = SCOPES.every((level) => hasRoom(before[level], budgets[level], amounts));
+        if (!isGranted) return { isGranted, accounts: before };
+        tx.write("DELETE FROM reserved WHERE tenant = $1 AND ends <= $2", [tenant, before.now]);
+        tx.write(
+          "INSERT INTO reserved (id, tenant, owner, tokens, cost, ends) VALUES ($1, $2, $3, $4, $5, $6)",
+          [...[id, tenant, user, amounts.tokens, amounts.cost, before.now + ms]],
+        );
+        const { tokens, cost } = amounts;
+        const withIt = ({ reserved, ...rest }: Account): Account => ({
+          ...rest,
+          reserved: { tokens: reserved.tokens + tokens, cost: reserved.cost + cost },
+        });
+        return {
+          isGranted,
+          accounts: { now: before.now, tenant: withIt(before.tenant), user: withIt(before.user) },
+        };
+      });
+    },
+
+    async settle(owner, id, spending) {
+      await database.deadlines.inRun(() =>
+        change(owner, async (tx) => {
+          tx.write("DELETE FROM reserved WHERE id = $1", [id]);
+          if (!spending) return;
+          const now = await timeIn(database, tx);
+          clear(tx, now);
+          await count(tx, owner, { spending, now });
+        }),
+      );
+    },
+
+    accounts: (owner) => change(owner, (tx) => accountsOf(tx, owner)),
+
+    async usage(owner, days) {
+      return sortedRows(await usageRows(namesOf(owner).user, firstDay(await time(), days)));
+    },
+
+    async tenantUsage(tenant, days) {
+      const [name, first] = [JSON.stringify([tenant]), firstDay(await time(), days)];
+      const users = await database.query<Used & { user: string }>(
+        `SELECT "user", ${SUMS} FROM usage_of_users WHERE tenant = $1 AND day >= $2 GROUP BY "user"`,
+        [name, first],
+      );
+      const named = users.map(({ user, ...used }) =>
+        user === REST ? used : { ...used, user: JSON.parse(user) as string },
+      );
+      return { rows: sortedRows(await usageRows(name, first)), users: dearestUsers(named) };
+    },
+  };
+
+  async function time(): Promise<number> {
+    const [row] = await database.query<{ now: number }>(`SELECT ${timeOf(1)} AS now`, [database.clock()]);
+    return row?.now ?? 0;
+  }
+
+  async function accountsOf(tx: Transaction, owner: Owner): Promise<Accounts> {
+    const { tenant, user } = namesOf(owner);
+    const time = timeIn(database, tx);
+    const reserving = tx.rows<Sum>(
+      `SELECT $1 AS name, coalesce(sum(tokens), 0)::bigint AS tokens, coalesce(sum(cost), 0)::bigint AS cost
+      FROM reserved WHERE tenant = $1 AND ends > ${timeOf(3)}
+      UNION ALL SELECT $2, coalesce(sum(tokens), 0)::bigint, coalesce(sum(cost), 0)::bigint
+      FROM reserved WHERE tenant = $1 AND owner = $2 AND ends > ${timeOf(3)}`,
+      [tenant, user, database.clock()],
+    );
+    const now = await time;
+    const [day, month] = [dayOf(now), monthOf(now)];
+    const spent = await tx.rows<Sum & { period: string }>(
+      "SELECT name, period, tokens, cost FROM spent WHERE name = ANY ($1) AND period = ANY ($2)",
+      [
+        [tenant, user],
+        [day, month],
+      ],
+    );
+    const reserved = await reserving;
+    const account = (name: string): Account => ({
+      day: amountsOf(spent.find((row) => row.name === name && row.period === day)),
+      month: amountsOf(spent.find((row) => row.name === name && row.period === month)),
+      reserved: amountsOf(reserved.find((row) => row.name === name)),
+    });
+    return { now, tenant: account(tenant), user: account(user) };
+  }
+
+  async function count(
+    tx: Transaction,
+    owner: Owner,
+    { spending, now }: { spending: Spending; now: number },
+  ): Promise<void> {
+    const { tenant, user } = namesOf(owner);
+    const [day, month] = [dayOf(now), monthOf(now)];
+    const names = [tenant, user];
+    const rows = tx.rows<{ name: string; n: number; known: boolean }>(
+      `SELECT name, count(*) AS n, coalesce(bool_or(agent = $3 AND model = $4), false) AS known FROM usage
+      WHERE name = ANY ($1) AND day = $2 GROUP BY name`,
+      [names, day, spending.agent, spending.model],
+    );
+    const users = tx.rows<{ n: number; known: boolean }>(
+      `SELECT count(*) AS n, coalesce(bool_or("user" = $3), false) AS known FROM usage_of_users WHERE tenant = $1 AND day = $2`,
+      [tenant, day, JSON.stringify(owner.user)],
+    );
+    tx.write(
+      `INSERT INTO spent SELECT name, period, $3, $4 FROM unnest($1::text[]) AS name, unnest($2::text[]) AS period
+      ON CONFLICT (name, period) DO UPDATE SET tokens = spent.tokens + excluded.tokens, cost = spent.cost + excluded.cost`,
+      [names, [day, month], tokensOf(spending.usage), spending.cost],
+    );
+    const numbers = numbersOf(spending);
+    const counted = await rows;
+    for (const name of names) {
+      const found = counted.find((row) => row.name === name);
+      const isFull = found && !found.known && found.n >= MAX_ROWS;
+      const row = isFull ? [OTHER, OTHER] : [spending.agent, spending.model];
+      tx.write(
+        `INSERT INTO usage VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $9)
+        ON CONFLICT (name, day, agent, model) DO UPDATE SET ${addedTo("usage")}`,
+        [name, day, ...row, ...numbers],
+      );
+    }
+    const [known] = await users;
+    const isFull = known && !known.known && known.n >= MAX_USERS;
+    tx.write(
+      `INSERT INTO usage_of_users VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)
+      ON CONFLICT (tenant, day, "user") DO UPDATE SET ${addedTo("usage_of_users")}`,
+      [tenant, day, isFull ? REST : JSON.stringify(owner.user), ...numbers],
+    );
+  }
+
+  /** Once a day. */
+  function clear(tx: Transaction, now: number): void {
+    const today = dayOf(now);
+    if (cleared === today) return;
+    cleared = today;
+    const first = firstDay(now, USAGE_DAYS);
+    for (const table of ["usage", "usage_of_users"]) tx.write(`DELETE FROM ${table} WHERE day < $1`, [first]);
+    // A month comes before all of its days.
+    tx.write("DELETE FROM spent WHERE period < $1", [monthOf(now)]);
+    tx.write("DELETE FROM rates WHERE ends <= $1", [now]);
+    tx.write("DELETE FROM held WHERE ends <= $1", [now]);
+  }
+
+  function usageRows(name: string, first: string): Promise<UsageRow[]> {
+    return database.query<UsageRow>(
+      `SELECT day, agent, model, ${NUMBERS} FROM usage WHERE name = $1 AND day >= $2`,
+      [name, first],
+    );
+  }
+}
+
+function numbersOf({ usage, cost }: Spending): number[] {
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+  return [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost];
+}
+
+const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });
