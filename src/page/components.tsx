@@ -97,6 +97,40 @@ export function Action(props: {
   );
 }
 
+/** A button that lets the user choose files; `label` is its name where no text shows. */
+export function FileButton(props: {
+  label: string;
+  onFiles: (files: readonly File[]) => void;
+  children: ComponentChildren;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet"
+        aria-label={props.label}
+        title={props.label}
+        onClick={() => input.current?.click()}
+      >
+        {props.children}
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label="Files"
+        onChange={({ currentTarget }) => {
+          props.onFiles([...(currentTarget.files ?? [])]);
+          // The same file can be chosen again.
+          currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
+
 /** A dialog over the page. `onClose` is called for Escape too. */
 export function Dialog(props: {
   title: string;

@@ -1,8 +1,8 @@
 // What goes with a message: chosen, pasted or dropped.
 
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Part, partOf } from "../../client/client.ts";
-import { Plain } from "../components.tsx";
+import { FileButton, Plain } from "../components.tsx";
 import { messageOf } from "../session.ts";
 
 export interface Attachments {
@@ -39,36 +39,13 @@ export function useAttachments(): Attachments {
   };
 }
 
-export function AttachButton({ attachments }: { attachments: Attachments }) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <button
-        type="button"
-        class="quiet"
-        aria-label="Attach files"
-        title="Attach files"
-        onClick={() => input.current?.click()}
-      >
-        <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
-          <path d="M13 7.2 8 12.2a3 3 0 0 1-4.3-4.3l5.4-5.3a2 2 0 0 1 2.8 2.8l-5.3 5.3a1 1 0 0 1-1.4-1.4l4.6-4.6" />
-        </svg>
-      </button>
-      <input
-        ref={input}
-        type="file"
-        multiple
-        hidden
-        aria-label="Files"
-        onChange={({ currentTarget }) => {
-          void attachments.add([...(currentTarget.files ?? [])]);
-          // The same file can be chosen again.
-          currentTarget.value = "";
-        }}
-      />
-    </>
-  );
-}
+export const AttachButton = ({ attachments }: { attachments: Attachments }) => (
+  <FileButton label="Attach files" onFiles={(files) => void attachments.add(files)}>
+    <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d="M13 7.2 8 12.2a3 3 0 0 1-4.3-4.3l5.4-5.3a2 2 0 0 1 2.8 2.8l-5.3 5.3a1 1 0 0 1-1.4-1.4l4.6-4.6" />
+    </svg>
+  </FileButton>
+);
 
 export function Attached({ attachments: { parts, set } }: { attachments: Attachments }) {
   if (parts.length === 0) return null;

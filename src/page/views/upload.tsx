@@ -2,7 +2,7 @@
 
 import type { TargetedDragEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Dialog, Plain, Problem } from "../components.tsx";
+import { Dialog, FileButton, Plain, Problem } from "../components.tsx";
 import { client, may, messageOf } from "../session.ts";
 import { joined, nameOf } from "../tree.ts";
 
@@ -82,33 +82,14 @@ export function useUpload(agent: string | undefined, then: () => void): Uploadin
   };
 }
 
-export function UploadButton({ into, upload }: { into: string; upload: Uploading }) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <button
-        type="button"
-        class="quiet"
-        aria-label={into === "" ? "Upload files" : `Upload files into ${into}`}
-        onClick={() => input.current?.click()}
-      >
-        ⤒{into === "" ? " Upload" : ""}
-      </button>
-      <input
-        ref={input}
-        type="file"
-        multiple
-        hidden
-        aria-label="Files"
-        onChange={({ currentTarget }) => {
-          upload.add([...(currentTarget.files ?? [])], into);
-          // The same file can be chosen again.
-          currentTarget.value = "";
-        }}
-      />
-    </>
-  );
-}
+export const UploadButton = ({ into, upload }: { into: string; upload: Uploading }) => (
+  <FileButton
+    label={into === "" ? "Upload files" : `Upload files into ${into}`}
+    onFiles={(files) => upload.add(files, into)}
+  >
+    ⤒{into === "" ? " Upload" : ""}
+  </FileButton>
+);
 
 /** What an upload is doing, and what it asks. */
 export function Upload({ upload }: { upload: Uploading }) {
