@@ -3,25 +3,13 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
 import type { Script } from "../../src/models/scripted.ts";
-import { needing } from "../support/needing.ts";
-import { startRedis } from "../support/redis.ts";
+import { describeEveryConfig } from "../support/every-store.ts";
 import { startServer } from "../support/server.ts";
 
-const redis = await startRedis("--databases", "100");
-afterAll(() => redis?.close());
-
-let databases = 0;
-const STORES = [
-  { store: "memory", config: () => ({ store: "memory" }) },
-  { store: "sqlite", config: () => ({ store: "sqlite" }) },
-  {
-    store: "redis",
-    config: () => ({ store: "redis", redis: { url: `${redis?.url}/${databases++}` } }),
-  },
-];
+type Config = () => { readonly store: string };
 
 type Who = { tenant: string; user: string; scopes?: string };
 const ADA: Who = { tenant: "acme", user: "ada" };
@@ -33,7 +21,7 @@ const OPERATOR: Who = { tenant: "house", user: "ops", scopes: "operator" };
 const script: Script = ({ messages }) =>
   JSON.stringify(messages.at(-1)).includes("slowly") ? { say: "a b c", delay_ms: 60_000 } : { say: "done" };
 
-async function serve({ config }: (typeof STORES)[number], more: object = {}) {
+async function serve(config: Config, more: object = {}) {
   const log: string[] = [];
   const { url, dir } = await startServer({
     config: {
@@ -59,11 +47,9 @@ const finished = async (client: ReturnType<typeof createClient>, thread: string,
   return id;
 };
 
-describe.each(STORES)("with the store $store", (where) => {
-  const it = needing(where.store !== "redis" || redis, "redis-server");
-
-  it.test("an admin sees all users of the tenant and no other tenant, an operator sees all", async () => {
-    const { as } = await serve(where);
+await describeEveryConfig((config) => {
+  test("an admin sees all users of the tenant and no other tenant, an operator sees all", async () => {
+    const { as } = await serve(config);
     for (const who of [ADA, BOB, EVE]) await finished(as(who), "t");
     const slow = await as(ADA).start("busy", { input: "slowly" });
     const users = (items: readonly { tenant: string; user: string }[]) =>
@@ -90,8 +76,8 @@ describe.each(STORES)("with the store $store", (where) => {
     await expect(operator.runs({ user: "ada" })).rejects.toMatchObject({ status: 400 });
   });
 
-  it.test("lists over all users come in pages that hold each thing once", async () => {
-    const { as } = await serve(where);
+  test("lists over all users come in pages that hold each thing once", async () => {
+    const { as } = await serve(config);
     const ids: string[] = [];
     for (let n = 0; n < 5; n++)
       for (const thread of ["a", "b"])
@@ -109,8 +95,8 @@ describe.each(STORES)("with the store $store", (where) => {
     }
   });
 
-  it.test("an admin stops anyone's run in the tenant, and only there, and the log says who did", async () => {
-    const { as, log } = await serve(where);
+  test("an admin stops anyone's run in the tenant, and only there, and the log says who did", async () => {
+    const { as, log } = await serve(config);
     const run = await as(ADA).start("t", { input: "slowly" });
     const place = { thread_id: "t", run_id: run.id };
     const stranger = as({ ...EVE, scopes: "admin" }).admin;
@@ -132,8 +118,8 @@ describe.each(STORES)("with the store $store", (where) => {
     );
   });
 
-  it.test("deletes everything of a user, running or not, and nothing of others", async () => {
-    const { as, dir } = await serve(where);
+  test("deletes everything of a user, running or not, and nothing of others", async () => {
+    const { as, dir } = await serve(config);
     const [ada, bob] = [as(ADA), as(BOB)];
     for (const client of [ada, bob]) {
       await finished(client, "t");
@@ -166,8 +152,8 @@ describe.each(STORES)("with the store $store", (where) => {
     });
   });
 
-  it.test("a deletion ends what runs at the moment it comes, however many threads there are", async () => {
-    const { as } = await serve(where);
+  test("a deletion ends what runs at the moment it comes, however many threads there are", async () => {
+    const { as } = await serve(config);
     const ada = as(ADA);
     await Promise.all(Array.from({ length: 60 }, (_, n) => ada.start(`t${n}`, { input: "go" })));
     const deleted = await as(OPERATOR).admin.deleteUser({ tenant: "acme", user: "ada" });
@@ -175,30 +161,27 @@ describe.each(STORES)("with the store $store", (where) => {
     expect((await ada.threads.list()).items).toEqual([]);
   });
 
-  it.test(
-    "an export has every message of a user, says when it is whole, and has nothing of others",
-    async () => {
-      const { as } = await serve(where);
-      await finished(as(ADA), "t", "what ada asked");
-      await finished(as(ADA), "u", "and again");
-      await finished(as(BOB), "t", "what bob asked");
-      const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
-      const lines = text
-        .trimEnd()
-        .split("\n")
-        .map((line) => JSON.parse(line));
-      const count = (type: string) => lines.filter((line) => line.type === type).length;
-      expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
-      expect([count("thread"), count("message"), count("run"), count("state")]).toEqual([2, 4, 2, 2]);
-      expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
-      expect(text).toContain("what ada asked");
-      expect(text).not.toContain("what bob asked");
-      const stranger = as({ ...EVE, scopes: "admin" }).admin;
-      await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
-        status: 404,
-      });
-    },
-  );
+  test("an export has every message of a user, says when it is whole, and has nothing of others", async () => {
+    const { as } = await serve(config);
+    await finished(as(ADA), "t", "what ada asked");
+    await finished(as(ADA), "u", "and again");
+    await finished(as(BOB), "t", "what bob asked");
+    const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
+    const lines = text
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const count = (type: string) => lines.filter((line) => line.type === type).length;
+    expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
+    expect([count("thread"), count("message"), count("run"), count("state")]).toEqual([2, 4, 2, 2]);
+    expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
+    expect(text).toContain("what ada asked");
+    expect(text).not.toContain("what bob asked");
+    const stranger = as({ ...EVE, scopes: "admin" }).admin;
+    await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
+      status: 404,
+    });
+  });
 });
 
 test("a gateway grants the scope operator only where the settings say so", async () => {

@@ -1,24 +1,13 @@
 // Budgets against a provider that charges for what it was asked for: runs at once, limits of every kind, answers that
 // end early.
 
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
+import { describeEveryConfig } from "../support/every-store.ts";
 import { type Block, rawCall, say, think, timeline } from "../support/fake-provider/script.ts";
 import { type Script, startFakeProvider } from "../support/fake-provider/server.ts";
-import { needing } from "../support/needing.ts";
-import { startRedis } from "../support/redis.ts";
 import { startServer } from "../support/server.ts";
 import { view } from "../support/sse.ts";
-
-const redis = await startRedis("--databases", "10");
-afterAll(() => redis?.close());
-let databases = 0;
-
-function describeStores(tests: (config: () => object) => void): void {
-  for (const store of ["memory", "sqlite"]) describe(`on ${store}`, () => tests(() => ({ store })));
-  const onRedis = () => ({ store: "redis", redis: { url: `${redis?.url}/${databases++}` } });
-  needing(redis, "redis-server").describe("on redis", () => tests(onRedis));
-}
 
 const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
 const PRICES = { "*": { input: 1, output: 10 } };
@@ -84,7 +73,7 @@ interface Ended {
 
 const endOf = ({ code, status, stop_reason }: Ended) => code ?? (status === "error" ? stop_reason : status);
 
-describeStores((store) => {
+await describeEveryConfig((store) => {
   test.each([
     ["tokens", { user: { tokens_per_day: 100_000 } }],
     ["money", { tenant: { cost_per_month: 1 }, prices: PRICES }],

@@ -1,22 +1,11 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
+import { describeEveryConfig } from "../support/every-store.ts";
 import { gate } from "../support/gate.ts";
-import { needing } from "../support/needing.ts";
-import { startRedis } from "../support/redis.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { cast, completing, delegating } from "../support/team.ts";
-
-const redis = await startRedis("--databases", "10");
-afterAll(() => redis?.close());
-let databases = 0;
-
-function describeStores(tests: (config: () => object) => void): void {
-  for (const store of ["memory", "sqlite"]) describe(`on ${store}`, () => tests(() => ({ store })));
-  const onRedis = () => ({ store: "redis", redis: { url: `${redis?.url}/${databases++}` } });
-  needing(redis, "redis-server").describe("on redis", () => tests(onRedis));
-}
 
 const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
 const work = defineTool({
@@ -71,7 +60,7 @@ interface Ask {
   body?: object;
 }
 
-describeStores((store) => {
+await describeEveryConfig((store) => {
   test("a budget that is used up ends the run, keeps its work, and refuses the next one", async () => {
     const { ask, run } = await serve({ user: { tokens_per_day: 25_000 } }, store(), {
       script: () => working,

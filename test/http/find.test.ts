@@ -1,7 +1,6 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "../../src/core/stores.ts";
-import { needing } from "../support/needing.ts";
-import { startRedis } from "../support/redis.ts";
+import { describeEveryConfig } from "../support/every-store.ts";
 import { startServer } from "../support/server.ts";
 
 interface Row {
@@ -37,15 +36,7 @@ async function all(get: (path: string) => Promise<Page<Row>>, path: string) {
   return items;
 }
 
-const redis = await startRedis("--databases", "10");
-afterAll(() => redis?.close());
-let databases = 0;
-
-describe("the runs of all threads, in memory,", () => allRuns(() => ({ store: "memory" })));
-describe("the runs of all threads, in SQLite,", () => allRuns(() => ({ store: "sqlite" })));
-needing(redis, "redis-server").describe("the runs of all threads, in Redis,", () =>
-  allRuns(() => ({ store: "redis", redis: { url: `${redis?.url}/${databases++}` } })),
-);
+await describeEveryConfig((config) => describe("the runs of all threads", () => allRuns(config)));
 
 function allRuns(config: () => object): void {
   test("come newest first, each once, with pages of any size", async () => {
