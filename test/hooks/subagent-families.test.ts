@@ -46,10 +46,10 @@ describe("several tasks of one call", () => {
       script: cast({ lead: [delegating(...tasks(4)), { say: "ok" }], coder: meets, tester: meets }),
     });
     const started = dataOf(events, "on_subagent_start");
-    expect(started.map(({ name }) => name)).toEqual([
+    expect(started.map(({ name }) => name).toSorted()).toEqual([
       "coder-build-1",
-      "tester-build-2",
       "coder-build-3",
+      "tester-build-2",
       "tester-build-4",
     ]);
     expect(new Set(started.map(({ id }) => id)).size).toBe(4);
