@@ -65,7 +65,7 @@ export default defineConfig({
     hookTimeout: PATIENCE_MS,
     expect: { poll: { timeout: PATIENCE_MS / 2 } },
     // Most of the time a test waits: for a process, or a timer. The long ones wait longer.
-    maxWorkers: process.env.TESTS === "all" ? 10 : 6,
+    maxWorkers: process.env.TESTS === "all" ? 8 : 6,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
