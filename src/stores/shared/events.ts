@@ -62,7 +62,10 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
 
   function olderOf(run: RunKey) {
     return async (after: Cursor) => {
-      const { entries = [] } = (await replays.read(run, after)) ?? {};
+      let page = await replays.read(run, after);
+      // One that another viewer had asked for may be from before the entries that are wanted here.
+      if (page && page.last <= after.seq) page = await replays.read(run, after);
+      const entries = page?.entries ?? [];
       if (entries[0]?.seq !== after.seq + 1) throw eventsExpired(after.seq);
       return entries;
     };
