@@ -72,7 +72,7 @@ describeWithOwnEngine("several engines", (a) => {
     expect((await spread(world)).reduce((sum, count) => sum + count)).toBe(1);
   });
 
-  test("run as many sandboxes as each may, and say so to a user for whom there is no room", async () => {
+  test("run no more sandboxes than each is set to, and refuse a further user with a reason", async () => {
     const world = await newWorld();
     const one = on(world, {
       engines: [

@@ -30,7 +30,7 @@ describe("without authentication the server starts on loopback addresses only", 
 });
 
 describe("a scheme needs its settings", () => {
-  test("jwt: where the keys are, and whose tokens for whom are taken", () => {
+  test("`jwt` needs the URL of the keys, the issuer and the audience", () => {
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "jwt" })).toEqual([
       expect.stringMatching(/jwks_url.*is missing/),
@@ -41,7 +41,7 @@ describe("a scheme needs its settings", () => {
     expect(problems("127.0.0.1", { scheme: "api_key", jwt: {} })).toEqual([]);
   });
 
-  test("oidc: tokens of an issuer that people can be sent to", () => {
+  test("`oidc` needs `jwt` and an issuer that people can be sent to", () => {
     const oidc = { client_id: "page" };
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT, oidc })).toEqual([]);
     expect(problems("0.0.0.0", { scheme: "api_key", oidc })).toEqual([
@@ -52,7 +52,7 @@ describe("a scheme needs its settings", () => {
     ]);
   });
 
-  test("header: whose headers are believed", () => {
+  test("`header` needs the addresses of the proxies whose headers it trusts", () => {
     expect(problems("0.0.0.0", { scheme: "header", trusted_proxies: ["10.0.0.0/8"] })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "header" })).toEqual([expect.stringMatching(/TRUSTED_PROXIES/)]);
   });

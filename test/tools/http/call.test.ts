@@ -10,7 +10,7 @@ import { type Heard, httpServer, json, tcpServer } from "../../support/hostile.t
 import { answerOf, call, fetch, httpStatus, OK, registered } from "./caller.ts";
 
 describe("a call", () => {
-  test("says what is called, by whom and for whom", async () => {
+  test("carries the tool, its arguments, the user, the thread, the run and the tool's own headers", async () => {
     const server = await httpServer(OK);
     const headers = { authorization: "Bearer key", "x-team": "weather" };
     const { answer, outcome, events } = await call(`${server.url}/tools/weather?v=1`, { tool: { headers } });
