@@ -229,7 +229,10 @@ const STEPS = [VERSION_1, VERSION_2];
 /** `readableFrom` stays until a step takes away what that version reads, or needs what it does not write: CONTRIBUTING.md. */
 const FORMAT: Format = { version: STEPS.length, readableFrom: 1 };
 
-/** The oldest major version of PostgreSQL that is supported. */
+/**
+ * The oldest major version of PostgreSQL that is accepted. The statements need 11, for `hashtextextended`; 12 is the first one
+ * that plans a `WITH` that only reads together with the rest of its statement, as when due threads are claimed.
+ */
 export const OLDEST_VERSION = 12;
 
 /**
