@@ -1,5 +1,6 @@
 // The columns that every key begins with.
 
+import type { Collection } from "../core/documents.ts";
 import type { Owner } from "../core/ids.ts";
 import type { RunKey } from "../core/stores.ts";
 
@@ -26,3 +27,20 @@ export function threadOf(text: string): ThreadKey {
 export type RowKey = readonly [owner: string, threadId: string, runId: string];
 
 export const rowKey = ({ owner, thread_id, run_id }: RunKey): RowKey => [ownerText(owner), thread_id, run_id];
+
+/** Where the tables have a collection: under a name and, of a thread's, with the thread. */
+export interface CollectionKey {
+  readonly name: string;
+  readonly thread?: ThreadKey;
+}
+
+export function collectionKey(collection: Collection): CollectionKey {
+  if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant]) };
+  const { owner, of, kind } = collection;
+  const text = ownerText(owner);
+  if ("agent" in of) return { name: nameOf([kind, text, "agent", of.agent]) };
+  return { name: nameOf([kind, text, "thread", of.thread]), thread: [text, of.thread] };
+}
+
+const nameOf = (parts: readonly (string | undefined)[]) =>
+  JSON.stringify(parts.filter((part) => part !== undefined));

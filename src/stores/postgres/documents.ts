@@ -2,7 +2,7 @@
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { noSuchThread } from "../errors.ts";
-import { ownerText, type ThreadKey } from "../row-keys.ts";
+import { type CollectionKey, collectionKey } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
 import type { Lifetime } from "./lifetime.ts";
 
@@ -10,11 +10,6 @@ interface Row {
   readonly key: string;
   readonly version: string;
   readonly body: string;
-}
-
-interface Place {
-  readonly name: string;
-  readonly thread?: ThreadKey;
 }
 
 const COLUMNS = "key, version, body";
@@ -85,7 +80,7 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
         if (added > 0 && Number((await counted)?.[0]?.n ?? 0) + added > limit) return "full";
         const own = rows.reduce((sum, { body = "" }) => sum + Buffer.byteLength(body), 0);
         if (bytes !== undefined && ((await others)?.[0]?.bytes ?? 0) + own > bytes) return "large";
-        const gone = rows.flatMap(({ key, body }) => (body === undefined ? key : []));
+        const gone = rows.filter(({ body }) => body === undefined).map(({ key }) => key);
         if (gone.length > 0)
           tx.write("DELETE FROM documents WHERE collection = $1 AND key = ANY ($2)", [name, gone]);
         const kept = rows.filter(({ body }) => body !== undefined);
@@ -95,8 +90,12 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
             SELECT $1, key, $2, body, due, $3, $4 FROM unnest($5::text[], $6::text[], $7::float8[]) AS new (key, body, due)
             ON CONFLICT (collection, key) DO UPDATE SET version = $2, body = excluded.body, due = excluded.due`,
             [
-              ...[name, version, ...(thread ?? [null, null]), kept.map(({ key }) => key)],
-              ...[kept.map(({ body }) => body), kept.map(({ due }) => due ?? null)],
+              name,
+              version,
+              ...(thread ?? [null, null]),
+              kept.map(({ key }) => key),
+              kept.map(({ body }) => body),
+              kept.map(({ due }) => due ?? null),
             ],
           );
         return "written";
@@ -104,19 +103,12 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
     },
   };
 
-  async function visited(collection: Collection): Promise<Place> {
-    if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant]) };
-    const { owner, of, kind } = collection;
-    const text = ownerText(owner);
-    if ("agent" in of) return { name: nameOf([kind, text, "agent", of.agent]) };
-    const thread = [text, of.thread] as const;
-    await lifetime?.visit(thread);
-    return { name: nameOf([kind, text, "thread", of.thread]), thread };
+  async function visited(collection: Collection): Promise<CollectionKey> {
+    const key = collectionKey(collection);
+    if (key.thread) await lifetime?.visit(key.thread);
+    return key;
   }
 }
-
-const nameOf = (parts: readonly (string | undefined)[]) =>
-  JSON.stringify(parts.filter((part) => part !== undefined));
 
 function documentOf({ key, version, body }: Row): Document {
   // Only `write` fills this column.

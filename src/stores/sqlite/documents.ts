@@ -2,7 +2,7 @@
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { noSuchThread } from "../errors.ts";
-import { ownerText, type ThreadKey } from "../row-keys.ts";
+import { type CollectionKey, collectionKey, type ThreadKey } from "../row-keys.ts";
 import type { SmallFile } from "./small-file.ts";
 
 interface Row {
@@ -81,21 +81,15 @@ export function sqliteDocuments(
     },
   };
 
-  function visit(collection: Collection): { name: string; thread?: ThreadKey } {
-    if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant]) };
-    const { owner, of, kind } = collection;
-    const text = ownerText(owner);
-    if ("agent" in of) return { name: nameOf([kind, text, "agent", of.agent]) };
-    threads.visit(text, of.thread);
-    return { name: nameOf([kind, text, "thread", of.thread]), thread: [text, of.thread] };
+  function visit(collection: Collection): CollectionKey {
+    const key = collectionKey(collection);
+    if (key.thread) threads.visit(...key.thread);
+    return key;
   }
 }
 
 const bytesOf = (rows: readonly ({ readonly body: string | undefined } | undefined)[]) =>
   rows.reduce((sum, row) => sum + Buffer.byteLength(row?.body ?? ""), 0);
-
-const nameOf = (parts: readonly (string | undefined)[]) =>
-  JSON.stringify(parts.filter((part) => part !== undefined));
 
 function documentOf(row: Row | undefined): Document | undefined {
   // Only `write` fills this column.
