@@ -56,7 +56,7 @@ export function createFamilies(registry: Registry) {
     endpointFailures: counter(
       "tool_endpoint_failures",
       "Calls that a callback tool or an MCP server failed.",
-      [...(["tool", "code"] as const)],
+      ["tool", "code"],
     ),
     hookFailures: counter("hook_failures", "Hooks that threw, in runs that continued.", ["hook"]),
     interrupts: counter("interrupts", "Questions to people, by kind.", ["kind"]),

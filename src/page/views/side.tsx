@@ -41,7 +41,9 @@ export function Side({ thread, page, run: given, tab = "todos" }: SideProps) {
         files: { title: "Files", body: () => <Files thread={thread} live={page.run} /> },
         trace: {
           title: "Trace",
-          body: () => <Trace {...{ thread, run }} live={run === newest ? page.run : undefined} isBeside />,
+          body: () => (
+            <Trace thread={thread} run={run} live={run === newest ? page.run : undefined} isBeside />
+          ),
         },
         events: { title: "Events", body: () => <RawEvents thread={thread} run={run} /> },
       }}

@@ -43,7 +43,7 @@ export function SpanDetails({ span, thread, run, began, onClose }: SpanDetailsPr
       <Facts span={span} began={began} />
       {args !== undefined && <Text title="Arguments" text={indented(args)} />}
       {output !== undefined && <Text title="Output" text={output} />}
-      {span.number !== undefined && <Sent key={span.id} {...{ thread, run }} call={span.number} />}
+      {span.number !== undefined && <Sent key={span.id} thread={thread} run={run} call={span.number} />}
     </section>
   );
 }

@@ -179,7 +179,9 @@ function Waterfall({ rows, ms, selected, onSelect, onToggle }: WaterfallProps) {
         {rows.map((row) => (
           <SpanRow
             key={row.span.id}
-            {...{ row, ms, ticks }}
+            row={row}
+            ms={ms}
+            ticks={ticks}
             isSelected={row.span.id === selected}
             onSelect={onSelect}
             onToggle={onToggle}

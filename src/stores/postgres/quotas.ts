@@ -49,7 +49,7 @@ export function postgresQuotas(database: Database): QuotaStore {
         const time = timeIn(database, tx);
         const known = tx.rows(
           `SELECT 1 FROM held WHERE thing = $1 AND owner = $2 AND id = $3 AND ends > ${timeOf(4)}`,
-          [...[thing, user, id, database.clock()]],
+          [thing, user, id, database.clock()],
         );
         const counts = await countHeld(tx, owner);
         const isNew = (await known).length === 0;

@@ -63,7 +63,7 @@ export function postgresSpending(database: Database): SpendingStore {
         tx.write("DELETE FROM reserved WHERE tenant = $1 AND ends <= $2", [tenant, before.now]);
         tx.write(
           "INSERT INTO reserved (id, tenant, owner, tokens, cost, ends) VALUES ($1, $2, $3, $4, $5, $6)",
-          [...[id, tenant, user, amounts.tokens, amounts.cost, before.now + ms]],
+          [id, tenant, user, amounts.tokens, amounts.cost, before.now + ms],
         );
         const { tokens, cost } = amounts;
         const withIt = ({ reserved, ...rest }: Account): Account => ({
