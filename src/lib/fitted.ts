@@ -42,7 +42,13 @@ function correct(root: unknown, issues: readonly Issue[]): void {
     else remove(root, cannotBeEmpty(issue, value) ? path.slice(0, -1) : path, shortened);
   }
   // Only now: until here the paths of the other issues have to lead to the same places.
-  for (const list of shortened) list.splice(0, list.length, ...list.filter(() => true));
+  for (const list of shortened) closeHoles(list);
+}
+
+/** In place. `filter` passes over what `delete` has removed. */
+function closeHoles(list: unknown[]): void {
+  const kept = list.filter(() => true);
+  list.splice(0, list.length, ...kept);
 }
 
 /** Whether leaving the value out, or a text empty, was tried: then it is the thing around it that must go. */

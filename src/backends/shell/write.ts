@@ -6,7 +6,6 @@
 import { isUtf8 } from "node:buffer";
 import { untilAborted } from "../../lib/async.ts";
 import { failure, lostWhile, quoted } from "../paths.ts";
-
 import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
 import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";
 
