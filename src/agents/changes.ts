@@ -1,5 +1,6 @@
 // What changes between two agents files: agents and MCP servers that come, go or differ, field by field, as they are written.
 
+import { isObject } from "../lib/json.ts";
 import { firstChars } from "../lib/text.ts";
 
 /** A file as it is written: variables are not filled in, `defaults` are part of each agent. */
@@ -39,13 +40,11 @@ function changesOf(kind: string, before: Record<string, Fields>, after: Record<s
   ];
 }
 
-const isMap = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isScalar = (value: unknown) => typeof value !== "object" || value === null;
 
 function fieldChanges(path: readonly string[], before: unknown, after: unknown): string[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
-  if (isMap(before) && isMap(after)) {
+  if (isObject(before) && isObject(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...names].flatMap((name) => fieldChanges([...path, name], before[name], after[name]));
   }

@@ -1,6 +1,7 @@
 // The agents of a file before validation, merged with `defaults`, with the places of their fields.
 
 import type { Fault } from "../lib/check.ts";
+import { isObject } from "../lib/json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -12,12 +13,9 @@ export interface RawAgent {
   placeOf(field: string): Fault["path"];
 }
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** Whether the whole file is one agent: it has a name of its own. */
 export const isSingle = (data: unknown): data is Fields =>
-  isFields(data) && "name" in data && !("agents" in data);
+  isObject(data) && "name" in data && !("agents" in data);
 
 /** Skips values that are not maps. */
 export function draftsOf(data: unknown): RawAgent[] {
@@ -25,17 +23,17 @@ export function draftsOf(data: unknown): RawAgent[] {
     const { name, mcp_servers: _, plugins: __, ...fields } = data;
     return [{ name: String(name), fields, placeOf: (field) => [field] }];
   }
-  if (!isFields(data) || !isFields(data.agents)) return [];
-  const defaults = isFields(data.defaults) ? data.defaults : {};
+  if (!isObject(data) || !isObject(data.agents)) return [];
+  const defaults = isObject(data.defaults) ? data.defaults : {};
   return Object.entries(data.agents).flatMap(([name, own]) =>
-    isFields(own) ? [draft(name, own, defaults)] : [],
+    isObject(own) ? [draft(name, own, defaults)] : [],
   );
 }
 
 /** Each field is the agent's own or the default; `hooks` are merged one by one. */
 function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   const hooks =
-    isFields(own.hooks) && isFields(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;
+    isObject(own.hooks) && isObject(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;
   return {
     name,
     fields: { ...defaults, ...own, ...(hooks ? { hooks } : {}) },

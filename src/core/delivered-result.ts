@@ -1,6 +1,7 @@
 // A result that was delivered from outside, as the thread gets it: in the call's place, or in a message of its own when the
 // thread has continued without it.
 
+import { isObject } from "../lib/json.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
 import type { DeferredCall } from "./deferred-calls.ts";
 import { type Message, textOf, type UserMessage, unanswered, userMessage } from "./message.ts";
@@ -54,9 +55,9 @@ export function nextStep(call: DeferredCall, messages: readonly Message[]): "res
 
 /** What a tool's server answers, `{result}` or `{error}`, as a result; undefined when it is neither. Other than text becomes JSON. */
 export function replyResult(reply: unknown): DoneResult | undefined {
-  if (typeof reply !== "object" || reply === null || Array.isArray(reply)) return undefined;
-  const result: unknown = Object.hasOwn(reply, "result") ? Reflect.get(reply, "result") : undefined;
-  const error: unknown = Object.hasOwn(reply, "error") ? Reflect.get(reply, "error") : undefined;
+  if (!isObject(reply)) return undefined;
+  const result = Object.hasOwn(reply, "result") ? reply.result : undefined;
+  const error = Object.hasOwn(reply, "error") ? reply.error : undefined;
   // Some languages send an empty error for a success.
   const isFailure = error !== undefined && error !== null && error !== "" && error !== false;
   if (!isFailure && result === undefined) return undefined;

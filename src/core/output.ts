@@ -1,6 +1,6 @@
 // Structured output: a run's final answer is JSON of a schema. It is checked here, for every provider.
 
-import { isNestedDeeper } from "../lib/json.ts";
+import { isNestedDeeper, isObject } from "../lib/json.ts";
 import { xmlTag } from "../lib/text.ts";
 import type { JsonSchema, SchemaCheck } from "../lib/untrusted-schema/index.ts";
 import { AppError } from "./errors.ts";
@@ -47,9 +47,6 @@ function parsed(text: string): Output | undefined {
     return undefined;
   }
 }
-
-const isObject = (value: unknown): value is Output =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Tells the model what is wrong with its answer. */
 export function correction({ schema }: OutputFormat, faults: readonly string[]): UserMessage {

@@ -15,6 +15,7 @@ import {
   toolMessages,
 } from "../core/message.ts";
 import { failed, type Run } from "../core/tool.ts";
+import { isObject } from "../lib/json.ts";
 import { reminders } from "./reminders.ts";
 
 const times = z.int().min(2).max(100);
@@ -71,9 +72,7 @@ function timesCalled({ id }: ToolCall, messages: readonly Message[], window: num
 /** The order of the arguments does not matter. */
 function identity({ name, args, malformed }: ToolCall): string {
   return JSON.stringify([name, malformed ?? args], (_, value: unknown) =>
-    typeof value === "object" && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
+    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
   );
 }
 

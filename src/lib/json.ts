@@ -28,8 +28,8 @@ const PLAIN = { enumerable: true, writable: true, configurable: true };
 
 /** JSON Merge Patch (RFC 7396): objects are merged key by key, null removes a key, any other value replaces. */
 export function mergePatch(value: unknown, patch: unknown): unknown {
-  if (!isMap(patch)) return patch;
-  const merged = new Map(isMap(value) ? Object.entries(value) : []);
+  if (!isObject(patch)) return patch;
+  const merged = new Map(isObject(value) ? Object.entries(value) : []);
   for (const [key, change] of Object.entries(patch)) {
     if (change === null) merged.delete(key);
     else merged.set(key, mergePatch(merged.get(key), change));
@@ -37,7 +37,8 @@ export function mergePatch(value: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-function isMap(value: unknown): value is Record<string, unknown> {
+/** An object with named members: no list, and not null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

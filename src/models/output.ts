@@ -2,6 +2,7 @@
 
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest, ModelSettings, ToolSchema } from "../core/model.ts";
+import { isObject } from "../lib/json.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import type { ReplyReader } from "./reply.ts";
 
@@ -144,6 +145,3 @@ function closed(schema: unknown): JsonSchema {
     ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(closed) } : {}),
   };
 }
-
-const isObject = (value: unknown): value is JsonSchema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

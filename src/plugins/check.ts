@@ -3,10 +3,10 @@
 import { zodFault } from "../core/zod-version.ts";
 import type { Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
+import { isObject } from "../lib/json.ts";
 import type { Plugin } from "./definition.ts";
 
 type Path = Fault["path"];
-type Fields = Readonly<Record<string, unknown>>;
 /** What is wrong with `value`, which is at `path`. */
 type Check = (value: unknown, path: Path) => Fault[];
 
@@ -24,9 +24,6 @@ export function pluginsOf(
   // Every part that is there has its type's form.
   return { plugins: (Array.isArray(exported) ? exported : [exported]) as Plugin[] };
 }
-
-const isMap = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const fault = (path: Path, message: string): Fault[] => [{ path, message }];
 
@@ -53,7 +50,7 @@ function listOf(each: Check): Check {
 /** By names of the form `name`. */
 function mapOf(name: Check, each: Check): Check {
   return (value, path) =>
-    isMap(value)
+    isObject(value)
       ? Object.entries(value).flatMap(([key, item]) => [
           ...name(key, [...path, key]),
           ...each(item, [...path, key]),
@@ -62,7 +59,7 @@ function mapOf(name: Check, each: Check): Check {
 }
 
 const plugin: Check = (value, path) => {
-  if (!isMap(value)) return fault(path, "must be what `definePlugin` returns: an object with a `name`");
+  if (!isObject(value)) return fault(path, "must be what `definePlugin` returns: an object with a `name`");
   const known = ["name", ...Object.keys(PARTS)];
   const unknown = Object.keys(value).filter((key) => !known.includes(key));
   return [
@@ -80,7 +77,7 @@ const plugin: Check = (value, path) => {
 };
 
 const hook: Check = (value, path) => {
-  if (!isMap(value)) return fault(path, "must be what `defineHook` returns");
+  if (!isObject(value)) return fault(path, "must be what `defineHook` returns");
   if (!("hook" in value)) return hookDefinition(value, path);
   const places = ["before", "after"].filter((key) => typeof value[key] === "string");
   return [
@@ -90,7 +87,7 @@ const hook: Check = (value, path) => {
 };
 
 const hookDefinition: Check = (value, path) => {
-  if (!isMap(value)) return fault(path, "must be what `defineHook` returns");
+  if (!isObject(value)) return fault(path, "must be what `defineHook` returns");
   return [
     ...text(/^[a-z][a-z0-9_]{0,63}$/, "1 to 64 characters out of a-z 0-9 _, the first a letter")(value.name, [
       ...path,
@@ -103,12 +100,12 @@ const hookDefinition: Check = (value, path) => {
 };
 
 const tool: Check = (value, path) => {
-  if (!isMap(value)) return fault(path, "must be what `defineTool` returns");
+  if (!isObject(value)) return fault(path, "must be what `defineTool` returns");
   const { name, parameters, parse, execute } = value;
-  const isSchema = isMap(parameters) && ("_def" in parameters || "_zod" in parameters);
+  const isSchema = isObject(parameters) && ("_def" in parameters || "_zod" in parameters);
   const wrong = isSchema ? zodFault(parameters) : undefined;
   if (wrong) return fault([...path, "parameters"], wrong);
-  if (isSchema || typeof parse !== "function" || typeof execute !== "function" || !isMap(parameters))
+  if (isSchema || typeof parse !== "function" || typeof execute !== "function" || !isObject(parameters))
     return fault(path, "must be what `defineTool` returns");
   return text(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, "1 to 64 characters out of A-Z a-z 0-9 _ -")(name, [
     ...path,
@@ -117,18 +114,18 @@ const tool: Check = (value, path) => {
 };
 
 const backend: Check = (value, path) => {
-  if (!isMap(value)) return fault(path, "must be what `defineBackend` returns");
+  if (!isObject(value)) return fault(path, "must be what `defineBackend` returns");
   const { options } = value;
   const wrong = zodFault(options);
-  const isObject = !wrong && typeof Object(options).extend === "function";
+  const isZodObject = !wrong && typeof Object(options).extend === "function";
   return [
-    ...(isObject ? [] : fault([...path, "options"], wrong ?? "must be a `z.object`")),
+    ...(isZodObject ? [] : fault([...path, "options"], wrong ?? "must be a `z.object`")),
     ...aFunction(value.create, [...path, "create"]),
   ];
 };
 
 const auth: Check = (value, path) => {
-  if (!isMap(value)) return fault(path, "must be an object with `name` and `authenticate`");
+  if (!isObject(value)) return fault(path, "must be an object with `name` and `authenticate`");
   return [
     ...NAME(value.name, [...path, "name"]),
     ...aFunction(value.authenticate, [...path, "authenticate"]),

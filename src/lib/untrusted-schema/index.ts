@@ -9,8 +9,9 @@ import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 import { ownTurn } from "../async.ts";
+import { isObject } from "../json.ts";
 import { type SafeRegex, safeRegex } from "../regex.ts";
-import { COST, type Cost, isObject, type Shape, shapeOf, sizeOf } from "./shape.ts";
+import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 
 /** A schema as it is written. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

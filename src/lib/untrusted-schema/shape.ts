@@ -1,6 +1,8 @@
 // Prepares an untrusted JSON Schema for compilation: bounds its size, allows references within it only, and marks every
 // part with the cost of checking a value against it.
 
+import { isObject } from "../json.ts";
+
 /** The mark's keyword. */
 export const COST = "$cost";
 
@@ -141,10 +143,6 @@ export function sizeOf(value: unknown): number {
     if (typeof next === "object" && next !== null) for (const each of Object.values(next)) waiting.push(each);
   }
   return size;
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** As a JSON pointer writes a key. */

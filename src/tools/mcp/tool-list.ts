@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import { isObject } from "../../lib/json.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -211,9 +212,6 @@ export function usableParameters(schema: unknown): { parameters: JsonSchema } | 
   const fault = faultOf(parameters) ?? propertyFault(parameters);
   return fault === undefined ? { parameters } : { fault };
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function isTooDeep(value: unknown, depth: number): boolean {
   if (typeof value !== "object" || value === null) return false;

@@ -1,6 +1,7 @@
 // A message as the protocol tells it while it is written: block after block, each begun, continued and finished.
 
 import type { AssistantMessage, Usage } from "../../../../core/message.ts";
+import { isObject } from "../../../../lib/json.ts";
 import { shownArgs, usageShape } from "../shapes.ts";
 
 export type Data = Readonly<Record<string, unknown>>;
@@ -156,9 +157,7 @@ const chunkOf = ({ id, name }: { id: string; name: string }, args: string): Data
 function argumentsIn(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text || "{}");
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }
