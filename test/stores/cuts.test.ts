@@ -28,6 +28,9 @@ import {
 } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
+/** A hundred calls at once, of which each ninth is cut, take their time on a busy machine. */
+const deadlineMs = 60_000;
+
 interface Cuttable {
   readonly proxy: CuttingProxy;
   /** Opens empty stores behind the proxy, whose connections are whole. */
@@ -51,7 +54,11 @@ async function cuttableRedis(): Promise<Cuttable | undefined> {
     proxy,
     empty: (options) => {
       database++;
-      return createRedisStores({ url: `redis://127.0.0.1:${proxy.port}/${database}`, ...options });
+      return createRedisStores({
+        url: `redis://127.0.0.1:${proxy.port}/${database}`,
+        deadlineMs,
+        ...options,
+      });
     },
     beside: () => createRedisStores({ url: `${redis.url}/${database}` }),
     calls: /evalsha/,
@@ -78,8 +85,7 @@ async function cuttablePostgres(): Promise<Cuttable | undefined> {
     empty: async (options) => {
       const url = new URL(await tables.empty());
       url.port = String(proxy.port);
-      // A hundred calls at once, of which each ninth is cut, take their time on a busy machine.
-      return createPostgresStores({ url: url.href, pool: 4, deadlineMs: 60_000, ...options });
+      return createPostgresStores({ url: url.href, pool: 4, deadlineMs, ...options });
     },
     beside: () => createPostgresStores({ url: postgres.url, pool: 4 }),
     calls: /skein_|COMMIT/,
