@@ -7,7 +7,8 @@ import type { Logger } from "../../lib/logger.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { quote, type ScriptRunner } from "../shell/script.ts";
 import type { Shell } from "../shell/shell.ts";
-import { type DockerClient, EngineError, type VolumeInfo } from "./engine.ts";
+import type { DockerClient, VolumeInfo } from "./engine.ts";
+import { EngineError } from "./engine-error.ts";
 import { labelOf } from "./identity.ts";
 import { type LoopDisks, linkFolders, loopDisks } from "./loop-disks.ts";
 

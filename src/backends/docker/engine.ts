@@ -9,6 +9,7 @@ import { AppError } from "../../core/errors.ts";
 import { isLoopback } from "../../lib/hosts.ts";
 import { readTls, type TlsFiles } from "../../lib/tls-files.ts";
 import type { EngineSettings } from "../definition.ts";
+import { EngineError, toEngineError, unless, unlessMissing } from "./engine-error.ts";
 
 const CALL_MS = 10_000;
 const START_MS = 30_000;
@@ -290,37 +291,6 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-function toEngineError(error: unknown): unknown {
-  if (error instanceof EngineError || error instanceof AppError || !(error instanceof Error)) return error;
-  const status = "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : 0;
-  // The client writes "(HTTP code 404) no such container - " before what the engine says.
-  const said = error.message.replace(/^\(HTTP code \d+\)[^-]*- /, "").trim();
-  const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  return new EngineError(status, status === 0 && code ? `it cannot be reached (${code})` : said, error);
-}
-
-const isStatus = (error: unknown, statuses: readonly number[]) =>
-  error instanceof EngineError && statuses.includes(error.status);
-
-/** For a `catch`: ignores these statuses, which mean that nothing was left to do. */
-const unless =
-  (...statuses: number[]) =>
-  (error: unknown): undefined => {
-    if (!isStatus(error, statuses)) throw error;
-  };
-
-const unlessMissing = <T>(answer: Promise<T>): Promise<T | undefined> => answer.catch(unless(404));
-
-export class EngineError extends Error {
-  override name = "EngineError";
-  /** 404, 409, …; 0 when there was no answer. */
-  readonly status: number;
-  constructor(status: number, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.status = status;
-  }
-}
-
 export interface ContainerInfo {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -384,16 +354,4 @@ export function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo 
     options: network.Options ?? {},
     subnets: (network.IPAM?.Config ?? []).flatMap(({ Subnet }) => (Subnet ? [Subnet] : [])),
   };
-}
-
-/**
- * An `EngineError` in words for users, any other error as it is. Tells what the engine refused; an error inside the engine
- * may name the host's folders, and is only logged.
- */
-export function toAppError(error: unknown): unknown {
-  if (!(error instanceof EngineError)) return error;
-  if (error.status === 0)
-    return new AppError("unavailable", `Cannot reach the Docker engine: ${error.message}.`, { cause: error });
-  const why = error.status < 500 ? error.message : "the engine failed; see the server's log";
-  return new AppError("backend_failed", `The sandbox cannot be created: ${why}`, { cause: error });
 }

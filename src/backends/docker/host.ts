@@ -6,7 +6,8 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { BackendServices, EngineSettings } from "../definition.ts";
 import { type SandboxCaps, type SandboxLedger, SOLE_ENGINE } from "../ledger.ts";
 import { type Disk, openDisk } from "./disk.ts";
-import { connect, type DockerClient, toAppError } from "./engine.ts";
+import { connect, type DockerClient } from "./engine.ts";
+import { toAppError } from "./engine-error.ts";
 import { type Networks, networks } from "./network.ts";
 
 /** The parts that all sandboxes of one engine share. */

@@ -17,7 +17,7 @@ import type { Files } from "../shell/files.ts";
 import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
 import { ensureContainer } from "./container.ts";
 import { execWatched } from "./disk.ts";
-import { toAppError } from "./engine.ts";
+import { toAppError } from "./engine-error.ts";
 import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-sandbox.ts";
