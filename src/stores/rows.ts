@@ -1,6 +1,6 @@
 // Rows of the tables of log entries, runs, threads and deferred calls.
 
-import type { CallState, DeferredCall } from "../core/deferred-calls.ts";
+import { CallState, type DeferredCall } from "../core/deferred-calls.ts";
 import type { RunRecord, RunStatus, Thread, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, StopMode } from "../core/stores.ts";
 import { entriesOfRow, type LogRow } from "./log-rows.ts";
@@ -114,4 +114,12 @@ export function callOf(row: CallRow): CallHead {
 export function repliedOf(row: RepliedRow): DeferredCall {
   const call = callOf(row);
   return row.reply === null ? call : { ...call, reply: JSON.parse(row.reply) };
+}
+
+/** SQL: the states, for `IN`. */
+export function statesThat(fits: (state: CallState) => boolean): string {
+  return CallState.options
+    .filter(fits)
+    .map((state) => `'${state}'`)
+    .join(", ");
 }

@@ -1,14 +1,14 @@
 // Threads, runs and deferred calls in PostgreSQL. What changes a thread is a transaction that has its lock; what the epoch of
 // a lease alone fences is a statement.
 
-import { CallState, hasResult, isAwaited } from "../../core/deferred-calls.ts";
+import { hasResult, isAwaited } from "../../core/deferred-calls.ts";
 import { SPAN_EVENTS } from "../../core/grammar.ts";
 import type { Lease } from "../../core/stores.ts";
 import { threadExists } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
-import { type EventRow, entriesOf } from "../rows.ts";
+import { type EventRow, entriesOf, statesThat } from "../rows.ts";
 import { sharedEvents } from "../shared/events.ts";
 import { type Decision, headAfter, type View, type Write } from "../thread-head.ts";
 import { tenantName, tenantText } from "./columns.ts";
@@ -276,11 +276,3 @@ const IS_DUE = `(calls.state IN (${statesThat(hasResult)})
 const SELECT_LAST_EVENTS = `
   SELECT last_seq, epoch, event, body FROM events WHERE owner = $1 AND thread_id = $2 AND run_id = $3
     AND event IN (${[...SPAN_EVENTS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`;
-
-/** As SQL has them. */
-function statesThat(fits: (state: CallState) => boolean): string {
-  return CallState.options
-    .filter(fits)
-    .map((state) => `'${state}'`)
-    .join(", ");
-}

@@ -19,6 +19,17 @@ export interface Query<Row> {
   run(...values: SQLInputValue[]): number;
 }
 
+/** The tables are STRICT: what a column was declared to hold is what comes back, so `Row` is what `sql` selects. */
+export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
+  const statement = file.prepare(sql);
+  return {
+    get: (...values) => statement.get(...values) as Row | undefined,
+    all: (...values) => statement.all(...values) as Row[],
+    each: (...values) => statement.iterate(...values) as IterableIterator<Row>,
+    run: (...values) => Number(statement.run(...values).changes),
+  };
+}
+
 /** `durable`: on disk when it is committed. `fast`: it may be lost when the machine dies, not when the process does. */
 export type Durability = "durable" | "fast";
 
@@ -38,15 +49,8 @@ export class Database {
     this.#commit = this.query("COMMIT");
   }
 
-  /** The tables are STRICT: what a column was declared to hold is what comes back, so `Row` is what `sql` selects. */
   query<Row>(sql: string): Query<Row> {
-    const statement = this.#file.prepare(sql);
-    return {
-      get: (...values) => statement.get(...values) as Row | undefined,
-      all: (...values) => statement.all(...values) as Row[],
-      each: (...values) => statement.iterate(...values) as IterableIterator<Row>,
-      run: (...values) => Number(statement.run(...values).changes),
-    };
+    return queryOf(this.#file, sql);
   }
 
   assertOpen(): void {

@@ -1,13 +1,13 @@
 // Threads, runs and deferred calls in the file. One process has the file for itself and nothing here waits, so what is
 // loaded cannot change before it is committed: only the writes of a decision need a transaction.
 
-import { CallState, hasResult, isAwaited } from "../../core/deferred-calls.ts";
+import { hasResult, isAwaited } from "../../core/deferred-calls.ts";
 import { SPAN_EVENTS } from "../../core/grammar.ts";
 import type { RunRequest } from "../../core/records.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
-import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, toRecord } from "../rows.ts";
+import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, statesThat, toRecord } from "../rows.ts";
 import {
   type ActiveRun,
   headAfter,
@@ -214,12 +214,4 @@ function durabilityOf(writes: readonly Write[]): Durability {
       (each.write === "put_call" && each.call.state === "sent"),
   );
   return isFast ? "fast" : "durable";
-}
-
-/** As SQL has them. */
-function statesThat(fits: (state: CallState) => boolean): string {
-  return CallState.options
-    .filter(fits)
-    .map((state) => `'${state}'`)
-    .join(", ");
 }

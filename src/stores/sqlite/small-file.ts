@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
-import type { Database, Query } from "./database.ts";
+import { type Database, type Query, queryOf } from "./database.ts";
 import { loadSqlite } from "./load.ts";
 import { backUp, joinFile } from "./schema.ts";
 
@@ -35,17 +35,7 @@ export function openSmallFile(options: SmallFileOptions): SmallFile {
   const file = translated(options, () => open(options));
   const transactions = transactionsOf(file);
   return {
-    query: <Row>(sql: string): Query<Row> =>
-      translated(options, () => {
-        const statement = file.prepare(sql);
-        // The tables are STRICT: what a column was declared to hold is what comes back.
-        return {
-          get: (...values) => statement.get(...values) as Row | undefined,
-          all: (...values) => statement.all(...values) as Row[],
-          each: (...values) => statement.iterate(...values) as IterableIterator<Row>,
-          run: (...values) => Number(statement.run(...values).changes),
-        };
-      }),
+    query: <Row>(sql: string): Query<Row> => translated(options, () => queryOf<Row>(file, sql)),
     read: (work) => translated(options, work, file),
     write: (_, work) => translated(options, () => atOnce(file, work, transactions), file),
     close() {
