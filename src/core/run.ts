@@ -15,7 +15,7 @@ import {
 } from "./message.ts";
 import type { Completion, ModelRequest, StopReason } from "./model.ts";
 import type { Output } from "./output.ts";
-import { type DeltaSink, type Stream, withNext } from "./stream.ts";
+import { type DeltaSink, mapEvents, type Stream, withNext } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
 /** How a run ended. In each case every tool call has a result, except the interrupted ones. */
@@ -255,6 +255,10 @@ export async function* patchState(run: Run, key: string, patch: Record<string, u
   live(run).state.set(key, merge(run.state.get(key), patch));
   yield { event: "on_state", data: { key, patch } } satisfies StreamEvent;
 }
+
+/** Makes `change` the last thing that a tool call does: it is stored with the result of the call. */
+export const withResult = (change: Stream<void>): Stream<void> =>
+  mapEvents(change, (event) => [withNext(event)]);
 
 /** A value after `patch`: the same rule for the run and for every store. */
 export function merge(value: unknown, patch: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
-import { setState } from "../core/run.ts";
+import { setState, withResult } from "../core/run.ts";
 import { defineTool } from "../core/tool.ts";
 
 const STATUSES = ["pending", "in_progress", "done"] as const;
@@ -24,7 +24,7 @@ and to done as soon as it is finished.`,
   }),
   annotations: { idempotent: true, category: "plan", requiresPermission: false },
   async *execute({ todos }, _, run) {
-    yield* setState(run, "todos", todos);
+    yield* withResult(setState(run, "todos", todos));
     return confirmation(todos);
   },
 });

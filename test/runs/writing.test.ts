@@ -5,7 +5,9 @@ import { z } from "zod";
 import type { StreamEvent } from "../../src/core/event.ts";
 import type { EventLog, Stores } from "../../src/core/stores.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import { todos } from "../../src/hooks/todos.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { made } from "../hooks/made.ts";
 import { ADA } from "../stores/fixture.ts";
 import { managed, settledOf, sqliteStores } from "./managed.ts";
 
@@ -80,6 +82,22 @@ test("a message that calls a tool is stored with the start of the call", async (
   await runs.open();
   await settledOf(runs, ADA, await start(ADA), AbortSignal.timeout(5000));
   expect(steps.join()).toContain("on_message,on_tool_start");
+});
+
+test("what a call of write_todos changes is stored with its result", async () => {
+  const stores = createMemoryStores();
+  const steps: string[] = [];
+  const slow = appending(stores, async (lease, events) => {
+    for (const { event } of events) steps.push(event);
+    await turn();
+    steps.push("written");
+    return stores.events.append(lease, events);
+  });
+  const planning = [{ call: [{ tool: "write_todos", args: { todos: [] } }] }, { say: "done" }];
+  const { runs, start } = managed(slow, { script: planning, hooks: [made(todos)] });
+  await runs.open();
+  await settledOf(runs, ADA, await start(ADA), AbortSignal.timeout(5000));
+  expect(steps.join()).toContain("on_state,on_tool_end,on_message");
 });
 
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
 import { hasCode } from "../../core/errors.ts";
-import { patchState } from "../../core/run.ts";
+import { patchState, withResult } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { path, takingFilePath } from "./read.ts";
@@ -78,7 +78,7 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
     ([each, { before }]) => each !== path && before !== undefined,
   );
   const forgetful = others.slice(0, Math.max(0, others.length + 1 - MAX_BEFORE));
-  yield* patchState(run, "files", {
+  const change = patchState(run, "files", {
     ...Object.fromEntries(forgetful.map(([each, { before: _, ...rest }]) => [each, rest])),
     ...withoutTexts(
       Object.entries(records).filter(([each]) => each !== path),
@@ -87,6 +87,7 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
     ...(isFull && oldest !== undefined ? { [oldest]: null } : {}),
     [path]: entry,
   });
+  yield* withResult(change);
 }
 
 /** The records of those files whose texts there is no more room for, without them. `taken`: characters of other texts. */
