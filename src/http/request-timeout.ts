@@ -61,19 +61,29 @@ const BYTES_A_MS = 4;
 
 /**
  * Yields a body that may arrive slowly. Throws `request_timeout` when none of it comes for `stallMs`, or it takes `stallMs` longer
- * than at the lowest rate.
+ * than at the lowest rate, and the reason of `over` once it aborts.
  */
-export async function* slowBody(body: Readable, stallMs: number): AsyncGenerator<Uint8Array, void, void> {
+export async function* slowBody(
+  body: Readable,
+  stallMs: number,
+  over: AbortSignal,
+): AsyncGenerator<Uint8Array, void, void> {
   // Otherwise an early end destroys the connection before the answer.
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, void>;
   let leftMs = stallMs;
   try {
     for (;;) {
+      over.throwIfAborted();
       // Only the wait counts: the reader may be slow too.
       const { promise, reject } = Promise.withResolvers<never>();
       const began = performance.now();
       const timer = setTimeout(() => reject(requestTimeout(stallMs)), Math.min(leftMs, stallMs));
-      const next = await Promise.race([chunks.next(), promise]).finally(() => clearTimeout(timer));
+      const end = () => reject(over.reason);
+      over.addEventListener("abort", end, { once: true });
+      const next = await Promise.race([chunks.next(), promise]).finally(() => {
+        clearTimeout(timer);
+        over.removeEventListener("abort", end);
+      });
       if (next.done) return;
       leftMs += next.value.length / BYTES_A_MS - (performance.now() - began);
       yield next.value;

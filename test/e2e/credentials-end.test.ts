@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { json as parsed } from "node:stream/consumers";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { openApiKeys } from "../../src/app/stores.ts";
 import { createClient, ProblemError } from "../../src/client/client.ts";
@@ -118,6 +121,23 @@ test("a revoked key ends an answer that its client has not read", async () => {
     while (!(await reader?.read())?.done);
   };
   await expect(readOn()).rejects.toThrow();
+});
+
+test("a revoked key ends the upload of a file, and nothing of it is kept", async () => {
+  const agents = "version: 1\nagents:\n  assistant: { model: scripted:test, backend: { type: local } }\n";
+  const { urls, keys, issue } = await withKeys({ store: "memory" }, { agents });
+  const [revoked, kept] = [await issue(), await issue()];
+  const headers = bearer(revoked.key);
+  const upload = request(`${urls[0]}/backend/files/big.txt`, { method: "PUT", headers });
+  const answered = once(upload, "response");
+  upload.write("begun");
+  await view(`${urls[0]}/events`, { headers });
+  await keys.revoke(revoked.record.id);
+  const [answer] = (await answered) as [IncomingMessage];
+  expect([answer.statusCode, await parsed(answer)]).toMatchObject([401, { code: "credentials_revoked" }]);
+  upload.destroy();
+  const listed = await fetch(`${urls[0]}/backend/files`, { headers: bearer(kept.key) });
+  expect(await listed.json()).toEqual({ items: [] });
 });
 
 test("a key that expires ends its streams", async () => {

@@ -12,6 +12,7 @@ import { clientDisconnect } from "../client-disconnect.ts";
 import { arrived, preconditionIn, requireVersion, versionOf } from "../file-versions.ts";
 import { liftDeadline, slowBody } from "../request-timeout.ts";
 import type { HttpServices } from "../services.ts";
+import { credentialsEnd } from "../sse.ts";
 import type { App } from "../validation.ts";
 
 const AgentQuery = z.strictObject({
@@ -97,7 +98,7 @@ const SUMMARIES = {
 
 function fileRoutes(
   app: App,
-  { backends, limits }: HttpServices,
+  { access, backends, limits }: HttpServices,
   configOf: (agent?: string) => BackendConfig,
 ) {
   const inTurn = serially();
@@ -163,7 +164,11 @@ function fileRoutes(
       const path = pathOf(request.params, backend);
       // The content type parser of these routes passes the body on as a stream.
       const body = bounded(
-        slowBody(request.body as unknown as Readable, limits.requestMs),
+        slowBody(
+          request.body as unknown as Readable,
+          limits.requestMs,
+          credentialsEnd(access.credentials, reply),
+        ),
         limits.uploadBytes,
       );
       const left = clientDisconnect(reply);
