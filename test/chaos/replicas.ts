@@ -93,7 +93,10 @@ export class Replicas {
     if (replica.state === "stopped") replica.state = "up";
   }
 
-  /** As by an orchestrator that rolls out a new version: the next one comes while this one goes. */
+  /**
+   * As by an orchestrator that rolls out a new version: the next one comes while this one goes. A server that is alone may
+   * hold its database for itself, so the next one comes when it has gone.
+   */
   async drain(replica: Replica): Promise<void> {
     const place = this.#places.indexOf(replica);
     replica.state = "ending";
@@ -110,6 +113,7 @@ export class Replicas {
           `${replica.name} ended with ${code} on SIGTERM: ${this.logOf(replica.name)}`,
         );
     });
+    if (this.#places.length === 1) await ended;
     await Promise.all([ended, this.#fill(place)]);
   }
 
