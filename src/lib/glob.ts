@@ -2,13 +2,15 @@
 // leading dot is an ordinary character. Matching takes linear time (RE2), because models write patterns.
 
 import { RE2JS } from "re2js";
-import { type SafeRegex, safeRegex } from "./regex.ts";
+import { MAX_LENGTH, type SafeRegex, safeRegex, tooLong } from "./regex.ts";
 
 /**
  * A matcher for relative paths. A pattern without `/` matches the last name of the path; with `./` in front, the whole
  * path. Throws a `SyntaxError` whose message completes "The pattern …".
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
+  // As long as an expression may be: translating what would be refused takes time, too.
+  if (pattern.length > MAX_LENGTH) throw tooLong(pattern);
   const trimmed = pattern.replace(/^(\.?\/)+/, "");
   if (trimmed === "") throw new SyntaxError("is empty");
   const regex: SafeRegex = safeRegex(translate(trimmed), RE2JS.DOTALL);

@@ -4,7 +4,7 @@
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 
-const MAX_LENGTH = 1000;
+export const MAX_LENGTH = 1000;
 /** In instructions; ordinary expressions have less than a hundred. */
 const MAX_SIZE = 2500;
 /** Characters times instructions: tens of milliseconds in the worst case. */
@@ -23,8 +23,7 @@ export interface SafeRegex {
 
 /** Throws a `SyntaxError` whose message completes "The expression …". */
 export function safeRegex(expression: string, flags = 0): SafeRegex {
-  if (expression.length > MAX_LENGTH)
-    throw new SyntaxError(`has ${expression.length} characters; at most ${MAX_LENGTH} are allowed`);
+  if (expression.length > MAX_LENGTH) throw tooLong(expression);
   const regex = compile(expression, flags);
   const size = regex.programSize();
   if (size > MAX_SIZE) throw new SyntaxError("repeats too much; use smaller counts");
@@ -41,6 +40,10 @@ export function safeRegex(expression: string, flags = 0): SafeRegex {
     matches: (text) => text.length <= reach && regex.testExact(text),
   };
 }
+
+/** For more than `MAX_LENGTH` characters. */
+export const tooLong = (text: string) =>
+  new SyntaxError(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
 
 const shared = new LRUCache<string, SafeRegex>({ max: 1000 });
 

@@ -67,6 +67,33 @@ test("a body of thousands of unknown keys is answered with the first of them", a
   expect(JSON.stringify(problem)).not.toContain("`k20`");
 });
 
+const LONG = "x".repeat(500_000);
+const tool = (more: object) => ({ threadId: "t", runId: "r", messages: [], tools: [{ name: "a", ...more }] });
+
+test.each([
+  ["a text as AG-UI's schema", "/ag-ui/agent/assistant/run", tool({ parameters: LONG }), /must be a map/],
+  ["a long name of AG-UI's", "/ag-ui/agent/assistant/run", tool({ name: LONG }), /at most 256 characters/],
+  [
+    "a long name of the AI SDK's",
+    "/ai-sdk/assistant/chat",
+    { id: "t", tools: { [LONG]: {} } },
+    /at most 256/,
+  ],
+  [
+    "5,000 of the AI SDK's",
+    "/ai-sdk/assistant/chat",
+    { id: "t", tools: record(5000, {}) },
+    /at most 64 keys/,
+  ],
+])("a tool of a page is refused before it is read: %s", async (_, path, body, message) => {
+  const { url } = await startServer();
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  expect([response.status, text]).toEqual([400, expect.stringMatching(message)]);
+  expect(text.length).toBeLessThan(2000);
+});
+
 test("a result for no call is refused before its body is read", async () => {
   const { url } = await startServer();
   const socket = connect(Number(new URL(url).port), "127.0.0.1");

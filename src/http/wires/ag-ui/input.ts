@@ -33,9 +33,9 @@ export const RunAgentInput = z.looseObject({
   tools: z
     .array(
       z.looseObject({
-        name: z.string(),
+        name: z.string().max(256),
         description: z.string().nullish(),
-        parameters: z.unknown().optional(),
+        parameters: z.record(z.string(), z.unknown()).nullish(),
       }),
     )
     .max(64)
@@ -139,7 +139,7 @@ export function clientTools({ tools }: RunAgentInput): ClientTool[] | undefined 
     const tool = {
       name,
       description: description || name,
-      parameters: { type: "object", ...(parameters ?? {}) },
+      parameters: { type: "object", ...parameters },
     };
     const checked = check(ClientTool, tool);
     if ("value" in checked) return checked.value;

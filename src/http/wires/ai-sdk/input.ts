@@ -5,7 +5,7 @@ import { AppError } from "../../../core/errors.ts";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, type Message, Part, type ToolMessage, textOf } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
-import { check, sentence } from "../../../lib/check.ts";
+import { boundedMap, check, sentence } from "../../../lib/check.ts";
 import { readDataUrl } from "../messages.ts";
 import { shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
@@ -26,12 +26,13 @@ export const ChatBody = z.looseObject({
   message: UIMessage.optional().describe("Only the newest message, for pages that do not send the list."),
   trigger: z.enum(["submit-message", "regenerate-message"]).default("submit-message"),
   messageId: z.string().optional(),
-  tools: z
-    .record(
-      z.string(),
+  tools: boundedMap(
+    z.record(
+      z.string().max(256),
       z.looseObject({ description: z.string().default(""), parameters: z.unknown().optional() }),
-    )
-    .optional(),
+    ),
+    64,
+  ).optional(),
 });
 export type ChatBody = z.infer<typeof ChatBody>;
 
