@@ -27,6 +27,8 @@ export class LocalCommands {
   readonly #workspaces = new Map<string, Commands>();
   readonly #openPipe = pipePool();
   readonly #machine: string;
+  /** Whether there may be processes to end. */
+  #hasStarted = false;
   #isClosed = false;
 
   /** `machine`: the id of the server, of which this process may be one of several. */
@@ -79,9 +81,10 @@ export class LocalCommands {
     });
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#isClosed = true;
-    return endAll([...this.#workspaces.values()], (mark) => mark.startsWith(`${PROCESS_ID}/`));
+    if (this.#hasStarted)
+      await endAll([...this.#workspaces.values()], (mark) => mark.startsWith(`${PROCESS_ID}/`));
   }
 
   async #start(workspace: Workspace, command: string): Promise<LocalProcess> {
@@ -91,6 +94,7 @@ export class LocalCommands {
         closeSync(pipe.input);
         throw shuttingDown();
       }
+      this.#hasStarted = true;
       const mark = `${PROCESS_ID}/${workspace.id}/${this.#machine}/${randomId()}`;
       const running = new LocalProcess(command, workspace.root, mark, pipe);
       await running.started();
