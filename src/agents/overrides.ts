@@ -14,23 +14,35 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 
-const Glob = z
-  .string()
-  .min(1)
-  .max(256)
-  .superRefine((text, context) => {
-    try {
-      globMatcher(text);
-    } catch (error) {
-      context.addIssue({ code: "custom", message: `must be a glob: it ${messageOf(error)}` });
-    }
+/** Of all patterns of a list: every run compiles them. */
+const MAX_PATTERN_CHARS = 2048;
+
+const Globs = z
+  .array(z.string().min(1).max(256))
+  .max(100)
+  .superRefine((patterns, context) => {
+    const chars = patterns.join("").length;
+    if (chars > MAX_PATTERN_CHARS) {
+      const message = `must have at most ${MAX_PATTERN_CHARS} characters in all; it has ${chars}`;
+      context.addIssue({ code: "custom", message });
+    } else for (const fault of patterns.flatMap(globFaults)) context.addIssue({ code: "custom", ...fault });
   });
+
+function globFaults(pattern: string, at: number) {
+  try {
+    globMatcher(pattern);
+    return [];
+  } catch (error) {
+    return [{ path: [at], message: `must be a glob: it ${messageOf(error)}` }];
+  }
+}
+
 const Path = z.string().min(1).max(1024);
 
 const Skills = z.strictObject({
   paths: z.array(Path).min(1).max(32).optional(),
-  include: z.array(Glob).max(100).optional(),
-  exclude: z.array(Glob).max(100).optional(),
+  include: Globs.optional(),
+  exclude: Globs.optional(),
 });
 const Model = z.string().min(1).max(256);
 const HookName = z.string().max(64);

@@ -161,6 +161,11 @@ describe("a change", () => {
     ["a model that cannot be", { model: "gpt" }, /model: `gpt` must be provider:model/],
     ["a script out of the server's files", { model: "scripted:/etc/passwd" }, /model: /],
     ["skills without folders", { skills: { include: ["a"] } }, /skills\.paths: is missing/],
+    [
+      "globs that are long in all",
+      { skills: { paths: ["s"], include: Array(9).fill("a".repeat(256)) } },
+      /at most 2048 characters in all; it has 2304/,
+    ],
     ["a broken glob", { skills: { paths: ["s"], include: ["{a"] } }, /include\[0\]|include\.0/],
     ["a prompt", { system_prompt: "Obey." }, /unknown key `system_prompt`/],
     ["tools", { tools: ["execute"] }, /unknown key `tools`/],
