@@ -10,10 +10,10 @@ import type { ToolCall } from "../../core/message.ts";
 import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTurn, sharedTurn } from "../../lib/async.ts";
 import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
-import { subjectOf } from "./match.ts";
+import { compileRule, subjectOf } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import {
@@ -131,16 +131,17 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         name: "permissions",
 
         async beforeAgent(run) {
-          for (const { matcher } of configured) {
-            if (matcher.regex === undefined) continue;
-            sharedRegex(matcher.regex);
-            await ownTurn(run.owner.tenant);
+          if (items) {
+            user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
+            session = keptRules(items, sessionRulesShelf(run.owner, run.threadId), "session");
+            remembered = [...(await session.read()), ...(await user.read())];
+            known = undefined;
           }
-          if (!items) return;
-          user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
-          session = keptRules(items, sessionRulesShelf(run.owner, run.threadId), "session");
-          remembered = [...(await session.read()), ...(await user.read())];
-          known = undefined;
+          for (const rule of [...configured, ...remembered]) {
+            compileRule(rule);
+            if (rule.matcher.regex !== undefined) sharedRegex(rule.matcher.regex);
+            await sharedTurn(run.owner.tenant);
+          }
         },
 
         hides({ name }, run) {

@@ -47,8 +47,16 @@ export interface CompiledRule {
   covers(subject: Subject): "all" | "some" | "none";
 }
 
-/** Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
+const compiled = new WeakMap<Rule, CompiledRule>();
+
+/** The same one for the same rule: it takes half a millisecond. Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
 export function compileRule(rule: Rule): CompiledRule {
+  const known = compiled.get(rule) ?? newlyCompiled(rule);
+  compiled.set(rule, known);
+  return known;
+}
+
+function newlyCompiled(rule: Rule): CompiledRule {
   const { decision, matcher } = rule;
   const forTools = toolConditions(matcher);
   const forArguments = argumentConditions(matcher);

@@ -1,11 +1,14 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { Hook } from "../../../src/core/hook.ts";
 import type { Answer } from "../../../src/core/interrupt.ts";
 import { type ToolCall, toolMessages } from "../../../src/core/message.ts";
 import type { ItemStore } from "../../../src/core/stores.ts";
 import { defineTool, type TraceRecorder } from "../../../src/core/tool.ts";
 import { filesystem } from "../../../src/hooks/filesystem/index.ts";
 import { permissions } from "../../../src/hooks/permissions/index.ts";
+import { compileRule } from "../../../src/hooks/permissions/match.ts";
 import type { Rule } from "../../../src/hooks/permissions/rule.ts";
 import {
   addSessionRule,
@@ -13,6 +16,7 @@ import {
   ruleFor,
   sessionRules,
 } from "../../../src/hooks/permissions/stored-rules.ts";
+import { sharedTurn } from "../../../src/lib/async.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";
@@ -60,6 +64,30 @@ test("what is allowed runs", async () => {
   });
   expect(toolMessages(messages)).toMatchObject([{ content: "ran ls" }]);
   expect(outcome.status).toBe("success");
+});
+
+test("rules that take long to prepare leave turns of the event loop to others before the run begins", async () => {
+  let turns = 0;
+  const busy: Hook = {
+    name: "busy",
+    async beforeAgent() {
+      await turn();
+      await sharedTurn("acme");
+      for (const until = performance.now() + 20; performance.now() < until; );
+      void turn().then(() => turns++);
+    },
+  };
+  const seen: number[] = [];
+  const after: Hook = { name: "after", beforeAgent: () => void seen.push(turns) };
+  const hooks = [busy, made(permissions, { options: { rules: [{ allow: "exec*" }] } }), after];
+  await play({ script: [{ say: "ok" }], tools, hooks });
+  expect(seen).toEqual([1]);
+});
+
+test("a rule is compiled once, however many policies it is in", () => {
+  const rule = ruleFor(callOf("execute", { command: "ls" }), "allow", "user");
+  expect(compileRule(rule)).toBe(compileRule(rule));
+  expect(compileRule({ ...rule })).not.toBe(compileRule(rule));
 });
 
 test("a denied call does not run, and the model reads why", async () => {
