@@ -4,6 +4,7 @@ import { replyResult, replyText } from "../../core/delivered-result.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";
+import { jsonSize } from "../../lib/json.ts";
 import { FetchError } from "../../lib/ssrf-safe-fetch/dial.ts";
 import type { PublicResponse } from "../../lib/ssrf-safe-fetch/index.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -12,6 +13,8 @@ import { streamOf } from "./stream.ts";
 const MAX_RESULT_BYTES = 1024 * 1024;
 /** Of a stream, with all its progress. */
 const MAX_STREAM_BYTES = 4 * MAX_RESULT_BYTES;
+/** Keys and values of a JSON text. */
+const MAX_ENTRIES = 20_000;
 const MAX_ERROR_BYTES = 64 * 1024;
 /** Of what a failed call says. */
 const MAX_ERROR_CHARS = 2000;
@@ -81,7 +84,14 @@ async function* readStream(texts: AsyncGenerator<string>, call: ToolCall): Strea
   throw new FetchError("broken", "the answer ended before there was a `result` or an `error`");
 }
 
+/** Counted before it is parsed, as the body of a late result is: a mebibyte of keys takes a tenth of a second. */
 function parsed(text: string): unknown {
+  const { entries } = jsonSize(Buffer.from(text));
+  if (entries > MAX_ENTRIES)
+    throw new FetchError(
+      "unreadable",
+      `the answer has ${entries} keys and values; at most ${MAX_ENTRIES} are allowed`,
+    );
   try {
     return JSON.parse(text);
   } catch {

@@ -40,6 +40,12 @@ describe("an answer", () => {
   test.each([
     ["another type", "text/html; charset=utf-8", "<p>", "the answer is text/html, not application/json"],
     ["a nonsense type", "\u00e9vil", "{}", "the answer is something, not application/json"],
+    [
+      "too many values",
+      "application/json",
+      `{"result":[${"1,".repeat(30_000)}1]}`,
+      "the answer has 30003 keys and values; at most 20000 are allowed",
+    ],
     ["broken JSON", "application/json", '{"result":', "the answer is not valid JSON"],
     ["no JSON", "application/json", "", "the answer is not valid JSON"],
     [
@@ -63,7 +69,7 @@ describe("an answer", () => {
   });
 
   test("that is nested too deeply to be shown is not", async () => {
-    const deep = `{"result": ${"[".repeat(400_000)}${"]".repeat(400_000)}}`;
+    const deep = `{"result": ${"[".repeat(19_000)}${"]".repeat(19_000)}}`;
     const { answer } = await call((await body("application/json", deep)).url);
     expect(answer).toMatchObject({ content: "(nested too deeply to be shown)" });
   });
