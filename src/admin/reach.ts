@@ -4,7 +4,6 @@ import { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Owners } from "../core/owners.ts";
 import type { Page } from "../core/stores.ts";
-import { omitUndefined } from "../lib/omit-undefined.ts";
 
 /** Whose things are looked at: everyone's, a tenant's, a user's. */
 export interface Reach {
@@ -30,6 +29,8 @@ interface Place {
   readonly inner?: string | undefined;
 }
 
+type Read<T> = (owner: Owner, page: PageOf) => Promise<Page<T>>;
+
 /**
  * What `read` has of each user within reach, in the order of the users. A page that has looked at many users ends early, maybe
  * with nothing: the next one continues it. Throws `invalid_request` for a cursor of another list.
@@ -38,31 +39,43 @@ export async function overUsers<T extends object>(
   owners: Owners,
   reach: Reach,
   { limit, cursor }: PageOf,
-  read: (owner: Owner, page: PageOf) => Promise<Page<T>>,
+  read: Read<T>,
 ): Promise<Page<Owned<T>>> {
   const from = cursor === undefined ? undefined : placeAt(cursor, reach);
   const items: Owned<T>[] = [];
-  let after = from?.inner === undefined ? from?.owner : undefined;
-  let next: readonly Place[] = from?.inner === undefined ? [] : [from];
-  for (let looked = 0; looked < MOST; looked += AT_ONCE) {
-    if (next.length === 0) next = await usersBehind(owners, reach, after);
-    if (next.length === 0) return { items };
-    if (after && items.length === limit) return { items, next_cursor: cursorOf({ owner: after }) };
-    const pages = await Promise.all(next.map((place) => read(place.owner, { limit, cursor: place.inner })));
-    for (const [at, place] of next.entries()) {
-      const room = limit - items.length;
-      if (room === 0 && after) return { items, next_cursor: cursorOf({ owner: after }) };
-      const page = pages[at] ?? { items: [] };
-      const fits = page.items.length <= room;
-      const taken = fits ? page : await read(place.owner, { limit: room, cursor: place.inner });
-      items.push(...taken.items.map((item) => ({ ...item, ...place.owner })));
-      const inner = taken.next_cursor;
-      if (inner !== undefined) return { items, next_cursor: cursorOf({ owner: place.owner, inner }) };
-      after = place.owner;
-    }
-    next = [];
+  let places = from?.inner === undefined ? await usersBehind(owners, reach, from?.owner) : [from];
+  for (let looked = AT_ONCE; ; looked += AT_ONCE) {
+    const stop = await fill(items, limit, places, read);
+    if (stop) return { items, next_cursor: cursorOf(stop) };
+    const owner = places.at(-1)?.owner;
+    places = owner ? await usersBehind(owners, reach, owner) : [];
+    if (!owner || places.length === 0) return { items };
+    if (items.length === limit || looked >= MOST) return { items, next_cursor: cursorOf({ owner }) };
   }
-  return { items, ...omitUndefined({ next_cursor: after && cursorOf({ owner: after }) }) };
+}
+
+/**
+ * Adds what the users at `places` have, until there are `limit` items. Returns the place where it stopped, unless all of
+ * their lists were read to the end.
+ */
+async function fill<T extends object>(
+  items: Owned<T>[],
+  limit: number,
+  places: readonly Place[],
+  read: Read<T>,
+): Promise<Place | undefined> {
+  const pages = await Promise.all(places.map(({ owner, inner }) => read(owner, { limit, cursor: inner })));
+  let last: Owner | undefined;
+  for (const [at, { owner, inner }] of places.entries()) {
+    const room = limit - items.length;
+    if (room === 0 && last) return { owner: last };
+    const page = pages[at] ?? { items: [] };
+    const taken = page.items.length <= room ? page : await read(owner, { limit: room, cursor: inner });
+    items.push(...taken.items.map((item) => ({ ...item, ...owner })));
+    if (taken.next_cursor !== undefined) return { owner, inner: taken.next_cursor };
+    last = owner;
+  }
+  return undefined;
 }
 
 async function usersBehind(owners: Owners, reach: Reach, after: Owner | undefined): Promise<Place[]> {
