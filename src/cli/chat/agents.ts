@@ -1,12 +1,14 @@
 // `/agent` and `/model`: who answers the next message.
 
 import { ProblemError } from "../../client/client.ts";
+import type { AgentDetails } from "../../client/wire.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { type Paint, visible } from "../paint.ts";
 import type { Change, Context } from "./command.ts";
 import { threadIfThere } from "./threads.ts";
 
+type ModelChoices = AgentDetails["choices"]["models"];
 type Place = Pick<Context, "client" | "thread" | "run" | "signal">;
 
 /** Lists the agents, or changes the agent. Throws what the server refuses. */
@@ -39,26 +41,35 @@ export async function chooseModel(name: string, context: Context): Promise<Chang
     return {};
   }
   const { choices, model: own } = await client.agents.get(current.name, signal);
-  const { any, names, patterns } = choices.models;
+  const { models } = choices;
   if (name === "") {
-    const used = run.model ?? own;
-    for (const each of new Set([used, ...names]))
-      write(
-        `${each === used ? "*" : " "} ${visible(each)}${each === own ? paint("dim", "  default") : ""}\n`,
-      );
-    for (const each of patterns) write(`  ${visible(each)}\n`);
-    if (any) write(`  ${paint("dim", "and others, as provider:model")}\n`);
+    write(listed(models, own, run.model ?? own, paint));
     return {};
   }
   const isOwn = name === "default" || name === own;
-  // What else may be named is for the server to judge: it refuses the run.
-  const mayBe = names.includes(name) || ((any || patterns.length > 0) && name.includes(":"));
-  if (!isOwn && !mayBe) {
-    write(`There is no model ${visible(`\`${name}\`${didYouMean(name, names)}`)}\n`);
+  if (!isOwn && !mayBeNamed(name, models)) {
+    write(`There is no model ${visible(`\`${name}\`${didYouMean(name, models.names)}`)}\n`);
     return {};
   }
   write(`${answers({ agent: current.name, model: isOwn ? own : name }, paint)}\n`);
   return { run: omitUndefined({ agent: run.agent, model: isOwn ? undefined : name }) };
+}
+
+/** One model a line; the one that is used is marked. */
+function listed({ any, names, patterns }: ModelChoices, own: string, used: string, paint: Paint): string {
+  const models = [...new Set([used, ...names])].map((name) => {
+    const mark = name === used ? "*" : " ";
+    return `${mark} ${visible(name)}${name === own ? paint("dim", "  default") : ""}`;
+  });
+  const others = any ? [`  ${paint("dim", "and others, as provider:model")}`] : [];
+  return [...models, ...patterns.map((each) => `  ${visible(each)}`), ...others]
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** Whether the server may know the model. It judges by itself what matches a pattern: it refuses the run. */
+function mayBeNamed(name: string, { any, names, patterns }: ModelChoices): boolean {
+  return names.includes(name) || ((any || patterns.length > 0) && name.includes(":"));
 }
 
 /** Who answers the next message; `undefined` where the server does not say. */
