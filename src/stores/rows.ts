@@ -123,3 +123,13 @@ export function statesThat(fits: (state: CallState) => boolean): string {
     .map((state) => `'${state}'`)
     .join(", ");
 }
+
+/** What is stored of a call besides its key, in the order of its columns. */
+export const callValues = ({ run_id, tool, token_hash, state, reply, expires_at }: DeferredCall) => [
+  run_id,
+  tool,
+  token_hash,
+  state,
+  reply === undefined ? null : JSON.stringify(reply),
+  Date.parse(expires_at),
+];

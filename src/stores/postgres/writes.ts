@@ -1,9 +1,9 @@
 // Carries out the writes of a decision, as a part of a transaction.
 
-import type { DeferredCall } from "../../core/deferred-calls.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import type { RunKey } from "../../core/stores.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
+import { callValues } from "../rows.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
 import { tenantText } from "./columns.ts";
 import type { Transaction } from "./database.ts";
@@ -223,19 +223,9 @@ function putCall({ tx, thread }: Step, { call, due_at }: Named<"put_call">): voi
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     ON CONFLICT (owner, thread_id, call_id) DO UPDATE SET
       state = excluded.state, reply = excluded.reply, due_at = excluded.due_at`,
-    [...thread, tenantText(thread[0]), ...callValues(call), due_at ?? null],
+    [...thread, tenantText(thread[0]), JSON.stringify(call.call_id), ...callValues(call), due_at ?? null],
   );
 }
-
-const callValues = ({ call_id, run_id, tool, token_hash, state, reply, expires_at }: DeferredCall) => [
-  JSON.stringify(call_id),
-  run_id,
-  tool,
-  token_hash,
-  state,
-  reply === undefined ? null : JSON.stringify(reply),
-  Date.parse(expires_at),
-];
 
 /** In which titles are searched. PostgreSQL folds as the database's locale does, and takes no zeros. */
 export const folded = (text: string | undefined) =>

@@ -1,10 +1,10 @@
 // Carries out the writes of a decision, as a part of a transaction, and keeps what is staged for one.
 
-import type { DeferredCall } from "../../core/deferred-calls.ts";
 import { NO_USAGE } from "../../core/message.ts";
 import { threadExists } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
+import { callValues } from "../rows.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import type { AfterCommit } from "./database.ts";
@@ -168,7 +168,7 @@ export function sqliteWrites(context: StoreContext): Writes {
         deleteThread.run(...thread);
         return;
       case "put_call":
-        putCall.run(...thread, ...callValues(write.call), write.due_at ?? null);
+        putCall.run(...thread, write.call.call_id, ...callValues(write.call), write.due_at ?? null);
         return;
       case "drop_call":
         dropCall.run(...thread, write.call_id);
@@ -204,13 +204,3 @@ type AddRun = Extract<Write, { write: "add_run" }>;
 
 /** The database folds ASCII only. */
 const folded = (text: string | undefined) => text?.toLowerCase() ?? null;
-
-const callValues = ({ call_id, run_id, tool, token_hash, state, reply, expires_at }: DeferredCall) => [
-  call_id,
-  run_id,
-  tool,
-  token_hash,
-  state,
-  reply === undefined ? null : JSON.stringify(reply),
-  Date.parse(expires_at),
-];
