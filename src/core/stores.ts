@@ -119,8 +119,8 @@ export interface ThreadStore {
   /** With its runs and events. False when there is none; throws `thread_busy` while a run is active or waits. */
   delete(owner: Owner, id: string): Promise<boolean>;
   /**
-   * The messages, oldest first; a copy. `after` is a message id. Reads page by page, and lets other work run between two
-   * pages. Throws `not_found` when there is no message `after`.
+   * The messages, oldest first. They are frozen: every reader may be given the same ones. `after` is a message id. Lets other
+   * work run between two pages. Throws `not_found` when there is no message `after`.
    */
   messages(owner: Owner, id: string, window?: { after?: string; limit?: number }): Promise<Message[]>;
   /**

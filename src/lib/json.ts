@@ -1,4 +1,4 @@
-// JSON values: copy, merge, measure.
+// JSON values: copy, freeze, merge, measure.
 
 /** A deep copy. Keeps every key as plain data, `__proto__` too; drops keys without a value. */
 export function jsonCopy<T>(value: T): T {
@@ -22,6 +22,13 @@ function copiedObject(value: Readonly<Record<string, unknown>>): Record<string, 
     else copy[key] = typeof member === "object" ? copied(member) : member;
   }
   return copy;
+}
+
+/** `value`, which nothing can change any more, nor what is in it. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  for (const key in value) deepFreeze(value[key]);
+  return Object.freeze(value);
 }
 
 const PLAIN = { enumerable: true, writable: true, configurable: true };

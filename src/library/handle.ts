@@ -10,6 +10,7 @@ import type { Message } from "../core/message.ts";
 import type { Phase } from "../core/phase.ts";
 import type { Metadata, RunRecord, RunRequest, RunStatus, Thread } from "../core/records.ts";
 import { serially } from "../lib/async.ts";
+import { jsonCopy } from "../lib/json.ts";
 import type { Logger } from "../lib/logger.ts";
 import { getRun, keyOf, settledRun } from "../runs/control.ts";
 import type { Runs } from "../runs/executor.ts";
@@ -209,7 +210,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
       ]),
     interrupt: () => stop("interrupt"),
     cancel: () => stop("cancel"),
-    history: () => stores.threads.messages(owner, id),
+    history: async () => jsonCopy(await stores.threads.messages(owner, id)),
     state: () => stores.threads.state(owner, id),
     metadata: async () => (await stores.threads.get(owner, id))?.metadata ?? {},
     async describe(change) {

@@ -63,7 +63,9 @@ export interface Kernel<Thread> {
   readonly threads: Pick<
     ThreadStore,
     "get" | "list" | "interrupted" | "bytes" | "measured" | "message" | "messagePage" | "state"
-  >;
+  > &
+    /** Absent where messages are kept as text. */
+    Partial<Pick<ThreadStore, "messages">>;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;
 }

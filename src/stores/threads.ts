@@ -5,7 +5,8 @@ import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { EventBus, MessagePage, ThreadStore, UserEvent } from "../core/stores.ts";
 import { areLong, freeTurn, ownTurn, sharedTurn } from "../lib/async.ts";
-import { jsonCopy } from "../lib/json.ts";
+import { deepFreeze, jsonCopy } from "../lib/json.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { randomId } from "../lib/random-id.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
 import type { Kernel } from "./kernel.ts";
@@ -35,17 +36,9 @@ export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus
     },
 
     async messages(owner, id, { after, limit } = {}) {
-      for (;;) {
-        const all: Message[] = [];
-        try {
-          for await (const page of pages(kernel, owner, { id, after, limit })) all.push(...page);
-          return all;
-        } catch (error) {
-          // A rewind between two pages has deleted the last message that was read. All are read again.
-          const last = all.at(-1)?.id;
-          if (last === undefined || !hasCode(error, "not_found")) throw error;
-        }
-      }
+      if (!kernel.threads.messages) return parsed(kernel, owner, { id, after, limit });
+      await sharedTurn(owner.tenant);
+      return kernel.threads.messages(owner, id, omitUndefined({ after, limit }));
     },
 
     async fork(owner, from, thread, until) {
@@ -109,6 +102,20 @@ interface Window {
   readonly limit: number | undefined;
 }
 
+async function parsed<Thread>(kernel: Kernel<Thread>, owner: Owner, window: Window): Promise<Message[]> {
+  for (;;) {
+    const all: Message[] = [];
+    try {
+      for await (const page of pages(kernel, owner, window)) all.push(...page);
+      return all;
+    } catch (error) {
+      // A rewind between two pages has deleted the last message that was read. All are read again.
+      const last = all.at(-1)?.id;
+      if (last === undefined || !hasCode(error, "not_found")) throw error;
+    }
+  }
+}
+
 async function* pages<Thread>(
   kernel: Kernel<Thread>,
   owner: Owner,
@@ -121,7 +128,7 @@ async function* pages<Thread>(
     // A store may answer many readers in one turn.
     await (areLong(texts) ? freeTurn(owner.tenant) : sharedTurn(owner.tenant));
     // Every text was written from a message.
-    const messages = texts.map((text) => JSON.parse(text) as Message);
+    const messages = texts.map((text) => deepFreeze(JSON.parse(text) as Message));
     yield messages;
     if (isLast) return;
     from = messages.at(-1)?.id;

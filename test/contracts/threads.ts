@@ -2,6 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { userMessage } from "../../src/core/message.ts";
 import { readLogRange } from "../../src/runs/follow.ts";
 import {
   ADA,
@@ -111,13 +112,34 @@ export function threadsContract(open: Open): void {
         const event = message("hello");
         await stores.events.append(lease, [event, state("todos", [{ text: "one" }])]);
         event.data.message.content = "changed";
-        const [first] = await threads.messages(ADA, "t");
-        if (first) first.content = "changed";
         const todos = (await threads.state(ADA, "t")).todos as { text: string }[];
         if (todos[0]) todos[0].text = "changed";
         expect((await threads.get(ADA, "t"))?.metadata).toEqual({ a: 1 });
         expect((await threads.messages(ADA, "t"))[0]?.content).toBe("hello");
         expect(await threads.state(ADA, "t")).toEqual({ todos: [{ text: "one" }] });
+      }));
+
+    test("give all readers messages that none of them can change, however deep", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads } = stores;
+        const parts = [{ type: "text" as const, text: "hello" }];
+        const all = [
+          { id: "m1", role: "user" as const, content: parts, created_at: "2026-11-21T10:00:00.000Z" },
+        ];
+        await threads.create(ADA, { id: "t", metadata: {}, messages: all });
+        await threads.fork(ADA, "t", { id: "fork", metadata: {} });
+        const { lease } = await claimed(stores, "t");
+        const again = { event: "on_message" as const, data: { message: userMessage(parts) } };
+        await stores.events.append(lease, [again, done()]);
+        for (const id of ["t", "fork"])
+          for (const read of await threads.messages(ADA, id)) {
+            const [part] = read.content;
+            expect(() => Object.assign(read, { content: "changed" })).toThrow(TypeError);
+            expect(() => Object.assign(Object(part), { text: "changed" })).toThrow(TypeError);
+          }
+        // A list is its reader's own.
+        (await threads.messages(ADA, "t")).pop();
+        expect((await threads.messages(ADA, "t")).map(({ content }) => content)).toEqual([parts, parts]);
       }));
 
     test("are what their newest run is at", () =>

@@ -285,6 +285,8 @@ describe("a thread that is kept compressed", () => {
       await packed(stores);
       expect(await stores.threads.list(ADA, { limit: 10 })).toEqual({ items: [before.thread] });
       expect(await look()).toEqual(before);
+      const [kept] = await stores.threads.messages(ADA, "t");
+      expect(() => Object.assign(kept ?? {}, { content: "changed" })).toThrow(TypeError);
       await packed(stores);
       expect(await stores.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject")).toMatchObject({
         outcome: "known",

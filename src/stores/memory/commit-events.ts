@@ -3,6 +3,7 @@
 import type { Message, UserMessage } from "../../core/message.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
+import { deepFreeze } from "../../lib/json.ts";
 import {
   changeOf,
   changesThread,
@@ -20,16 +21,16 @@ import { headAfterEnd } from "../thread-head.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import type { LiveRun, RunEntry, ThreadEntry } from "./records.ts";
 
-/** Adds a message, which is the thread's from then on. One that it has already is passed over. */
+/** Adds a message, which is the thread's from then on, and frozen. One that it has already is passed over. */
 function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message, bytes: number): void {
   const known = idsOf(thread);
   if (known.has(message.id)) return;
   known.add(message.id);
-  thread.messageCount = thread.messages.push(message);
+  thread.messageCount = thread.messages.push(deepFreeze(message));
   weighMessages(memory, thread, bytes);
 }
 
-/** The ids of a thread's messages, built once per run. */
+/** The ids of a thread's messages, kept until it is compressed. */
 export function idsOf(thread: ThreadEntry): Set<string> {
   thread.ids ??= new Set(thread.messages.map((message) => message.id));
   return thread.ids;
@@ -55,11 +56,10 @@ export function setSlot(memory: MemoryThreads, thread: ThreadEntry, { key, value
 /** What a new thread begins with is the thread's from then on. */
 export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, state }: NewThread): void {
   for (const message of messages ?? []) addMessage(memory, thread, message, sizeOf(message));
-  thread.ids = undefined;
   for (const [key, value] of Object.entries(state ?? {})) setSlot(memory, thread, { key, value });
 }
 
-/** Gives a new thread its messages, which have so many bytes. */
+/** Gives a new thread its messages, which are frozen and have so many bytes. */
 export function adopt(memory: MemoryThreads, thread: ThreadEntry, messages: Message[], bytes: number): void {
   thread.messages = messages;
   thread.messageCount = messages.length;
@@ -78,6 +78,7 @@ export function rewind(memory: MemoryThreads, thread: ThreadEntry, messageId: st
 export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
   weighContent(memory, thread, -thread.contentBytes);
   thread.messages = [];
+  thread.ids = undefined;
   thread.messageCount = 0;
   thread.messageBytes = 0;
   thread.state = undefined;
@@ -176,7 +177,6 @@ function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
   memory.retain(run);
   if (thread.head.active?.run === run.id) {
     thread.head = headAfterEnd(thread.head);
-    thread.ids = undefined;
     thread.outcome = THREAD_STATUS[ending.status];
   }
   memory.touch(thread);

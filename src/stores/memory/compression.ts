@@ -2,6 +2,7 @@
 
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { LogEntry } from "../../core/stores.ts";
+import { deepFreeze } from "../../lib/json.ts";
 import { Log } from "../log.ts";
 import type { RunEntry, Slot, ThreadEntry } from "./records.ts";
 
@@ -32,6 +33,7 @@ export function uncompress(thread: ThreadEntry, compressed: string, keep: number
   const [first = "", ...events] = inflateRawSync(Buffer.from(compressed, "latin1")).toString().split("\n");
   // `compress` has written it.
   const head = JSON.parse(first) as Head;
+  for (const message of head.messages) deepFreeze(message);
   thread.messages = head.messages;
   thread.state = head.state.length === 0 ? undefined : new Map(head.state);
   let next = 0;

@@ -1,8 +1,9 @@
-// Threads, runs and deferred calls in memory. Every change is made in one turn of the event loop. What is stored and what
-// is returned are copies: no caller shares an object with the store.
+// Threads, runs and deferred calls in memory. Every change is made in one turn of the event loop. What is stored is
+// a copy. What is returned is a copy or, as messages are, frozen: no caller can change what the store holds.
 
 import type { DueCalls } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Message } from "../../core/message.ts";
 import { jsonCopy } from "../../lib/json.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
@@ -164,10 +165,15 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
         return jsonCopy(memory.find(owner, id)?.messages.find((message) => message.id === messageId));
       },
 
+      async messages(owner, id, { after, limit } = {}) {
+        const messages = memory.find(owner, id)?.messages ?? [];
+        const from = indexAfter(messages, after);
+        return messages.slice(from, limit === undefined ? undefined : from + limit);
+      },
+
       async messagePage(owner, id, { after, limit = Number.POSITIVE_INFINITY, bytes }) {
         const messages = memory.find(owner, id)?.messages ?? [];
-        const from = after === undefined ? 0 : messages.findIndex((message) => message.id === after) + 1;
-        if (after !== undefined && from === 0) throw noSuchMessage(after);
+        const from = indexAfter(messages, after);
         const texts: string[] = [];
         for (let left = bytes; texts.length < limit && from + texts.length < messages.length; ) {
           // To write a large message only to see that it does not fit would take as long as the page.
@@ -224,6 +230,14 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     for (const call of due) call.dueAt = now() + leaseMs;
     return { owner: { ...owner }, thread_id: id, call_ids: due.map(({ call }) => call.call_id) };
   }
+}
+
+/** Where the messages after `after` begin. Throws `not_found`. */
+function indexAfter(messages: readonly Message[], after: string | undefined): number {
+  if (after === undefined) return 0;
+  const index = messages.findIndex(({ id }) => id === after);
+  if (index === -1) throw noSuchMessage(after);
+  return index + 1;
 }
 
 const storedRun = (run: RunEntry): StoredRun => ({

@@ -285,6 +285,7 @@ export class MemoryThreads {
     }
     thread.compressed = compressed;
     thread.messages = [];
+    thread.ids = undefined;
     thread.state = undefined;
     thread.runs = [];
     this.weigh(

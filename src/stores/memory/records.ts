@@ -32,8 +32,9 @@ export interface ThreadEntry {
   updatedAt: number;
   /** Last read or written. */
   usedAt: number;
+  /** Frozen, each of them. */
   messages: Message[];
-  /** The ids of `messages`, kept only while a run is active. */
+  /** The ids of `messages`, once they were asked for. */
   ids: Set<string> | undefined;
   state: Map<string, Slot> | undefined;
   /** Oldest first. */

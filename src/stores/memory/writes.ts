@@ -3,7 +3,7 @@
 import type { Owner } from "../../core/ids.ts";
 import { type Message, NO_USAGE } from "../../core/message.ts";
 import type { NewRun } from "../../core/stores.ts";
-import { jsonCopy } from "../../lib/json.ts";
+import { deepFreeze, jsonCopy } from "../../lib/json.ts";
 import type { Kernel } from "../kernel.ts";
 import { Log } from "../log.ts";
 import { headAfter, type Write } from "../thread-head.ts";
@@ -32,7 +32,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
       const list = staged.get(token) ?? [];
       staged.set(token, list);
       // Every text was written from a message.
-      for (const { text } of messages) list.push(JSON.parse(text) as Message);
+      for (const { text } of messages) list.push(deepFreeze(JSON.parse(text) as Message));
     },
 
     async unstage(_, token) {
