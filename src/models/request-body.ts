@@ -5,7 +5,7 @@ import type { ModelRequest } from "../core/model.ts";
 import { ownTurn } from "../lib/async.ts";
 
 /** Of messages that are written in one turn; one turn ends with the message that passes it. */
-const SLICE_BYTES = 256 * 1024;
+const SLICE_CHARS = 256 * 1024;
 
 interface Params {
   readonly messages: readonly unknown[];
@@ -28,17 +28,16 @@ export const traceHeaders = ({ traceparent }: ModelRequest): RequestBody["header
   traceparent === undefined ? {} : { traceparent };
 
 async function written({ messages, ...rest }: Params): Promise<Uint8Array> {
-  const pieces = [Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"messages":[`)];
-  let left = 0;
-  for (const [index, message] of messages.entries()) {
-    if (left <= 0) {
-      await ownTurn();
-      left = SLICE_BYTES;
-    }
-    const piece = Buffer.from(`${index === 0 ? "" : ","}${JSON.stringify(message)}`);
-    pieces.push(piece);
-    left -= piece.length;
-  }
   await ownTurn();
-  return Buffer.concat([...pieces, Buffer.from("]}")]);
+  const slices: Buffer[] = [];
+  let text = `${JSON.stringify(rest).slice(0, -1)},"messages":[`;
+  for (const [index, message] of messages.entries()) {
+    text += `${index === 0 ? "" : ","}${JSON.stringify(message)}`;
+    if (text.length < SLICE_CHARS) continue;
+    slices.push(Buffer.from(text));
+    text = "";
+    await ownTurn();
+  }
+  slices.push(Buffer.from(`${text}]}`));
+  return Buffer.concat(slices);
 }
