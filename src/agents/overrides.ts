@@ -7,7 +7,8 @@ import { AppError, messageOf } from "../core/errors.ts";
 import type { HookDefinition, UserMay } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/stores.ts";
-import { boundedMap, check, type Fault } from "../lib/check.ts";
+import { boundedMap } from "../lib/bounded-schemas.ts";
+import { check, type Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { globMatcher } from "../lib/glob.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -46,13 +47,13 @@ const Skills = z.strictObject({
 });
 const Model = z.string().min(1).max(256);
 const HookName = z.string().max(64);
-const Options = z.record(z.string().max(64), z.unknown());
+const Options = boundedMap(z.string().max(64), z.unknown(), 64);
 /** More than there are hooks. */
 const MAX_HOOKS = 200;
 
 export const Overrides = z
   .strictObject({
-    hooks: boundedMap(z.record(HookName, z.union([z.boolean(), Options])), MAX_HOOKS)
+    hooks: boundedMap(HookName, z.union([z.boolean(), Options]), MAX_HOOKS)
       .optional()
       .describe("By name: on, off, or options in place of single ones of the configuration."),
     skills: Skills.optional().describe("Replaces the configuration, field by field."),
@@ -63,7 +64,7 @@ export type Overrides = z.infer<typeof Overrides>;
 
 export const OverridesPatch = z
   .strictObject({
-    hooks: boundedMap(z.record(HookName, z.union([z.boolean(), Options, z.null()])), MAX_HOOKS).nullish(),
+    hooks: boundedMap(HookName, z.union([z.boolean(), Options, z.null()]), MAX_HOOKS).nullish(),
     skills: z
       .strictObject({
         paths: Skills.shape.paths.nullable(),

@@ -1100,6 +1100,7 @@ export type StartRun = {
   output_schema?: Record<string, unknown> | undefined;
   /** Tools that the client executes: a call interrupts the run, and `resume` brings its result. */
   tools?: ClientTool[] | undefined;
+  /** Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
   /** The id of a user message: this message and all after it are deleted, and the run starts in their place. */
   replaces?: string | undefined;
@@ -1134,7 +1135,7 @@ export type HttpToolRegistration = {
   parameters: Record<string, unknown>;
   /** Where each call is POSTed to. */
   callback_url: string;
-  /** Sent with each call; never shown again. */
+  /** Sent with each call; never shown again. Default: `{}`. */
   headers?: Record<string, string> | undefined;
   /** For one call, including retries. Default: `30000`. */
   timeout_ms?: number | undefined;
@@ -1209,6 +1210,7 @@ export interface Operations {
       id?: string | undefined;
       /** Absent: the first words with which a run starts. Empty: none, and none is made. */
       title?: string | undefined;
+      /** Default: `{}`. */
       metadata?: Record<string, string | number | boolean> | undefined;
     };
     answer: Thread;

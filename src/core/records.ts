@@ -1,7 +1,7 @@
 // The records of threads and runs.
 
 import { z } from "zod";
-import { boundedMap } from "../lib/check.ts";
+import { boundedMap } from "../lib/bounded-schemas.ts";
 import { DoneStatus, ErrorShape } from "./event.ts";
 import { Id } from "./ids.ts";
 import { Answer } from "./interrupt.ts";
@@ -10,7 +10,8 @@ import { ModelSettings } from "./model.ts";
 
 /** A client's own data on a thread or run: small, flat, returned unchanged. */
 export const Metadata = boundedMap(
-  z.record(z.string().max(64), z.union([z.string().max(512), z.number(), z.boolean()])),
+  z.string().max(64),
+  z.union([z.string().max(512), z.number(), z.boolean()]),
   32,
 );
 

@@ -10,14 +10,25 @@ import { tenantOf } from "./auth/guard.ts";
 /** Nested lists and maps. Recursive code must not overflow the stack on them. */
 const MAX_DEPTH = 64;
 
-/** Replaces Fastify's parser. `maxEntries`: keys and values of a body. */
-export function readJsonBodies(server: FastifyInstance, maxEntries: number): void {
+export interface JsonBodies {
+  /** Keys and values of a body. */
+  readonly maxEntries: number;
+  /** An empty body is no body: stock clients send one, for example to cancel. Default: it is refused. */
+  readonly isEmptyTaken?: boolean;
+}
+
+/** Replaces the parser of `server`. */
+export function readJsonBodies(
+  server: Pick<FastifyInstance, "getDefaultJsonParser" | "removeContentTypeParser" | "addContentTypeParser">,
+  { maxEntries, isEmptyTaken = false }: JsonBodies,
+): void {
   const parse = server.getDefaultJsonParser("error", "error");
   server.removeContentTypeParser("application/json");
   server.addContentTypeParser(
     "application/json",
     { parseAs: "buffer" },
     async (request: FastifyRequest, body: Buffer) => {
+      if (isEmptyTaken && body.length === 0) return undefined;
       if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
       const { entries, depth } = jsonSize(body);
       if (depth > MAX_DEPTH)

@@ -7,6 +7,7 @@ import { Message, Part } from "../core/message.ts";
 import { ModelSettings } from "../core/model.ts";
 import type { PhaseName } from "../core/phase.ts";
 import { ClientTool, Metadata, RunRecord, Thread } from "../core/records.ts";
+import { boundedList } from "../lib/bounded-schemas.ts";
 
 export const Problem = z
   .object({
@@ -36,16 +37,14 @@ const Text = z.string().refine(notBlank, "must not be empty");
 export const InputMessage = z
   .strictObject({
     role: z.enum(["user", "system"], { error: "may only be `user` or `system`" }),
-    content: z.union([Text, z.array(Part).min(1, "must not be empty").max(64)], {
+    content: z.union([Text, boundedList(Part, 64).min(1, "must not be empty")], {
       error: "must be a string or a list of parts",
     }),
   })
   .meta({ id: "InputMessage" });
 
-const ClientTools = z
-  .array(ClientTool)
+const ClientTools = boundedList(ClientTool, 64)
   .min(1)
-  .max(64)
   .optional()
   .describe("Tools that the client executes: a call interrupts the run, and `resume` brings its result.");
 
@@ -58,7 +57,7 @@ export const StartRunBody = z
       .optional()
       .describe("Default: the thread's agent, else the first one configured."),
     input: Text.optional().describe("Short for one user message."),
-    messages: z.array(InputMessage).min(1).max(100).optional(),
+    messages: boundedList(InputMessage, 100).min(1).optional(),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,
     output_schema: z
@@ -102,7 +101,7 @@ export type StartRunBody = z.infer<typeof StartRunBody>;
 
 export const ResumeBody = z
   .strictObject({
-    answers: z.array(Answer).min(1).max(64).describe("Answers to some or all open interrupts."),
+    answers: boundedList(Answer, 64).min(1).describe("Answers to some or all open interrupts."),
     tools: ClientTools,
     on_disconnect: StartRunBody.shape.on_disconnect,
     background: StartRunBody.shape.background,

@@ -152,7 +152,7 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   server.addHook("onRequest", sendRequestId);
   // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
-  readJsonBodies(server, limits.bodyEntries);
+  readJsonBodies(server, { maxEntries: limits.bodyEntries });
   boundBodies(server.server, limits.requestMs);
   if (limits.connections) limitConnections(server.server, limits.connections, logger);
   closeConnections(server);

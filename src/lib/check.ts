@@ -24,17 +24,6 @@ export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z
   return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, [])) };
 }
 
-/** A map that is refused for more than `most` keys before any of them is checked: each fault of a key takes time. */
-export function boundedMap<S extends z.ZodType>(map: S, most: number) {
-  return z.preprocess((value, context) => {
-    if (typeof value !== "object" || value === null) return value;
-    const keys = Object.keys(value).length;
-    if (keys > most)
-      context.addIssue({ code: "custom", message: `must have at most ${most} keys; it has ${keys}` });
-    return keys > most ? z.NEVER : value;
-  }, map);
-}
-
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 

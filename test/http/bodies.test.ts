@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { WireName } from "../../src/http/wires/names.ts";
 import { type JsonSize, jsonSize } from "../../src/lib/json.ts";
 import { startServer } from "../support/server.ts";
 
@@ -51,6 +52,13 @@ test.each([
     { hooks: record(5000, 1) },
     /hooks: must have at most 200 keys; it has 5000/,
   ],
+  [
+    "options of a hook",
+    "/agents/assistant/overrides",
+    "PATCH",
+    { hooks: { todos: record(5000, 1) } },
+    /hooks.todos: must have at most 64 keys; it has 5000/,
+  ],
 ])("%s of thousands of faulty keys have one fault", async (_, path, method, body, message) => {
   const { url } = await startServer();
   const { status, problem } = await send(url + path, body, method);
@@ -65,6 +73,76 @@ test("a body of thousands of unknown keys is answered with the first of them", a
   expect(status).toBe(400);
   expect(problem.detail).toContain("unknown key `k0`");
   expect(JSON.stringify(problem)).not.toContain("`k20`");
+});
+
+/** A route of each wire, and a body for it with something in a list or map. */
+const WIRES: readonly [wire: string, path: string, bodyWith: (value: unknown) => object][] = [
+  ["OpenAI's responses", "/v1/responses", (input) => ({ model: "assistant", input })],
+  ["OpenAI's chat", "/v1/chat/completions", (messages) => ({ model: "assistant", messages })],
+  [
+    "LangGraph's messages",
+    "/langgraph/threads/t/runs/wait",
+    (messages) => ({ assistant_id: "assistant", input: { messages } }),
+  ],
+  ["LangGraph's input", "/langgraph/threads/t/runs/wait", (input) => ({ assistant_id: "assistant", input })],
+  ["AG-UI's messages", "/ag-ui/agent/assistant/run", (messages) => ({ threadId: "t", runId: "r", messages })],
+  ["the AI SDK's messages", "/ai-sdk/assistant/chat", (messages) => ({ id: "t", messages })],
+  [
+    "A2A's parts",
+    "/a2a/assistant",
+    (parts) => ({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "SendMessage",
+      params: { message: { messageId: "m", role: "ROLE_USER", parts } },
+    }),
+  ],
+  [
+    "MCP's arguments",
+    "/mcp",
+    (args) => ({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "assistant", arguments: { args } },
+    }),
+  ],
+];
+const everyWire = () => startServer({ config: { wires: WireName.options } });
+
+async function refusal(url: string, body: string): Promise<string> {
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const response = await fetch(url, { method: "POST", headers, body });
+  return response.text();
+}
+
+const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+
+test.each(WIRES)("%s may not be nested more than 64 deep", async (_, path, bodyWith) => {
+  const { url } = await everyWire();
+  const body = JSON.stringify(bodyWith("NESTED")).replace('"NESTED"', nested(10_000));
+  expect(await refusal(url + path, body)).toContain("it must not be nested more than 64 deep");
+});
+
+test.each(WIRES)(
+  "%s may have five times as many keys and values as other bodies",
+  async (_, path, bodyWith) => {
+    const { url } = await everyWire();
+    const refused = await refusal(url + path, JSON.stringify(bodyWith(record(60_000, 1))));
+    expect(refused).toMatch(/The body has 1200\d\d keys and values; at most 100000 are allowed/);
+    const taken = await refusal(url + path, JSON.stringify(bodyWith(record(30_000, 1))));
+    expect(taken).not.toContain("keys and values");
+  },
+);
+
+const FAULTY = { type: 1, role: 1, content: [{ type: 1 }], parts: [1], text: 1 };
+
+test.each(WIRES)("%s of thousands of faults are refused for the first ones", async (_, path, bodyWith) => {
+  const { url } = await everyWire();
+  const refused = await refusal(url + path, JSON.stringify(bodyWith(Array(900).fill(FAULTY))));
+  const [, more = "0"] = /\(and (\d+) more\)/.exec(refused) ?? [];
+  expect(Number(more)).toBeLessThan(100);
+  expect(refused.length).toBeLessThan(5000);
 });
 
 const LONG = "x".repeat(500_000);

@@ -1,7 +1,8 @@
 // The wires: protocols of stock front ends, spoken over the same threads as the native API. A wire is a fold of our events:
 // nothing of it is stored, and every route takes the same credentials, scopes, quotas and owners.
 
-import type { RouteServices } from "../services.ts";
+import { readJsonBodies } from "../json-body.ts";
+import type { HttpLimits, RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 import { a2aRoutes, a2aServerCard } from "./a2a/index.ts";
 import { aguiRoutes } from "./ag-ui/index.ts";
@@ -29,7 +30,7 @@ export async function wireRoutes(
   for (const name of names) {
     await app.register(
       async (scope) => {
-        takeEmptyBodies(scope as App);
+        readJsonBodies(scope, { maxEntries: maxEntriesOf(services.limits), isEmptyTaken: true });
         ROUTES[name](scope as App, services);
       },
       { prefix: prefixOf(name) },
@@ -38,12 +39,5 @@ export async function wireRoutes(
   }
 }
 
-/** Stock clients send `Content-Type: application/json` with an empty body, for example to cancel. */
-function takeEmptyBodies(scope: App): void {
-  const parse = scope.getDefaultJsonParser("error", "error");
-  scope.removeContentTypeParser("application/json");
-  scope.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
-    if (body === "") done(null, undefined);
-    else void parse(request, body as string, done);
-  });
-}
+/** Many stock clients send the whole conversation with each request. */
+const maxEntriesOf = ({ bodyEntries }: Pick<HttpLimits, "bodyEntries">) => 5 * bodyEntries;

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
-import { boundedMap } from "../../lib/check.ts";
+import { boundedMap } from "../../lib/bounded-schemas.ts";
 import { globMatcher } from "../../lib/glob.ts";
 import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -70,7 +70,7 @@ export const HttpToolRegistration = z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
     callback_url: CallbackUrl.describe("Where each call is POSTed to."),
-    headers: boundedMap(z.record(HeaderName, HeaderValue), MAX_HEADERS)
+    headers: boundedMap(HeaderName, HeaderValue, MAX_HEADERS)
       .default({})
       .describe("Sent with each call; never shown again."),
     timeout_ms: z.int().min(1).max(600_000).default(30_000).describe("For one call, including retries."),

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, Part } from "../../../core/message.ts";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { isYes } from "../words.ts";
@@ -21,7 +22,7 @@ const SentMessage = z.looseObject({
   messageId: z.string().min(1).max(256),
   contextId: z.string().max(1024).optional(),
   taskId: z.string().max(512).optional(),
-  parts: z.array(SentPart).min(1).max(1000),
+  parts: boundedList(SentPart, 1000).min(1),
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
@@ -30,7 +31,7 @@ export const SendParams = z.looseObject({
   configuration: z
     .looseObject({
       returnImmediately: z.boolean().optional(),
-      acceptedOutputModes: z.array(z.string()).max(100).optional(),
+      acceptedOutputModes: boundedList(z.string(), 100).optional(),
       historyLength: z.int().min(0).optional(),
       taskPushNotificationConfig: z.unknown().optional(),
     })
@@ -106,7 +107,7 @@ const OneAnswer = z.looseObject({
   reason: z.string().optional(),
   args: z.record(z.string(), z.unknown()).optional(),
 });
-const Data = OneAnswer.extend({ answers: z.array(OneAnswer).max(1000).optional() });
+const Data = OneAnswer.extend({ answers: boundedList(OneAnswer, 1000).optional() });
 
 /** The answers in a message to a task that waits: as data for each question, else in words for the first one. */
 export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {

@@ -6,6 +6,7 @@ import { newMessageId } from "../../../core/ids.ts";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, Part, type SystemMessage, systemMessage } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 
 const SentCall = z.looseObject({ id: z.string() });
@@ -13,7 +14,7 @@ const SentMessage = z.looseObject({
   id: z.string().max(256).nullish(),
   role: z.string().max(64),
   content: z.unknown().optional(),
-  toolCalls: z.array(SentCall).max(1000).nullish(),
+  toolCalls: boundedList(SentCall, 1000).nullish(),
   toolCallId: z.string().nullish(),
   error: z.string().nullish(),
 });
@@ -29,7 +30,7 @@ export const RunAgentInput = z.looseObject({
   threadId: z.string().min(1).max(1024).describe("It names the thread."),
   runId: z.string().min(1).max(1024).describe("The client's own; the events repeat it."),
   protocolVersion: z.string().max(64).nullish().describe("Of clients from 1.0 on."),
-  messages: z.array(SentMessage).max(10_000).default([]),
+  messages: boundedList(SentMessage, 10_000).default([]),
   tools: z
     .array(
       z.looseObject({
@@ -40,13 +41,11 @@ export const RunAgentInput = z.looseObject({
     )
     .max(64)
     .nullish(),
-  context: z
-    .array(z.looseObject({ description: z.string(), value: z.string() }))
-    .max(1000)
+  context: boundedList(z.looseObject({ description: z.string(), value: z.string() }), 1000)
     .nullish()
     .describe("What the agent shall know, as the thread begins."),
   forwardedProps: z.unknown().optional().describe("Read is `on_disconnect`: `cancel` or `continue`."),
-  resume: z.array(ResumeEntry).max(1000).nullish(),
+  resume: boundedList(ResumeEntry, 1000).nullish(),
 });
 export type RunAgentInput = z.infer<typeof RunAgentInput>;
 
@@ -78,7 +77,7 @@ const Binary = z.looseObject({
   filename: z.string().optional(),
 });
 const SentPart = z.discriminatedUnion("type", [Text, Medium, Binary]);
-const SentContent = z.union([z.string(), z.array(SentPart).max(1000)]);
+const SentContent = z.union([z.string(), boundedList(SentPart, 1000)]);
 const Named = z.looseObject({ filename: z.string().min(1) });
 
 /** What a message says. Throws `invalid_request` when there is nothing in it, or a medium that is not sent along. */

@@ -5,7 +5,8 @@ import { AppError } from "../../../core/errors.ts";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, type Message, Part, type ToolMessage, textOf } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
-import { boundedMap, check, sentence } from "../../../lib/check.ts";
+import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
+import { check, sentence } from "../../../lib/check.ts";
 import { readDataUrl } from "../messages.ts";
 import { shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
@@ -16,21 +17,19 @@ type UIPart = z.infer<typeof UIPart>;
 export const UIMessage = z.looseObject({
   id: z.string().max(256).optional(),
   role: z.enum(["system", "user", "assistant"]),
-  parts: z.array(UIPart).max(10_000).default([]),
+  parts: boundedList(UIPart, 10_000).default([]),
 });
 export type UIMessage = z.infer<typeof UIMessage>;
 
 export const ChatBody = z.looseObject({
   id: z.string().min(1).max(1024).describe("The chat: it names the thread."),
-  messages: z.array(UIMessage).max(10_000).default([]),
+  messages: boundedList(UIMessage, 10_000).default([]),
   message: UIMessage.optional().describe("Only the newest message, for pages that do not send the list."),
   trigger: z.enum(["submit-message", "regenerate-message"]).default("submit-message"),
   messageId: z.string().optional(),
   tools: boundedMap(
-    z.record(
-      z.string().max(256),
-      z.looseObject({ description: z.string().default(""), parameters: z.unknown().optional() }),
-    ),
+    z.string().max(256),
+    z.looseObject({ description: z.string().default(""), parameters: z.unknown().optional() }),
     64,
   ).optional(),
 });

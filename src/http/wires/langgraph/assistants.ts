@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { AgentInfo } from "../../../agents/registry.ts";
 import { AppError } from "../../../core/errors.ts";
-import { boundedMap } from "../../../lib/check.ts";
+import { boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
@@ -33,7 +33,7 @@ const AssistantParams = z.object({ assistant_id: z.string().min(1).max(128) });
 const Filter = z.looseObject({
   graph_id: z.string().max(128).nullish(),
   name: z.string().max(128).nullish(),
-  metadata: boundedMap(z.record(z.string(), z.unknown()).nullish(), MAX_KEYS),
+  metadata: boundedMap(z.string(), z.unknown(), MAX_KEYS).nullish(),
 });
 const SearchBody = Filter.extend({
   limit: z.int().min(1).max(1000).default(10),

@@ -14,6 +14,7 @@ import {
   toolMessage,
 } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
+import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { messageOf, readDataUrl } from "../messages.ts";
 
@@ -52,27 +53,28 @@ export const SentMessage = z.looseObject({
   type: Type.optional(),
   role: Type.optional(),
   id: z.string().max(256).nullish(),
-  content: z.union([z.string(), z.array(z.union([z.string(), Block])).max(1000)]).nullish(),
-  tool_calls: z
-    .array(
-      z.looseObject({
-        id: z.string().min(1).max(256).nullish(),
-        name: z.string().min(1),
-        args: z.record(z.string(), z.unknown()),
-      }),
-    )
-    .max(128)
-    .nullish(),
+  content: z.union([z.string(), boundedList(z.union([z.string(), Block]), 1000)]).nullish(),
+  tool_calls: boundedList(
+    z.looseObject({
+      id: z.string().min(1).max(256).nullish(),
+      name: z.string().min(1),
+      args: z.record(z.string(), z.unknown()),
+    }),
+    128,
+  ).nullish(),
   tool_call_id: z.string().optional(),
   name: z.string().nullish(),
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
+/** Of metadata and files: more than are kept of either. */
+export const MAX_SENT_KEYS = 1000;
+
 const Input = z.looseObject({
   messages: z
-    .union([z.string(), SentMessage, z.array(z.union([z.string(), SentMessage])).max(10_000)])
+    .union([z.string(), SentMessage, boundedList(z.union([z.string(), SentMessage]), 10_000)])
     .optional(),
-  files: z.record(z.string(), z.unknown()).nullish(),
+  files: boundedMap(z.string(), z.unknown(), MAX_SENT_KEYS).nullish(),
 });
 
 export const Checkpoint = z.looseObject({
@@ -102,7 +104,7 @@ export const RunBody = z.looseObject({
   checkpoint: Checkpoint.nullish(),
   checkpoint_id: z.string().max(256).nullish(),
   config: z.looseObject({ configurable: Configurable.nullish() }).nullish(),
-  metadata: z.record(z.string(), z.unknown()).nullish(),
+  metadata: boundedMap(z.string(), z.unknown(), MAX_SENT_KEYS).nullish(),
   stream_mode: Modes.nullish(),
   stream_subgraphs: z.boolean().nullish(),
   multitask_strategy: z.enum(["reject", "interrupt", "rollback", "enqueue"]).nullish(),

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { callIdOf, type InterruptGroup, interruptGroups } from "./shapes.ts";
 
 const Args = z.record(z.string(), z.unknown());
@@ -17,7 +18,9 @@ const Decision = z.looseObject({
   args: z.unknown().optional(),
 });
 type Decision = z.infer<typeof Decision>;
-const Decisions = z.looseObject({ decisions: z.array(Decision) });
+/** As many as a thread may ask at once. */
+const List = boundedList(Decision, 256);
+const Decisions = z.looseObject({ decisions: List });
 const Failure = z.strictObject({ error: z.unknown() });
 
 const refused = (message: string) => new AppError("invalid_request", `command.resume: ${message}`);
@@ -94,9 +97,7 @@ function answered(decision: Decision, interrupt: Interrupt): Answer {
 function decisionsIn(value: unknown): Decision[] | undefined {
   const one = Decision.safeParse(value).data;
   return (
-    Decisions.safeParse(value).data?.decisions ??
-    z.array(Decision).safeParse(value).data ??
-    (one ? [one] : undefined)
+    Decisions.safeParse(value).data?.decisions ?? List.safeParse(value).data ?? (one ? [one] : undefined)
   );
 }
 

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { getRun, keyOf, notFound, settledRun } from "../../../runs/control.ts";
 import { ownerOf } from "../../auth/guard.ts";
@@ -39,7 +40,7 @@ const CancelQuery = z.looseObject({
 });
 const CancelBody = z.looseObject({
   thread_id: z.string().min(1).max(1024).nullish(),
-  run_ids: z.array(z.string().max(128)).max(1000).nullish(),
+  run_ids: boundedList(z.string().max(128), 1000).nullish(),
   status: z.enum(["pending", "running", "all"]).nullish(),
 });
 

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
+import { boundedMap } from "../../../lib/bounded-schemas.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn } from "../../../runs/start.ts";
 import { ownerOf } from "../../auth/guard.ts";
@@ -12,7 +13,7 @@ import type { App } from "../../validation.ts";
 import { sendText } from "./answers.ts";
 import { checkpointOf, headOf, type Checkpoint as Place } from "./checkpoints.ts";
 import { writeFiles } from "./files.ts";
-import { Checkpoint } from "./input.ts";
+import { Checkpoint, MAX_SENT_KEYS } from "./input.ts";
 import {
   checkpointShape,
   historyOf,
@@ -42,14 +43,15 @@ const HistoryBody = z
     select: Select,
   })
   .default({ limit: 10 });
+/** Only `files` can be written. */
+const Values = boundedMap(z.string(), z.unknown(), 64);
 const UpdateBody = z.looseObject({
-  values: z
-    .union([z.record(z.string(), z.unknown()), z.array(z.record(z.string(), z.unknown())).max(16)])
-    .nullish(),
+  values: z.union([Values, z.array(Values).max(16)]).nullish(),
   as_node: z.string().max(128).nullish(),
   checkpoint: Checkpoint.nullish(),
   checkpoint_id: z.string().max(256).nullish(),
 });
+const Files = boundedMap(z.string(), z.unknown(), MAX_SENT_KEYS);
 const Updated = z.looseObject({ checkpoint: z.looseObject({ checkpoint_id: z.string() }) });
 
 export function stateRoutes(app: App, services: RouteServices): void {
@@ -176,9 +178,12 @@ export function stateRoutes(app: App, services: RouteServices): void {
         "values: send `files`; nothing else can be written from outside.",
       );
     if (files !== undefined) {
-      const checked = z.record(z.string(), z.unknown()).safeParse(files).data;
+      const checked = Files.safeParse(files).data;
       if (!checked)
-        throw new AppError("invalid_request", "values.files: must be an object of paths and texts.");
+        throw new AppError(
+          "invalid_request",
+          `values.files: must be an object of at most ${MAX_SENT_KEYS} paths and their texts.`,
+        );
       await writeFiles(services, { owner, thread_id: thread.id, agent: thread.agent }, checked);
       return;
     }

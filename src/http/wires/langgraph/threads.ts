@@ -6,7 +6,7 @@ import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
 import { freeTurn } from "../../../lib/async.ts";
-import { boundedMap } from "../../../lib/check.ts";
+import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { withHold } from "../../../quotas/holds.ts";
 import { notFound } from "../../../runs/control.ts";
@@ -19,6 +19,7 @@ import type { App } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
 import { sendText } from "./answers.ts";
 import { assistantIdOf } from "./assistants.ts";
+import { MAX_SENT_KEYS } from "./input.ts";
 import { MAX_KEYS, scalarsIn } from "./modes.ts";
 import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
 import { messageTexts, ofAgent, valuesText } from "./states.ts";
@@ -28,7 +29,8 @@ const tags = ["langgraph"];
 /** Any id: one that may not be a thread's names the thread of its hash. */
 export const ThreadParams = z.object({ thread_id: z.string().min(1).max(1024).transform(threadIdOf) });
 
-const Metadata = z.record(z.string(), z.unknown()).nullish();
+const mapOf = (most: number) => boundedMap(z.string(), z.unknown(), most).nullish();
+const Metadata = mapOf(MAX_SENT_KEYS);
 const ThreadShape = z
   .looseObject({ thread_id: z.string(), status: z.enum(["idle", "busy", "interrupted", "error"]) })
   .describe("thread_id, status, metadata, values, interrupts, created_at, updated_at");
@@ -45,10 +47,10 @@ const UpdateBody = z.looseObject({ metadata: Metadata });
 /** As many as fit a thread: those of its metadata, and the two names of its agent. */
 const SOUGHT_KEYS = MAX_KEYS + 2;
 const Filter = z.looseObject({
-  metadata: boundedMap(Metadata, SOUGHT_KEYS),
-  ids: z.array(z.string().max(1024)).max(1000).nullish(),
+  metadata: mapOf(SOUGHT_KEYS),
+  ids: boundedList(z.string().max(1024), 1000).nullish(),
   status: z.enum(["idle", "busy", "interrupted", "error"]).nullish(),
-  values: z.record(z.string(), z.unknown()).nullish(),
+  values: Metadata,
 });
 type Filter = z.infer<typeof Filter>;
 const SORTS = ["thread_id", "status", "created_at", "updated_at", "state_updated_at"] as const;

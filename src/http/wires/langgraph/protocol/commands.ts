@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../../core/errors.ts";
+import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../../lib/check.ts";
 import { notFound, steerRun } from "../../../../runs/control.ts";
 import { openOn } from "../../../../runs/start.ts";
@@ -89,7 +90,7 @@ async function start({ services, sender, threadId }: CommandContext, params: Par
 }
 
 const Response = z.looseObject({ interrupt_id: z.string().max(256), response: z.unknown() });
-const Respond = z.union([z.looseObject({ responses: z.array(Response).min(1).max(256) }), Response]);
+const Respond = z.union([z.looseObject({ responses: boundedList(Response, 256).min(1) }), Response]);
 
 async function respond({ services, sender, threadId }: CommandContext, params: Params): Promise<Result> {
   const { threads } = services.stores;

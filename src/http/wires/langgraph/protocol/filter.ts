@@ -1,9 +1,10 @@
 // What one stream of the protocol asks for.
 
 import { z } from "zod";
+import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import type { Told } from "./project.ts";
 
-const Namespace = z.array(z.string().max(512)).max(32);
+const Namespace = boundedList(z.string().max(512), 32);
 
 export const StreamBody = z.looseObject({
   channels: z
@@ -13,7 +14,7 @@ export const StreamBody = z.looseObject({
     .describe(
       "Of: values, checkpoints, lifecycle, input, messages, tools, custom, custom:<name>. Others stay silent.",
     ),
-  namespaces: z.array(Namespace).max(256).optional().describe("Only what lies at or below one of these."),
+  namespaces: boundedList(Namespace, 256).optional().describe("Only what lies at or below one of these."),
   depth: z.int().min(0).optional().describe("How far below."),
   since: z.int().min(0).optional().describe("Only what comes after the event of this `seq`."),
 });

@@ -13,6 +13,7 @@ import {
   toolMessage,
   userMessage,
 } from "../../../../core/message.ts";
+import { boundedList, boundedMap } from "../../../../lib/bounded-schemas.ts";
 import { readDataUrl } from "../../messages.ts";
 import { argumentsOf, clientTools, contentFrom, outputSchema, partFrom, refused } from "../given.ts";
 
@@ -28,8 +29,8 @@ const SentCall = z.looseObject({
 });
 export const SentMessage = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
-  content: z.union([z.string(), z.array(SentPart).max(1000)]).nullish(),
-  tool_calls: z.array(SentCall).max(128).nullish(),
+  content: z.union([z.string(), boundedList(SentPart, 1000)]).nullish(),
+  tool_calls: boundedList(SentCall, 128).nullish(),
   tool_call_id: z.string().optional(),
 });
 export type SentMessage = z.infer<typeof SentMessage>;
@@ -47,17 +48,17 @@ const NamedSchema = z.looseObject({ schema: z.record(z.string(), z.unknown()).op
 
 export const ChatCompletionBody = z.looseObject({
   model: z.string().min(1).max(256).describe("The name of an agent."),
-  messages: z.array(SentMessage).min(1).max(10_000),
+  messages: boundedList(SentMessage, 10_000).min(1),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
-  tools: z.array(Tool).max(64).nullish(),
+  tools: boundedList(Tool, 64).nullish(),
   tool_choice: z.unknown().optional(),
   n: z.int().nullish(),
   response_format: z.looseObject({ type: z.string(), json_schema: NamedSchema.nullish() }).nullish(),
-  metadata: z.record(z.string(), z.unknown()).nullish(),
+  metadata: boundedMap(z.string(), z.unknown(), 1000).nullish(),
 });
 export type ChatCompletionBody = z.infer<typeof ChatCompletionBody>;
 

@@ -14,6 +14,7 @@ import {
 } from "../../../../core/message.ts";
 import type { ModelSettings } from "../../../../core/model.ts";
 import { Metadata } from "../../../../core/records.ts";
+import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { readDataUrl } from "../../messages.ts";
 import {
@@ -35,12 +36,12 @@ const SentPart = z.looseObject({
   filename: z.string().nullish(),
 });
 type SentPart = z.infer<typeof SentPart>;
-const Output = z.union([z.string(), z.array(SentPart).max(1000)]);
+const Output = z.union([z.string(), boundedList(SentPart, 1000)]);
 
 export const SentItem = z.looseObject({
   type: z.string().optional(),
   role: z.enum(["system", "developer", "user", "assistant"]).optional(),
-  content: z.union([z.string(), z.array(SentPart).max(1000)]).nullish(),
+  content: z.union([z.string(), boundedList(SentPart, 1000)]).nullish(),
   call_id: z.string().min(1).max(512).optional(),
   name: z.string().optional(),
   arguments: z.string().optional(),
@@ -62,7 +63,7 @@ const EFFORTS = { low: 2048, medium: 8192, high: 16_384, xhigh: 32_768 } as cons
 
 export const ResponseBody = z.looseObject({
   model: z.string().min(1).max(256).nullish().describe("The name of an agent."),
-  input: z.union([z.string(), z.array(SentItem).max(10_000)]).nullish(),
+  input: z.union([z.string(), boundedList(SentItem, 10_000)]).nullish(),
   instructions: z.string().nullish().describe("A system message, unless the conversation has it already."),
   previous_response_id: z.string().min(1).max(512).nullish(),
   conversation: z
@@ -74,7 +75,7 @@ export const ResponseBody = z.looseObject({
   temperature: z.number().min(0).max(2).nullish(),
   max_output_tokens: z.int().min(1).nullish(),
   reasoning: z.looseObject({ effort: z.string().nullish() }).nullish(),
-  tools: z.array(SentTool).max(64).nullish(),
+  tools: boundedList(SentTool, 64).nullish(),
   tool_choice: z.unknown().optional(),
   text: z
     .looseObject({
