@@ -15,6 +15,8 @@ import type { Staged } from "./thread-head.ts";
 
 /** Of messages that are parsed or copied in one turn of the event loop. */
 const PAGE_BYTES = 256 * 1024;
+/** Messages that are copied in one turn of the event loop. */
+const SLICE_ROWS = 128;
 
 type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
 
@@ -174,7 +176,7 @@ async function nextSlice<Thread>(
   { from, after }: { readonly from: string; readonly after: string | undefined },
 ): Promise<MessagePage> {
   try {
-    return await kernel.threads.messagePage(owner, from, { after, bytes: PAGE_BYTES });
+    return await kernel.threads.messagePage(owner, from, { after, limit: SLICE_ROWS, bytes: PAGE_BYTES });
   } catch (error) {
     if (!hasCode(error, "not_found")) throw error;
     throw changedMeanwhile(from);

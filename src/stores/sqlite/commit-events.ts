@@ -1,6 +1,6 @@
 // Writes events of a run and what they mean: messages, state, and the end of the run.
 
-import type { Message, UserMessage } from "../../core/message.ts";
+import type { UserMessage } from "../../core/message.ts";
 import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
@@ -22,6 +22,7 @@ import {
 import { type RowKey, rowKey, type ThreadKey } from "../row-keys.ts";
 import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun, LiveRuns, Queue } from "./live-runs.ts";
+import type { Removals } from "./removals.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
@@ -40,7 +41,7 @@ export interface Changes {
   /** Adds messages whose texts are written already. Inside a transaction. */
   addTexts(thread: ThreadKey, messages: readonly MessageText[]): void;
   /** Forgets a message and all after it. Inside a transaction. */
-  rewind(thread: ThreadKey, messageId: string): void;
+  rewind(thread: ThreadKey, messageId: string, afterCommit: AfterCommit): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
   touchThread(owner: string, threadId: string): void;
   /** Whether a run is active on a thread, or else waits for it. */
@@ -49,7 +50,7 @@ export interface Changes {
   inbox(key: RowKey): UserMessage[];
 }
 
-export function createChanges(database: Database, { now }: Limits): Changes {
+export function createChanges(database: Database, removals: Removals, { now }: Limits): Changes {
   const insertMessage = database.query(`
     INSERT INTO messages (owner, thread_id, position, id, body)
     SELECT ?1, ?2, coalesce(max(position), 0) + 1, ?3, ?4 FROM messages WHERE owner = ?1 AND thread_id = ?2
@@ -57,12 +58,11 @@ export function createChanges(database: Database, { now }: Limits): Changes {
   const count = database.query(
     "UPDATE threads SET message_count = message_count + ?, bytes = bytes + ? WHERE owner = ? AND id = ?",
   );
-  const FROM = `FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
-      SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`;
-  const bytesFrom = database.query<{ bytes: number | null }>(
-    `SELECT sum(octet_length(body)) AS bytes ${FROM}`,
-  );
-  const forgetFrom = database.query(`DELETE ${FROM}`);
+  // No long text is read for the sum: the sizes lie in the rows' headers.
+  const selectFrom = database.query<{ first: number | null; rows: number; bytes: number }>(`
+    SELECT min(position) AS first, count(*) AS rows, sum(octet_length(body)) AS bytes
+    FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
+      SELECT position FROM messages WHERE owner = ?1 AND thread_id = ?2 AND id = ?3)`);
   const takeLeft = database.query(`DELETE FROM inbox WHERE ${RUN} AND id = ?`);
   const selectLeft = database.query<{ body: string }>(`SELECT body FROM inbox WHERE ${RUN} ORDER BY number`);
   const clearLeft = database.query(`DELETE FROM inbox WHERE ${RUN}`);
@@ -97,15 +97,18 @@ export function createChanges(database: Database, { now }: Limits): Changes {
       else if (change) settle(key, endingOf(change), seq);
     },
     fill(thread, { messages = [], state = {} }) {
-      for (const message of messages) addMessage(thread, message);
+      addTexts(
+        thread,
+        messages.map((message) => ({ id: message.id, text: JSON.stringify(message) })),
+      );
       for (const [key, value] of Object.entries(state)) setSlot(thread, { key, value });
     },
-    addTexts(thread, messages) {
-      for (const message of messages) addText(thread, message);
-    },
-    rewind(thread, messageId) {
-      const bytes = bytesFrom.get(...thread, messageId)?.bytes ?? 0;
-      count.run(-forgetFrom.run(...thread, messageId), -bytes, ...thread);
+    addTexts,
+    rewind(thread, messageId, afterCommit) {
+      const from = selectFrom.get(...thread, messageId);
+      if (!from || from.first === null) return;
+      count.run(-from.rows, -from.bytes, ...thread);
+      removals.removeMessages(thread, from.first, afterCommit);
     },
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);
@@ -122,17 +125,18 @@ export function createChanges(database: Database, { now }: Limits): Changes {
 
   /** Out of the inbox, if it waited there, and into the thread. */
   function takeIn(key: RowKey, message: MessageText): void {
-    addText([key[0], key[1]], message);
+    addTexts([key[0], key[1]], [message]);
     takeLeft.run(...key, message.id);
   }
 
-  function addMessage(thread: ThreadKey, message: Message): void {
-    addText(thread, { id: message.id, text: JSON.stringify(message) });
-  }
-
-  function addText(thread: ThreadKey, { id, text }: MessageText): void {
-    const added = insertMessage.run(...thread, id, text);
-    count.run(added, added * Buffer.byteLength(text), ...thread);
+  function addTexts(thread: ThreadKey, messages: readonly MessageText[]): void {
+    let [added, bytes] = [0, 0];
+    for (const { id, text } of messages) {
+      if (insertMessage.run(...thread, id, text) === 0) continue;
+      added++;
+      bytes += Buffer.byteLength(text);
+    }
+    if (added > 0) count.run(added, bytes, ...thread);
   }
 
   function setSlot(thread: ThreadKey, change: Extract<Change, { event: "on_state" }>["data"]): void {

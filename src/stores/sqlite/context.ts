@@ -5,6 +5,7 @@ import { type Changes, createChanges, createEventCommitter, type EventCommitter 
 import type { Database } from "./database.ts";
 import { createLifetime, type Lifetime } from "./lifetime.ts";
 import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
+import { createRemovals, type Removals } from "./removals.ts";
 import { Writer } from "./writer.ts";
 
 export interface StoreContext {
@@ -16,14 +17,16 @@ export interface StoreContext {
   readonly commit: EventCommitter;
   readonly writer: Writer;
   readonly lifetime: Lifetime;
+  readonly removals: Removals;
 }
 
 export function createContext(database: Database, limits: Limits): StoreContext {
   const live = new LiveRuns(database);
   const queue = createQueue(database, limits);
-  const changes = createChanges(database, limits);
+  const removals = createRemovals(database);
+  const changes = createChanges(database, removals, limits);
   const commit = createEventCommitter(database, { live, queue, changes, limits });
   const writer = new Writer(database, live, commit);
-  const lifetime = createLifetime(database, limits);
-  return { limits, database, live, queue, changes, commit, writer, lifetime };
+  const lifetime = createLifetime(database, removals, limits);
+  return { limits, database, live, queue, changes, commit, writer, lifetime, removals };
 }

@@ -13,11 +13,12 @@ interface Row {
 
 /** Where threads lie: a thread is used, and whether it exists. */
 export interface Threads {
-  visit(owner: string, threadId: string): void;
+  /** What to wait for before the thread is visited again, if anything. */
+  visit(owner: string, threadId: string): Promise<void> | undefined;
   exists(thread: ThreadKey): boolean;
 }
 
-const NO_THREADS: Threads = { visit: () => {}, exists: () => false };
+const NO_THREADS: Threads = { visit: () => undefined, exists: () => false };
 
 export function sqliteDocuments(
   file: Pick<SmallFile, "query" | "read" | "write">,
@@ -41,50 +42,61 @@ export function sqliteDocuments(
 
   return {
     async read(collection, keys) {
-      const { name, thread } = visit(collection);
-      return file.read(() => ({
-        found: keys.map((key) => documentOf(select.get(name, JSON.stringify(key)))),
-        exists: thread === undefined || threads.exists(thread),
-        now: now(),
-      }));
+      return visited(collection, ({ name, thread }) =>
+        file.read(() => ({
+          found: keys.map((key) => documentOf(select.get(name, JSON.stringify(key)))),
+          exists: thread === undefined || threads.exists(thread),
+          now: now(),
+        })),
+      );
     },
 
     async list(collection) {
-      const { name } = visit(collection);
-      return file.read(() => selectAll.all(name).flatMap((row) => documentOf(row) ?? []));
+      return visited(collection, ({ name }) =>
+        file.read(() => selectAll.all(name).flatMap((row) => documentOf(row) ?? [])),
+      );
     },
 
     async due(collection, limit) {
-      const { name } = visit(collection);
-      return file.read(() => selectDue.all(name, now(), limit).flatMap((row) => documentOf(row) ?? []));
+      return visited(collection, ({ name }) =>
+        file.read(() => selectDue.all(name, now(), limit).flatMap((row) => documentOf(row) ?? [])),
+      );
     },
 
-    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY, bytes }) {
-      const { name, thread } = visit(collection);
-      return file.write("durable", () => {
-        if (thread && !threads.exists(thread)) throw noSuchThread(thread[1]);
-        const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
-        const stored = rows.map(({ key }) => select.get(name, key));
-        if (rows.some(({ seen }, at) => stored[at]?.version !== seen)) return "changed";
-        const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
-        if (added > 0 && (count.get(name)?.n ?? 0) + added > limit) return "full";
-        if (bytes !== undefined) {
-          const before = (size.get(name)?.bytes ?? 0) - bytesOf(stored);
-          if (before + bytesOf(rows) > bytes) return "large";
-        }
-        for (const { key, body, due = null } of rows) {
-          if (body === undefined) remove.run(name, key);
-          else upsert.run(name, key, version, body, due, ...(thread ?? [null, null]));
-        }
-        return "written";
-      });
+    async write(collection, writes, guards) {
+      return visited(collection, (key) => file.write("durable", () => writeAll(key, writes, guards)));
     },
   };
 
-  function visit(collection: Collection): CollectionKey {
+  /** Within a transaction. */
+  function writeAll(
+    { name, thread }: CollectionKey,
+    writes: Parameters<Documents["write"]>[1],
+    { version, limit = Number.POSITIVE_INFINITY, bytes }: Parameters<Documents["write"]>[2],
+  ) {
+    if (thread && !threads.exists(thread)) throw noSuchThread(thread[1]);
+    const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
+    const stored = rows.map(({ key }) => select.get(name, key));
+    if (rows.some(({ seen }, at) => stored[at]?.version !== seen)) return "changed";
+    const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
+    if (added > 0 && (count.get(name)?.n ?? 0) + added > limit) return "full";
+    if (bytes !== undefined) {
+      const before = (size.get(name)?.bytes ?? 0) - bytesOf(stored);
+      if (before + bytesOf(rows) > bytes) return "large";
+    }
+    for (const { key, body, due = null } of rows) {
+      if (body === undefined) remove.run(name, key);
+      else upsert.run(name, key, version, body, due, ...(thread ?? [null, null]));
+    }
+    return "written";
+  }
+
+  /** Works in the turn of the event loop in which nothing of the thread is left to be deleted. */
+  async function visited<T>(collection: Collection, work: (key: CollectionKey) => T): Promise<T> {
     const key = collectionKey(collection);
-    if (key.thread) threads.visit(...key.thread);
-    return key;
+    const visit = () => key.thread && threads.visit(...key.thread);
+    for (let rest = visit(); rest; rest = visit()) await rest;
+    return work(key);
   }
 }
 

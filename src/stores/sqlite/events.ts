@@ -40,19 +40,19 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     },
 
     async bounds(key) {
-      const { log, isKept } = find(key) ?? {};
+      const { log, isKept } = (await find(key)) ?? {};
       if (!log || !isKept || log.last === 0) return { first: 0, last: 0 };
       return { first: Math.max(1, log.last - eventsPerRun + 1), last: log.last };
     },
 
     async seen(key, cursor) {
-      const found = find(key);
+      const found = await find(key);
       return found ? seenOf(heldOf(key, found), cursor) : 0;
     },
 
     async *read(key, after, signal) {
       const cursor = cursorOf(after);
-      const found = find(key);
+      const found = await find(key);
       if (!found) throw noSuchRun(key.run_id);
       assertSeen(heldOf(key, found), cursor);
       const { log, isKept } = found;
@@ -71,8 +71,10 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     return { first, last, epochOf };
   }
 
-  function find(key: RunKey): Found | undefined {
-    lifetime.visit(ownerText(key.owner), key.thread_id);
+  /** Finds it in the turn of the event loop in which nothing of its thread is left to be deleted. */
+  async function find(key: RunKey): Promise<Found | undefined> {
+    const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
+    for (let rest = visit(); rest; rest = visit()) await rest;
     return database.read(() => {
       const row = select.get(...rowKey(key));
       if (!row) return undefined;

@@ -31,7 +31,7 @@ const RUN = `${THREAD} AND id = ?`;
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
-  const { database, live, queue, writer, lifetime, limits } = context;
+  const { database, live, queue, writer, lifetime, removals, limits } = context;
   const { now, leaseMs, tenantQueueLength } = limits;
   const reads = sqliteReads(context);
   const writes = sqliteWrites(context);
@@ -77,23 +77,27 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     ref: (owner, id) => [ownerText(owner), id],
 
     async change(thread, lookups, decide) {
-      // What waits to be written may end a run or change the thread: it comes first.
-      writer.flush();
-      database.assertOpen();
-      lifetime.visit(...thread);
-      const view = database.read(() => viewOf(thread, lookups));
-      const decision = decide(view);
-      if (decision.writes.length > 0)
-        database.write(durabilityOf(decision.writes), (afterCommit) => {
-          let { head } = view;
-          for (const write of decision.writes) {
-            const before = head;
-            head = headAfter(head, write, ownerOf(thread[0]));
-            writes.carryOut(thread, before, write, view.now, afterCommit);
-          }
-        });
-      if (decision.tell) queue.call(decision.tell);
-      return decision.result(view.now);
+      for (;;) {
+        // What waits to be written may end a run or change the thread: it comes first.
+        writer.flush();
+        database.assertOpen();
+        const rest = lifetime.visit(...thread);
+        if (rest) {
+          await rest;
+          continue;
+        }
+        const view = database.read(() => viewOf(thread, lookups));
+        const decision = decide(view);
+        const copy = writes.dropCopy(thread, decision.writes);
+        if (copy) {
+          await copy;
+          continue;
+        }
+        if (decision.writes.length > 0) carryOutAll(thread, view, decision.writes);
+        if (decision.tell) queue.call(decision.tell);
+        await removals.of(thread);
+        return decision.result(view.now);
+      }
     },
 
     stage: writes.stage,
@@ -144,6 +148,16 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     threads: reads.threads,
     deferredCalls: reads.deferredCalls,
   };
+
+  function carryOutAll(thread: ThreadKey, { head, now }: View, all: readonly Write[]): void {
+    database.write(durabilityOf(all), (afterCommit) => {
+      let before = head;
+      for (const write of all) {
+        writes.carryOut(thread, before, write, now, afterCommit);
+        before = headAfter(before, write, ownerOf(thread[0]));
+      }
+    });
+  }
 
   function viewOf(thread: ThreadKey, { key, run, next, message, inbox, call, calls, room }: Lookups): View {
     const head = selectThread.get(...thread) ? headOf(thread) : undefined;

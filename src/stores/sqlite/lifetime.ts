@@ -1,83 +1,119 @@
 // What goes when its time is up: threads, if they have a time to live, and the events of runs that have ended.
 
+import { ownTurn } from "../../lib/async.ts";
 import type { Limits } from "../options.ts";
+import type { ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
+import { type Removals, slice } from "./removals.ts";
 
-/** Deleted in one go. In between, others get their turn. */
+/** So many threads or runs are looked for in one go. In between, others get their turn. */
 const CHUNK = 100;
+/** So many rows of events are deleted in one go. */
+const EVENT_ROWS = 128;
 
 /** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
 export const hasEnded = (a: number, b: number) =>
   `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
 
 export interface Lifetime {
-  /** A thread is about to be read or written: restarts its time to live, unless it has expired. */
-  visit(owner: string, threadId: string): void;
+  /**
+   * A thread is about to be read or written: restarts its time to live, unless it has expired. Returns what to wait for when
+   * something of it is still to be deleted; then it must be visited again.
+   */
+  visit(owner: string, threadId: string): Promise<void> | undefined;
   /** Threads last used at the first time or before have ended; interrupted ones at the second. */
   ended(): [number, number];
-  /** Drops copies that were not finished, and looks for what is due, now and every `sweepMs`, until `stop`. */
+  /** Looks for what is due, now and every `sweepMs`, until `stop`. */
   start(): void;
   stop(): void;
 }
 
-export function createLifetime(database: Database, limits: Limits): Lifetime {
+export function createLifetime(database: Database, removals: Removals, limits: Limits): Lifetime {
   const { now, threadTtlMs, interruptedTtlMs, eventRetentionMs, sweepMs } = limits;
-  const dropThread = database.query(`DELETE FROM threads WHERE owner = ?3 AND id = ?4 AND ${hasEnded(1, 2)}`);
-  const dropThreads = database.query(`
-    DELETE FROM threads WHERE (owner, id) IN (
-      SELECT owner, id FROM threads WHERE ${hasEnded(1, 2)} ORDER BY used_at LIMIT ${CHUNK})`);
-  const dropStaged = database.query("DELETE FROM threads WHERE staged IS NOT NULL");
+  const isOver = database.query(`SELECT 1 FROM threads WHERE owner = ?3 AND id = ?4 AND ${hasEnded(1, 2)}`);
+  const selectOver = database.query<{ owner: string; id: string }>(`
+    SELECT owner, id FROM threads WHERE ${hasEnded(1, 2)} AND cut IS NULL ORDER BY used_at LIMIT ${CHUNK}`);
   const use = database.query("UPDATE threads SET used_at = ? WHERE owner = ? AND id = ?");
   const ended = database.query<{ owner: string; thread_id: string; id: string }>(`
     SELECT owner, thread_id, id FROM runs WHERE has_events = 1 AND ended_at <= ? ORDER BY ended_at LIMIT ${CHUNK}`);
-  const dropEvents = database.query("DELETE FROM events WHERE owner = ? AND thread_id = ? AND run_id = ?");
+  const dropEvents = database.query(`
+    DELETE FROM events WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3 AND last_seq IN (
+      SELECT last_seq FROM events WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3 ORDER BY last_seq LIMIT ?4)`);
   const hasNone = database.query(
     "UPDATE runs SET has_events = 0 WHERE owner = ? AND thread_id = ? AND id = ?",
   );
   const isLimited = threadTtlMs < Number.POSITIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
-  let rest: NodeJS.Immediate | undefined;
+  let isSweeping = false;
+  let isStopped = false;
 
   const lifetime: Lifetime = {
     visit(owner, threadId) {
-      if (!isLimited) return;
-      database.write("fast", () => {
-        dropThread.run(...lifetime.ended(), owner, threadId);
-        use.run(now(), owner, threadId);
-      });
+      if (isLimited)
+        database.write("fast", (afterCommit) => {
+          if (isOver.get(...lifetime.ended(), owner, threadId))
+            removals.removeThread([owner, threadId], slice(), afterCommit);
+          else use.run(now(), owner, threadId);
+        });
+      return removals.of([owner, threadId]);
     },
     ended: () => [now() - threadTtlMs, now() - Math.max(threadTtlMs, interruptedTtlMs)],
     start() {
-      database.write("fast", () => dropStaged.run());
+      removals.start();
       timer = setInterval(sweep, sweepMs).unref();
       sweep();
     },
     stop() {
       clearInterval(timer);
-      clearImmediate(rest);
+      isStopped = true;
+      removals.stop();
     },
   };
   return lifetime;
 
   function sweep(): void {
-    clearImmediate(rest);
-    const threads = dropSomeThreads();
-    const runs = dropSomeEvents();
-    if (threads === CHUNK || runs === CHUNK) rest = setImmediate(sweep);
+    if (isSweeping) return;
+    isSweeping = true;
+    // What could not be deleted now is found by the next sweep.
+    sweepAll()
+      .catch(() => {})
+      .finally(() => {
+        isSweeping = false;
+      });
   }
 
-  function dropSomeThreads(): number {
-    return isLimited ? database.write("fast", () => dropThreads.run(...lifetime.ended())) : 0;
+  async function sweepAll(): Promise<void> {
+    for (let isMore = true; isMore && !isStopped; await ownTurn()) {
+      isMore = [dropSomeThreads(), dropSomeEvents()].some(Boolean);
+      // No more are hidden before these are deleted: what waits is bounded.
+      await removals.all();
+    }
   }
 
-  function dropSomeEvents(): number {
+  /** Whether there may be more. */
+  function dropSomeThreads(): boolean {
+    if (!isLimited) return false;
+    const room = slice();
+    return database.write("fast", (afterCommit) => {
+      const over: readonly ThreadKey[] = selectOver
+        .all(...lifetime.ended())
+        .map(({ owner, id }) => [owner, id]);
+      for (const thread of over) removals.removeThread(thread, room, afterCommit);
+      return over.length === CHUNK;
+    });
+  }
+
+  /** Whether there may be more. */
+  function dropSomeEvents(): boolean {
     return database.write("fast", () => {
+      let room = EVENT_ROWS;
       const runs = ended.all(now() - eventRetentionMs);
       for (const { owner, thread_id, id } of runs) {
-        dropEvents.run(owner, thread_id, id);
+        room -= dropEvents.run(owner, thread_id, id, room);
+        if (room === 0) return true;
         hasNone.run(owner, thread_id, id);
       }
-      return runs.length;
+      return runs.length === CHUNK;
     });
   }
 }

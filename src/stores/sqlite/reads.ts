@@ -191,7 +191,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
       },
 
       async message(owner, id, messageId) {
-        const row = visited([ownerText(owner), id], (thread) => selectMessage.get(...thread, messageId));
+        const row = await visited([ownerText(owner), id], (thread) =>
+          selectMessage.get(...thread, messageId),
+        );
         // Only messages are put into this column.
         return row && (JSON.parse(row.body) as Message);
       },
@@ -212,7 +214,7 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
       },
 
       async state(owner, id) {
-        const rows = visited([ownerText(owner), id], (thread) => selectState.all(...thread));
+        const rows = await visited([ownerText(owner), id], (thread) => selectState.all(...thread));
         return Object.fromEntries(rows.map(({ key, value }) => [key, JSON.parse(value)]));
       },
     },
@@ -225,8 +227,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   };
   return reads;
 
-  function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): T {
-    lifetime.visit(...thread);
+  /** Reads in the turn of the event loop in which nothing of the thread is left to be deleted. */
+  async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
+    for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
     return database.read(() => read(thread));
   }
 }

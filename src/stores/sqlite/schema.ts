@@ -246,6 +246,12 @@ ALTER TABLE threads ADD COLUMN forked_from TEXT;
 CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted' AND status <> 'busy';
 `;
 
+// From which position on messages are forgotten that are still to be deleted.
+const VERSION_10 = `
+ALTER TABLE threads ADD COLUMN cut INTEGER;
+CREATE INDEX threads_cut ON threads (cut) WHERE cut IS NOT NULL;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
 const STEPS = [
   VERSION_1,
@@ -257,6 +263,7 @@ const STEPS = [
   VERSION_7,
   VERSION_8,
   VERSION_9,
+  VERSION_10,
 ];
 const VERSION = STEPS.length;
 

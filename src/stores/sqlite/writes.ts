@@ -3,16 +3,19 @@
 import { NO_USAGE } from "../../core/message.ts";
 import { threadExists } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
-import { ownerOf, type ThreadKey } from "../row-keys.ts";
+import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import { callValues } from "../rows.ts";
-import type { ThreadHead, Write } from "../thread-head.ts";
+import type { Staged, ThreadHead, Write } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import type { AfterCommit } from "./database.ts";
+import { slice } from "./removals.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
 const RUN = `${THREAD} AND id = ?`;
 
 interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
+  /** What to wait for before a thread is created under whose id another one is being copied: that copy gives way. */
+  dropCopy(thread: ThreadKey, writes: readonly Write[]): Promise<void> | undefined;
   /** `head` is as it was before the write. */
   carryOut(
     thread: ThreadKey,
@@ -24,7 +27,7 @@ interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
 }
 
 export function sqliteWrites(context: StoreContext): Writes {
-  const { database, live, queue, changes, commit } = context;
+  const { database, live, queue, changes, commit, removals } = context;
 
   const insertThread = database.query(`
     INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, forked_from, status, outcome, message_count, created_at, updated_at, used_at)
@@ -34,8 +37,8 @@ export function sqliteWrites(context: StoreContext): Writes {
     INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at, staged)
     VALUES (?1, ?2, '{}', 'busy', 'idle', 0, 0, 0, 0, ?3) ON CONFLICT DO NOTHING`);
   const selectStaged = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged = ?");
-  const dropStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged IS NOT NULL");
-  const dropOwnStaged = database.query("DELETE FROM threads WHERE owner = ? AND id = ? AND staged = ?");
+  /** The threads that are being copied to, in this process: no other has the file. */
+  const copies = new Set<string>();
   const revealStaged = database.query(`
     UPDATE threads SET agent = ?3, title = ?4, title_folded = ?5, metadata = ?6, parent = ?7, parent_thread = ?8,
       forked_from = ?9, status = 'idle', created_at = ?10, updated_at = ?10, used_at = ?10, staged = NULL
@@ -43,9 +46,8 @@ export function sqliteWrites(context: StoreContext): Writes {
   const describe = database.query(`
     UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
       metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
-  const deleteThread = database.query("DELETE FROM threads WHERE owner = ? AND id = ?");
   const deleteSlot = database.query(`DELETE FROM state WHERE ${THREAD} AND key = ?`);
-  const clearings = ["messages", "state", "deferred_calls", "documents"].map((table) =>
+  const clearings = ["state", "deferred_calls", "documents"].map((table) =>
     database.query(`DELETE FROM ${table} WHERE ${THREAD}`),
   );
   const reset = database.query(
@@ -87,20 +89,36 @@ export function sqliteWrites(context: StoreContext): Writes {
 
   return {
     async stage(thread, token, messages) {
+      for (let rest = removals.of(thread); rest; rest = removals.of(thread)) await rest;
       database.assertOpen();
-      database.write("durable", () => {
+      // On disk with the thread that is created from it.
+      database.write("fast", () => {
         insertStaged.run(...thread, token);
         if (!selectStaged.get(...thread, token)) throw threadExists(thread[1]);
         changes.addTexts(thread, messages);
       });
+      copies.add(threadText(thread));
     },
 
     async unstage(thread, token) {
-      database.write("fast", () => dropOwnStaged.run(...thread, token));
+      if (!database.read(() => selectStaged.get(...thread, token))) return;
+      await drop(thread);
+    },
+
+    dropCopy(thread, writes) {
+      const [first] = writes;
+      if (first?.write !== "create_thread" || isStaged(first)) return undefined;
+      return copies.has(threadText(thread)) ? drop(thread) : undefined;
     },
 
     carryOut,
   };
+
+  async function drop(thread: ThreadKey): Promise<void> {
+    copies.delete(threadText(thread));
+    database.write("fast", (afterCommit) => removals.removeThread(thread, slice(), afterCommit));
+    await removals.of(thread);
+  }
 
   function carryOut(
     thread: ThreadKey,
@@ -114,6 +132,7 @@ export function sqliteWrites(context: StoreContext): Writes {
     switch (write.write) {
       case "create_thread":
         createThread(thread, write, at);
+        if (isStaged(write)) afterCommit(() => copies.delete(threadText(thread)));
         return;
       case "add_run":
         addRun(thread, write, at);
@@ -150,7 +169,7 @@ export function sqliteWrites(context: StoreContext): Writes {
         insertLeft.run(...thread, active?.run ?? "", write.message.id, JSON.stringify(write.message));
         return;
       case "rewind":
-        changes.rewind(thread, write.message);
+        changes.rewind(thread, write.message, afterCommit);
         return;
       case "describe_thread": {
         const { title, metadata, forget = [] } = write;
@@ -162,10 +181,11 @@ export function sqliteWrites(context: StoreContext): Writes {
       case "clear_thread":
         for (const clearing of clearings) clearing.run(...thread);
         reset.run(...thread);
+        removals.removeMessages(thread, 0, afterCommit);
         changes.touchThread(...thread);
         return;
       case "delete_thread":
-        deleteThread.run(...thread);
+        removals.removeThread(thread, slice(), afterCommit);
         return;
       case "put_call":
         putCall.run(...thread, write.call.call_id, ...callValues(write.call), write.due_at ?? null);
@@ -176,18 +196,13 @@ export function sqliteWrites(context: StoreContext): Writes {
     }
   }
 
-  function createThread(
-    thread: ThreadKey,
-    { thread: { agent, title, metadata, parent, forked_from, ...begin }, staged }: CreateThread,
-    at: number,
-  ): void {
+  function createThread(thread: ThreadKey, write: CreateThread, at: number): void {
+    const { agent, title, metadata, parent, forked_from, ...begin } = write.thread;
     const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
     const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
     const origin = forked_from ? JSON.stringify(forked_from) : null;
-    const isStaged = staged && staged.count > 0;
-    if (isStaged && !selectStaged.get(...thread, staged.token)) throw threadExists(thread[1]);
-    if (!isStaged) dropStaged.run(...thread);
-    (isStaged ? revealStaged : insertThread).run(...thread, ...texts, ...above, origin, at);
+    if (isStaged(write) && !selectStaged.get(...thread, write.staged.token)) throw threadExists(thread[1]);
+    (isStaged(write) ? revealStaged : insertThread).run(...thread, ...texts, ...above, origin, at);
     changes.fill(thread, begin);
   }
 
@@ -200,6 +215,12 @@ export function sqliteWrites(context: StoreContext): Writes {
 }
 
 type CreateThread = Extract<Write, { write: "create_thread" }>;
+
+/** Whether it begins with messages that were staged. */
+function isStaged(write: CreateThread): write is CreateThread & { readonly staged: Staged } {
+  return write.staged !== undefined && write.staged.count > 0;
+}
+
 type AddRun = Extract<Write, { write: "add_run" }>;
 
 /** The database folds ASCII only. */
