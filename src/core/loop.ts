@@ -20,11 +20,10 @@ import {
 } from "./message.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { callModel, inOrder, instanceBlock, isEmpty } from "./model-call.ts";
-import { clearInterrupts, OPEN_ENDED, settleInterrupts, staleAnswers } from "./open-interrupts.ts";
+import { clearedInterrupts, OPEN_ENDED, settledInterrupts, staleAnswers } from "./open-interrupts.ts";
 import { correction, MAX_CORRECTIONS, outputInvalid, readOutput } from "./output.ts";
 import {
-  append,
-  appendCalls,
+  appended,
   type MutableRun,
   mutableRun,
   type Outcome,
@@ -34,7 +33,7 @@ import {
   type StandIn,
 } from "./run.ts";
 import { type Agent, registerHookTools, shownTools } from "./runnable-agent.ts";
-import { type MaybeStream, type Stream, toStream } from "./stream.ts";
+import { isStream, type MaybeStream, type Stream, toStream, withNext } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
 
@@ -52,7 +51,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     yield* receive(run, input);
     run.signal.throwIfAborted();
     for (const tool of agent.tools) registerTool(run, tool);
-    for (const hook of having(agent, "tools")) yield* inNameOf(hook, () => registerHookTools(hook, run));
+    for (const hook of agent.hooks) registerHookTools(hook, run);
     for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
     outcome = agent.loop
       ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
@@ -94,15 +93,18 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     if (input.interruptRequested()) return { status: "interrupted", stop_reason: "interrupt", calls: [] };
     if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
 
-    yield* takeInbox(run, input);
+    for (const message of await newMail(run, input)) yield appended(run, message);
     const { message, stop_reason } = yield* callModel(yield* prepare(agent, run), input.deltas);
     if (message.tool_calls) {
-      yield* appendCalls(run, message);
+      // Its calls are started at once: it is stored with the first start.
+      yield withNext(appended(run, message));
       continue;
     }
-    if (!isEmpty(message)) yield* append(run, message);
+    if (!isEmpty(message)) yield appended(run, message);
 
-    const mustContinue = (yield* takeInbox(run, input)) || (yield* runOnStop(agent, message, run));
+    const mail = await newMail(run, input);
+    for (const each of mail) yield appended(run, each);
+    const mustContinue = mail.length > 0 || (yield* runOnStop(agent, message, run));
     if (mustContinue) continue;
     const outcome = { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) } as const;
     if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
@@ -119,7 +121,7 @@ function corrections({ output: format }: Agent) {
     const read = readOutput(format, message?.content ?? "", stop_reason);
     if ("output" in read) return false;
     made++;
-    yield* append(run, correction(format, read.faults));
+    yield appended(run, correction(format, read.faults));
     return true;
   };
 }
@@ -152,23 +154,19 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   if (news.length > 0) {
     const reason = "Interrupted: a new message came before this call was run.";
     yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
-    yield* clearInterrupts(run);
+    for (const event of clearedInterrupts(run)) yield event;
   }
-  yield* append(run, ...news);
+  for (const message of news) yield appended(run, message);
 }
 
-/** Appends messages sent during the run. Returns whether there were any. */
-async function* takeInbox(run: MutableRun, { inbox }: RunInput): Stream<boolean> {
-  const news = unknownTo(run.messages, await inbox());
-  yield* append(run, ...news);
-  return news.length > 0;
-}
+/** Messages sent during the run, to be appended. */
+const newMail = async ({ messages }: MutableRun, { inbox }: RunInput) => unknownTo(messages, await inbox());
 
 async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableRun): Stream<boolean> {
   for (const hook of having(agent, "onStop")) {
     const nudge = yield* inNameOf(hook, () => hook.onStop(message, run));
     if (!nudge) continue;
-    yield* append(run, nudge);
+    yield appended(run, nudge);
     return true;
   }
   return false;
@@ -240,8 +238,10 @@ async function* answerOpenCalls(
   input: RunInput,
   { reason, isGivenUp }: { reason: string; isGivenUp: boolean },
 ): Stream<void> {
+  const open = unanswered(run.messages);
+  if (open.length === 0) return;
   const reasonFor = ({ id }: ToolCall) => (input.begun.has(id) ? OUTCOME_UNKNOWN : reason);
-  yield* answerCalls(unanswered(run.messages), run, { reasonFor, input, isGivenUp });
+  yield* answerCalls(open, run, { reasonFor, input, isGivenUp });
 }
 
 interface Answering {
@@ -258,12 +258,10 @@ async function* answerCalls(
 ): Stream<void> {
   for (const call of calls) {
     const { output, error } = (await input.standIn?.(call, { isGivenUp })) ?? failed(reasonFor(call));
-    yield* append(run, toolMessage(call, output, error));
+    yield appended(run, toolMessage(call, output, error));
   }
-  yield* settleInterrupts(
-    run,
-    calls.map(({ id }) => id),
-  );
+  const ids = calls.map(({ id }) => id);
+  for (const event of settledInterrupts(run, ids)) yield event;
 }
 
 async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Stream<void> {
@@ -287,7 +285,8 @@ function having<Phase extends keyof Hook>({ hooks }: Agent, phase: Phase): Havin
 /** Reports an error of the hook's own under its name. */
 async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   try {
-    return yield* toStream(work());
+    const answer = work();
+    return isStream(answer) ? yield* answer : await answer;
   } catch (error) {
     throw hookFailed(hook.name, error);
   }

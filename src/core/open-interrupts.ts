@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { StreamEvent } from "./event.ts";
 import { Answer, Interrupt, type InterruptKind, type InterruptPolicy } from "./interrupt.ts";
 import type { ToolCall } from "./message.ts";
-import { patchState } from "./run.ts";
+import { patched } from "./run.ts";
 import type { Stream } from "./stream.ts";
 import type { Run } from "./tool.ts";
 
@@ -79,10 +79,8 @@ export async function* forwardInterrupts(
   const open = new Map(interrupts.map((each) => [idOf(each), each.created_at]));
   const isOpen = ({ id, created_at }: Interrupt) => open.get(id) === created_at;
   const known = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
-  yield* drop(
-    run,
-    known.filter((each) => !isOpen(each)),
-  );
+  const closed = known.filter((each) => !isOpen(each));
+  for (const event of dropped(run, closed)) yield event;
   const passed = known.filter(isOpen);
   const answers: Answer[] = [];
   for (const interrupt of interrupts) {
@@ -113,11 +111,11 @@ async function* answerTo(
   if (answer) {
     const data = { id, name: asked.name, decision: answer.decision };
     yield { event: "on_resume", data } satisfies StreamEvent;
-    yield* patchState(run, STATE_KEY, { [id]: { ...asked, answer } });
+    yield patched(run, STATE_KEY, { [id]: { ...asked, answer } });
     return answer;
   }
   yield { event: "on_interrupt", data: asked } satisfies StreamEvent;
-  if (!isKnown) yield* patchState(run, STATE_KEY, { [id]: asked });
+  if (!isKnown) yield patched(run, STATE_KEY, { [id]: asked });
   return undefined;
 }
 
@@ -161,22 +159,22 @@ function expiry(
   return { id, decision: "deny", message: "No one answered in time. Continue without it." };
 }
 
-/** Closes the interrupts of these calls. To be called once they have results. */
-export async function* settleInterrupts(run: Run, callIds: readonly string[]): Stream<void> {
-  yield* drop(
+/** Closes the interrupts of these calls, which have results now. Returns the events of that, to be yielded next. */
+export function settledInterrupts(run: Run, callIds: readonly string[]): StreamEvent[] {
+  return dropped(
     run,
     [...kept(run.state).values()].filter(({ call_id }) => callIds.includes(call_id)),
   );
 }
 
-/** Closes all interrupts. To be called when a new message begins: no call waits any more. */
-export async function* clearInterrupts(run: Run): Stream<void> {
-  yield* drop(run, [...kept(run.state).values()]);
+/** Closes all interrupts, because a new message begins: no call waits any more. Returns the events, to be yielded next. */
+export function clearedInterrupts(run: Run): StreamEvent[] {
+  return dropped(run, [...kept(run.state).values()]);
 }
 
-async function* drop(run: Run, over: readonly Interrupt[]): Stream<void> {
-  if (over.length > 0)
-    yield* patchState(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])));
+function dropped(run: Run, over: readonly Interrupt[]): StreamEvent[] {
+  if (over.length === 0) return [];
+  return [patched(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])))];
 }
 
 /** The run's answers whose interrupts are not open: another client was faster. */

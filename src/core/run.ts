@@ -15,7 +15,7 @@ import {
 } from "./message.ts";
 import type { Completion, ModelRequest, StopReason } from "./model.ts";
 import type { Output } from "./output.ts";
-import { type DeltaSink, mapEvents, type Stream, withNext } from "./stream.ts";
+import { type DeltaSink, type Stream, tap, withNext } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
 /** How a run ended. In each case every tool call has a result, except the interrupted ones. */
@@ -232,16 +232,13 @@ export function repeatModelCall(run: Run): void {
 
 /** Adds messages to the thread. The consumer of the run stores them with their events. */
 export async function* append(run: Run, ...messages: readonly Message[]): Stream<void> {
-  for (const message of messages) {
-    live(run).messages.push(message);
-    yield { event: "on_message", data: { message } } satisfies StreamEvent;
-  }
+  for (const message of messages) yield appended(run, message);
 }
 
-/** Adds a message whose calls are started at once: it is stored with the first start. */
-export async function* appendCalls(run: Run, message: AssistantMessage): Stream<void> {
+/** Adds a message to the thread. Returns the event that stores it, to be yielded next. */
+export function appended(run: Run, message: Message): StreamEvent {
   live(run).messages.push(message);
-  yield withNext({ event: "on_message", data: { message } } satisfies StreamEvent);
+  return { event: "on_message", data: { message } };
 }
 
 /** Replaces one of the thread's values. */
@@ -252,13 +249,17 @@ export async function* setState(run: Run, key: string, value: unknown): Stream<v
 
 /** Merges `patch` into one of the thread's values, key by key; `null` deletes a key. */
 export async function* patchState(run: Run, key: string, patch: Record<string, unknown>): Stream<void> {
+  yield patched(run, key, patch);
+}
+
+/** The same; returns the event that stores it, to be yielded next. */
+export function patched(run: Run, key: string, patch: Record<string, unknown>): StreamEvent {
   live(run).state.set(key, merge(run.state.get(key), patch));
-  yield { event: "on_state", data: { key, patch } } satisfies StreamEvent;
+  return { event: "on_state", data: { key, patch } };
 }
 
 /** Makes `change` the last thing that a tool call does: it is stored with the result of the call. */
-export const withResult = (change: Stream<void>): Stream<void> =>
-  mapEvents(change, (event) => [withNext(event)]);
+export const withResult = (change: Stream<void>): Stream<void> => tap(change, withNext);
 
 /** A value after `patch`: the same rule for the run and for every store. */
 export function merge(value: unknown, patch: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -30,8 +30,13 @@ export interface Agent {
   readonly loop?: AgentLoop;
 }
 
+/** Reports an error of the hook's own under its name. */
 export function registerHookTools(hook: Hook, run: MutableRun): void {
-  for (const tool of hook.tools?.(run) ?? []) registerTool(run, tool);
+  try {
+    for (const tool of hook.tools?.(run) ?? []) registerTool(run, tool);
+  } catch (error) {
+    throw hookFailed(hook.name, error);
+  }
 }
 
 /** Sorted by name, so that requests begin alike and providers can cache them. */

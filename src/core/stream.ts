@@ -27,11 +27,13 @@ export const isWithNext = (event: StreamEvent) => joined.has(event);
 /** What an author may return where the answer can come at once, later, or with events on the way. */
 export type MaybeStream<T> = T | Promise<T> | Stream<T>;
 
-export async function* toStream<T>(work: MaybeStream<T>): Stream<T> {
-  return isStream(work) ? yield* work : await work;
+export const toStream = <T>(work: MaybeStream<T>): Stream<T> => (isStream(work) ? work : silent(work));
+
+async function* silent<T>(work: T | Promise<T>): Stream<T> {
+  return await work;
 }
 
-function isStream<T>(work: MaybeStream<T>): work is Stream<T> {
+export function isStream<T>(work: MaybeStream<T>): work is Stream<T> {
   return typeof work === "object" && work !== null && Symbol.asyncIterator in work;
 }
 
@@ -46,22 +48,14 @@ export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
 /** Passes `stream` on. Calls `call` before it yields the first event; the events after it cost nothing more. */
 export function onFirst<T, E>(stream: Stream<T, E>, call: () => void): Stream<T, E> {
   let isFirst = true;
-  return {
-    next: () => {
-      if (!isFirst) return stream.next();
-      isFirst = false;
-      return stream.next().then((item) => {
-        if (!item.done) call();
-        return item;
-      });
-    },
-    return: (value) => stream.return(value),
-    throw: (error) => stream.throw(error),
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    [Symbol.asyncDispose]: () => close(stream),
-  };
+  return readWith(stream, () => {
+    if (!isFirst) return stream.next();
+    isFirst = false;
+    return stream.next().then((item) => {
+      if (!item.done) call();
+      return item;
+    });
+  });
 }
 
 /**
@@ -73,7 +67,6 @@ export function tap<T, E>(
   onEvent: (event: E) => void,
   onPull?: () => void,
 ): Stream<T, E> {
-  // A plain iterator: a generator would cost a layer for every token.
   const pass = (item: IteratorResult<E, T>) => {
     try {
       if (!item.done) onEvent(item.value);
@@ -82,13 +75,26 @@ export function tap<T, E>(
       return close(stream).then(() => Promise.reject(error));
     }
   };
+  return readWith(stream, () => {
+    onPull?.();
+    return stream.next().then(pass);
+  });
+}
+
+/** Passes the events of `stream` on, and returns what `f` makes of its result. */
+export function mapResult<T, R, E>(stream: Stream<T, E>, f: (result: T) => R): Stream<R, E> {
+  const pass = (item: IteratorResult<E, T>): IteratorResult<E, R> =>
+    item.done ? { done: true, value: f(item.value) } : item;
+  return readWith(stream, () => stream.next().then(pass));
+}
+
+/** `stream`, read with `next`. A plain iterator: a generator would cost a layer for every event. */
+function readWith<T, R, E>(stream: Stream<T, E>, next: Stream<R, E>["next"]): Stream<R, E> {
   return {
-    next: () => {
-      onPull?.();
-      return stream.next().then(pass);
-    },
-    return: (value) => stream.return(value),
-    throw: (error) => stream.throw(error),
+    next,
+    // What `return` and `throw` resolve with is read by no one.
+    return: (value) => stream.return(value as never) as Promise<IteratorResult<E, never>>,
+    throw: (error) => stream.throw(error) as Promise<IteratorResult<E, never>>,
     [Symbol.asyncIterator]() {
       return this;
     },

@@ -7,8 +7,8 @@ import type { StreamEvent } from "./event.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
-import { asEdited, settleInterrupts } from "./open-interrupts.ts";
-import { append, duringCall, type MutableRun } from "./run.ts";
+import { asEdited, settledInterrupts } from "./open-interrupts.ts";
+import { appended, duringCall, type MutableRun } from "./run.ts";
 import { type Stream, tap, toStream } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
 
@@ -59,12 +59,12 @@ export async function* dispatch(
       }
       result = failed(signal.aborted ? reasonOf(signal) : messageOf(error));
     }
-    yield* within.ends(CALL_ENDED);
+    for (const end of within.ends(CALL_ENDED)) yield end;
     yield toolEnd(call, result, performance.now() - started);
     if (result.status === "interrupted") return asked;
     endsRun ||= result.endsRun ?? false;
-    yield* append(run, toolMessage(call, result.output, result.error));
-    yield* settleInterrupts(run, [call.id]);
+    yield appended(run, toolMessage(call, result.output, result.error));
+    for (const event of settledInterrupts(run, [call.id])) yield event;
     return undefined;
   };
 
@@ -151,6 +151,8 @@ interface Arrival<T, E> {
  * before the stream's next step. The first failure ends all streams.
  */
 export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
+  const [only] = streams;
+  if (only && streams.length === 1) return [yield* only];
   const results = new Array<T>(streams.length);
   const arrived: Arrival<T, E>[] = [];
   let wake = () => {};

@@ -9,7 +9,7 @@ import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import type { Content, Message, ToolCall, Usage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
-import { type MaybeStream, toStream } from "./stream.ts";
+import { isStream, type MaybeStream, mapResult } from "./stream.ts";
 import { zodFault } from "./zod-version.ts";
 
 /** Properties of a tool that are known without running it. */
@@ -141,12 +141,14 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
         ),
       };
     },
-    async *execute(args, call, run) {
-      const result = yield* toStream(definition.execute(args as z.output<S>, call, run));
-      return typeof result === "string" ? done(result) : result;
+    execute(args, call, run) {
+      const work = definition.execute(args as z.output<S>, call, run);
+      return isStream(work) ? mapResult(work, asResult) : Promise.resolve(work).then(asResult);
     },
   };
 }
+
+const asResult = (result: ToolResult | string) => (typeof result === "string" ? done(result) : result);
 
 const jsonSchemas = new WeakMap<z.ZodObject, Tool["parameters"]>();
 
