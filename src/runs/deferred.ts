@@ -134,8 +134,8 @@ export function trackInterrupts(
   }
 
   return {
-    async beforeWrite(event) {
-      if (event.event !== "on_interrupt" && event.event !== "on_resume") return;
+    beforeWrite(event) {
+      if (event.event !== "on_interrupt" && event.event !== "on_resume") return undefined;
       const { id } = event.data;
       const asked = known.get(id);
       if (event.event === "on_interrupt") {
@@ -146,7 +146,7 @@ export function trackInterrupts(
         shown.delete(id);
       }
       const { call_id, expires_at } = known.get(id) ?? asked ?? {};
-      if (call_id !== undefined && expires_at !== undefined) await scheduleExpiry(call_id);
+      return call_id !== undefined && expires_at !== undefined ? scheduleExpiry(call_id) : undefined;
     },
     afterWrite(event) {
       for (const id of closedBy(event))

@@ -82,10 +82,9 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     for await (const event of runAgent(agent, { ...input, ...observed })) {
       if (!mayWrite(event)) continue;
       last = event;
-      if (event.path || event.event === "on_chat_model_stream") {
-        await writer.write(event);
-      } else if (isProgress(event.event)) {
-        await writer.write(event);
+      if (event.path || isProgress(event.event)) {
+        if (!writer.take(event)) await writer.write(event);
+        if (event.path || event.event === "on_chat_model_stream") continue;
         for (const each of observers) each.onProgress?.(event);
       } else {
         const more: StreamEvent[] = [];
@@ -188,9 +187,9 @@ function reportFailure(
 
 /** Ends the spans that the previous attempt left open, innermost first. */
 const recovery = ({ openings }: PreviousAttempt, writer: RunWriter): RunObserver => ({
-  async afterWrite(event) {
-    if (event.event !== "run_resumed" || openings.length === 0) return;
-    await writer.write(...openings.toReversed().map(interruptedEnd));
+  afterWrite(event) {
+    if (event.event !== "run_resumed" || openings.length === 0) return undefined;
+    return writer.write(...openings.toReversed().map(interruptedEnd));
   },
 });
 

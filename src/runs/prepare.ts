@@ -118,12 +118,12 @@ export async function prepareRun(
     bytes: measured?.bytes ?? 0,
     runOptions: keepOptions(options, state),
     deferredResults: {
-      async afterWrite(event) {
-        if (event.event !== "on_message" || event.data.message.role !== "tool") return;
+      afterWrite(event) {
+        if (event.event !== "on_message" || event.data.message.role !== "tool") return undefined;
         const { tool_call_id: call_id } = event.data.message;
+        if (!settled.has(call_id)) return undefined;
         // If this fails, the call is found settled when it is due, and forgotten then.
-        if (settled.has(call_id))
-          await stores.deferredCalls.forget({ owner, thread_id, call_id }).catch(() => {});
+        return stores.deferredCalls.forget({ owner, thread_id, call_id }).catch(() => {});
       },
     },
   };

@@ -9,7 +9,10 @@ import { type DeltaSink, isWithNext } from "../core/stream.ts";
 const MAX_UNWRITTEN = 256;
 
 export interface RunWriter {
-  /** Writes a delta soon; false, and nothing is done, when `write` would have to wait or to throw. */
+  /**
+   * Writes a delta, or another event that only shows progress, soon; false, and nothing is done, when `write` would have to
+   * wait or to throw.
+   */
   take: DeltaSink;
   /**
    * Resolves at once for a progress event and for one that goes with the next; otherwise when these events and all before them
@@ -38,9 +41,9 @@ export function createWriter(
   };
 
   return {
-    take(delta) {
+    take(event) {
       if (failure || unwritten >= MAX_UNWRITTEN) return false;
-      void writeProgress(delta);
+      void writeProgress(event);
       return true;
     },
     async write(...events) {
