@@ -86,8 +86,12 @@ export interface Hold {
   leave(): void;
 }
 
+/** Of what nothing limits. */
+const UNCOUNTED: Hold = { release: async () => {}, leave() {} };
+
 /** Keeps a resource counting, even beyond the limits, until it is released or this process dies. */
 export function holdWhile(quotas: Quotas, { owner, thing, id }: HeldResource): Hold {
+  if (!quotas.counts(thing)) return UNCOUNTED;
   const again = () => quotas.refresh(owner, thing, id).catch(() => {});
   let last = again();
   const timer = setInterval(() => {

@@ -27,6 +27,8 @@ import {
 export interface Quotas extends ModelCallQuotas {
   /** Counts a request. Throws `limit_exceeded`. */
   request(owner: Owner): Promise<void>;
+  /** Whether anything limits these: without limits none is counted. */
+  counts(thing: Resource): boolean;
   /**
    * Counts a resource until it is released or its hold expires; a repeated call extends the hold. Throws
    * `limit_exceeded`. True when it did not count before.
@@ -91,6 +93,8 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       const refused = await store.take(owner, most("requests_per_minute"));
       if (refused) throw exceeded(config, "requests_per_minute", refused.full, refused.wait_ms);
     },
+
+    counts: (thing) => isLimited(LIMIT_OF[thing]),
 
     async acquire(owner, thing, id) {
       const limit = LIMIT_OF[thing];
