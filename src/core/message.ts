@@ -1,6 +1,7 @@
 // How messages, and lists of them, are built, filtered, checked, measured and printed.
 
 import { LARGE_BYTES } from "../lib/async.ts";
+import { isoTime } from "../lib/iso-time.ts";
 import { newMessageId } from "./ids.ts";
 import {
   type AssistantMessage,
@@ -35,7 +36,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-const stamp = () => ({ id: newMessageId(), created_at: new Date().toISOString() });
+const stamp = () => ({ id: newMessageId(), created_at: isoTime() });
 
 export function systemMessage(content: Content): SystemMessage {
   return { ...stamp(), role: "system", content };

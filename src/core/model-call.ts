@@ -1,5 +1,6 @@
 // One model call: the innermost layer around the provider, and the order of the system prompt.
 
+import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
 import { AppError } from "./errors.ts";
 import { newMessageId } from "./ids.ts";
@@ -72,7 +73,7 @@ function asMessage(id: string, model: string, reply: ModelReply): AssistantMessa
   const { content, tool_calls, reasoning, usage } = reply;
   return {
     id,
-    created_at: new Date().toISOString(),
+    created_at: isoTime(),
     role: "assistant",
     content,
     ...(tool_calls.length > 0 ? { tool_calls: distinct(tool_calls) } : {}),

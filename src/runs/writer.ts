@@ -4,6 +4,7 @@
 import { isProgress, type StreamEvent } from "../core/event.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
 import { type DeltaSink, isWithNext } from "../core/stream.ts";
+import { isoTime } from "../lib/iso-time.ts";
 
 /** Events that may wait for the store at a time; past it the run waits for the store. */
 const MAX_UNWRITTEN = 256;
@@ -65,9 +66,13 @@ const isWaitedFor = (event: StreamEvent) => !event.path && !isProgress(event.eve
 
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;
-  const { event: name, data, ...rest } = event;
-  // An event of a subagent keeps the ids of its own run.
-  const ids = rest.path ? { run_id, thread_id, ...rest } : { ...rest, run_id, thread_id };
+  const ts = isoTime();
   // Only the order of the keys changes, and what every event has.
-  return { event: name, ...ids, ts: new Date().toISOString(), data } as StreamEvent;
+  if (event.path) {
+    const { event: kind, data, ...rest } = event;
+    // An event of a subagent keeps the ids of its own run.
+    return { event: kind, run_id, thread_id, ...rest, ts, data } as StreamEvent;
+  }
+  const name = "name" in event ? event.name : undefined;
+  return { event: event.event, name, run_id, thread_id, ts, data: event.data } as StreamEvent;
 }
