@@ -77,6 +77,20 @@ describe("while a long thread", () => {
       },
     ));
 
+  test("that was cleared expires, all who wait for it are answered", () =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options, threadTtlMs: HOUR }),
+      async ({ stores, advance }) => {
+        const { threads } = stores;
+        await longThread(stores, "t");
+        const cleared = threads.clear(ADA, "t");
+        const earlier = threads.get(ADA, "t");
+        advance(HOUR);
+        const later = threads.get(ADA, "t");
+        expect(await Promise.all([cleared, earlier, later])).toEqual([true, undefined, undefined]);
+      },
+    ));
+
   test("loses its copy to a thread of the same id, others are served", () =>
     inWorld(
       async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),

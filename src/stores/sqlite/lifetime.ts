@@ -49,12 +49,13 @@ export function createLifetime(database: Database, removals: Removals, limits: L
 
   const lifetime: Lifetime = {
     visit(owner, threadId) {
-      if (isLimited)
-        database.write("fast", (afterCommit) => {
-          if (isOver.get(...lifetime.ended(), owner, threadId))
-            removals.removeThread([owner, threadId], slice(), afterCommit);
-          else use.run(now(), owner, threadId);
-        });
+      const rest = removals.of([owner, threadId]);
+      if (rest || !isLimited) return rest;
+      database.write("fast", (afterCommit) => {
+        if (isOver.get(...lifetime.ended(), owner, threadId))
+          removals.removeThread([owner, threadId], slice(), afterCommit);
+        else use.run(now(), owner, threadId);
+      });
       return removals.of([owner, threadId]);
     },
     ended: () => [now() - threadTtlMs, now() - Math.max(threadTtlMs, interruptedTtlMs)],

@@ -22,9 +22,9 @@ const THREAD = "owner = ? AND thread_id = ?";
 export const DELETED = "";
 
 export interface Removals {
-  /** Deletes a thread that is free. Within a transaction. */
+  /** Deletes a thread that is free, and of which nothing is left from before. Within a transaction. */
   removeThread(thread: ThreadKey, room: Room, afterCommit: AfterCommit): void;
-  /** Forgets a thread's messages from a position on. Within a transaction. */
+  /** Forgets the messages from a position on of a thread of which nothing is left from before. Within a transaction. */
   removeMessages(thread: ThreadKey, from: number, afterCommit: AfterCommit): void;
   /** Resolves when nothing of what was removed of the thread is left; undefined when nothing is. Throws `unavailable`. */
   of(thread: ThreadKey): Promise<void> | undefined;
@@ -65,7 +65,10 @@ export function createRemovals(database: Database): Removals {
     of("documents", ["rowid"], "body"),
   ];
   const messagesFrom = createPart(database, {
-    ...{ table: "messages", where: `${THREAD} AND position >= ?`, key: ["position"], text: "body" },
+    table: "messages",
+    where: `${THREAD} AND position >= ?`,
+    key: ["position"],
+    text: "body",
   });
   const hide = database.query(
     `UPDATE threads SET staged = '${DELETED}', status = 'busy' WHERE owner = ? AND id = ?`,
