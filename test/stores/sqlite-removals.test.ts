@@ -106,6 +106,22 @@ describe("while a long thread", () => {
         expect(await stores.threads.messages(ADA, "c")).toEqual([]);
       },
     ));
+
+  test("loses its copy to a thread that is deleted at once, no part of it becomes a thread", () =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
+      async ({ stores }) => {
+        const { threads } = stores;
+        await longThread(stores, "t");
+        const copying = threads.fork(ADA, "t", { id: "c", metadata: {} });
+        const refused = expect(copying).rejects.toMatchObject({ code: "already_exists" });
+        for (let turn = 0; turn < 10; turn++) await nextTurn();
+        await threads.create(ADA, { id: "c", metadata: {} });
+        expect(await threads.delete(ADA, "c")).toBe(true);
+        await refused;
+        expect(await threads.get(ADA, "c")).toBeUndefined();
+      },
+    ));
 });
 
 test("no one finds a thread from the moment it is deleted, and a new one of its id has nothing of it", () =>

@@ -36,7 +36,9 @@ export function sqliteWrites(context: StoreContext): Writes {
   const insertStaged = database.query(`
     INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at, staged)
     VALUES (?1, ?2, '{}', 'busy', 'idle', 0, 0, 0, 0, ?3) ON CONFLICT DO NOTHING`);
-  const selectStaged = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged = ?");
+  const selectStaged = database.query<{ message_count: number }>(
+    "SELECT message_count FROM threads WHERE owner = ? AND id = ? AND staged = ?",
+  );
   /** The threads that are being copied to, in this process: no other has the file. */
   const copies = new Set<string>();
   const revealStaged = database.query(`
@@ -115,8 +117,8 @@ export function sqliteWrites(context: StoreContext): Writes {
   };
 
   async function drop(thread: ThreadKey): Promise<void> {
-    copies.delete(threadText(thread));
     database.write("fast", (afterCommit) => removals.removeThread(thread, slice(), afterCommit));
+    copies.delete(threadText(thread));
     await removals.of(thread);
   }
 
@@ -201,9 +203,14 @@ export function sqliteWrites(context: StoreContext): Writes {
     const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
     const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
     const origin = forked_from ? JSON.stringify(forked_from) : null;
-    if (isStaged(write) && !selectStaged.get(...thread, write.staged.token)) throw threadExists(thread[1]);
+    if (isStaged(write)) assertWhole(thread, write.staged);
     (isStaged(write) ? revealStaged : insertThread).run(...thread, ...texts, ...above, origin, at);
     changes.fill(thread, begin);
+  }
+
+  /** A copy that gave way to a thread that was deleted again lacks what was staged before. */
+  function assertWhole(thread: ThreadKey, { token, count }: Staged): void {
+    if (selectStaged.get(...thread, token)?.message_count !== count) throw threadExists(thread[1]);
   }
 
   function addRun(thread: ThreadKey, { run, title }: AddRun, at: number): void {
