@@ -70,7 +70,10 @@ try {
   const server = await serve();
   stop = server.stop;
   await fill(server.url);
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium-headless-shell",
+    args: ["--no-sandbox"],
+  });
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   mkdirSync(out, { recursive: true });
 
