@@ -13,7 +13,7 @@ import { keepsPromises, SLOW, WORDS } from "./promises.ts";
 const chromium = await startChromium();
 afterAll(() => chromium?.close());
 const { test } = needing(chromium, "Chromium");
-const { open, visit } = await chatsIn(chromium, "ai-sdk.tsx");
+const { open, openBesideProcess, visit } = await chatsIn(chromium, "ai-sdk.tsx");
 
 describe("a page with useChat on another origin", () => {
   keepsPromises(test, open, {
@@ -42,7 +42,7 @@ describe("a page with useChat on another origin", () => {
   });
 
   test("is in error when the server dies in mid-answer, and has the whole answer once it is there again", async () => {
-    const { server, origin, tab, chat } = await open({ script: SLOW });
+    const { server, origin, tab, chat } = await openBesideProcess(SLOW);
     await chat.say("Tell me.");
     await chat.reads("word3");
     server.child.kill("SIGKILL");

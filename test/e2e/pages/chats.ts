@@ -1,12 +1,19 @@
 // The pages of this folder in a browser's tab, beside a server; what a person reads on them, and does. They look the same.
 
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Chromium, Tab } from "../../support/chromium.ts";
 import { bundle, servePage } from "../../support/page-host.ts";
-import { type Configured, serveWith } from "../../support/process.ts";
+import { serveWith } from "../../support/process.ts";
+import { startServer, temporaryFolder } from "../../support/server.ts";
 
 export const LOCAL = { backend: { type: "local" } };
 
-interface Opened extends Configured {
+interface Opened {
+  /** Of its model. */
+  readonly script?: string;
+  /** More keys of its agent. */
+  readonly agent?: object;
   /** More of server.yaml. */
   readonly config?: object;
 }
@@ -15,7 +22,7 @@ export type Chats = Awaited<ReturnType<typeof chatsIn>>;
 
 /** The page in `file`, in this browser, without which each test is skipped. */
 export async function chatsIn(chromium: Chromium | undefined, file: string) {
-  const script = await bundle(new URL(file, import.meta.url));
+  const page = await bundle(new URL(file, import.meta.url));
 
   /** In a tab, at `origin`; it talks with the server at `url`. */
   async function visit(origin: string, url: string, settings = "") {
@@ -25,13 +32,26 @@ export async function chatsIn(chromium: Chromium | undefined, file: string) {
   }
 
   /** In a tab, with a server of its own. */
-  async function open({ config, agent = LOCAL, ...more }: Opened = {}) {
-    const origin = await servePage(script);
-    const server = await serveWith({ cors: { origins: [origin] }, ...config }, { agent, ...more });
+  async function open({ config, agent = LOCAL, script = "- { say: ok }" }: Opened = {}) {
+    const origin = await servePage(page);
+    const dir = await temporaryFolder();
+    const model = `scripted:${join(dir, "script.yaml")}`;
+    await writeFile(join(dir, "script.yaml"), script);
+    const server = await startServer({
+      ...{ dir, realModels: true, agents: JSON.stringify({ agents: { assistant: { model, ...agent } } }) },
+      config: { store: "sqlite", cors: { origins: [origin] }, ...config },
+    });
     return { server, origin, ...(await visit(origin, server.url)) };
   }
 
-  return { open, visit, serve: () => servePage(script) };
+  /** The same, with a server that is a process. */
+  async function openBesideProcess(script: string) {
+    const origin = await servePage(page);
+    const server = await serveWith({ cors: { origins: [origin] } }, { agent: LOCAL, script });
+    return { server, origin, ...(await visit(origin, server.url)) };
+  }
+
+  return { open, openBesideProcess, visit, serve: () => servePage(page) };
 }
 
 function chatOn({ page }: Tab) {
