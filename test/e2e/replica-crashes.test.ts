@@ -5,7 +5,8 @@ import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
-import { serve } from "../support/process.ts";
+import { killed, serve } from "../support/process.ts";
+import { replicasOn } from "../support/replicas.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
 import { numbers, post, seenOn, view } from "../support/sse.ts";
@@ -13,14 +14,13 @@ import { numbers, post, seenOn, view } from "../support/sse.ts";
 const isDelta = ({ event }: StreamEvent) => event === "on_chat_model_stream";
 const json = { accept: "application/json", "content-type": "application/json" };
 
-/** Two processes on one store and one folder, whose model plays `script`. */
-async function twoProcessesOn(shared: SharedStore | undefined, script: string, settings = "") {
+/** Starts one process more on a store of their own and one folder, whose model plays `script`. */
+async function processesOn(shared: SharedStore | undefined, script: string) {
   if (!shared) throw new Error("There was a store a moment ago.");
   const dir = await temporaryFolder();
   const config = join(dir, "server.yaml");
-  await writeFile(config, `${shared.kind}: { url: "${await shared.database()}", lease: 2s }\n${settings}`);
-  const start = () => serve(dir, script, { STORE: shared.kind, CONFIG_FILE: config });
-  return { dir, start, one: await start(), other: await start() };
+  await writeFile(config, `${shared.kind}: { url: "${await shared.database()}", lease: 2s }`);
+  return () => serve(dir, script, { STORE: shared.kind, CONFIG_FILE: config });
 }
 
 const IN_A_COMMAND = `
@@ -29,10 +29,22 @@ const IN_A_COMMAND = `
 - { say: It is over. }`;
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
+const AGENTS = {
+  commanding: { script: IN_A_COMMAND, options: { backend: { type: "local" } } },
+  speaking: { script: IN_WORDS },
+};
+
 for (const { start, program } of SHARED_STORES) {
   const shared = await start();
-  afterAll(() => shared?.close());
-  const twoProcesses = (script: string, settings?: string) => twoProcessesOn(shared, script, settings);
+  const replicas = shared && replicasOn(shared, AGENTS, { shutdown: { grace: "0.1s" } });
+  afterAll(async () => {
+    await replicas?.close();
+    await shared?.close();
+  });
+  const twoProcesses = async () => {
+    if (!replicas) throw new Error("There was a store a moment ago.");
+    return replicas.two();
+  };
   /** One that a test may kill. */
   const ownStore = async () => {
     const own = await start();
@@ -42,10 +54,10 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a replica that is killed`, () => {
     test("during a command: another continues, and the command is not run twice", async () => {
-      const { one, other } = await twoProcesses(IN_A_COMMAND);
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      const { one, other } = await twoProcesses();
+      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go", agent: "commanding" });
       await viewer.until(({ event }) => event === "on_tool_progress");
-      one.child.kill("SIGKILL");
+      await killed(one);
       await viewer.ended().catch(() => {});
       const events = await seenOn(viewer, other);
       expect(dataOf(events, "run_resumed")).toEqual([{ attempt: 2 }]);
@@ -59,10 +71,10 @@ for (const { start, program } of SHARED_STORES) {
     });
 
     test("during a model call: the call is repeated, and the viewer is notified", async () => {
-      const { one, other } = await twoProcesses(IN_WORDS);
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      const { one, other } = await twoProcesses();
+      const viewer = await post(`${one.url}/threads/t2/runs`, { input: "go", agent: "speaking" });
       await viewer.until(isDelta);
-      one.child.kill("SIGKILL");
+      await killed(one);
       await viewer.ended().catch(() => {});
       const events = await seenOn(viewer, other);
       expect(names(events)).toContain("message_discard");
@@ -72,8 +84,8 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a replica that is stopped for longer than its lease`, () => {
     test("can write nothing when it wakes up, and drops the run by itself", async () => {
-      const { one, other } = await twoProcesses(IN_WORDS);
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      const { one, other } = await twoProcesses();
+      const viewer = await post(`${one.url}/threads/t3/runs`, { input: "go", agent: "speaking" });
       await viewer.until(isDelta);
       one.child.kill("SIGSTOP");
       const elsewhere = await view(other.url + viewer.headers.get("location"));
@@ -91,13 +103,13 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a replica that is asked to end`, () => {
     test("hands its run over at once, and its viewers continue elsewhere", async () => {
-      const { one, other } = await twoProcesses(IN_WORDS, "shutdown: { grace: 0.1s }");
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+      const { one, other } = await twoProcesses();
+      const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
       await viewer.until(isDelta);
-      const waiting = fetch(`${one.url}/threads/t2/runs`, {
+      const waiting = fetch(`${one.url}/threads/t5/runs`, {
         method: "POST",
         headers: json,
-        body: '{"input":"and wait"}',
+        body: '{"input":"and wait","agent":"speaking"}',
       });
       one.child.kill("SIGTERM");
       await viewer.ended();
@@ -112,7 +124,8 @@ for (const { start, program } of SHARED_STORES) {
   needing(shared, program).describe(`${program}: while it is away`, () => {
     test("a run waits, and continues when it is back in time", async () => {
       const own = await ownStore();
-      const { one } = await twoProcessesOn(own, IN_WORDS);
+      const start = await processesOn(own, IN_WORDS);
+      const [one] = [await start(), await start()];
       const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
       await viewer.until(isDelta);
       await own?.kill();
@@ -126,15 +139,14 @@ for (const { start, program } of SHARED_STORES) {
 
     test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
       const own = await ownStore();
-      const { one, other } = await twoProcessesOn(own, IN_WORDS);
-      other.child.kill("SIGKILL");
+      const one = await (await processesOn(own, IN_WORDS))();
       const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
       await viewer.until(isDelta);
       await own?.kill();
-      const start = () =>
+      const run = () =>
         fetch(`${one.url}/threads/t2/runs`, { method: "POST", headers: json, body: '{"input":"Hi"}' });
       // Each answer takes as long as the run waits, which begins while the first is awaited.
-      for (const refused of [await start(), await start()]) {
+      for (const refused of [await run(), await run()]) {
         expect(refused.status).toBe(503);
         expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
       }
@@ -143,7 +155,7 @@ for (const { start, program } of SHARED_STORES) {
       expect(checkGrammar(events)).toEqual([]);
       expect(dataOf(events, "error")[0]?.code).toBe("unavailable");
       await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(200);
-      expect(await (await start()).json()).toMatchObject({ status: "success" });
+      expect(await (await run()).json()).toMatchObject({ status: "success" });
     });
   });
 }

@@ -28,6 +28,24 @@ export function skein(
   cwd?: string,
   main: string = MAIN,
 ): Skein {
+  const process = lastingSkein(args, env, cwd, main);
+  onTestFinished(() => killed(process));
+  return process;
+}
+
+/** Resolves when it has exited. */
+export async function killed({ child, exited }: Skein): Promise<void> {
+  child.kill("SIGKILL");
+  await exited;
+}
+
+/** As `skein`, ended by the caller. */
+export function lastingSkein(
+  args: readonly string[],
+  env: Record<string, string>,
+  cwd?: string,
+  main: string = MAIN,
+): Skein {
   const child = spawn(process.execPath, [main, ...args], {
     cwd,
     env: { ...NODE_ENV, ...env },
@@ -36,10 +54,6 @@ export function skein(
   let text = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += String(chunk)));
   const exited = once(child, "close").then(([code, signal]) => code ?? signal);
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await exited;
-  });
   return { child, output: () => text, exited };
 }
 
