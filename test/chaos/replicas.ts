@@ -6,11 +6,10 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { NODE_ENV } from "../support/node.ts";
+import { MAIN } from "../support/program.ts";
 import type { Journal } from "./journal.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const TETHER = new URL("./tether.ts", import.meta.url).href;
 /** A start that takes longer hangs. It is as long on a busy machine as limits of tests are: see vitest.config.ts. */
 const START_MS = 120_000;
