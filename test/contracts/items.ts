@@ -159,9 +159,12 @@ export function itemsContract(open: Open): void {
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items } = stores;
-        const tries = upTo(MAX_ITEMS + 20).map((n) => items.put(shelf, { key: `k${n}`, value: n }));
+        const put = (n: number) => items.put(shelf, { key: `k${n}`, value: n });
+        // A store refuses what it cannot begin for seconds: on a busy machine it could not begin all of them.
+        for (const n of upTo(MAX_ITEMS - 20)) await put(n);
+        const tries = upTo(40).map((n) => put(MAX_ITEMS + n));
         const results = await Promise.allSettled(tries);
-        expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(MAX_ITEMS);
+        expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
         for (const result of results)
           if (result.status === "rejected") expect(result.reason).toMatchObject(FULL);
         const keys = await keysOn(items, shelf);
