@@ -101,3 +101,22 @@ describe("of a long answer no more is written in one turn of the event loop than
     expect(most).toBeLessThan(2 * A_TURN);
   });
 });
+
+test("of many permission rules no more is written in one turn of the event loop than a slice", async () => {
+  const { url } = await startServer();
+  const path = `${url}/agents/assistant/permissions`;
+  const headers = { "content-type": "application/json" };
+  const rules = Array.from({ length: 150 }, (_, index) => ({
+    id: `rule-${index}`,
+    deny: "execute",
+    message: "é".repeat(16_000),
+  }));
+  for (const rule of rules) await fetch(path, { method: "POST", headers, body: JSON.stringify(rule) });
+  let items: { id: string }[] = [];
+  const most = await mostInOneTurn(async () => {
+    const reply = await fetch(path);
+    ({ items } = (await reply.json()) as { items: { id: string }[] });
+  });
+  expect(new Set(items.map(({ id }) => id))).toEqual(new Set(rules.map(({ id }) => id)));
+  expect(most).toBeLessThan(1024 * KIB);
+});

@@ -18,6 +18,9 @@ export interface CuttingProxy {
   silence(): void;
   /** Nothing of the answers passes on the next connection. */
   silenceNext(): void;
+  /** From now on a connection on which more than `bytes` have passed, in both directions, passes nothing on until `release`. */
+  holdAfter(bytes: number): void;
+  release(): void;
   /** Cuts all connections now. */
   cutAll(): void;
   /** The hashes of Redis's scripts that were asked for since this was called. */
@@ -37,6 +40,8 @@ const SCRIPT = /evalsha/;
 export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   const silences = new Set<() => void>();
+  let mostBytes = Number.POSITIVE_INFINITY;
+  const held: (() => void)[] = [];
   let every = 0;
   let counted = SCRIPT;
   let asked = 0;
@@ -76,6 +81,12 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
         cut();
       });
     }
+    let bytes = 0;
+    const pass = (to: Socket, chunk: Buffer) => {
+      bytes += mostBytes === Number.POSITIVE_INFINITY ? 0 : chunk.length;
+      if (bytes <= mostBytes) to.write(chunk);
+      else held.push(() => void to.write(chunk));
+    };
     let isLost = false;
     client.on("data", (chunk) => {
       if (!passes(chunk)) {
@@ -84,12 +95,12 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
         return;
       }
       isLost ||= every > 0 && counted.test(chunk.toString("latin1")) && ++asked % every === 0;
-      upstream.write(chunk);
+      pass(upstream, chunk);
     });
     upstream.on("data", (chunk) => {
       answers++;
       if (isSilent) return;
-      if (!isLost) return void client.write(chunk);
+      if (!isLost) return pass(client, chunk);
       cuts++;
       cut();
     });
@@ -121,6 +132,13 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
     },
     silenceNext() {
       isNextSilent = true;
+    },
+    holdAfter(most) {
+      mostBytes = most;
+    },
+    release() {
+      mostBytes = Number.POSITIVE_INFINITY;
+      for (const write of held.splice(0)) write();
     },
     cutAll,
     watch() {

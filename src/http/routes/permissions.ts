@@ -15,6 +15,7 @@ import {
 } from "../../hooks/permissions/stored-rules.ts";
 import { notFound } from "../../runs/control.ts";
 import { ownerOf } from "../auth/guard.ts";
+import { pageSender } from "../long-answers.ts";
 import { ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -28,7 +29,9 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     stores: { threads, items },
     agents,
     permissionRule,
+    unreadAnswers,
   } = services;
+  const sendRules = pageSender(unreadAnswers, (rule: RememberedRule) => JSON.stringify(rule));
   const tags = ["permissions"];
 
   app.get(
@@ -41,12 +44,12 @@ export function permissionRoutes(app: App, services: RouteServices): void {
         response: { 200: Rules },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { thread_id } = request.params;
       const owner = ownerOf(request);
       const shelf = await shelfOfThread(owner, thread_id);
       const state = await threads.state(owner, thread_id);
-      return { items: [...shownRules(state[SESSION_RULES]), ...(await rulesOn(shelf))] };
+      return sendRules(reply, { items: [...shownRules(state[SESSION_RULES]), ...(await rulesOn(shelf))] });
     },
   );
 
@@ -115,7 +118,8 @@ export function permissionRoutes(app: App, services: RouteServices): void {
         response: { 200: Rules },
       },
     },
-    async (request) => ({ items: await rulesOn(shelfOfAgent(ownerOf(request), request.params.name)) }),
+    async (request, reply) =>
+      sendRules(reply, { items: await rulesOn(shelfOfAgent(ownerOf(request), request.params.name)) }),
   );
 
   app.post(

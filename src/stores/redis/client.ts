@@ -1,4 +1,5 @@
-// The connections to Redis: one for commands, one on which messages come. Redis, or a cluster of them.
+// The connections to Redis: one for commands, one for those with much data, one on which messages come. Redis, or a cluster of
+// them.
 
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { AppError } from "../../core/errors.ts";
@@ -8,6 +9,8 @@ const OLDEST_VERSION = 7;
 
 export interface Clients {
   readonly commands: Redis | Cluster;
+  /** For commands that ask for much data or bring it: others would wait behind it. */
+  readonly bulk: Redis | Cluster;
   /** Closed with `commands`, when it is the same. */
   readonly messages: Redis | Cluster;
   readonly isCluster: boolean;
@@ -42,11 +45,15 @@ export async function openClients(url: string, deadlineMs: number): Promise<Clie
     const info = await whenUp(commands, url, deadlineMs);
     check(info);
     const rest = { database: commands.options.db ?? 0, deadlineMs };
-    if (info.redis_mode !== "cluster")
-      return { commands, messages: await openMessages(commands), isCluster: false, ...rest };
+    if (info.redis_mode !== "cluster") {
+      const [bulk, messages] = await Promise.all([openBeside(commands), openBeside(commands)]);
+      return { commands, bulk, messages, isCluster: false, ...rest };
+    }
     const cluster = await openCluster(commands, deadlineMs);
     commands.disconnect();
-    return { commands: cluster, messages: cluster, isCluster: true, ...rest };
+    const bulk = cluster.duplicate([], { enableAutoPipelining: false, shardedSubscribers: false });
+    bulk.on("error", ignore);
+    return { commands: cluster, bulk, messages: cluster, isCluster: true, ...rest };
   } catch (error) {
     commands.disconnect();
     throw error;
@@ -58,12 +65,12 @@ function backoff(times: number): number {
   return Math.min(1000, 10 * 2 ** times) * (0.75 + Math.random() / 2);
 }
 
-async function openMessages(commands: Redis): Promise<Redis> {
-  const messages = commands.duplicate({ enableAutoPipelining: false, lazyConnect: true });
-  messages.on("error", ignore);
+async function openBeside(commands: Redis): Promise<Redis> {
+  const another = commands.duplicate({ enableAutoPipelining: false, lazyConnect: true });
+  another.on("error", ignore);
   // If it fails, it keeps trying by itself.
-  await messages.connect().catch(ignore);
-  return messages;
+  await another.connect().catch(ignore);
+  return another;
 }
 
 /** One more connection to the same Redis, for what others must not wait for. It keeps trying by itself. */

@@ -1,16 +1,22 @@
 // Commands to Redis, as scripts whose keys and arguments have names. Every call is answered, or throws `unavailable`,
 // within its deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is
-// as long as a lease lasts; elsewhere it is short.
+// as long as a lease lasts; elsewhere it is short. What asks for much data or brings it has a connection of its own, on which
+// tenants take turns: other commands never wait behind it.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../errors.ts";
 import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
+import { createTurns } from "../shared/turns.ts";
 import { type Clients, isReplica, isUnknownScript, mayPass, noAnswer, refusal } from "./client.ts";
 
 /** A readiness probe does not wait longer. */
 const PING_MS = 2_000;
+/** Scripts with much data that are on their way at once: about 0.5 MiB, unless single messages are larger. */
+const BULK_AT_ONCE = 2;
+/** From so many characters of arguments on a script goes with those that have much data. */
+const BULK_CHARS = 64 * 1024;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
@@ -26,11 +32,15 @@ export type Ask = <Key extends string, Arg extends string, Reply>(
 
 export class Connection {
   readonly run: Ask;
+  /** As `run`, for what may answer with much data. */
+  readonly runBulk: (tenant: string) => Ask;
   /** As `run`, with a deadline long enough for a restart of Redis. */
   readonly runUntilLeaseEnds: Ask;
   readonly deadlines: Deadlines;
   readonly outages = new Outages();
   readonly #client: Client;
+  readonly #bulk: Client;
+  readonly #inTurn = createTurns(BULK_AT_ONCE);
   readonly #now: (() => number) | undefined;
   readonly #deadlineMs: number;
   /** Resolved while there is a connection. */
@@ -40,12 +50,14 @@ export class Connection {
   #isClosed = false;
 
   /** Insists, and waits inside a run, for `patienceMs`. `now` takes the place of Redis's own clock. */
-  constructor({ commands, deadlineMs }: Clients, patienceMs: number, now: (() => number) | undefined) {
+  constructor({ commands, bulk, deadlineMs }: Clients, patienceMs: number, now: (() => number) | undefined) {
     this.#client = commands;
+    this.#bulk = bulk;
     this.#now = now;
     this.#deadlineMs = deadlineMs;
     this.deadlines = new Deadlines(deadlineMs, patienceMs);
     this.run = (script, keys, args, rest) => this.#evaluate(script, keys, args, rest);
+    this.runBulk = (tenant) => (script, keys, args, rest) => this.#evaluate(script, keys, args, rest, tenant);
     this.runUntilLeaseEnds = (script, keys, args, rest) =>
       this.deadlines.inRun(() => this.#evaluate(script, keys, args, rest));
     this.#up.resolve();
@@ -89,6 +101,7 @@ export class Connection {
     this.#isClosed = true;
     this.#up.resolve();
     this.#client.disconnect();
+    this.#bulk.disconnect();
   }
 
   #rise(): void {
@@ -99,8 +112,17 @@ export class Connection {
 
   #fall(): void {
     this.#trouble ??= new Error("The connection was closed.");
-    if (!this.outages.isOut) this.#up = Promise.withResolvers();
+    if (!this.outages.isOut) {
+      this.#up = Promise.withResolvers();
+      // Behind the same name there may be another server by now.
+      if (!this.#isClosed) this.#bulk.disconnect(true);
+    }
     this.outages.begin();
+  }
+
+  #reconnect(): void {
+    this.#client.disconnect(true);
+    this.#bulk.disconnect(true);
   }
 
   async #evaluate<Key extends string, Arg extends string, Reply>(
@@ -108,23 +130,29 @@ export class Connection {
     keys: Readonly<Record<Key, string>>,
     args: Readonly<Record<Arg, string | number>>,
     rest: readonly string[] = [],
+    tenant?: string,
   ): Promise<Reply> {
     const names = script.keys.map((name) => keys[name]);
     const named = script.args.map((name) => String(args[name]));
     const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
-    const reply = await this.#repeatedly(this.deadlines.ms, evaluation(script, values));
+    const ask = evaluation(script, values);
+    const { ms } = this.deadlines;
+    const whose = tenant ?? (isLarge(values) ? ownerOf(names) : undefined);
     // The script's own file says what it returns.
-    return reply as Reply;
+    if (whose === undefined) return (await this.#repeatedly(ms, ask)) as Reply;
+    const askBulk = () => this.#repeatedly(ms, ask, this.#bulk);
+    // A run waits longer than others, and so not for them.
+    return (await (this.deadlines.isInRun ? askBulk() : this.#inTurn(whose, askBulk))) as Reply;
   }
 
-  async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>): Promise<T> {
+  async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>, client = this.#client): Promise<T> {
     const until = performance.now() + ms;
     let first: unknown;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         this.assertOpen();
         if (this.outages.isOut) await withTimeout(until - performance.now(), this.#up.promise);
-        return await withTimeout(until - performance.now(), ask(this.#client));
+        return await withTimeout(until - performance.now(), ask(client));
       } catch (error) {
         this.assertOpen();
         if (!mayPass(error)) throw refusal(error);
@@ -132,12 +160,18 @@ export class Connection {
         first ??= error;
         if (performance.now() + pause >= until) throw noAnswer(this.#trouble ?? first);
         // Behind the same name there may be another server by now.
-        if (isReplica(error)) this.#client.disconnect(true);
+        if (isReplica(error)) this.#reconnect();
         await sleep(pause);
       }
     }
   }
 }
+
+const isLarge = (values: readonly string[]) =>
+  values.reduce((length, value) => length + value.length, 0) > BULK_CHARS;
+
+/** What stands for the owner in the names of keys. */
+const ownerOf = ([name = ""]: readonly string[]) => name.slice(name.indexOf("{") + 1).split(/[:}]/, 1)[0];
 
 /** Sends the text of a script that Redis does not know, and again with every repetition: an answer may be lost on the way. */
 function evaluation({ sha, text, keys }: Script<string, string, unknown>, values: string[]) {

@@ -125,7 +125,7 @@ return { redis.call('LLEN', messages), head(), unpack(about, 4, 11) }`,
 export const readMessages = script<[messages: string[], isLast: 0 | 1, life: string] | null>()({
   kind: "reads",
   keys: ["meta", "messages", "ids"],
-  args: ["after", "limit", "bytes"],
+  args: ["after", "limit", "bytes", "whole"],
   lua: `${TTL}
 local from = 0
 if after ~= '' then
@@ -140,6 +140,7 @@ while from < stop do
   local texts = redis.call('LRANGE', messages, from, math.min(from + step, stop) - 1)
   for _, text in ipairs(texts) do
     left = left - #text
+    if left < 0 and whole == '1' then return { {}, 0, ttl_and_outcome() } end
     if left < 0 and #found > 0 then return { found, 0, ttl_and_outcome() } end
     found[#found + 1] = text
   end
@@ -167,13 +168,24 @@ local place = redis.call('HGET', ids, message)
 return { place and redis.call('LINDEX', messages, place), ttl_and_outcome() }`,
 });
 
-/** Output: the slots as they were set, and what was merged into them since, each as field, value, field, value … */
-export const readState = script<[set: string[], patches: string[], life: string]>()({
+/**
+ * Output: the slots as they were set, and what was merged into them since, each as field, value, field, value …; nothing
+ * when these are more than `bytes`, if that is not empty.
+ */
+export const readState = script<[set: string[], patches: string[], life: string] | null>()({
   kind: "reads",
   keys: ["meta", "state", "patches"],
-  args: [],
+  args: ["bytes"],
   lua: `${TTL}
-return { redis.call('HGETALL', state), redis.call('HGETALL', patches), ttl_and_outcome() }`,
+local set, merged = redis.call('HGETALL', state), redis.call('HGETALL', patches)
+if bytes ~= '' then
+  local left = tonumber(bytes)
+  for _, texts in ipairs({ set, merged }) do
+    for _, text in ipairs(texts) do left = left - #text end
+  end
+  if left < 0 then return false end
+end
+return { set, merged, ttl_and_outcome() }`,
 });
 
 /** Output: a page of runs, newest first, those before the run `cursor`; nothing when there is no such run. */

@@ -13,6 +13,9 @@ import { type Listed, listed } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
 import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
 
+/** What is read beside other commands. More has the connection for much data. */
+const LITTLE_BYTES = 32 * 1024;
+
 /** `onRead` gets every thread that `get` returns. */
 export function redisThreads(
   { redis, lifetime }: StoreContext,
@@ -48,22 +51,37 @@ export function redisThreads(
     bytes: bytesOf,
 
     async message(owner, id, messageId) {
-      const [text, life] = await redis.run(readMessage, keysOf(owner, id), { message: messageId });
+      const [text, life] = await redis.runBulk(owner.tenant)(readMessage, keysOf(owner, id), {
+        message: messageId,
+      });
       lifetime.used(owner, id, life);
       // Only messages are put into this list.
       return text === null ? undefined : (JSON.parse(text) as Message);
     },
 
     async messagePage(owner, id, { after = "", limit, bytes }) {
-      const found = await redis.run(readMessages, keysOf(owner, id), { after, limit: limit ?? "", bytes });
-      if (!found) throw noSuchMessage(after);
-      const [texts, isLast, life] = found;
-      lifetime.used(owner, id, life);
-      return { texts, isLast: isLast === 1 };
+      const keys = keysOf(owner, id);
+      const page = { after, limit: limit ?? "" };
+      const little = Math.min(bytes, LITTLE_BYTES);
+      const short = await redis.run(readMessages, keys, { ...page, bytes: little, whole: 1 });
+      if (!short) throw noSuchMessage(after);
+      if (short[0].length > 0 || short[1] === 1) return pageIn(short);
+      const long = await redis.runBulk(owner.tenant)(readMessages, keys, { ...page, bytes, whole: "" });
+      if (!long) throw noSuchMessage(after);
+      return pageIn(long);
+
+      function pageIn([texts, isLast, life]: NonNullable<typeof short>) {
+        lifetime.used(owner, id, life);
+        return { texts, isLast: isLast === 1 };
+      }
     },
 
     async state(owner, id) {
-      const [set, patches, life] = await redis.run(readState, keysOf(owner, id), {});
+      const keys = keysOf(owner, id);
+      const short = await redis.run(readState, keys, { bytes: LITTLE_BYTES });
+      // Without a bound there is always an answer.
+      const found = short ?? (await redis.runBulk(owner.tenant)(readState, keys, { bytes: "" }));
+      const [set = [], patches = [], life = ""] = found ?? [];
       lifetime.used(owner, id, life);
       return stateOf(set, patches);
     },

@@ -1,0 +1,89 @@
+// One tenant's megabytes on the way to and from Redis, and another tenant's commands.
+
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import type { Owner } from "../../src/core/ids.ts";
+import { userMessage } from "../../src/core/message.ts";
+import type { AllStores } from "../../src/stores/all-stores.ts";
+import { createRedisStores } from "../../src/stores/redis/index.ts";
+import { cuttingProxy } from "../support/cutting-proxy.ts";
+import { needing } from "../support/needing.ts";
+import { startRedis } from "../support/redis.ts";
+import { ADA, claimed, newRun, note, upTo } from "./fixture.ts";
+
+const redis = await startRedis();
+afterAll(() => redis?.close());
+
+const GRACE: Owner = { tenant: "navy", user: "grace" };
+const KIB = 1024;
+const LONG = "x".repeat(1024 * KIB);
+
+needing(redis, "redis-server").describe("megabytes of one tenant", () => {
+  /** A thread of ADA's of five megabytes, a small one of GRACE's, and a way to Redis that holds back what is long. */
+  async function held() {
+    redis?.ask("FLUSHALL");
+    const proxy = await cuttingProxy(redis?.port ?? 0);
+    onTestFinished(() => proxy.close());
+    const stores = await createRedisStores({
+      url: `redis://127.0.0.1:${proxy.port}`,
+      deadlineMs: 60_000,
+      leaseMs: 60_000,
+    });
+    onTestFinished(() => stores.close());
+    const messages = upTo(5).map(() => userMessage(LONG));
+    await stores.threads.create(ADA, { id: "fat", metadata: {}, messages, state: { much: LONG } });
+    await stores.threads.create(GRACE, { id: "small", metadata: {} });
+    proxy.holdAfter(512 * KIB);
+    return { proxy, stores };
+  }
+
+  /** What every request and run does. */
+  async function ordinary({ threads, runs, events }: AllStores): Promise<void> {
+    for (const n of upTo(20)) {
+      await threads.get(GRACE, "small");
+      expect(await threads.messages(GRACE, "small")).toEqual([]);
+      expect(await threads.state(GRACE, "small")).toEqual({});
+      expect((await threads.list(GRACE, { limit: 10 })).items).toHaveLength(n === 1 ? 1 : 2);
+      if (n > 1) continue;
+      const started = await runs.start(GRACE, newRun("t"), "reject");
+      if (started.outcome !== "claimed") throw new Error("The thread was free.");
+      await events.append(started.claim.lease, [note("said")]);
+    }
+  }
+
+  test.each<[what: string, work: (stores: AllStores) => Promise<unknown>]>([
+    ["messages that are read", ({ threads }) => threads.messages(ADA, "fat")],
+    ["a state that is read", ({ threads }) => threads.state(ADA, "fat")],
+    [
+      "a message that is read",
+      async ({ threads }) => {
+        const [first] = await threads.messages(ADA, "fat", { limit: 1 });
+        return threads.message(ADA, "fat", first?.id ?? "");
+      },
+    ],
+    [
+      "a thread that is created",
+      ({ threads }) => threads.create(ADA, { id: "new", metadata: {}, messages: [userMessage(LONG)] }),
+    ],
+    [
+      "an event that is written",
+      async (stores) => {
+        const { lease } = await claimed(stores, "t");
+        return stores.events.append(lease, [note(LONG)]);
+      },
+    ],
+  ])("%s keep no command of another tenant waiting", async (_, work) => {
+    const { proxy, stores } = await held();
+    const all = Promise.all(upTo(6).map(() => work(stores).catch((error: unknown) => error)));
+    await ordinary(stores);
+    proxy.release();
+    expect(await all).toHaveLength(6);
+  });
+
+  test("arrive whole, however many readers there are", async () => {
+    const { proxy, stores } = await held();
+    proxy.release();
+    const all = await Promise.all(upTo(12).map(() => stores.threads.messages(ADA, "fat")));
+    for (const messages of all) expect(messages.map(({ content }) => content)).toEqual(Array(5).fill(LONG));
+    expect(await stores.threads.state(ADA, "fat")).toEqual({ much: LONG });
+  });
+});
