@@ -100,7 +100,8 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
       yield withNext(appended(run, message));
       continue;
     }
-    if (!isEmpty(message)) yield appended(run, message);
+    // Nothing is built upon an answer before the next event.
+    if (!isEmpty(message)) yield withNext(appended(run, message));
 
     const mail = await newMail(run, input);
     for (const each of mail) yield appended(run, each);
@@ -156,7 +157,8 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
     yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
     for (const event of clearedInterrupts(run)) yield event;
   }
-  for (const message of news) yield appended(run, message);
+  // They are stored with the run already.
+  for (const message of news) yield withNext(appended(run, message));
 }
 
 /** Messages sent during the run, to be appended. */

@@ -69,7 +69,8 @@ test("a tool is not executed when the message that calls it turns out not to be 
   expect(executed).toBe(0);
 });
 
-test("a message that calls a tool is stored with the start of the call", async () => {
+/** The events of a run as they come to a slow store, and when one of its writes is done. */
+async function stepsOf(options: Parameters<typeof managed>[1]): Promise<string> {
   const stores = createMemoryStores();
   const steps: string[] = [];
   const slow = appending(stores, async (lease, events) => {
@@ -78,26 +79,26 @@ test("a message that calls a tool is stored with the start of the call", async (
     steps.push("written");
     return stores.events.append(lease, events);
   });
-  const { runs, start } = managed(slow, { script, tools: [noting(() => "ok")] });
+  const { runs, start } = managed(slow, options);
   await runs.open();
   await settledOf(runs, ADA, await start(ADA), AbortSignal.timeout(5000));
-  expect(steps.join()).toContain("on_message,on_tool_start");
+  return steps.join();
+}
+
+test("a message that calls a tool is stored with the start of the call", async () => {
+  expect(await stepsOf({ script, tools: [noting(() => "ok")] })).toContain("on_message,on_tool_start");
 });
 
 test("what a call of write_todos changes is stored with its result", async () => {
-  const stores = createMemoryStores();
-  const steps: string[] = [];
-  const slow = appending(stores, async (lease, events) => {
-    for (const { event } of events) steps.push(event);
-    await turn();
-    steps.push("written");
-    return stores.events.append(lease, events);
-  });
   const planning = [{ call: [{ tool: "write_todos", args: { todos: [] } }] }, { say: "done" }];
-  const { runs, start } = managed(slow, { script: planning, hooks: [made(todos)] });
-  await runs.open();
-  await settledOf(runs, ADA, await start(ADA), AbortSignal.timeout(5000));
-  expect(steps.join()).toContain("on_state,on_tool_end,on_message");
+  const steps = await stepsOf({ script: planning, hooks: [made(todos)] });
+  expect(steps).toContain("on_state,on_tool_end,on_message");
+});
+
+test("what a user says is stored with the first list of todos, and the answer with the end", async () => {
+  const steps = await stepsOf({ script: [{ say: "done" }], hooks: [made(todos)] });
+  expect(steps).toMatch(/^run_start,on_message,on_state,written/);
+  expect(steps).toContain("on_message,done");
 });
 
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
