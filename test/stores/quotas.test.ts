@@ -71,6 +71,24 @@ describe("in memory", () => {
 describe("in a file", () => {
   quotasContract(async (now) => openSqliteQuotas(await temporaryFolder(), now));
 
+  test("what counts for a budget is written at once, also for other processes, and all else when it is closed", async () => {
+    const dir = await temporaryFolder();
+    const one = openSqliteQuotas(dir);
+    const other = openSqliteQuotas(dir);
+    const inputOf = async () => (await other.quotas.usage(ADA, 1)).map(({ input_tokens }) => input_tokens);
+    await one.quotas.reserve(
+      ADA,
+      { id: "call", amounts: { tokens: 10, cost: 5 }, ms: 60_000 },
+      { tenant: {}, user: {} },
+    );
+    await one.quotas.settle(ADA, "call", SPENT);
+    expect(await inputOf()).toEqual([10]);
+    await one.quotas.settle(ADA, "without a budget", SPENT);
+    one.close();
+    expect(await inputOf()).toEqual([20]);
+    other.close();
+  });
+
   test("what was used, held and reserved outlasts the process", async () => {
     const dir = await temporaryFolder();
     const first = openSqliteQuotas(dir);

@@ -86,6 +86,11 @@ const ADDED = `
     cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
     cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens`;
 
+/** Takes the numbers in the order of their columns. */
+const MORE = `
+  SET calls = calls + ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,
+    cache_read_tokens = cache_read_tokens + ?, cache_write_tokens = cache_write_tokens + ?, cost = cost + ?`;
+
 export function quotaStatements(file: SmallFile) {
   const by = (column: "tenant" | "user") => ({
     held: file.query<Count>(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),
@@ -116,6 +121,7 @@ export function quotaStatements(file: SmallFile) {
     reserve: file.query(
       "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",
     ),
+    findReserved: file.query("SELECT 1 FROM reserved WHERE id = ?"),
     unreserve: file.query("DELETE FROM reserved WHERE id = ?"),
     spent: file.query<Sum>("SELECT tokens, cost FROM spent WHERE name = ? AND period = ?"),
     /** By a tenant and a user, on a day and in its month. */
@@ -129,14 +135,14 @@ export function quotaStatements(file: SmallFile) {
     leastSpent: file.query<{ readonly name: string }>(
       "SELECT name FROM spent WHERE period = ? AND name <> ? ORDER BY tokens, cost LIMIT ?",
     ),
-    findRow: file.query("SELECT 1 FROM usage WHERE user = ? AND day = ? AND agent = ? AND model = ?"),
+    countMore: file.query(`UPDATE usage ${MORE} WHERE user = ? AND day = ? AND agent = ? AND model = ?`),
     rows: file.query<Count>("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
     count: file.query(`INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${ADDED}`),
     usage: file.query<UsageRow>(`
       SELECT day, agent, model, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost
       FROM usage WHERE user = ? AND day >= ?`),
     forgetUsage: file.query("DELETE FROM usage WHERE day < ?"),
-    findUser: file.query("SELECT 1 FROM users WHERE tenant = ? AND day = ? AND user = ?"),
+    countMoreOfUser: file.query(`UPDATE users ${MORE} WHERE tenant = ? AND day = ? AND user = ?`),
     users: file.query<Count>("SELECT count(*) AS n FROM users WHERE tenant = ? AND day = ?"),
     countUser: file.query(`INSERT INTO users VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ${ADDED}`),
     usageByUser: file.query<Used & { readonly user: string }>(`

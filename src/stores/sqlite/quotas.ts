@@ -1,5 +1,5 @@
-// Quotas in a file of their own, `usage.db`. What was used survives the death of the process; that of the machine may
-// cost the last moments. The rate of requests is the process's own.
+// Quotas in a file of their own, `usage.db`. What counts for a budget survives the death of the process; other spending of its
+// last tenth of a second may not. The death of the machine may cost the last moments. The rate of requests is the process's own.
 
 import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
@@ -36,7 +36,8 @@ export interface OpenQuotas {
 
 /** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
 export function openSqliteQuotas(dataDir: string, now: () => number = Date.now): OpenQuotas {
-  return openQuotas(join(dataDir, "usage.db"), now, { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 0 });
+  const path = join(dataDir, "usage.db");
+  return openQuotas(path, now, { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 64, countMs: 100 });
 }
 
 /**
@@ -44,21 +45,30 @@ export function openSqliteQuotas(dataDir: string, now: () => number = Date.now):
  * before this month, then those that have spent least in it.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
-  openQuotas(":memory:", now, { maxNames, maxUncounted: 64 });
+  openQuotas(":memory:", now, { maxNames, maxUncounted: 64, countMs: undefined });
 
 interface Bounds {
   readonly maxNames: number;
   /** How many sums of spending may wait until they are asked for. They do not survive the process. */
   readonly maxUncounted: number;
+  /** How long they may wait, in ms; undefined where nothing survives the process. */
+  readonly countMs: number | undefined;
 }
 
 function openQuotas(path: string, now: () => number, bounds: Bounds): OpenQuotas {
   const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
   const file = openSmallFile({ path, content: "The usage", pragmas, steps: QUOTA_TABLES });
-  return { quotas: quotasIn(file, now, bounds), close: file.close };
+  const { quotas, stop } = quotasIn(file, now, bounds);
+  return {
+    quotas,
+    close() {
+      stop();
+      file.close();
+    },
+  };
 }
 
-function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }: Bounds): QuotaStore {
+function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, countMs }: Bounds) {
   const { read } = file;
   const change = <T>(work: () => T) => file.write("fast", work);
   const sql = quotaStatements(file);
@@ -69,8 +79,9 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }
   const names = new Map<string, string>();
   /** Spending that is not in the tables yet, by all that its rows are found by. */
   const uncounted = new Map<string, Uncounted>();
+  let timer: NodeJS.Timeout | undefined;
 
-  return {
+  const quotas: QuotaStore = {
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
 
     async hold(owner, { thing, id, ms }, most) {
@@ -141,14 +152,20 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }
     },
 
     async settle(owner, id, spending) {
-      change(() => {
-        sql.unreserve.run(id);
-        if (!spending) return;
+      const isReserved = read(() => sql.findReserved.get(id)) !== undefined;
+      if (spending) {
         const day = dayOf(now());
         const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
         uncounted.set(key, { owner, day, sum: plus(uncounted.get(key)?.sum, spending) });
-        if (uncounted.size > maxUncounted) countAll();
-      });
+      }
+      const isFull = uncounted.size > maxUncounted;
+      if (isReserved || isFull)
+        change(() => {
+          sql.unreserve.run(id);
+          // What was reserved is counted as soon as it is not reserved any more.
+          if (isFull || countMs !== undefined) countAll();
+        });
+      else if (uncounted.size > 0 && countMs !== undefined) timer ??= setTimeout(countSoon, countMs).unref();
     },
 
     accounts: async (owner) => change(() => accountsOf(owner)),
@@ -174,6 +191,23 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }
     },
   };
 
+  return { quotas, stop };
+
+  function stop(): void {
+    if (countMs !== undefined) countSoon();
+    clearTimeout(timer);
+  }
+
+  function countSoon(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    try {
+      change(countAll);
+    } catch {
+      // It waits for the next time.
+    }
+  }
+
   function accountsOf(owner: Owner): Accounts {
     countAll();
     sql.endReserved.run(now());
@@ -194,9 +228,7 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }
   /** Within a change. */
   function countAll(): void {
     if (uncounted.size === 0) return;
-    const all = [...uncounted.values()];
-    uncounted.clear();
-    for (const { owner, day, sum } of all) {
+    for (const { owner, day, sum } of uncounted.values()) {
       const { tenant, user } = namesOf(owner);
       const month = monthOf(Date.parse(day));
       const spent = [tokensOf(sum.usage), sum.cost];
@@ -205,20 +237,21 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted }
       countUser({ tenant, user: owner.user }, day, sum);
       for (const name of [tenant, user]) remember(name, month);
     }
+    uncounted.clear();
     clear();
   }
 
   function count(name: string, day: string, sum: SumOfCalls): void {
     const { agent, model } = sum;
-    const isKnown = sql.findRow.get(name, day, agent, model) !== undefined;
-    const isFull = !isKnown && Number(sql.rows.get(name, day)?.n) >= MAX_ROWS;
+    if (sql.countMore.run(...numbersOf(sum), name, day, agent, model) > 0) return;
+    const isFull = Number(sql.rows.get(name, day)?.n) >= MAX_ROWS;
     const row = isFull ? [OTHER, OTHER] : [agent, model];
     sql.count.run(name, day, ...row, ...numbersOf(sum));
   }
 
   function countUser({ tenant, user }: Owner, day: string, sum: SumOfCalls): void {
-    const isKnown = sql.findUser.get(tenant, day, user) !== undefined;
-    const isFull = !isKnown && Number(sql.users.get(tenant, day)?.n) >= MAX_USERS;
+    if (sql.countMoreOfUser.run(...numbersOf(sum), tenant, day, user) > 0) return;
+    const isFull = Number(sql.users.get(tenant, day)?.n) >= MAX_USERS;
     sql.countUser.run(tenant, day, isFull ? REST : user, ...numbersOf(sum));
   }
 
