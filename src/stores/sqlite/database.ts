@@ -1,13 +1,13 @@
 // The one file, and the one connection to it. Opened by one process at a time: the lock is held until the
 // connection closes or the process dies, however it dies.
 
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, closeSync, fdatasyncSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { AppError } from "../../core/errors.ts";
+import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
 import { loadSqlite } from "./load.ts";
-import { prepareSchema } from "./schema.ts";
+import { flush, prepareSchema } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */
 export interface Query<Row> {
@@ -40,11 +40,14 @@ export class Database {
   readonly #file: DatabaseSync;
   readonly #begin: Query<unknown>;
   readonly #commit: Query<unknown>;
-  #synchronous: Durability | undefined;
+  /** The write-ahead log, to which SQLite writes each commit. */
+  readonly #log: number;
 
   /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
   constructor(path: string) {
-    this.#file = open(path);
+    const { file, log } = open(path);
+    this.#file = file;
+    this.#log = log;
     this.#begin = this.query("BEGIN");
     this.#commit = this.query("COMMIT");
   }
@@ -69,9 +72,8 @@ export class Database {
   /** All that `work` changes, or nothing if it throws. `work` cannot be nested and must not wait. */
   write<T>(durability: Durability, work: (afterCommit: AfterCommit) => T): T {
     const effects: (() => void)[] = [];
-    const result = this.read(() =>
-      this.#transaction(durability, () => work((effect) => effects.push(effect))),
-    );
+    const result = this.read(() => this.#transaction(() => work((effect) => effects.push(effect))));
+    if (durability === "durable") this.#flush();
     for (const effect of effects) effect();
     return result;
   }
@@ -86,13 +88,27 @@ export class Database {
   }
 
   close(): void {
-    if (this.#file.isOpen) this.#file.close();
+    if (!this.#file.isOpen) return;
+    closeSync(this.#log);
+    this.#file.close();
   }
 
-  #transaction<T>(durability: Durability, work: () => T): T {
-    if (this.#synchronous !== durability)
-      this.#file.exec(`PRAGMA synchronous = ${durability === "durable" ? "FULL" : "NORMAL"}`);
-    this.#synchronous = durability;
+  /**
+   * What `synchronous=FULL` does at the end of each commit, but without the times of the file, which cost another write of the
+   * disk. What was committed may be lost when it fails, so nothing may be built upon it: the file is closed.
+   */
+  #flush(): void {
+    try {
+      fdatasyncSync(this.#log);
+    } catch (error) {
+      this.close();
+      throw new AppError("unavailable", `The database cannot be written to its disk: ${messageOf(error)}.`, {
+        cause: error,
+      });
+    }
+  }
+
+  #transaction<T>(work: () => T): T {
     this.#begin.run();
     try {
       const result = work();
@@ -112,7 +128,13 @@ export class Database {
   }
 }
 
-function open(path: string): DatabaseSync {
+interface Opened {
+  readonly file: DatabaseSync;
+  /** The descriptor of its write-ahead log. */
+  readonly log: number;
+}
+
+function open(path: string): Opened {
   let file: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -120,7 +142,11 @@ function open(path: string): DatabaseSync {
     file.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
     chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);
-    return file;
+    file.exec("PRAGMA synchronous = NORMAL");
+    const log = openSync(`${path}-wal`, "r+");
+    // The name of a new log has to be on disk as well.
+    flush(dirname(path), "r");
+    return { file, log };
   } catch (error) {
     if (file?.isOpen) file.close();
     throw cannotOpen(path, error);

@@ -317,7 +317,7 @@ export function backUp(file: DatabaseSync, path: string, version: number): void 
 }
 
 /** Returns once a file, or the names in a folder, are on disk. */
-function flush(path: string, flags: "r" | "r+"): void {
+export function flush(path: string, flags: "r" | "r+"): void {
   const opened = openSync(path, flags);
   try {
     fsyncSync(opened);
