@@ -1,7 +1,6 @@
 // Writes events of a run and what they mean: messages, state, and the end of the run.
 
 import type { UserMessage } from "../../core/message.ts";
-import type { RunStatus } from "../../core/records.ts";
 import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
 import { entriesOfPending, rowsOf } from "../log-rows.ts";
@@ -27,6 +26,12 @@ import type { Removals } from "./removals.ts";
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
 
+/** What a run adds to its thread. */
+interface Growth {
+  messages: number;
+  bytes: number;
+}
+
 /** Busy while a run is active or waits, else what the last one left behind. */
 const STATUS = `CASE WHEN
     EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'running') OR
@@ -34,8 +39,8 @@ const STATUS = `CASE WHEN
   THEN 'busy' ELSE outcome END`;
 
 export interface Changes {
-  /** Carries out what a run's event means; `seq` is the event's number. Inside a transaction. */
-  apply(key: RowKey, pending: PendingEvent, seq: number): void;
+  /** Carries out what a run's events mean; `before` is the number of the event before them. Inside a transaction. */
+  apply(run: LiveRun, pending: readonly PendingEvent[], before: number): void;
   /** Gives a thread what it begins with. Inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
   /** Adds messages whose texts are written already. Inside a transaction. */
@@ -55,9 +60,14 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     INSERT INTO messages (owner, thread_id, position, id, body)
     SELECT ?1, ?2, coalesce(max(position), 0) + 1, ?3, ?4 FROM messages WHERE owner = ?1 AND thread_id = ?2
     ON CONFLICT (owner, thread_id, id) DO NOTHING`);
-  const count = database.query(
-    "UPDATE threads SET message_count = message_count + ?, bytes = bytes + ? WHERE owner = ? AND id = ?",
+  const GROWN = "message_count = message_count + ?1, bytes = bytes + ?2";
+  const count = database.query(`UPDATE threads SET ${GROWN} WHERE owner = ?3 AND id = ?4`);
+  const grow = database.query(
+    `UPDATE threads SET ${GROWN}, updated_at = ?5, used_at = ?5 WHERE owner = ?3 AND id = ?4`,
   );
+  const end = database.query(`
+    UPDATE threads SET ${GROWN}, updated_at = ?5, used_at = ?5, outcome = coalesce(?6, outcome),
+      status = CASE WHEN ?7 THEN 'busy' ELSE coalesce(?6, outcome) END WHERE owner = ?3 AND id = ?4`);
   // No long text is read for the sum: the sizes lie in the rows' headers.
   const selectFrom = database.query<{ first: number | null; rows: number; bytes: number }>(`
     SELECT min(position) AS first, count(*) AS rows, sum(octet_length(body)) AS bytes
@@ -71,9 +81,6 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   const upsertSlot = database.query(
     "INSERT INTO state (owner, thread_id, key, value) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
   );
-  const selectStatus = database.query<{ status: RunStatus }>(
-    "SELECT status FROM runs WHERE owner = ? AND thread_id = ? AND id = ?",
-  );
   const endRun = database.query(`
     UPDATE runs SET status = ?, stop_reason = ?, error = ?, usage = ?, ended_at = ?, last_seq = ?,
       request = NULL, stop = NULL, place = NULL
@@ -84,17 +91,24 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   const selectWaiting = database.query<{ id: string }>(
     `SELECT id FROM runs WHERE ${THREAD} AND status = 'pending' ORDER BY place LIMIT 1`,
   );
-  const setOutcome = database.query("UPDATE threads SET outcome = ? WHERE owner = ? AND id = ?");
   const touch = database.query(
     `UPDATE threads SET updated_at = ?, used_at = ?, status = ${STATUS} WHERE owner = ? AND id = ?`,
   );
 
   return {
-    apply(key, pending, seq) {
-      if (pending.message) takeIn(key, pending.message);
-      const change = changeOf(pending);
-      if (change?.event === "on_state") setSlot([key[0], key[1]], change.data);
-      else if (change) settle(key, endingOf(change), seq);
+    apply(run, pending, before) {
+      const key = rowKey(run.key);
+      const thread = [key[0], key[1]] as const;
+      const growth = { messages: 0, bytes: 0 };
+      let ending: RunOutcome | undefined;
+      for (const each of pending) {
+        if (each.message) takeIn(run, key, each.message, growth);
+        const change = changeOf(each);
+        if (change?.event === "on_state") setSlot(thread, change.data);
+        else if (change) ending = endingOf(change);
+      }
+      if (ending) settle(run, ending, before + pending.length, growth);
+      else if (pending.some(changesThread)) grow.run(growth.messages, growth.bytes, ...thread, now());
     },
     fill(thread, { messages = [], state = {} }) {
       addTexts(
@@ -113,30 +127,34 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     touchThread(owner, threadId) {
       touch.run(now(), now(), owner, threadId);
     },
-    busyWith(owner, threadId) {
-      if (selectRunning.get(owner, threadId)) return "active";
-      return selectWaiting.get(owner, threadId) && "waiting";
-    },
+    busyWith,
     inbox(key) {
       // `steer` is the only one who fills this column.
       return selectLeft.all(...key).map(({ body }) => JSON.parse(body) as UserMessage);
     },
   };
 
+  function busyWith(owner: string, threadId: string) {
+    if (selectRunning.get(owner, threadId)) return "active";
+    return selectWaiting.get(owner, threadId) && "waiting";
+  }
+
   /** Out of the inbox, if it waited there, and into the thread. */
-  function takeIn(key: RowKey, message: MessageText): void {
-    addTexts([key[0], key[1]], [message]);
-    takeLeft.run(...key, message.id);
+  function takeIn(run: LiveRun, key: RowKey, message: MessageText, growth: Growth): void {
+    addText([key[0], key[1]], message, growth);
+    if (run.mayHaveLeft) takeLeft.run(...key, message.id);
   }
 
   function addTexts(thread: ThreadKey, messages: readonly MessageText[]): void {
-    let [added, bytes] = [0, 0];
-    for (const { id, text } of messages) {
-      if (insertMessage.run(...thread, id, text) === 0) continue;
-      added++;
-      bytes += Buffer.byteLength(text);
-    }
-    if (added > 0) count.run(added, bytes, ...thread);
+    const growth = { messages: 0, bytes: 0 };
+    for (const message of messages) addText(thread, message, growth);
+    if (growth.messages > 0) count.run(growth.messages, growth.bytes, ...thread);
+  }
+
+  function addText(thread: ThreadKey, { id, text }: MessageText, growth: Growth): void {
+    if (insertMessage.run(...thread, id, text) === 0) return;
+    growth.messages++;
+    growth.bytes += Buffer.byteLength(text);
   }
 
   function setSlot(thread: ThreadKey, change: Extract<Change, { event: "on_state" }>["data"]): void {
@@ -147,13 +165,16 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     else upsertSlot.run(...thread, key, JSON.stringify(after));
   }
 
-  function settle(key: RowKey, ending: RunOutcome, seq: number): void {
+  function settle(run: LiveRun, ending: RunOutcome, seq: number, { messages, bytes }: Growth): void {
     const { status, stop_reason = null, error, usage } = ending;
-    const wasRunning = selectStatus.get(...key)?.status === "running";
+    const key = rowKey(run.key);
     const problem = error ? JSON.stringify(error) : null;
     endRun.run(status, stop_reason, problem, JSON.stringify(usage), now(), seq, ...key);
-    clearLeft.run(...key);
-    if (wasRunning) setOutcome.run(THREAD_STATUS[status], key[0], key[1]);
+    if (run.mayHaveLeft) clearLeft.run(...key);
+    // One that has waited leaves the thread as the run before it did.
+    const outcome = run.hold ? THREAD_STATUS[status] : null;
+    const isBusy = busyWith(key[0], key[1]) !== undefined;
+    end.run(messages, bytes, key[0], key[1], now(), outcome, Number(isBusy));
   }
 }
 
@@ -185,7 +206,8 @@ export function createEventCommitter(
   return (run, epoch, given, afterCommit) => {
     const key = rowKey(run.key);
     const ends = hasEnd(given);
-    const pending = ends ? withUnreadInbox(given, changes.inbox(key), stamp(run.key, limits.now())) : given;
+    const left = ends && run.mayHaveLeft ? changes.inbox(key) : [];
+    const pending = withUnreadInbox(given, left, stamp(run.key, limits.now()));
     const before = run.log.last;
     const last = before + pending.length;
     let seq = before;
@@ -194,7 +216,7 @@ export function createEventCommitter(
       insertRow.run(...key, seq, epoch, event, body);
     }
     dropOld(key, before, last);
-    applyAll(key, before, pending);
+    changes.apply(run, pending, before);
     if (ends) moveOn([key[0], key[1]], afterCommit);
     afterCommit(() => {
       for (const entry of entriesOfPending(pending, epoch, last)) run.log.push(entry);
@@ -218,10 +240,5 @@ export function createEventCommitter(
     const surplus = last - limits.eventsPerRun;
     const isDue = Math.floor(last / DROP_EVERY) > Math.floor(before / DROP_EVERY);
     if (surplus > 0 && isDue) dropRows.run(...key, surplus);
-  }
-
-  function applyAll(key: RowKey, before: number, pending: readonly PendingEvent[]): void {
-    for (const [index, each] of pending.entries()) changes.apply(key, each, before + index + 1);
-    if (pending.some(changesThread)) changes.touchThread(key[0], key[1]);
   }
 }

@@ -75,6 +75,9 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
   async function find(key: RunKey): Promise<Found | undefined> {
     const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
     for (let rest = visit(); rest; rest = visit()) await rest;
+    database.assertOpen();
+    const open = live.find(key);
+    if (open) return { log: open.log, isKept: true };
     return database.read(() => {
       const row = select.get(...rowKey(key));
       if (!row) return undefined;

@@ -25,6 +25,8 @@ export interface LiveRun {
   readonly log: Log;
   /** Absent while no process executes the run. */
   hold: Hold | undefined;
+  /** False when its inbox is empty: nearly always, and then no one has to look. */
+  mayHaveLeft: boolean;
 }
 
 export class LiveRuns {
@@ -46,10 +48,23 @@ export class LiveRuns {
 
   /** A run that has not ended. */
   open(key: RunKey): LiveRun {
-    const known = this.#runs.get(key.owner, place(key));
+    const known = this.find(key);
     if (known) return known;
-    const last = this.#newest.get(...rowKey(key))?.last ?? 0;
-    const run: LiveRun = { key, log: new Log(TAIL, last, TAIL_BYTES), hold: undefined };
+    return this.#add(key, this.#newest.get(...rowKey(key))?.last ?? 0, true);
+  }
+
+  /** The same of one that has not begun either: it has said nothing, and nothing was left for it. */
+  openNew(key: RunKey): LiveRun {
+    return this.find(key) ?? this.#add(key, 0, false);
+  }
+
+  /** A run that has not ended, if it was opened. */
+  find(key: RunKey): LiveRun | undefined {
+    return this.#runs.get(key.owner, place(key));
+  }
+
+  #add(key: RunKey, last: number, mayHaveLeft: boolean): LiveRun {
+    const run: LiveRun = { key, log: new Log(TAIL, last, TAIL_BYTES), hold: undefined, mayHaveLeft };
     this.#runs.set(key.owner, place(key), run);
     return run;
   }
@@ -60,7 +75,7 @@ export class LiveRuns {
   }
 
   epochOf(key: RunKey): number | undefined {
-    return this.#runs.get(key.owner, place(key))?.hold?.epoch;
+    return this.find(key)?.hold?.epoch;
   }
 
   hold(key: RunKey, epoch: number, stop: StopMode | undefined): void {
@@ -72,7 +87,7 @@ export class LiveRuns {
   }
 
   stop(key: RunKey, mode: StopMode): void {
-    const hold = this.#runs.get(key.owner, place(key))?.hold;
+    const hold = this.find(key)?.hold;
     if (hold) hold.stop = mode;
   }
 

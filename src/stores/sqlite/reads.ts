@@ -142,8 +142,11 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
 
       async inbox(lease) {
         database.assertOpen();
-        const { key } = live.leased(lease);
-        return database.read(() => changes.inbox(rowKey(key)));
+        const run = live.leased(lease);
+        if (!run.mayHaveLeft) return [];
+        const left = database.read(() => changes.inbox(rowKey(run.key)));
+        run.mayHaveLeft = left.length > 0;
+        return left;
       },
 
       async renew(lease) {

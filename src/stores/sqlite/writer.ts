@@ -83,10 +83,10 @@ export class Writer {
   }
 
   #schedule(mayWait: boolean): void {
+    const wait = this.#restsUntil - performance.now();
     if (this.#count >= MAX_WAITING) this.flush();
-    else if (!mayWait || this.#restsUntil - performance.now() < SHORTEST_TIMER_MS)
-      this.#immediate ??= setImmediate(() => this.flush());
-    else this.#timer ??= setTimeout(() => this.flush(), this.#restsUntil - performance.now());
+    else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(() => this.flush());
+    else this.#timer ??= setTimeout(() => this.flush(), wait);
   }
 
   #writeAlone(waiting: Waiting): void {

@@ -146,6 +146,7 @@ export function sqliteWrites(context: StoreContext): Writes {
       case "hold_run":
         hold.run(write.attempt, ...thread, write.run);
         afterCommit(() => {
+          if (write.begins) live.openNew(keyOf(write.run));
           live.hold(keyOf(write.run), write.epoch, active?.stop);
           queue.hold(thread);
         });
@@ -168,7 +169,9 @@ export function sqliteWrites(context: StoreContext): Writes {
         commit(live.open(keyOf(write.run)), 1, write.pending, afterCommit);
         return;
       case "leave_message":
-        insertLeft.run(...thread, active?.run ?? "", write.message.id, JSON.stringify(write.message));
+        if (!active) return;
+        insertLeft.run(...thread, active.run, write.message.id, JSON.stringify(write.message));
+        live.open(keyOf(active.run)).mayHaveLeft = true;
         return;
       case "rewind":
         changes.rewind(thread, write.message, afterCommit);
