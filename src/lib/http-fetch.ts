@@ -51,6 +51,7 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
 /** Discards the rest of the body, so that its connection can be reused; destroys it if that takes too long. */
 export function release(stream: IncomingMessage): void {
   if (stream.destroyed) return;
+  if (stream.complete) return void stream.resume();
   const timer = setTimeout(() => stream.destroy(), RELEASE_MS).unref();
   stream.once("close", () => clearTimeout(timer));
   stream.resume();
