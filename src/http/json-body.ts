@@ -9,6 +9,8 @@ import { tenantOf } from "./auth/guard.ts";
 
 /** Nested lists and maps. Recursive code must not overflow the stack on them. */
 const MAX_DEPTH = 64;
+/** Keys of one map: each step with a map of more takes milliseconds. */
+const MAX_KEYS = 10_000;
 
 export interface JsonBodies {
   /** Keys and values of a body. */
@@ -30,7 +32,7 @@ export function readJsonBodies(
     async (request: FastifyRequest, body: Buffer) => {
       if (isEmptyTaken && body.length === 0) return undefined;
       if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
-      const { entries, depth } = jsonSize(body);
+      const { entries, widest, depth } = jsonSize(body);
       if (depth > MAX_DEPTH)
         throw new AppError(
           "invalid_request",
@@ -41,6 +43,12 @@ export function readJsonBodies(
           "payload_too_large",
           `The body has ${entries} keys and values; at most ${maxEntries} are allowed (limits.body_entries).`,
           { details: { limit: maxEntries, entries } },
+        );
+      if (widest > MAX_KEYS)
+        throw new AppError(
+          "payload_too_large",
+          `A map of the body has ${widest} keys; at most ${MAX_KEYS} are allowed.`,
+          { details: { limit: MAX_KEYS, keys: widest } },
         );
       const value = await new Promise((resolve, reject) => {
         void parse(request, body.toString(), (error, parsed) => (error ? reject(error) : resolve(parsed)));

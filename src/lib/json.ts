@@ -62,23 +62,33 @@ export function isNestedDeeper(value: unknown, most: number): boolean {
 export interface JsonSize {
   /** Keys and values of all lists and maps. */
   readonly entries: number;
+  /** Keys of the map that has most. */
+  readonly widest: number;
   /** How deep lists and maps are nested. */
   readonly depth: number;
 }
 
 /** What parsing a JSON text would make, counted without parsing it. Of a text that is not JSON any figure may come. */
 export function jsonSize(text: Uint8Array): JsonSize {
-  let [entries, depth, deepest] = [0, 0, 0];
+  let [entries, depth, deepest, widest] = [0, 0, 0, 0];
+  /** Of the maps that are open, by their depth. */
+  const keys: number[] = [0];
   for (let at = 0; at < text.length; at++) {
     const byte = text[at];
     if (byte === QUOTE) at = endOfString(text, at);
-    else if (byte === COMMA || byte === COLON) entries++;
-    else if (byte === OPEN_LIST || byte === OPEN_MAP) {
+    else if (byte === COMMA) entries++;
+    else if (byte === COLON) {
+      entries++;
+      const own = (keys[depth] ?? 0) + 1;
+      keys[depth] = own;
+      if (own > widest) widest = own;
+    } else if (byte === OPEN_LIST || byte === OPEN_MAP) {
       entries++;
       deepest = Math.max(deepest, ++depth);
+      keys[depth] = 0;
     } else if (byte === CLOSE_LIST || byte === CLOSE_MAP) depth--;
   }
-  return { entries, depth: deepest };
+  return { entries, widest, depth: deepest };
 }
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
