@@ -129,6 +129,22 @@ export async function* mapEvents<T, A, B>(stream: Stream<T, A>, f: (event: A) =>
   }
 }
 
+/** `stream`, for a reader that waits for nothing when it leaves before the end. */
+export function leavable<T, E>(stream: Stream<T, E>): Stream<T, E> {
+  return {
+    ...readWith(stream, () => stream.next()),
+    async return(value) {
+      leave(stream);
+      return { done: true, value: await value };
+    },
+  };
+}
+
+/** Ends a stream that is not read to its end, at its next step. No one waits for that, nor hears of a failure in it. */
+export function leave<T, E>(stream: Stream<T, E>): void {
+  close(stream).catch(() => {});
+}
+
 /** Ends a stream that is not read to its end. What `return` resolves with is not read. */
 async function close<T, E>(stream: Stream<T, E>): Promise<void> {
   await stream.return(undefined as never);

@@ -9,7 +9,7 @@ import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
 import { asEdited, settledInterrupts } from "./open-interrupts.ts";
 import { appended, duringCall, type MutableRun } from "./run.ts";
-import { type Stream, tap, toStream } from "./stream.ts";
+import { leavable, leave, type Stream, tap, toStream } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
 
 const MAX_PARALLEL_CALLS = 16;
@@ -148,11 +148,12 @@ interface Arrival<T, E> {
 /**
  * Runs streams in parallel, at most `limit` at a time; yields their events as they come and returns their results in
  * the order given. A stream resumes only after its last event was consumed, so the consumer's work on an event is done
- * before the stream's next step. The first failure ends all streams.
+ * before the stream's next step. The first failure ends all streams, and so does a reader that leaves; neither waits for
+ * their ends.
  */
 export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
   const [only] = streams;
-  if (only && streams.length === 1) return [yield* only];
+  if (only && streams.length === 1) return [yield* leavable(only)];
   const results = new Array<T>(streams.length);
   const arrived: Arrival<T, E>[] = [];
   let wake = () => {};
@@ -194,7 +195,6 @@ export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit:
     }
     return results;
   } finally {
-    // A busy stream ends at its next step; abandoned streams are not awaited.
-    for (const stream of streams) stream.return(undefined as never).catch(() => {});
+    for (const stream of streams) leave(stream);
   }
 }

@@ -1,7 +1,9 @@
 // Runs that are cancelled, interrupted or no longer read.
 
+import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { Hook } from "../../src/core/hook.ts";
 import { toolMessages, unanswered } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
@@ -89,4 +91,41 @@ describe("stopping", () => {
     await expect(reading).rejects.toThrow("the viewer left");
     expect(ended).toBe("aborted");
   });
+
+  test.each([1, 2])(
+    "a consumer that stops reading does not wait for the hooks around %i calls",
+    async (count) => {
+      const reporter = defineTool({
+        name: "reporter",
+        description: "",
+        parameters: z.object({}),
+        async *execute(_args, call) {
+          yield { event: "on_tool_progress", name: "reporter", data: { call_id: call.id, output: "." } };
+          return "";
+        },
+      });
+      const ends: string[] = [];
+      const patient: Hook = {
+        name: "patient",
+        async *wrapToolCall(request, next) {
+          try {
+            return yield* next(request);
+          } finally {
+            if (!request.signal.aborted) await once(request.signal, "abort");
+            ends.push(request.call.name);
+          }
+        },
+      };
+      const reading = play({
+        tools: [reporter],
+        hooks: [patient],
+        script: [{ call: Array.from({ length: count }, () => ({ tool: "reporter" })) }],
+        onEvent: (event) => {
+          if (event.event === "on_tool_progress") throw new Error("the viewer left");
+        },
+      });
+      await expect(reading).rejects.toThrow("the viewer left");
+      await expect.poll(() => ends).toHaveLength(count);
+    },
+  );
 });
