@@ -2,6 +2,7 @@
 // result, appended to the thread as soon as it is known.
 
 import { linkedTo, untilAborted } from "../lib/async.ts";
+import { jsonCopy } from "../lib/json.ts";
 import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
@@ -85,7 +86,8 @@ export async function* executeTool({ call, tool, signal }: ToolRequest, run: Mut
     return failed(`There is no tool \`${call.name}\`.${choice}`);
   }
   if (call.malformed !== undefined) return failed("The arguments are not a JSON object. Send them again.");
-  const parsed = tool.parse(call.args);
+  // A tool may change its arguments. Those of a call that waited are the thread's, and frozen.
+  const parsed = tool.parse(jsonCopy(call.args));
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
   signal.throwIfAborted();
   const work = toStream(tool.execute(parsed.args, call, duringCall(run, signal)));

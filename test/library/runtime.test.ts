@@ -282,6 +282,30 @@ describe("what a run asks", () => {
     expect(await handle.interrupts()).toEqual([]);
   });
 
+  test("is run with arguments that its tool may change, once it is approved", async () => {
+    const search = defineTool({
+      name: "search",
+      description: "Searches.",
+      parameters: z.object({ query: z.looseObject({ terms: z.array(z.unknown()) }), filter: z.unknown() }),
+      execute({ query, filter }) {
+        query.terms.push("more");
+        return JSON.stringify([query, Object.assign(Object(filter), { limit: 10 })]);
+      },
+    });
+    const args = { query: { terms: ["a"] }, filter: { since: "today" } };
+    const agent = agentWith([{ call: [{ tool: "search", args }] }, { say: "Done." }], {
+      tools: [search],
+      permissions: { mode: "default" },
+    });
+    const handle = runtimeWith().spawn(agent, { input: "Search." });
+    const { interrupts } = await handle.result;
+    await handle.answer(interrupts.map(({ id }) => ({ id, decision: "approve" })));
+    const { messages } = await handle.result;
+    const output = '[{"terms":["a","more"]},{"since":"today","limit":10}]';
+    expect(messages[0]).toMatchObject({ role: "tool", content: output });
+    expect((await handle.history())[1]).toMatchObject({ tool_calls: [{ name: "search", args }] });
+  });
+
   test("is answered call by call", async () => {
     const handle = runtimeWith().spawn(wiper("sda", "sdb"), { input: "Wipe both." });
     const { interrupts } = await handle.result;
