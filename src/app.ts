@@ -139,7 +139,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     if (apiKeys && bootstrap_key !== undefined) await keepBootstrapKey(apiKeys.keys, bootstrap_key, logger);
     const findKey = apiKeys && cachedKeys(apiKeys.keys);
     const credentials = createCredentials(findKey, logger);
-    const opened = await openStores(config);
+    const opened = await openStores(config, logger);
     closers.push(() => opened.close());
     const metrics = await openMetrics(config, { agents, stores: opened, siblings }, () => observed);
     const stores = metrics ? metrics.timed(opened) : opened;

@@ -2,6 +2,8 @@
 
 import type { ServerConfig } from "../config/server.ts";
 import { createApiKeys } from "../http/auth/api-keys.ts";
+import type { Logger } from "../lib/logger.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { DEFAULTS } from "../stores/options.ts";
@@ -22,8 +24,8 @@ const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
 export const threadTtl = ({ store, retention }: ServerConfig): number =>
   retention.threads ?? THREAD_TTL_MS[store];
 
-/** The caller closes them. */
-export async function openStores(config: ServerConfig): Promise<AllStores> {
+/** The caller closes them. `logger`: as `StoreOptions` has it. */
+export async function openStores(config: ServerConfig, logger?: Logger): Promise<AllStores> {
   const { store, data_dir, redis, postgres, limits, retention } = config;
   const all = {
     threadTtlMs: threadTtl(config),
@@ -32,6 +34,7 @@ export async function openStores(config: ServerConfig): Promise<AllStores> {
     tenantQueueLength: limits.waiting_threads,
     eventRetentionMs: retention.events,
     sweepMs: retention.sweep,
+    ...omitUndefined({ logger }),
   };
   if (store === "sqlite") {
     await finishRestore(data_dir);

@@ -9,3 +9,6 @@ export interface Logger {
   warn: Log;
   error: Log;
 }
+
+/** Keeps nothing. */
+export const SILENT: Logger = { info() {}, warn() {}, error() {} };

@@ -1,6 +1,7 @@
 // Options of every store and their defaults. Times are in milliseconds.
 
 import type { WhenBusy } from "../core/stores.ts";
+import { type Logger, SILENT } from "../lib/logger.ts";
 
 export interface StoreOptions {
   /** The clock: milliseconds since 1970. */
@@ -28,6 +29,8 @@ export interface StoreOptions {
   readonly interruptedTtlMs?: number;
   /** How often what is due to go is looked for. It can no longer be reached from the moment it is due. */
   readonly sweepMs?: number;
+  /** Told what fails while no request waits for it. Default: no one is. */
+  readonly logger?: Logger;
 }
 
 export type Limits = Required<StoreOptions>;
@@ -50,4 +53,5 @@ export const DEFAULTS: Limits = {
   threadTtlMs: HOUR,
   interruptedTtlMs: 24 * HOUR,
   sweepMs: 300_000,
+  logger: SILENT,
 };

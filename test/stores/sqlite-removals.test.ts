@@ -180,6 +180,36 @@ describe("what a process has left to be deleted", () => {
   });
 });
 
+describe("a sweep that fails says why in the log, and the next one tries again:", () => {
+  const NOTHING_GOES =
+    "CREATE TRIGGER stuck BEFORE DELETE ON messages BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END";
+  const LEFT: [string, (stores: AllStores) => Promise<unknown>][] = [
+    ["an expired thread", async () => {}],
+    ["what is left of a deleted thread", ({ threads }) => threads.delete(ADA, "t")],
+  ];
+
+  test.each(LEFT)("%s", async (_, remove) => {
+    const stores = createSqliteStores({ path: path(), now: () => 0 });
+    await longThread(stores, "t");
+    const removing = remove(stores).catch(() => {});
+    await stores.close();
+    await removing;
+    inFile((file) => file.exec(NOTHING_GOES));
+    const failures: object[] = [];
+    const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
+    const options = { path: path(), now: () => HOUR, threadTtlMs: HOUR };
+    const again = createSqliteStores({ ...options, logger, sweepMs: 1 });
+    await expect.poll(() => failures.length).toBeGreaterThan(1);
+    await again.close();
+    expect(failures[0]).toMatchObject({ err: { message: expect.stringContaining("the disk is broken") } });
+    inFile((file) => file.exec("DROP TRIGGER stuck"));
+    const cured = createSqliteStores(options);
+    expect(await cured.threads.messages(ADA, "t")).toEqual([]);
+    await cured.close();
+    expect(countRows(...TABLES)).toBe(0);
+  });
+});
+
 test("events whose time is up are deleted in slices", async () => {
   const stores = createSqliteStores({ path: path(), now: () => 0 });
   const { lease } = await claimed(stores, "t");

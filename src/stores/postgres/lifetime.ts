@@ -30,7 +30,7 @@ export interface Lifetime {
 }
 
 export function createLifetime(database: Database, limits: Limits): Lifetime {
-  const { threadTtlMs: idleMs, eventRetentionMs, sweepMs } = limits;
+  const { threadTtlMs: idleMs, eventRetentionMs, sweepMs, logger } = limits;
   const interruptedMs = Math.max(limits.interruptedTtlMs, idleMs);
   const used = new LRUCache<string, true>({
     max: LATELY_USED,
@@ -79,8 +79,9 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
 
   function sweep(): Promise<void> {
     sweeping ??= sweepAll()
-      // Requests tell that PostgreSQL is away; it is tried again.
-      .catch(() => {})
+      .catch((err: unknown) => {
+        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next one tries again");
+      })
       .finally(() => {
         sweeping = undefined;
       });

@@ -29,7 +29,7 @@ export interface Lifetime {
 }
 
 export function createLifetime(database: Database, removals: Removals, limits: Limits): Lifetime {
-  const { now, threadTtlMs, interruptedTtlMs, eventRetentionMs, sweepMs } = limits;
+  const { now, threadTtlMs, interruptedTtlMs, eventRetentionMs, sweepMs, logger } = limits;
   const isOver = database.query(`SELECT 1 FROM threads WHERE owner = ?3 AND id = ?4 AND ${hasEnded(1, 2)}`);
   const selectOver = database.query<{ owner: string; id: string }>(`
     SELECT owner, id FROM threads WHERE ${hasEnded(1, 2)} AND cut IS NULL ORDER BY used_at LIMIT ${CHUNK}`);
@@ -75,9 +75,10 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   function sweep(): void {
     if (isSweeping) return;
     isSweeping = true;
-    // What could not be deleted now is found by the next sweep.
     sweepAll()
-      .catch(() => {})
+      .catch((err: unknown) => {
+        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next one tries again");
+      })
       .finally(() => {
         isSweeping = false;
       });
