@@ -33,22 +33,29 @@ const long = [
   "test/tools/mcp/{hostile,published}.test.ts",
 ];
 /**
- * What needs a process of its own: it changes or measures its process or its clock, or loads a module whose state lasts; and
- * what takes so long that a process is nothing. All other files share six processes, which load the program once.
+ * What has a process of its own: it changes or measures its process or its clock, makes a browser's globals, loads a module
+ * whose state lasts, or works for so long that its start is nothing. All other files share as many processes as run at a time,
+ * which load the program once.
  */
 const alone = [
-  ...long,
-  "test/backends/**/*.test.ts",
+  "test/backends/local.test.ts",
+  "test/backends/shell/{commands,files-interrupted,perl-link,session,shell}.test.ts",
   "test/config/load.test.ts",
-  "test/e2e/{trace,trace-contents}.test.ts",
-  "test/examples/browser.test.ts",
+  "test/deploy/package.test.ts",
+  "test/e2e/{langgraph-replicas,last-release,statement-cuts,store-outage}.test.ts",
+  "test/e2e/{subagent-crashes,subagent-moments,trace,trace-contents,traces,viewers}.test.ts",
+  "test/e2e/wires/{postgres,replicas,sqlite}.test.ts",
+  "test/examples/{acp,browser,custom-agent,langgraph,library,openai}.test.ts",
   "test/hooks/{run-limits,timeout}.test.ts",
+  "test/hooks/permissions/real-shells.test.ts",
   "test/http/auth/jwt-keys.test.ts",
-  "test/http/{connections,crowd,event-loop}.test.ts",
+  "test/http/{connections,crowd,event-loop,fuzz,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
   "test/http/wires/ag-ui/copilotkit.test.ts",
+  "test/http/wires/langgraph/{protocol-react,use-stream}.test.ts",
   "test/models/{azure,vertex}.test.ts",
+  "test/page/large.test.ts",
   "test/runs/executor.test.ts",
-  "test/stores/memory-room.test.ts",
+  "test/stores/{cuts,memory-room,postgres,postgres-quotas,redis-cluster,redis-large}.test.ts",
 ];
 const passedOver = process.env.TESTS === "short" ? long : [];
 
@@ -67,6 +74,8 @@ export default defineConfig({
     // Most of the time a test waits: for a process, or a timer. The long ones wait longer.
     maxWorkers: process.env.TESTS === "all" ? 8 : 6,
     sequence: { sequencer: LongestFirst },
+    // A process that loads the program makes much that stays: with 1 MiB for what is new, V8 collects all the time.
+    execArgv: ["--min-semi-space-size=16"],
     projects: [
       {
         extends: true,
