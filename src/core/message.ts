@@ -210,12 +210,19 @@ function lengthOf(message: Message): number {
   );
 }
 
+const MANY = 8;
+
+function knownIn(thread: readonly Message[]): (id: string) => boolean {
+  const ids = new Set(thread.map(({ id }) => id));
+  return (id) => ids.has(id);
+}
+
 /** The messages that the thread does not hold yet. */
 export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
-  const unknown = new Set(messages.map(({ id }) => id));
-  // The thread may be long, and nothing is asked about most of the time.
-  if (unknown.size > 0) for (const { id } of thread) unknown.delete(id);
-  return messages.filter(({ id }) => unknown.has(id));
+  // The thread may be long: a set of its ids costs more than to look for a few of them.
+  const isKnown =
+    messages.length > MANY ? knownIn(thread) : (id: string) => thread.some((own) => own.id === id);
+  return messages.filter(({ id }) => !isKnown(id));
 }
 
 /** The tool calls without a result, oldest first. From them the loop derives its next step. */

@@ -37,16 +37,49 @@ interface Asked {
   readonly model: string;
   /** The ids that its provider takes. */
   readonly callId: RegExp;
+  /** What closed turns before the messages have taken; see `repairClosed`. */
+  readonly after?: CallIds | undefined;
 }
 
 /** What Anthropic and OpenAI both take. */
 export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 
-export function repair(messages: readonly Message[], { model, callId }: Asked): Step[] {
-  const drafts = pair(messages, callId);
+export function repair(messages: readonly Message[], { model, callId, after }: Asked): Step[] {
+  const drafts = pair(messages, new CallIds(callId, after));
   const loop = loopStart(drafts);
   const steps = drafts.map((draft, index) => finish(draft, index > loop && isBy(draft, model)));
   return withEnds(steps);
+}
+
+/**
+ * Turns that lie before the newest one, so that nothing that comes later changes them; `isBeginning`: no others lie before
+ * them. Takes their ids from `ids`. Undefined when a call among them has no result.
+ */
+export function repairClosed(
+  messages: readonly Message[],
+  ids: CallIds,
+  isBeginning: boolean,
+): Step[] | undefined {
+  const drafts = pair(messages, ids);
+  if (drafts.some((draft) => draft.role === "assistant" && draft.calls.some(({ result }) => !result)))
+    return undefined;
+  const steps = drafts.map((draft) => finish(draft, false));
+  return isBeginning ? withBeginning(steps) : steps;
+}
+
+/** Where the newest turn begins: with a message of the user's after an answer. 0 when there is no turn before it. */
+export function newestTurn(messages: readonly Message[]): number {
+  return Math.max(
+    0,
+    messages.findLastIndex((_, index) => beginsTurn(messages, index)),
+  );
+}
+
+/** Whether what lies before the message is complete, and stays as it is with any messages that follow. */
+export function beginsTurn(messages: readonly Message[], index: number): boolean {
+  const [before, message] = [messages[index - 1], messages[index]];
+  if (message?.role !== "user" || filled(message.content).length === 0) return false;
+  return before?.role === "assistant" && !before.tool_calls?.length && before.content.trim() !== "";
 }
 
 type Draft = Extract<Step, { role: "system" | "user" }> | DraftReply;
@@ -67,10 +100,9 @@ interface DraftCall {
  * Gives each result to the newest message with a call of its id that still waits for one, wherever it stands
  * after it. A result that finds none, an orphan or a second one, is left out.
  */
-function pair(messages: readonly Message[], callId: RegExp): Draft[] {
+function pair(messages: readonly Message[], ids: CallIds): Draft[] {
   const drafts: Draft[] = [];
   const waiting = new Map<string, DraftCall[]>();
-  const idFor = callIds(callId);
   for (const message of messages) {
     switch (message.role) {
       case "system":
@@ -80,7 +112,7 @@ function pair(messages: readonly Message[], callId: RegExp): Draft[] {
         break;
       }
       case "assistant": {
-        const calls = (message.tool_calls ?? []).map((call) => ({ id: idFor(call.id), call }));
+        const calls = (message.tool_calls ?? []).map((call) => ({ id: ids.take(call.id), call }));
         for (const draft of calls.toReversed())
           waiting.set(draft.call.id, [...(waiting.get(draft.call.id) ?? []), draft]);
         if (calls.length > 0 || message.content.trim() !== "")
@@ -133,13 +165,19 @@ function answered({ id, call, result }: DraftCall): AnsweredCall {
 
 /** A first step that is the user's, a last one that asks for an answer. */
 function withEnds(steps: Step[]): Step[] {
+  withBeginning(steps);
+  const last = steps.at(-1);
+  const isEmpty = steps.every((step) => step.role === "system");
+  // A reply that stands last was cut short, or its run was: to leave it out would make the model say it again,
+  // to leave it last is refused by newer models.
+  if (isEmpty || (last?.role === "assistant" && last.calls.length === 0)) steps.push(user("Continue."));
+  return steps;
+}
+
+function withBeginning(steps: Step[]): Step[] {
   const first = steps.findIndex((step) => step.role !== "system");
   if (steps[first]?.role === "assistant")
     steps.splice(first, 0, user("(The beginning of this conversation is left out.)"));
-  const last = steps.at(-1);
-  // A reply that stands last was cut short, or its run was: to leave it out would make the model say it again,
-  // to leave it last is refused by newer models.
-  if (first === -1 || (last?.role === "assistant" && last.calls.length === 0)) steps.push(user("Continue."));
   return steps;
 }
 
@@ -163,17 +201,43 @@ function wellFormed(args: Readonly<Record<string, unknown>>): Readonly<Record<st
 }
 
 /** Ids that the provider takes, each once: the call's own where it can be, else one made from it. */
-function callIds(pattern: RegExp): (id: string) => string {
-  const used = new Set<string>();
-  const repeats = new Map<string, number>();
-  return (id) => {
-    let repeat = repeats.get(id) ?? 0;
-    let made = repeat === 0 && pattern.test(id) ? id : digest(`${id}#${repeat}`);
-    while (used.has(made)) made = digest(`${id}#${++repeat}`);
-    repeats.set(id, repeat + 1);
-    used.add(made);
+export class CallIds {
+  readonly #pattern: RegExp;
+  readonly #before: CallIds | undefined;
+  #used = new Set<string>();
+  #repeats = new Map<string, number>();
+
+  /** `before` has taken its ids already, and takes no more. */
+  constructor(pattern: RegExp, before?: CallIds) {
+    this.#pattern = pattern;
+    this.#before = before;
+  }
+
+  copy(): CallIds {
+    const copy = new CallIds(this.#pattern, this.#before);
+    copy.#used = new Set(this.#used);
+    copy.#repeats = new Map(this.#repeats);
+    return copy;
+  }
+
+  take(id: string): string {
+    let repeat = this.#repeatsOf(id);
+    let made = repeat === 0 && this.#pattern.test(id) ? id : digest(`${id}#${repeat}`);
+    while (this.#isUsed(made)) made = digest(`${id}#${++repeat}`);
+    this.#repeats.set(id, repeat + 1);
+    this.#used.add(made);
     return made;
-  };
+  }
+
+  #isUsed(made: string): boolean {
+    const before = this.#before;
+    return this.#used.has(made) || (before ? before.#isUsed(made) : false);
+  }
+
+  #repeatsOf(id: string): number {
+    const before = this.#before;
+    return this.#repeats.get(id) ?? (before ? before.#repeatsOf(id) : 0);
+  }
 }
 
 /** Nine letters and digits, which the strictest provider requires. */

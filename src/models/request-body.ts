@@ -1,11 +1,11 @@
-// The body of a model request. That of a long thread is written message by message, in turns of the event loop of its own.
+// The body of a model request. That of a long thread is written in turns of the event loop of its own, and its closed turns
+// once.
 
 import { areLong } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import { ownTurn } from "../lib/async.ts";
-
-/** Of messages that are written in one turn; one turn ends with the message that passes it. */
-const SLICE_CHARS = 256 * 1024;
+import type { LeftOut } from "./closed-turns.ts";
+import { jsonList } from "./json-list.ts";
 
 interface Params {
   readonly messages: readonly unknown[];
@@ -18,26 +18,29 @@ export interface RequestBody {
 }
 
 /** `params`: what `request` becomes on the wire. An SDK writes a short one itself. */
-export async function requestBody(request: ModelRequest, params: Params): Promise<RequestBody> {
+export async function requestBody(
+  request: ModelRequest,
+  params: Params,
+  leftOut?: LeftOut,
+): Promise<RequestBody> {
   const headers = traceHeaders(request);
-  if (!areLong(request.messages)) return { body: params, headers };
-  return { body: await written(params), headers: { ...headers, "content-type": "application/json" } };
+  const open = leftOut ? request.messages.slice(leftOut.closed.messages.length) : request.messages;
+  if (areLong(open)) await ownTurn();
+  else if (!leftOut) return { body: params, headers };
+  return {
+    body: await written(params, leftOut),
+    headers: { ...headers, "content-type": "application/json" },
+  };
 }
 
 export const traceHeaders = ({ traceparent }: ModelRequest): RequestBody["headers"] =>
   traceparent === undefined ? {} : { traceparent };
 
-async function written({ messages, ...rest }: Params): Promise<Uint8Array> {
-  await ownTurn();
-  const slices: Buffer[] = [];
-  let text = `${JSON.stringify(rest).slice(0, -1)},"messages":[`;
-  for (const [index, message] of messages.entries()) {
-    text += `${index === 0 ? "" : ","}${JSON.stringify(message)}`;
-    if (text.length < SLICE_CHARS) continue;
-    slices.push(Buffer.from(text));
-    text = "";
-    await ownTurn();
-  }
-  slices.push(Buffer.from(`${text}]}`));
-  return Buffer.concat(slices);
+async function written({ messages, ...rest }: Params, leftOut: LeftOut | undefined): Promise<Uint8Array> {
+  const at = leftOut?.at ?? 0;
+  const before = messages.slice(0, at).map((message) => `${JSON.stringify(message)},`);
+  const head = `${JSON.stringify(rest).slice(0, -1)},"messages":[${before.join("")}`;
+  const closed = leftOut ? [leftOut.closed.text, Buffer.from(",")] : [];
+  const open = await jsonList(messages.slice(at));
+  return Buffer.concat([Buffer.from(head), ...closed, ...open, Buffer.from("]}")]);
 }

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ModelRequest } from "../core/model.ts";
 import { headersOf, readCapped, StreamResponse, send, targetOf } from "../lib/http-fetch.ts";
+import type { LeftOut } from "./closed-turns.ts";
 import { ProviderError } from "./failure.ts";
 import { requestBody, traceHeaders } from "./request-body.ts";
 
@@ -11,12 +12,16 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** What a request becomes on the wire. */
 export interface Wire {
   readonly params: { readonly messages: readonly unknown[] };
+  readonly leftOut?: LeftOut | undefined;
   /** Beside those of the SDK, their names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** `isWhole`: nothing may be left out of the parameters. */
+export type WireOf = (how: { readonly isWhole: boolean }) => Promise<Wire>;
+
 /** Resolves with the answer's unread body; throws for an answer with another status than 2xx. */
-export type Send = (request: ModelRequest, wire: Wire, signal: AbortSignal) => Promise<IncomingMessage>;
+export type Send = (request: ModelRequest, wireOf: WireOf, signal: AbortSignal) => Promise<IncomingMessage>;
 
 interface SdkClient {
   post(
@@ -27,10 +32,11 @@ interface SdkClient {
 
 /** Through the SDK, which was given `httpFetch`. `takesObjectsOnly`: it changes the body, and so must write it itself. */
 export function throughSdk(client: SdkClient, path: string, { takesObjectsOnly = false } = {}): Send {
-  return async (request, { params, headers: own }, signal) => {
+  return async (request, wireOf, signal) => {
+    const { params, headers: own, leftOut } = await wireOf({ isWhole: takesObjectsOnly });
     const { body, headers } = takesObjectsOnly
       ? { body: params, headers: traceHeaders(request) }
-      : await requestBody(request, params);
+      : await requestBody(request, params, leftOut);
     const response = await client
       .post(path, { body, headers: { ...own, ...headers }, signal, stream: true })
       .asResponse();
@@ -53,10 +59,11 @@ interface BuildingClient {
  */
 export function besideSdk(client: BuildingClient, path: string): Send {
   let learned: ReturnType<typeof headOf> | undefined;
-  return async (request, { params, headers: own }, signal) => {
+  return async (request, wireOf, signal) => {
     learned ??= headOf(client, path);
     const { target, headers, timeoutMs } = await learned;
-    const { body, headers: about } = await requestBody(request, params);
+    const { params, headers: own, leftOut } = await wireOf({ isWhole: false });
+    const { body, headers: about } = await requestBody(request, params, leftOut);
     const answer = await send(target, {
       method: "POST",
       headers: { ...headers, ...own, ...about },

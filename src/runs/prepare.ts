@@ -144,10 +144,12 @@ function withTextIds(message: Message): Message {
   return namesIn(message).every(isText) ? message : fitted(Message, message).value;
 }
 
+const NONE: readonly unknown[] = [];
+
 function namesIn(message: Message): readonly unknown[] {
   if (message.role === "tool") return [message.tool_call_id, message.name];
-  if (message.role !== "assistant") return [];
-  return (message.tool_calls ?? []).flatMap(({ id, name }) => [id, name]);
+  if (message.role !== "assistant" || !message.tool_calls) return NONE;
+  return message.tool_calls.flatMap(({ id, name }) => [id, name]);
 }
 
 const isWaitedFor = ({ state }: DeferredCall) => state === "accepted" || state === "delivered";

@@ -2,13 +2,14 @@
 
 import type { Model } from "../../core/model.ts";
 import { httpFetch } from "../../lib/http-fetch.ts";
+import { closedTurns, leftOut } from "../closed-turns.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
 import { enforceable, planned } from "../output.ts";
-import { besideSdk, type Send } from "../sending.ts";
+import { besideSdk, type Send, type WireOf } from "../sending.ts";
 import { generationOf, maxTokens } from "./generation.ts";
 import { anthropicReply } from "./reply.ts";
-import { toWire } from "./wire.ts";
+import { toWire, wireSteps } from "./wire.ts";
 
 /** What clients of the SDK are asked for. Not by `messages.create`, which writes advice on models to the console at every call. */
 export const PATH = "/v1/messages";
@@ -37,9 +38,13 @@ export function anthropicModel(options: AnthropicOptions): Model {
         ...("secret" in key ? { secret: key.secret } : {}),
         async open(signal) {
           connected ??= connect(options);
-          const wire = toWire(request, model, { ...settings, ...request.settings });
           const send = await connected;
-          return send(request, wire, signal);
+          const wireOf: WireOf = async ({ isWhole }) => {
+            const closed = isWhole ? undefined : await closedTurns(request.messages, wireSteps);
+            const wire = toWire(request, model, { ...settings, ...request.settings }, closed);
+            return { ...wire, leftOut: leftOut(closed, wire.params) };
+          };
+          return send(request, wireOf, signal);
         },
       });
     },

@@ -5,6 +5,7 @@ import type { Anthropic } from "@anthropic-ai/sdk";
 import type { Part, Reasoning } from "../../core/message.ts";
 import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
+import type { ClosedTurns, WireSteps } from "../closed-turns.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { enforceable } from "../output.ts";
@@ -27,9 +28,16 @@ export interface Wire {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function toWire(request: ModelRequest, model: string, configured: ModelSettings): Wire {
+/** Leaves out the closed turns of the request, if any. */
+export function toWire(
+  request: ModelRequest,
+  model: string,
+  configured: ModelSettings,
+  closed?: ClosedTurns,
+): Wire {
   const settings = limited(configured, request.outputLimit);
-  const steps = repair(request.messages, { model: request.model.name, callId: CALL_ID });
+  const open = request.messages.slice(closed?.messages.length ?? 0);
+  const steps = repair(open, { model: request.model.name, callId: CALL_ID, after: closed?.ids });
   const wanted = toolChoiceOf(request, settings);
   const thinks = generationOf(model).thinking === "always";
   // A call cannot be forced while the model thinks: where it can, it does without thinking.
@@ -47,7 +55,7 @@ export function toWire(request: ModelRequest, model: string, configured: ModelSe
       ...(request.tools.length > 0 ? { tools: tools(request.tools) } : {}),
       ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
       ...(system.length > 0 ? { system } : {}),
-      messages: messages(steps),
+      messages: cachedToTheEnd(turnsOf(steps)),
       ...thinking.params,
       ...(format ? { output_config: { ...effortIn(thinking.params), format } } : {}),
       // The API's present version has no temperature; the one before has, for the models that take it.
@@ -122,9 +130,14 @@ function tools(schemas: readonly ToolSchema[]): Anthropic.Tool[] {
   );
 }
 
-/** One message per turn: the next message of the same role joins it. The last block is marked for the cache. */
-function messages(steps: readonly Step[]): Anthropic.MessageParam[] {
-  const turns: { role: "user" | "assistant"; content: Block[] }[] = [];
+interface Turn {
+  readonly role: "user" | "assistant";
+  readonly content: Block[];
+}
+
+/** One message per turn: the next message of the same role joins it. */
+function turnsOf(steps: readonly Step[]): Turn[] {
+  const turns: Turn[] = [];
   const add = (role: "user" | "assistant", content: Block[]) => {
     const last = turns.at(-1);
     if (last?.role === role) last.content.push(...content);
@@ -138,10 +151,16 @@ function messages(steps: readonly Step[]): Anthropic.MessageParam[] {
       add("user", step.role === "user" ? step.content.map(block) : asUser(step.content));
     }
   }
-  return turns.map((turn, index) =>
+  return turns;
+}
+
+export const wireSteps: WireSteps<Turn> = { callId: CALL_ID, write: turnsOf };
+
+/** The last block is marked for the cache. */
+const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
+  turns.map((turn, index) =>
     index === turns.length - 1 ? { ...turn, content: cacheLast(turn.content) } : turn,
   );
-}
 
 /** A reply as it was given: thoughts stand where they were thought, between the texts and calls around them. */
 function replyBlocks({ text, calls, reasoning }: Reply): Block[] {

@@ -2,13 +2,14 @@
 
 import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
 import { httpFetch } from "../../lib/http-fetch.ts";
+import { closedTurns, leftOut } from "../closed-turns.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
 import { enforceable, planned } from "../output.ts";
-import { besideSdk, type Send } from "../sending.ts";
+import { besideSdk, type Send, type WireOf } from "../sending.ts";
 import { type Dialect, dialectOf } from "./dialect.ts";
 import { openaiReply } from "./reply.ts";
-import { toWire } from "./wire.ts";
+import { toWire, wireSteps } from "./wire.ts";
 
 /** What clients of the SDK are asked for. */
 export const PATH = "/chat/completions";
@@ -23,6 +24,7 @@ interface OpenAIOptions extends ModelOptions {
 export function openaiModel(options: OpenAIOptions): Model {
   const { name, model, baseUrl, key, settings, fallback } = options;
   const { dialect = dialectOf(baseUrl), connect = byKey } = options;
+  const steps = wireSteps(dialect);
   let connected: Promise<Send> | undefined;
   return {
     name,
@@ -40,7 +42,12 @@ export function openaiModel(options: OpenAIOptions): Model {
           connected ??= connect(options);
           const target = { model, settings: { ...settings, ...request.settings }, dialect };
           const send = await connected;
-          return send(request, { params: toWire(request, target) }, signal);
+          const wireOf: WireOf = async ({ isWhole }) => {
+            const closed = isWhole ? undefined : await closedTurns(request.messages, steps);
+            const params = toWire(request, target, closed);
+            return { params, leftOut: leftOut(closed, params) };
+          };
+          return send(request, wireOf, signal);
         },
       });
     },

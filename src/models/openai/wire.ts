@@ -5,6 +5,7 @@ import type { OpenAI } from "openai";
 import type { Part, Reasoning } from "../../core/message.ts";
 import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
+import type { ClosedTurns, WireSteps } from "../closed-turns.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { enforceable, isComplete } from "../output.ts";
@@ -30,8 +31,22 @@ export interface Target {
   readonly dialect: Dialect;
 }
 
-export function toWire(request: ModelRequest, { model, settings, dialect }: Target): Params {
-  const steps = repair(request.messages, { model: request.model.name, callId: dialect.callId });
+/** How steps are written for the server of a dialect. */
+export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
+  callId: dialect.callId,
+  write: (steps) =>
+    steps.flatMap((step) => messages(dialect.documents ? step : withoutDocuments(step), dialect)),
+});
+
+/** Leaves out the closed turns of the request, if any. */
+export function toWire(
+  request: ModelRequest,
+  { model, settings, dialect }: Target,
+  closed?: ClosedTurns,
+): Params {
+  const { callId, write } = wireSteps(dialect);
+  const open = request.messages.slice(closed?.messages.length ?? 0);
+  const steps = repair(open, { model: request.model.name, callId, after: closed?.ids });
   const { temperature, thinking } = settings;
   const max_tokens = lower(settings.max_tokens, request.outputLimit);
   const choice = toolChoiceOf(request, settings);
@@ -45,10 +60,7 @@ export function toWire(request: ModelRequest, { model, settings, dialect }: Targ
     ...(request.tools.length > 0 ? { tools: request.tools.map(tool) } : {}),
     ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
     ...(request.output ? responseFormat(request.output) : {}),
-    messages: [
-      ...system(request.system),
-      ...steps.flatMap((step) => messages(dialect.documents ? step : withoutDocuments(step), dialect)),
-    ],
+    messages: [...system(request.system), ...write(steps)],
   };
 }
 

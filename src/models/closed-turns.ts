@@ -1,0 +1,105 @@
+// The closed turns of long threads as they stand in model requests: written once, and kept as text. A later request of the
+// thread adds the turns that were closed since, and writes only its newest turn itself.
+
+import { areLong, type Message } from "../core/message.ts";
+import { ownTurn } from "../lib/async.ts";
+import { jsonList } from "./json-list.ts";
+import { beginsTurn, CallIds, newestTurn, repairClosed, type Step } from "./repair.ts";
+
+/** Of all that is kept. Past it those go to which nothing was added for the longest time. */
+const MAX_BYTES = 32 * 1024 * 1024;
+/** Of one thread. */
+const MAX_THREAD_BYTES = 4 * 1024 * 1024;
+
+/** So few short messages are written sooner than found. */
+const FEW = 64;
+
+/** How a wire writes steps. Not the same function for two wires that write them differently. */
+export interface WireSteps<M = unknown> {
+  readonly callId: RegExp;
+  readonly write: (steps: readonly Step[]) => readonly M[];
+}
+
+export interface ClosedTurns {
+  /** The beginning of the request's messages. */
+  readonly messages: readonly Message[];
+  /** The elements of a JSON list; at least one. */
+  readonly text: Buffer;
+  readonly ids: CallIds;
+}
+
+interface Kept extends ClosedTurns {
+  readonly wire: WireSteps;
+}
+
+/** By the first message of the thread. */
+const kept = new Map<Message, Kept>();
+let keptBytes = 0;
+
+/** Turns that are left out of a request's parameters, to stand behind the first `at` of its messages. */
+export interface LeftOut {
+  readonly at: number;
+  readonly closed: ClosedTurns;
+}
+
+/** What stands behind closed turns begins with the user's message. */
+export const leftOut = (
+  closed: ClosedTurns | undefined,
+  { messages }: { readonly messages: readonly { readonly role: string }[] },
+): LeftOut | undefined => closed && { closed, at: messages.findIndex(({ role }) => role === "user") };
+
+/**
+ * The closed turns with which `messages` begin, as far as their messages are frozen: another one could change after it was
+ * written. Undefined when there are none, and for few short messages.
+ */
+export async function closedTurns(
+  messages: readonly Message[],
+  wire: WireSteps,
+): Promise<ClosedTurns | undefined> {
+  if (messages.length < FEW && !areLong(messages)) return undefined;
+  const before = find(messages, wire);
+  const from = before?.messages.length ?? 0;
+  const news = messages.slice(from, newestTurn(messages));
+  if (news.length === 0 || !news.every(Object.isFrozen)) return before;
+  const ids = before?.ids.copy() ?? new CallIds(wire.callId);
+  const steps = repairClosed(news, ids, from === 0);
+  if (!steps) return before;
+  if (areLong(news)) await ownTurn();
+  const texts = [...(before ? [before.text, COMMA] : []), ...(await jsonList(wire.write(steps)))];
+  const closed = { messages: messages.slice(0, from + news.length), text: Buffer.concat(texts), ids, wire };
+  keep(closed);
+  return closed;
+}
+
+const COMMA = Buffer.from(",");
+
+/** Messages are compared by identity: those of another thread are never the same objects. */
+function find(messages: readonly Message[], wire: WireSteps): Kept | undefined {
+  const found = messages[0] && kept.get(messages[0]);
+  if (found?.wire !== wire) return undefined;
+  const isBeginning = found.messages.every((message, index) => message === messages[index]);
+  return isBeginning && beginsTurn(messages, found.messages.length) ? found : undefined;
+}
+
+function keep(closed: Kept): void {
+  const [first] = closed.messages;
+  if (!first) return;
+  forget(first);
+  if (bytesOf(closed) > MAX_THREAD_BYTES) return;
+  kept.set(first, closed);
+  keptBytes += bytesOf(closed);
+  for (const oldest of kept.keys()) {
+    if (keptBytes <= MAX_BYTES) return;
+    forget(oldest);
+  }
+}
+
+function forget(first: Message): void {
+  const old = kept.get(first);
+  if (!old) return;
+  kept.delete(first);
+  keptBytes -= bytesOf(old);
+}
+
+/** What its messages weigh counts as well, as they may be kept by nothing else. */
+const bytesOf = ({ text, messages }: Kept) => 2 * text.length + 100 * messages.length;
