@@ -86,7 +86,9 @@ export function jsonSize(text: Uint8Array): JsonSize {
       entries++;
       deepest = Math.max(deepest, ++depth);
       keys[depth] = 0;
-    } else if (byte === CLOSE_LIST || byte === CLOSE_MAP) depth--;
+    } else if (byte === CLOSE_LIST || byte === CLOSE_MAP)
+      // A text that is not JSON may close more than it opens, and `keys` has no negative indices.
+      depth = Math.max(0, depth - 1);
   }
   return { entries, widest, depth: deepest };
 }

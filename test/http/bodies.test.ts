@@ -208,3 +208,8 @@ test("the size of a JSON text is that of its value", () => {
     }),
   );
 });
+
+test("a text that closes more than it opens is counted as one map, however long it is", () => {
+  const text = Buffer.from("]:".repeat(500_000));
+  expect(jsonSize(text)).toEqual({ entries: 500_000, widest: 500_000, depth: 0 });
+});
