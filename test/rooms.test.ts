@@ -14,8 +14,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ),
   // The settings of a room are described there.
   config: ["http/auth/config.ts", "http/wires/names.ts", "quotas/config.ts", "core", "lib"],
-  // The port to the counters, which no compare-and-set would do for.
-  stores: [...["quotas/store.ts", "core", "lib"]],
+  // The port to the counters, which no compare-and-set would do for, and the rules of what they count.
+  stores: [...["quotas/store.ts", "quotas/rules.ts", "core", "lib"]],
   telemetry: ["runs/services.ts", "core", "lib"],
   runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
   // What operators do over all users.

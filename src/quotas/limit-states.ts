@@ -2,10 +2,10 @@
 
 import type { Owner } from "../core/ids.ts";
 import type { LimitName, Quota } from "./config.ts";
+import { endOf } from "./rules.ts";
 import {
   type Accounts,
   BUDGETS,
-  endOf,
   type PerScope,
   type QuotaScope,
   type QuotaStore,

@@ -138,29 +138,6 @@ export interface QuotaStore {
   tenantUsage(tenant: string, days: number): Promise<TenantUsage>;
 }
 
-/** Whether every budget has something left, and room for `amounts`. */
-export function hasRoom({ reserved, ...spent }: Account, budget: Budget, amounts: Amounts): boolean {
-  return BUDGETS.every(({ limit, period, unit }) => {
-    const most = budget[limit] ?? Number.POSITIVE_INFINITY;
-    const taken = spent[period][unit] + reserved[unit];
-    return taken < most && taken + amounts[unit] <= most;
-  });
-}
-
-const DAY_MS = 86_400_000;
-
-export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
-export const monthOf = (time: number) => dayOf(time).slice(0, 7);
-/** The first of `days` days that end with the one at `time`. */
-export const firstDay = (time: number, days: number) => dayOf(time - (days - 1) * DAY_MS);
-
-/** When the day or the month ends. */
-export function endOf(period: "day" | "month", time: number): number {
-  const date = new Date(time);
-  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
-  return period === "day" ? Date.UTC(year, month, date.getUTCDate() + 1) : Date.UTC(year, month + 1);
-}
-
 /** Tokens as budgets count them; cached input counts. */
 export const tokensOf = ({ input_tokens, output_tokens }: Usage) => input_tokens + output_tokens;
 

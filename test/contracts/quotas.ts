@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { ADA, BOB, NEIGHBOURS } from "../stores/fixture.ts";
 import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../stores/fixture-quotas.ts";
 import { reservationsContract } from "./quotas-reservations.ts";
+import { limitsContract } from "./quotas-rules.ts";
 import { storedContract } from "./quotas-stored.ts";
 import { usedContract } from "./quotas-used.ts";
 
@@ -124,6 +125,7 @@ export function quotasContract(open: OpenQuotas): void {
     );
   });
 
+  limitsContract(open);
   reservationsContract(open);
   usedContract(open);
 }

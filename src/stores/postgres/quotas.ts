@@ -2,13 +2,12 @@
 // survives the death of any process; that of PostgreSQL's machine may cost the last moments.
 
 import type { Owner } from "../../core/ids.ts";
+import { exceeded, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource, SCOPES } from "../../quotas/store.ts";
 import { namesOf } from "../quota-names.ts";
 import { type Database, type Transaction, timeOf } from "./database.ts";
 import { changeQuotas, timeIn } from "./quota-tables.ts";
 import { postgresSpending } from "./spending.ts";
-
-const MINUTE_MS = 60_000;
 
 export function postgresQuotas(database: Database): QuotaStore {
   const change = <T>(owner: Owner, work: (tx: Transaction) => Promise<T>) =>
@@ -25,19 +24,17 @@ export function postgresQuotas(database: Database): QuotaStore {
           "SELECT name, ends FROM rates WHERE name = ANY ($1)",
           [levels.map((level) => names[level])],
         );
-        const now = await time;
         const ends = new Map(rows.map((row) => [row.name, row.ends]));
-        const next = levels.map((level) => {
-          const end = Math.max(ends.get(names[level]) ?? 0, now) + MINUTE_MS / (perMinute[level] ?? 1);
-          return { level, end, wait: end - MINUTE_MS - now };
-        });
-        // A hundredth of a millisecond: sums of fractions are not exact.
-        const full = next.filter(({ wait }) => wait > 0.01).toSorted((a, b) => b.wait - a.wait)[0];
-        if (full) return { full: full.level, wait_ms: Math.ceil(full.wait) };
+        const taken = takeRequest(
+          { tenant: ends.get(names.tenant), user: ends.get(names.user) },
+          perMinute,
+          await time,
+        );
+        if ("refused" in taken) return taken.refused;
         tx.write(
           `INSERT INTO rates SELECT * FROM unnest($1::text[], $2::float8[])
           ON CONFLICT (name) DO UPDATE SET ends = excluded.ends`,
-          [next.map(({ level }) => names[level]), next.map(({ end }) => end)],
+          [levels.map((level) => names[level]), levels.map((level) => taken.next[level])],
         );
         return undefined;
       });
@@ -53,10 +50,9 @@ export function postgresQuotas(database: Database): QuotaStore {
         );
         const counts = await countHeld(tx, owner);
         const isNew = (await known).length === 0;
-        const full = SCOPES.find(
-          (level) => counts[level][thing] >= (most[level] ?? Number.POSITIVE_INFINITY),
-        );
-        if (isNew && full) return full;
+        const held = { tenant: counts.tenant[thing], user: counts.user[thing] };
+        const full = exceeded(held, isNew ? 1 : 0, most);
+        if (full) return full;
         tx.write(
           `INSERT INTO held (thing, owner, id, tenant, ends) VALUES ($1, $2, $3, $4, $5)
           ON CONFLICT (thing, owner, id) DO UPDATE SET ends = excluded.ends`,
@@ -84,9 +80,7 @@ export function postgresQuotas(database: Database): QuotaStore {
         ]);
         const sums = await storedSums(tx, owner);
         const more = bytes - ((await before)[0]?.bytes ?? 0);
-        const isFull = (level: "tenant" | "user") =>
-          sums[level] + more > (most[level] ?? Number.POSITIVE_INFINITY);
-        const full = more > 0 ? SCOPES.find(isFull) : undefined;
+        const full = exceeded(sums, more, most);
         if (full) return full;
         if (bytes > 0)
           tx.write(

@@ -2,23 +2,26 @@
 
 import type { Owner } from "../../core/ids.ts";
 import {
+  dayOf,
+  firstDay,
+  firstKeptDay,
+  hasOwnRow,
+  hasRoom,
+  monthOf,
+  withReserved,
+} from "../../quotas/rules.ts";
+import {
   type Account,
   type Accounts,
   type Amounts,
-  dayOf,
   dearestUsers,
-  firstDay,
-  hasRoom,
   MAX_ROWS,
   MAX_USERS,
-  monthOf,
   OTHER,
   type QuotaStore,
-  SCOPES,
   type Spending,
   sortedRows,
   tokensOf,
-  USAGE_DAYS,
   type UsageRow,
   type Used,
 } from "../../quotas/store.ts";
@@ -58,22 +61,13 @@ export function postgresSpending(database: Database): SpendingStore {
       const { tenant, user } = namesOf(owner);
       return change(owner, async (tx) => {
         const before = await accountsOf(tx, owner);
-        const isGranted = SCOPES.every((level) => hasRoom(before[level], budgets[level], amounts));
-        if (!isGranted) return { isGranted, accounts: before };
+        if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
         tx.write("DELETE FROM reserved WHERE tenant = $1 AND ends <= $2", [tenant, before.now]);
         tx.write(
           "INSERT INTO reserved (id, tenant, owner, tokens, cost, ends) VALUES ($1, $2, $3, $4, $5, $6)",
           [id, tenant, user, amounts.tokens, amounts.cost, before.now + ms],
         );
-        const { tokens, cost } = amounts;
-        const withIt = ({ reserved, ...rest }: Account): Account => ({
-          ...rest,
-          reserved: { tokens: reserved.tokens + tokens, cost: reserved.cost + cost },
-        });
-        return {
-          isGranted,
-          accounts: { now: before.now, tenant: withIt(before.tenant), user: withIt(before.user) },
-        };
+        return { isGranted: true, accounts: withReserved(before, amounts) };
       });
     },
 
@@ -167,8 +161,8 @@ export function postgresSpending(database: Database): SpendingStore {
     const counted = await rows;
     for (const name of names) {
       const found = counted.find((row) => row.name === name);
-      const isFull = found && !found.known && found.n >= MAX_ROWS;
-      const row = isFull ? [OTHER, OTHER] : [spending.agent, spending.model];
+      const isOwn = hasOwnRow(found?.known ?? false, found?.n ?? 0, MAX_ROWS);
+      const row = isOwn ? [spending.agent, spending.model] : [OTHER, OTHER];
       tx.write(
         `INSERT INTO usage VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $9)
         ON CONFLICT (name, day, agent, model) DO UPDATE SET ${addedTo("usage")}`,
@@ -176,11 +170,11 @@ export function postgresSpending(database: Database): SpendingStore {
       );
     }
     const [known] = await users;
-    const isFull = known && !known.known && known.n >= MAX_USERS;
+    const isOwn = hasOwnRow(known?.known ?? false, known?.n ?? 0, MAX_USERS);
     tx.write(
       `INSERT INTO usage_of_users VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)
       ON CONFLICT (tenant, day, "user") DO UPDATE SET ${addedTo("usage_of_users")}`,
-      [tenant, day, isFull ? REST : JSON.stringify(owner.user), ...numbers],
+      [tenant, day, isOwn ? JSON.stringify(owner.user) : REST, ...numbers],
     );
   }
 
@@ -189,7 +183,7 @@ export function postgresSpending(database: Database): SpendingStore {
     const today = dayOf(now);
     if (cleared === today) return;
     cleared = today;
-    const first = firstDay(now, USAGE_DAYS);
+    const first = firstKeptDay(now);
     for (const table of ["usage", "usage_of_users"]) tx.write(`DELETE FROM ${table} WHERE day < $1`, [first]);
     // A month comes before all of its days.
     tx.write("DELETE FROM spent WHERE period < $1", [monthOf(now)]);

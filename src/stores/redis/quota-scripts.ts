@@ -1,26 +1,30 @@
-// The scripts of quotas. Counters change under contention, so each call counts in one step; a call that is repeated after a
-// lost answer counts once, unless its comment says otherwise.
+// The scripts of quotas. Counters change under contention, so each call counts in one step. What may be counted is decided by
+// quotas/rules.ts: a script is given limits and amounts as numbers, adds within these limits, all or nothing, and returns
+// what a refusal is made of. A call that is repeated after a lost answer counts once, unless its comment says otherwise.
 
 import { script } from "./connection.ts";
 
-/** `day`, `month`: those of now, in UTC. `date(ms)`: the day and the month of a time. */
-const DATE = `
-local function date(ms)
-  local days = math.floor(ms / 86400000) + 719468
-  local era = math.floor(days / 146097)
-  local of_era = days - era * 146097
-  local year = math.floor(
-    (of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524) - math.floor(of_era / 146096)) / 365)
-  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
-  local shifted = math.floor((5 * of_year + 2) / 153)
-  local of_month = of_year - math.floor((153 * shifted + 2) / 5) + 1
-  local number = shifted < 10 and shifted + 3 or shifted - 9
-  local full = year + era * 400 + (number <= 2 and 1 or 0)
-  local name = string.format('%04d-%02d', full, number)
-  return string.format('%s-%02d', name, of_month), name
-end
+/** What scripts are given that count by days. */
+export const DAY = ["day", "month", "from", "to"] as const;
+
+/** What they return, without a change, when the time is not within the day that they were given. */
+export type OtherDay = [now: string];
+
+/** Begins a script that counts by days: returns OtherDay, or goes on with `now`. */
+const ON_DAY = `
 local now = time()
-local day, month = date(now)`;
+if now < tonumber(from) or now >= tonumber(to) then return { string.format('%.0f', now) } end`;
+
+/**
+ * `full(used, more, most)`: the first place at which what is used would exceed its limit with more of it; nothing more never
+ * does, and an empty limit is none.
+ */
+const FULL = `
+local function full(used, more, most)
+  for at = 1, #used do
+    if more > 0 and most[at] ~= '' and used[at] + more > tonumber(most[at]) then return at end
+  end
+end`;
 
 /**
  * `free(id)`: ends a reservation; whether there was one. `lapse()`: ends those that are void. The hash has each as
@@ -72,26 +76,28 @@ end`;
 export type AccountsReply = string[];
 
 /**
- * A request is counted for the tenant and the user, or for none of them, and neither gets more than a minute ahead of the
- * rate. Again: one more is counted.
+ * Moves both times on by a step, from now at least; an empty step moves none. Nothing is moved when a time would be further
+ * than `window` ahead, but for `slack`. Again: they are moved once more.
  *
- * Returns: Nothing, or which level has had its share, and in how many ms the next one will be taken.
+ * Returns: how much too far each would be, or nothing.
  */
-export const takeRequest = script<[] | [full: string, wait: string]>()({
+export const takeRequest = script<[] | [tenant: string, user: string]>()({
   kind: "adds",
   keys: ["rate", "own_rate"],
-  args: ["most", "own_most"],
+  args: ["step", "own_step", "window", "slack"],
   lua: `
-local now, next, worst, full = time(), {}, 0.01, nil
-for _, each in ipairs({ { rate, most, 'tenant' }, { own_rate, own_most, 'user' } }) do
+local now, next, over, is_over = time(), {}, {}, false
+for _, each in ipairs({ { rate, step }, { own_rate, own_step } }) do
+  over[#over + 1] = ''
   if each[2] ~= '' then
-    local ends = math.max(tonumber(redis.call('GET', each[1]) or 0), now) + 60000 / each[2]
-    local wait = ends - 60000 - now
-    if wait > worst then worst, full = wait, each[3] end
+    local ends = math.max(tonumber(redis.call('GET', each[1]) or 0), now) + each[2]
+    local too_far = ends - window - now
+    over[#over] = string.format('%.17g', too_far)
+    if too_far > tonumber(slack) then is_over = true end
     next[#next + 1] = { each[1], ends }
   end
 end
-if full then return { full, string.format('%.0f', math.ceil(worst)) } end
+if is_over then return over end
 for _, each in ipairs(next) do
   redis.call('SET', each[1], string.format('%.3f', each[2]), 'PX', string.format('%.0f', math.ceil(each[2] - now) + 1000))
 end
@@ -99,26 +105,30 @@ return {}`,
 });
 
 /**
- * A thing counts for its tenant and its user until its time is over, and neither has more than it may, but for those
- * that are held without a limit. Again: its time restarts.
+ * A thing counts for its tenant and its user until its time is over, if neither has more than its limit with it. Again: its
+ * time restarts.
+ *
+ * Returns: whether it is new; or the place of the limit that is exceeded, the tenant's first.
  */
-export const hold = script<"new" | "kept" | "tenant" | "user">()({
+export const hold = script<"new" | "kept" | number>()({
   kind: "adds",
   keys: ["held", "own_held"],
   args: ["id", "user", "ms", "most", "own_most"],
-  lua: `
+  lua: `${FULL}
 local now = time()
-local each = { { held, user .. ':' .. id, most, 'tenant' }, { own_held, id, own_most, 'user' } }
-for _, one in ipairs(each) do redis.call('ZREMRANGEBYSCORE', one[1], '-inf', string.format('%.0f', now)) end
-local known = redis.call('ZSCORE', own_held, id)
-for _, one in ipairs(each) do
-  if not known and one[3] ~= '' and redis.call('ZCARD', one[1]) >= tonumber(one[3]) then return one[4] end
+local used, names = {}, { user .. ':' .. id, id }
+for at, key in ipairs({ held, own_held }) do
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now))
+  used[at] = redis.call('ZCARD', key)
 end
-for _, one in ipairs(each) do
-  redis.call('ZADD', one[1], string.format('%.0f', now + ms), one[2])
-  if redis.call('PTTL', one[1]) < tonumber(ms) then redis.call('PEXPIRE', one[1], ms) end
+local is_known = redis.call('ZSCORE', own_held, id)
+local at_limit = full(used, is_known and 0 or 1, { most, own_most })
+if at_limit then return at_limit end
+for at, key in ipairs({ held, own_held }) do
+  redis.call('ZADD', key, string.format('%.0f', now + ms), names[at])
+  if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
 end
-return known and 'kept' or 'new'`,
+return is_known and 'kept' or 'new'`,
 });
 
 /** A thing counts no longer. Again: nothing more. */
@@ -168,20 +178,19 @@ local function lapse()
 end`;
 
 /**
- * The bytes of a thread count in place of those that it had before. Again: nothing more. Output: the level whose limit they
- * would exceed, or nothing.
+ * The bytes of a thread count in place of those that it had before, if neither sum exceeds its limit. Again: nothing more.
+ * Returns: the place of the limit that they would exceed, the tenant's first, or nothing.
  */
-export const setStored = script<"tenant" | "user" | null>()({
+export const setStored = script<number | null>()({
   kind: "adds",
   keys: ["stored", "due"],
   args: ["id", "user", "bytes", "ms", "most", "own_most"],
-  lua: `${STORED}
+  lua: `${STORED}${FULL}
 lapse()
 bytes = tonumber(bytes)
 local more = bytes - (redis.call('HGET', stored, 'id:' .. user .. ' ' .. id) or 0)
-for _, each in ipairs({ { '', most, 'tenant' }, { user, own_most, 'user' } }) do
-  if more > 0 and each[2] ~= '' and sum(each[1]) + more > tonumber(each[2]) then return each[3] end
-end
+local at_limit = full({ sum(''), sum(user) }, more, { most, own_most })
+if at_limit then return at_limit end
 count(user, id, bytes)
 if bytes > 0 then redis.call('ZADD', due, string.format('%.0f', time() + ms), user .. ' ' .. id) end
 for _, key in ipairs({ stored, due }) do
@@ -201,27 +210,23 @@ return { sum(''), sum(user) }`,
 });
 
 /**
- * A call's amounts are reserved if every budget has room for them and something left: what was used and what is reserved
- * never pass it together. A reservation is in the sums until it ends or is void, never longer.
- * Again: the same answer, and nothing more.
+ * A call's amounts are reserved if no budget is exceeded with what the call needs of it. A reservation is in the sums until it
+ * ends or is void, never longer. Again: the same answer, and nothing more.
  *
- * Returns: Whether it was granted, and what there is with that. The unnamed arguments are budgets, as `accounts()` has amounts.
+ * Returns: whether it was granted, and what there is with that. The unnamed arguments are the budgets: the places of what is
+ * used and of what is reserved in `accounts()`, what is needed, and the limit.
  */
-export const reserve = script<[granted: 0 | 1, accounts: AccountsReply]>()({
+export const reserve = script<[granted: 0 | 1, accounts: AccountsReply] | OtherDay>()({
   kind: "adds",
   keys: ["spent", "own_spent", "reserved", "due"],
-  args: ["id", "user", "tokens", "cost", "ms"],
-  lua: `${DATE}${RESERVED}${ACCOUNTS}
+  args: ["id", "user", "tokens", "cost", "ms", ...DAY],
+  lua: `${ON_DAY}${RESERVED}${ACCOUNTS}
 lapse()
 local before = accounts()
 if redis.call('HEXISTS', reserved, 'id:' .. id) == 1 then return { 1, before } end
-for level = 0, 1 do
-  for at = 0, 3 do
-    local most = ARGV[REST + 4 * level + at]
-    local used = before[2 + 6 * level + at] + before[6 + 6 * level + at % 2]
-    local amount = at % 2 == 0 and tokens or cost
-    if most ~= '' and (used >= tonumber(most) or used + amount > tonumber(most)) then return { 0, before } end
-  end
+for at = REST, #ARGV, 4 do
+  local used = before[tonumber(ARGV[at])] + before[tonumber(ARGV[at + 1])]
+  if used + ARGV[at + 2] > tonumber(ARGV[at + 3]) then return { 0, before } end
 end
 redis.call('HSET', reserved, 'id:' .. id, user .. ' ' .. tokens .. ' ' .. cost)
 add(user, 'tokens', tokens)
@@ -234,11 +239,11 @@ return { 1, accounts() }`,
 });
 
 /** What a tenant and a user have used, and what is reserved for them; what is void is let go. */
-export const readAccounts = script<AccountsReply>()({
+export const readAccounts = script<AccountsReply | OtherDay>()({
   kind: "always",
   keys: ["spent", "own_spent", "reserved", "due"],
-  args: ["user"],
-  lua: `${DATE}${RESERVED}${ACCOUNTS}
+  args: ["user", ...DAY],
+  lua: `${ON_DAY}${RESERVED}${ACCOUNTS}
 lapse()
 return accounts()`,
 });
@@ -246,23 +251,26 @@ return accounts()`,
 /**
  * A call's reservation has ended, and what it used is counted: in the tenant's and the user's newest day and month, in
  * the rows of both for the day, its agent and its model, of which a day has `most_rows`, and in the user's of the day, of
- * which a tenant has `most_users`; what comes then is in one more. Again, for a while: nothing more.
+ * which a tenant has `most_users`; what comes then is in one more. A new day drops the rows of those before `first`. Again, for
+ * a while: nothing more.
  *
  * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without, nothing was used.
  */
-export const settleCall = script<number>()({
+export const settleCall = script<number | OtherDay>()({
   kind: "always",
   keys: ["spent", "own_spent", "reserved", "due", "usage", "tenant_usage", "users", "settled"],
-  args: ["id", "tokens", "cost", "row", "other", "name", "most_rows", "most_users", "kept_ms", "asking"],
-  lua: `${DATE}${RESERVED}
+  args: [
+    ...(["id", "tokens", "cost", "row", "other", "name", "most_rows", "most_users"] as const),
+    ...(["first", "kept_ms", "asking", ...DAY] as const),
+  ],
+  lua: `${ON_DAY}${RESERVED}
 free(id)
 if not ARGV[REST] then return 0 end
 if not redis.call('SET', settled, 1, 'NX', 'PX', asking) then return 0 end
 
 local function forget(key)
-  local first = date(now - kept_ms)
   for _, name in ipairs(redis.call('HKEYS', key)) do
-    if string.sub(name, 1, 10) <= first then redis.call('HDEL', key, name) end
+    if string.sub(name, 1, 10) < first then redis.call('HDEL', key, name) end
   end
 end
 for _, key in ipairs({ spent, own_spent }) do

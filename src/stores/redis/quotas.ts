@@ -3,16 +3,33 @@
 
 import { randomId } from "../../lib/random-id.ts";
 import {
+  dayOf,
+  endOf,
+  firstDay,
+  firstKeptDay,
+  monthOf,
+  neededOf,
+  RATE_SLACK_MS,
+  RATE_WINDOW_MS,
+  refusedFor,
+  requestMs,
+  startOfDay,
+} from "../../quotas/rules.ts";
+import {
   type Account,
   type Accounts,
+  type Amounts,
+  BUDGETS,
   type Budget,
   dearestUsers,
-  firstDay,
   MAX_ROWS,
   MAX_USERS,
   OTHER,
+  type PerScope,
+  type QuotaScope,
   type QuotaStore,
   RESOURCES,
+  SCOPES,
   sortedRows,
   sumOf,
   tokensOf,
@@ -26,7 +43,9 @@ import { DEDUPE_TTL_MS, heldKeys, ownerTag, quotaKeys, settledKey, storedKeys } 
 import {
   type AccountsReply,
   countHeld,
+  type DAY,
   hold,
+  type OtherDay,
   readAccounts,
   readStored,
   readUsage,
@@ -40,16 +59,22 @@ import {
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
 export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): QuotaStore {
+  /** How far Redis's clock is ahead of this process's, as far as is known. */
+  let ahead = 0;
+
   return {
     async take(owner, { tenant, user }) {
-      const args = { most: tenant ?? "", own_most: user ?? "" };
-      const [full, wait] = await redis.run(takeRequest, quotaKeys(owner), args);
-      return full === "tenant" || full === "user" ? { full, wait_ms: Number(wait) } : undefined;
+      const steps = { step: requestMs(tenant) ?? "", own_step: requestMs(user) ?? "" };
+      const args = { ...steps, window: RATE_WINDOW_MS, slack: RATE_SLACK_MS };
+      const [over = "", ownOver = ""] = await redis.run(takeRequest, quotaKeys(owner), args);
+      const wait = (ms: string) => (ms === "" ? undefined : Number(ms));
+      return refusedFor({ tenant: wait(over), user: wait(ownOver) });
     },
 
-    hold(owner, { thing, id, ms }, most) {
-      const args = { id, user: ownerTag(owner), ms, most: most.tenant ?? "", own_most: most.user ?? "" };
-      return redis.run(hold, heldKeys(owner, thing), args);
+    async hold(owner, { thing, id, ms }, most) {
+      const args = { id, user: ownerTag(owner), ms, ...limitsOf(most) };
+      const reply = await redis.run(hold, heldKeys(owner, thing), args);
+      return typeof reply === "number" ? scopeAt(reply) : reply;
     },
 
     async release(owner, thing, id) {
@@ -57,9 +82,9 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
     },
 
     async setStored(owner, { id, bytes, ms }, most) {
-      const limits = { most: most.tenant ?? "", own_most: most.user ?? "" };
-      const args = { id, user: ownerTag(owner), bytes, ms, ...limits };
-      return (await redis.run(setStored, storedKeys(owner), args)) ?? undefined;
+      const args = { id, user: ownerTag(owner), bytes, ms, ...limitsOf(most) };
+      const full = await redis.run(setStored, storedKeys(owner), args);
+      return full === null ? undefined : scopeAt(full);
     },
 
     async stored(owner) {
@@ -79,10 +104,12 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
     },
 
     async reserve(owner, { id, amounts, ms }, budgets) {
-      const args = { id, user: ownerTag(owner), ...amounts, ms };
-      const limits = [...limitsOf(budgets.tenant), ...limitsOf(budgets.user)];
-      const [granted, reply] = await redis.run(reserve, quotaKeys(owner), args, limits);
-      return { isGranted: granted === 1, accounts: accountsOf(reply) };
+      const call = { id, user: ownerTag(owner), ...amounts, ms };
+      const limits = budgetArgs(budgets, neededOf(amounts));
+      const [granted, accounts] = await onDay((day) =>
+        redis.run(reserve, quotaKeys(owner), { ...call, ...day }, limits),
+      );
+      return { isGranted: granted === 1, accounts: accountsOf(accounts) };
     },
 
     async settle(owner, id, spending) {
@@ -108,11 +135,14 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
           ]
         : [];
       const keys = { ...quotaKeys(owner), settled: settledKey(owner, randomId()) };
-      await redis.runUntilLeaseEnds(settleCall, keys, args, numbers.map(String));
+      await onDay((day) =>
+        redis.runUntilLeaseEnds(settleCall, keys, { ...args, ...day }, numbers.map(String)),
+      );
     },
 
     async accounts(owner) {
-      return accountsOf(await redis.run(readAccounts, quotaKeys(owner), { user: ownerTag(owner) }));
+      const user = ownerTag(owner);
+      return accountsOf(await onDay((day) => redis.run(readAccounts, quotaKeys(owner), { user, ...day })));
     },
 
     async usage(owner, days) {
@@ -127,6 +157,17 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
       return { rows: sortedRows(rows.map(rowOf)), users: dearestUsers(usersOf(byUser)) };
     },
   };
+
+  /** Asks with the day of Redis's clock; once more when that is not the day that it was taken for. */
+  async function onDay<Reply>(ask: (day: DayArgs) => Promise<Reply | OtherDay>): Promise<Reply> {
+    let now = Date.now() + ahead;
+    for (;;) {
+      const reply = await ask(dayArgs(now));
+      if (!isOtherDay(reply)) return reply;
+      now = Number(reply[0]);
+      ahead = now - Date.now();
+    }
+  }
 
   /** The counters of a hash since the first of `days`. */
   async function usageIn(usage: string, days: number): Promise<Counted[]> {
@@ -149,11 +190,47 @@ interface Counted {
   readonly used: Used;
 }
 
-/** In the order of `accounts()`. */
-const limitsOf = ({ tokens_per_day, cost_per_day, tokens_per_month, cost_per_month }: Budget) =>
-  [tokens_per_day, cost_per_day, tokens_per_month, cost_per_month].map((most) => String(most ?? ""));
+type DayArgs = Readonly<Record<(typeof DAY)[number] | "first", string | number>>;
+
+const dayArgs = (now: number): DayArgs => ({
+  day: dayOf(now),
+  month: monthOf(now),
+  from: startOfDay(now),
+  to: endOf("day", now),
+  first: firstKeptDay(now),
+});
+
+const isOtherDay = (reply: unknown): reply is OtherDay => Array.isArray(reply) && reply.length === 1;
+
+const limitsOf = ({ tenant, user }: PerScope<number | undefined>) => ({
+  most: tenant ?? "",
+  own_most: user ?? "",
+});
+
+/** What a script names by its place, from 1 on. */
+function scopeAt(place: number): QuotaScope {
+  const scope = SCOPES[place - 1];
+  if (!scope) throw new Error(`There is no scope ${place}.`);
+  return scope;
+}
+
+/** The amounts of a scope as `accounts()` lists them; before those of the tenant is the time. */
+const AMOUNTS = ["day tokens", "day cost", "month tokens", "month cost", "reserved tokens", "reserved cost"];
+
+/** As `reserve` takes them. */
+function budgetArgs(budgets: PerScope<Budget>, needed: Amounts): string[] {
+  return SCOPES.flatMap((scope, at) => {
+    const place = (amount: string) => 2 + at * AMOUNTS.length + AMOUNTS.indexOf(amount);
+    return BUDGETS.flatMap(({ limit, period, unit }) => {
+      const most = budgets[scope][limit];
+      if (most === undefined) return [];
+      return [place(`${period} ${unit}`), place(`reserved ${unit}`), needed[unit], most].map(String);
+    });
+  });
+}
 
 function accountsOf([now, ...amounts]: AccountsReply): Accounts {
+  // In the order of `AMOUNTS`.
   const at = (from: number) => ({ tokens: Number(amounts[from]), cost: Number(amounts[from + 1]) });
   const account = (from: number): Account => ({
     day: at(from),

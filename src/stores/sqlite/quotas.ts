@@ -5,24 +5,29 @@ import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
 import { addUsage } from "../../core/message.ts";
 import {
+  dayOf,
+  exceeded,
+  firstDay,
+  firstKeptDay,
+  hasOwnRow,
+  hasRoom,
+  monthOf,
+  withReserved,
+} from "../../quotas/rules.ts";
+import {
   type Account,
   type Accounts,
   type Amounts,
-  dayOf,
   dearestUsers,
-  firstDay,
-  hasRoom,
   MAX_ROWS,
   MAX_USERS,
-  monthOf,
   OTHER,
+  type PerScope,
   type QuotaStore,
   RESOURCES,
-  SCOPES,
   type Spending,
   sortedRows,
   tokensOf,
-  USAGE_DAYS,
 } from "../../quotas/store.ts";
 import { namesOf } from "../quota-names.ts";
 import { requestRate } from "../request-rate.ts";
@@ -89,9 +94,12 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
       return change(() => {
         sql.endHeld.run(now());
         const isNew = !sql.findHeld.get(thing, user, id);
-        const count = { tenant: sql.heldByTenant.get(thing, tenant), user: sql.heldByUser.get(thing, user) };
-        const full = SCOPES.find((level) => Number(count[level]?.n) >= (most[level] ?? Infinity));
-        if (isNew && full) return full;
+        const held = {
+          tenant: sql.heldByTenant.get(thing, tenant)?.n ?? 0,
+          user: sql.heldByUser.get(thing, user)?.n ?? 0,
+        };
+        const full = exceeded(held, isNew ? 1 : 0, most);
+        if (full) return full;
         sql.hold.run(thing, user, id, tenant, now() + ms);
         return isNew ? "new" : "kept";
       });
@@ -103,12 +111,9 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
 
     async setStored(owner, { id, bytes, ms }, most) {
       const { tenant, user } = namesOf(owner);
-      const names = { tenant, user };
       return change(() => {
-        sql.endStored.run(now());
-        const more = bytes - (sql.findStored.get(user, id)?.bytes ?? 0);
-        const sum = (level: "tenant" | "user") => sql.storedSum.get(names[level])?.bytes ?? 0;
-        const full = SCOPES.find((level) => more > 0 && sum(level) + more > (most[level] ?? Infinity));
+        const sums = storedSums(owner);
+        const full = exceeded(sums, bytes - (sql.findStored.get(user, id)?.bytes ?? 0), most);
         if (full) return full;
         if (bytes > 0) sql.store.run(user, id, tenant, bytes, now() + ms);
         else sql.dropStored.run(user, id);
@@ -116,13 +121,7 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
       });
     },
 
-    async stored(owner) {
-      const { tenant, user } = namesOf(owner);
-      return change(() => {
-        sql.endStored.run(now());
-        return { tenant: sql.storedSum.get(tenant)?.bytes ?? 0, user: sql.storedSum.get(user)?.bytes ?? 0 };
-      });
-    },
+    stored: async (owner) => change(() => storedSums(owner)),
 
     async held(owner) {
       const { tenant, user } = namesOf(owner);
@@ -145,9 +144,9 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
       const { tenant, user } = namesOf(owner);
       return change(() => {
         const before = accountsOf(owner);
-        const isGranted = SCOPES.every((level) => hasRoom(before[level], budgets[level], amounts));
-        if (isGranted) sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
-        return { isGranted, accounts: isGranted ? accountsOf(owner) : before };
+        if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
+        sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
+        return { isGranted: true, accounts: withReserved(before, amounts) };
       });
     },
 
@@ -208,6 +207,12 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
     }
   }
 
+  function storedSums(owner: Owner): PerScope<number> {
+    sql.endStored.run(now());
+    const { tenant, user } = namesOf(owner);
+    return { tenant: sql.storedSum.get(tenant)?.bytes ?? 0, user: sql.storedSum.get(user)?.bytes ?? 0 };
+  }
+
   function accountsOf(owner: Owner): Accounts {
     countAll();
     sql.endReserved.run(now());
@@ -244,15 +249,15 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
   function count(name: string, day: string, sum: SumOfCalls): void {
     const { agent, model } = sum;
     if (sql.countMore.run(...numbersOf(sum), name, day, agent, model) > 0) return;
-    const isFull = Number(sql.rows.get(name, day)?.n) >= MAX_ROWS;
-    const row = isFull ? [OTHER, OTHER] : [agent, model];
+    const isOwn = hasOwnRow(false, sql.rows.get(name, day)?.n ?? 0, MAX_ROWS);
+    const row = isOwn ? [agent, model] : [OTHER, OTHER];
     sql.count.run(name, day, ...row, ...numbersOf(sum));
   }
 
   function countUser({ tenant, user }: Owner, day: string, sum: SumOfCalls): void {
     if (sql.countMoreOfUser.run(...numbersOf(sum), tenant, day, user) > 0) return;
-    const isFull = Number(sql.users.get(tenant, day)?.n) >= MAX_USERS;
-    sql.countUser.run(tenant, day, isFull ? REST : user, ...numbersOf(sum));
+    const isOwn = hasOwnRow(false, sql.users.get(tenant, day)?.n ?? 0, MAX_USERS);
+    sql.countUser.run(tenant, day, isOwn ? user : REST, ...numbersOf(sum));
   }
 
   function remember(name: string, month: string): void {
@@ -282,7 +287,7 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
     const today = dayOf(now());
     if (cleared === today) return;
     cleared = today;
-    const first = firstDay(now(), USAGE_DAYS);
+    const first = firstKeptDay(now());
     sql.forgetUsage.run(first);
     sql.forgetUsers.run(first);
     sql.forgetSpent.run(monthOf(now()));

@@ -1,0 +1,116 @@
+// The rules of quotas, once for every store. A store that counts in scripts or statements is given the numbers that these
+// functions compute, and only adds and compares.
+
+import {
+  type Account,
+  type Accounts,
+  type Amounts,
+  BUDGETS,
+  type Budget,
+  type PerScope,
+  type QuotaScope,
+  SCOPES,
+  USAGE_DAYS,
+} from "./store.ts";
+
+/** How far ahead of their rate requests may come. */
+export const RATE_WINDOW_MS = 60_000;
+/** A hundredth of a millisecond: sums of fractions are not exact. */
+export const RATE_SLACK_MS = 0.01;
+
+/** How much later all requests so far are worked off with one more, at a rate; undefined without one. */
+export const requestMs = (perMinute: number | undefined): number | undefined =>
+  perMinute === undefined ? undefined : RATE_WINDOW_MS / perMinute;
+
+/**
+ * One request more. `ends` is when all requests so far are worked off, if they are worked off evenly; no time may be further
+ * than a minute ahead. Returns the new times of the scopes that have a rate, or the refusal, which changes none of them.
+ */
+export function takeRequest(
+  ends: PerScope<number | undefined>,
+  perMinute: PerScope<number | undefined>,
+  now: number,
+): { readonly refused: RateRefusal } | { readonly next: PerScope<number | undefined> } {
+  const endAfter = (scope: QuotaScope) => {
+    const step = requestMs(perMinute[scope]);
+    return step === undefined ? undefined : Math.max(ends[scope] ?? 0, now) + step;
+  };
+  const next = { tenant: endAfter("tenant"), user: endAfter("user") };
+  const wait = (end: number | undefined) => (end === undefined ? undefined : end - RATE_WINDOW_MS - now);
+  const refused = refusedFor({ tenant: wait(next.tenant), user: wait(next.user) });
+  return refused ? { refused } : { next };
+}
+
+export interface RateRefusal {
+  readonly full: QuotaScope;
+  readonly wait_ms: number;
+}
+
+/** The refusal of a request that would be allowed after these times; it names the scope with the longest one. */
+export function refusedFor(waits: PerScope<number | undefined>): RateRefusal | undefined {
+  const [longest] = SCOPES.map((full) => ({ full, wait: waits[full] ?? 0 })).toSorted(
+    (a, b) => b.wait - a.wait,
+  );
+  if (!longest || longest.wait <= RATE_SLACK_MS) return undefined;
+  return { full: longest.full, wait_ms: Math.ceil(longest.wait) };
+}
+
+/** The first scope whose limit is exceeded with `more`; nothing more never exceeds one. */
+export function exceeded(
+  used: PerScope<number>,
+  more: number,
+  most: PerScope<number | undefined>,
+): QuotaScope | undefined {
+  return SCOPES.find((scope) => more > 0 && used[scope] + more > (most[scope] ?? Number.POSITIVE_INFINITY));
+}
+
+/** What a budget must have left for a reservation: something, also when the reservation takes nothing of it. */
+export const neededOf = ({ tokens, cost }: Amounts): Amounts => ({
+  tokens: Math.max(1, tokens),
+  cost: Math.max(1, cost),
+});
+
+/** Whether every budget, less what is spent and reserved, has what a reservation needs. */
+export function hasRoom(accounts: PerScope<Account>, budgets: PerScope<Budget>, amounts: Amounts): boolean {
+  const needed = neededOf(amounts);
+  return SCOPES.every((scope) => {
+    const { reserved, ...spent } = accounts[scope];
+    return BUDGETS.every(({ limit, period, unit }) => {
+      const most = budgets[scope][limit] ?? Number.POSITIVE_INFINITY;
+      return spent[period][unit] + reserved[unit] + needed[unit] <= most;
+    });
+  });
+}
+
+/** The accounts with a reservation more. */
+export function withReserved({ now, tenant, user }: Accounts, { tokens, cost }: Amounts): Accounts {
+  const add = ({ reserved, ...spent }: Account): Account => ({
+    ...spent,
+    reserved: { tokens: reserved.tokens + tokens, cost: reserved.cost + cost },
+  });
+  return { now, tenant: add(tenant), user: add(user) };
+}
+
+/** Whether usage is counted in a row of its own: one that is there, or one more of at most `most`. */
+export const hasOwnRow = (isThere: boolean, rows: number, most: number): boolean => isThere || rows < most;
+
+const DAY_MS = 86_400_000;
+
+export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
+export const monthOf = (time: number) => dayOf(time).slice(0, 7);
+/** The first of `days` days that end with the one at `time`. */
+export const firstDay = (time: number, days: number) => dayOf(time - (days - 1) * DAY_MS);
+/** The first day whose usage is kept. */
+export const firstKeptDay = (time: number) => firstDay(time, USAGE_DAYS);
+
+export function startOfDay(time: number): number {
+  const date = new Date(time);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate());
+}
+
+/** When the day or the month ends. */
+export function endOf(period: "day" | "month", time: number): number {
+  const date = new Date(time);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  return period === "day" ? Date.UTC(year, month, date.getUTCDate() + 1) : Date.UTC(year, month + 1);
+}
