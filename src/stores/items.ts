@@ -10,6 +10,7 @@ import {
   MAX_KEY_CHARS,
   type NewItem,
 } from "../core/stores.ts";
+import { threadIdOf } from "./document-rules.ts";
 import { noSuchThread } from "./errors.ts";
 
 export function createItems(documents: Documents): ItemStore {
@@ -31,7 +32,7 @@ export function createItems(documents: Documents): ItemStore {
         documents,
         { collection: shelf, keys: [key], limit },
         ({ found: [found], exists, now }) => {
-          if (!exists) throw noSuchThread("thread" in shelf.of ? shelf.of.thread : "");
+          if (!exists) throw noSuchThread(threadIdOf(shelf));
           const before = found ? itemOf(found).version : 0;
           if (item.version !== undefined && item.version !== before) return { result: undefined };
           const body = `${before + 1} ${now} ${text}`;

@@ -1,7 +1,9 @@
 // What every store of documents promises. What may follow what is decided by those who use it.
 
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Collection, change, type Documents, remove } from "../../src/core/documents.ts";
+import { refusalOf } from "../../src/stores/document-rules.ts";
 import { ADA, BOB, inWorld, type Open, upTo } from "../stores/fixture.ts";
 
 const BOXES: Collection = { kind: "boxes" };
@@ -19,6 +21,17 @@ const count = (documents: Documents, collection: Collection, keys: readonly stri
 
 const bodies = async (documents: Documents, collection: Collection) =>
   Object.fromEntries((await documents.list(collection)).map(({ key, body }) => [key, body]));
+
+interface WriteStep {
+  readonly isThere: boolean;
+  readonly writes: readonly {
+    readonly key: string;
+    readonly isSeen: boolean;
+    readonly body: string | undefined;
+  }[];
+  readonly limit: number | undefined;
+  readonly bytes: number | undefined;
+}
 
 export function documentsContract(open: Open): void {
   const withDocuments = (body: (documents: Documents, advance: (ms: number) => void) => Promise<void>) =>
@@ -79,6 +92,14 @@ export function documentsContract(open: Open): void {
         expect(await put(first?.key ?? "", first?.version)).toBe("written");
       }));
 
+    test("that others were first to write are decided again, also by a writer who was too late for the last room", () =>
+      withDocuments(async (documents) => {
+        await count(documents, collection, ["a"]);
+        const late = [{ key: "a", seen: undefined, body: "too long" }];
+        const bounds = { version: "vlate", limit: 0, bytes: 1 };
+        expect(await documents.write(collection, late, bounds)).toBe("changed");
+      }));
+
     test("have at most so many bytes in all, also when several writers add or replace at once", () =>
       withDocuments(async (documents) => {
         const put = (key: string, body: string, seen?: string) =>
@@ -92,6 +113,61 @@ export function documentsContract(open: Open): void {
         expect(await put("more", "zz")).toBe("written");
       }));
   });
+
+  const Write = fc.record({
+    key: fc.constantFrom("a", "b", "c", "d"),
+    isSeen: fc.boolean(),
+    body: fc.option(fc.constantFrom("", "ä", "four"), { nil: undefined }),
+  });
+  const Step = fc.record({
+    isThere: fc.oneof(
+      { weight: 9, arbitrary: fc.constant(true) },
+      { weight: 1, arbitrary: fc.constant(false) },
+    ),
+    writes: fc.uniqueArray(Write, { minLength: 1, maxLength: 3, selector: ({ key }) => key }),
+    limit: fc.option(fc.nat(4), { nil: undefined }),
+    bytes: fc.option(fc.nat(12), { nil: undefined }),
+  });
+
+  test("documents are refused for the first reason that the rules name, of several that hold", () =>
+    withDocuments(async (documents) => {
+      let count = 0;
+      const play = async ({ isThere, writes: wanted, limit, bytes }: WriteStep) => {
+        const collection: Collection = { kind: "notes", owner: ADA, of: { thread: isThere ? "t" : "none" } };
+        const { found } = await documents.read(
+          collection,
+          wanted.map(({ key }) => key),
+        );
+        const versions = found.map((each) => each?.version);
+        const all = await documents.list(collection);
+        const writes = wanted.map(({ key, isSeen, body }, at) => ({
+          ...{ key, body, seen: isSeen ? versions[at] : "vOther" },
+        }));
+        const others = all.filter(({ key }) => !writes.some((write) => write.key === key));
+        const refused = refusalOf(
+          writes,
+          { limit, bytes },
+          {
+            exists: isThere,
+            versions,
+            documents: () => all.length,
+            otherBytes: () => others.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0),
+          },
+        );
+        count += 1;
+        const outcome = await documents
+          .write(collection, writes, { version: `v${count}`, limit, bytes })
+          .catch(({ code }: { code: string }) => (code === "not_found" ? "none" : code));
+        expect(outcome).toBe(refused ?? "written");
+      };
+      const steps = fc.array(Step, { maxLength: 20 });
+      await fc.assert(
+        fc.asyncProperty(steps, async (all) => {
+          for (const step of all) await play(step);
+        }),
+        { numRuns: 10 },
+      );
+    }));
 
   test("documents are due from their time on, earliest first, until they are written without one", () =>
     withDocuments(async (documents, advance) => {

@@ -5,6 +5,7 @@ import type { Collection, Documents, DocumentWrite } from "../../core/documents.
 import type { Owner } from "../../core/ids.ts";
 import { losers } from "../../core/shares.ts";
 import type { Shelf } from "../../core/stores.ts";
+import { refusalOf, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./records.ts";
@@ -54,14 +55,16 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
         .slice(0, limit);
     },
 
-    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY, bytes }) {
+    async write(collection, writes, { version, ...bounds }) {
       const items = itemsOf(collection);
-      if (!items)
-        throw noSuchThread("of" in collection && "thread" in collection.of ? collection.of.thread : "");
-      if (writes.some(({ key, seen }) => items.get(key)?.version !== seen)) return "changed";
-      const added = writes.filter(({ seen, body }) => seen === undefined && body !== undefined);
-      if (added.length > 0 && items.size + added.length > limit) return "full";
-      if (bytes !== undefined && bytesAfter(items, writes) > bytes) return "large";
+      const refused = refusalOf(writes, bounds, {
+        exists: items !== undefined,
+        versions: writes.map(({ key }) => items?.get(key)?.version),
+        documents: () => items?.size ?? 0,
+        otherBytes: () => bytesOfOthers(items, writes),
+      });
+      if (!items || refused === "none") throw noSuchThread(threadIdOf(collection));
+      if (refused) return refused;
       const thread = threadOf(collection);
       if (thread && writes.some(({ body }) => body !== undefined))
         memory.makeRoom(thread.owner.tenant, thread);
@@ -170,11 +173,12 @@ class AgentCollections {
   }
 }
 
-/** Of the bodies that `items` would have with `writes`. */
-function bytesAfter(items: Items, writes: readonly DocumentWrite[]): number {
-  const bodies = new Map([...items].map(([key, { body }]) => [key, body]));
-  for (const { key, body = "" } of writes) bodies.set(key, body);
-  return [...bodies.values()].reduce((sum, body) => sum + Buffer.byteLength(body), 0);
+/** Of the bodies of documents that are not written. */
+function bytesOfOthers(items: Items = new Map(), writes: readonly DocumentWrite[]): number {
+  const written = new Set(writes.map(({ key }) => key));
+  let bytes = 0;
+  for (const { key, body } of items.values()) if (!written.has(key)) bytes += Buffer.byteLength(body);
+  return bytes;
 }
 
 /** JSON, so that no two names collide. */

@@ -1,6 +1,7 @@
 // Documents in a table. Those of a thread go with it.
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
+import { refusalOf, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
@@ -50,7 +51,7 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
       return rows.map(documentOf);
     },
 
-    async write(collection, writes, { version, limit = Number.POSITIVE_INFINITY, bytes }) {
+    async write(collection, writes, { version, ...bounds }) {
       const { name, thread } = await visited(collection);
       const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
       return database.transaction(["documents", name], async (tx) => {
@@ -63,23 +64,30 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
           "SELECT key, version FROM documents WHERE collection = $1 AND key = ANY ($2)",
           [name, keys],
         );
-        const counted = Number.isFinite(limit)
-          ? tx.rows<{ n: number }>("SELECT count(*) AS n FROM documents WHERE collection = $1", [name])
-          : undefined;
+        const room = roomFor(rows, bounds);
+        const counted =
+          room.documents === undefined
+            ? undefined
+            : tx.rows<{ n: number }>("SELECT count(*) AS n FROM documents WHERE collection = $1", [name]);
         const others =
-          bytes === undefined
+          room.otherBytes === undefined
             ? undefined
             : tx.rows<{ bytes: number }>(
                 "SELECT coalesce(sum(octet_length(body)), 0)::float8 AS bytes FROM documents WHERE collection = $1 AND key <> ALL ($2)",
                 [name, keys],
               );
-        if (thread && (await there)?.length === 0) throw noSuchThread(thread[1]);
+        const isThere = (await there)?.length !== 0;
         const versions = new Map((await stored).map((row) => [row.key, row.version]));
-        if (rows.some(({ key, seen }) => versions.get(key) !== seen)) return "changed";
-        const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
-        if (added > 0 && Number((await counted)?.[0]?.n ?? 0) + added > limit) return "full";
-        const own = rows.reduce((sum, { body = "" }) => sum + Buffer.byteLength(body), 0);
-        if (bytes !== undefined && ((await others)?.[0]?.bytes ?? 0) + own > bytes) return "large";
+        const documents = Number((await counted)?.[0]?.n ?? 0);
+        const otherBytes = (await others)?.[0]?.bytes ?? 0;
+        const refused = refusalOf(rows, bounds, {
+          exists: isThere,
+          versions: keys.map((key) => versions.get(key)),
+          documents: () => documents,
+          otherBytes: () => otherBytes,
+        });
+        if (refused === "none") throw noSuchThread(threadIdOf(collection));
+        if (refused) return refused;
         const gone = rows.filter(({ body }) => body === undefined).map(({ key }) => key);
         if (gone.length > 0)
           tx.write("DELETE FROM documents WHERE collection = $1 AND key = ANY ($2)", [name, gone]);

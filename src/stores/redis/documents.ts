@@ -2,6 +2,7 @@
 // Those of a thread lie in its slot and go with it. A body that was written before documents had versions stands alone.
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
+import { REFUSALS, type Refusal, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -50,29 +51,36 @@ return found`,
 });
 
 /**
- * Every document is at the version that was seen, and `bytes` of bodies suffice, or nothing is written. The unnamed arguments are, of each document, its
- * key, the version seen, its new text and when it is due; no text deletes it. Answers a repeated call as it did the first.
+ * Writes nothing when one of the refusals in `order` holds, and returns the first that does: the rules of documents say which
+ * there are and what there may be before, of `documents` and of `bytes` of those that are not written. The unnamed arguments
+ * are, of each document, its key, the version seen, its new text and when it is due; no text deletes it. Answers a repeated
+ * call as it did the first.
  */
 const definition = {
   keys: ["items", "due", "meta", "done"],
-  args: ["limit", "bytes", "asking"],
+  args: ["order", "documents", "bytes", "asking"],
   lua: `${LIFE}
 local function size(text) return #text - #(string.match(text, '^v%w+ ') or '') end
-if redis.call('EXISTS', done) == 1 then return { 'written', life() } end
-if meta ~= items and redis.call('EXISTS', meta) == 0 then return { 'none', '' } end
-local added = 0
-for at = REST, #ARGV, 4 do
-  local text = redis.call('HGET', items, ARGV[at])
-  local version = text and (string.match(text, '^(v%w+) ') or '${OLD}') or ''
-  if version ~= ARGV[at + 1] then return { 'changed', life() } end
-  if not text and ARGV[at + 2] ~= '' then added = added + 1 end
+local function version_of(text) return string.match(text, '^(v%w+) ') or '${OLD}' end
+local holds = {}
+function holds.none() return meta ~= items and redis.call('EXISTS', meta) == 0 end
+function holds.changed()
+  for at = REST, #ARGV, 4 do
+    local text = redis.call('HGET', items, ARGV[at])
+    if (text and version_of(text) or '') ~= ARGV[at + 1] then return true end
+  end
 end
-if added > 0 and limit ~= '' and redis.call('HLEN', items) + added > tonumber(limit) then return { 'full', life() } end
-if bytes ~= '' then
+function holds.full() return documents ~= '' and redis.call('HLEN', items) > tonumber(documents) end
+function holds.large()
+  if bytes == '' then return false end
   local sum = 0
   for _, text in ipairs(redis.call('HVALS', items)) do sum = sum + size(text) end
-  for at = REST, #ARGV, 4 do sum = sum + size(ARGV[at + 2]) - size(redis.call('HGET', items, ARGV[at]) or '') end
-  if sum > tonumber(bytes) then return { 'large', life() } end
+  for at = REST, #ARGV, 4 do sum = sum - size(redis.call('HGET', items, ARGV[at]) or '') end
+  return sum > tonumber(bytes)
+end
+if redis.call('EXISTS', done) == 1 then return { 'written', life() } end
+for refusal in string.gmatch(order, '%a+') do
+  if holds[refusal]() then return { refusal, life() } end
 end
 for at = REST, #ARGV, 4 do
   if ARGV[at + 2] == '' then redis.call('HDEL', items, ARGV[at]) else redis.call('HSET', items, ARGV[at], ARGV[at + 2]) end
@@ -86,7 +94,7 @@ end
 return { 'written', life() }`,
 } as const;
 
-type WriteReply = [outcome: "written" | "changed" | "full" | "large" | "none", life: string];
+type WriteReply = [outcome: "written" | Refusal, life: string];
 /** A full Redis refuses new documents, and takes changes of those that are there. */
 const addDocuments = script<WriteReply>()({ kind: "adds", ...definition });
 const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });
@@ -116,7 +124,7 @@ export function redisDocuments({
       return documentsOf(collection, found);
     },
 
-    async write(collection, writes, { version, limit = "", bytes = "" }) {
+    async write(collection, writes, { version, ...bounds }) {
       const keys = collectionKeys(collection, version);
       const values = writes.flatMap(({ key, seen = "", body, due }) => [
         nameOf(collection, key),
@@ -127,11 +135,12 @@ export function redisDocuments({
       const isNew = writes.some(({ seen, body }) => seen === undefined && body !== undefined);
       if (isNew && "of" in collection && "agent" in collection.of)
         await owners?.noteShelf(collection, collection.of.agent);
-      const args = { limit, bytes, asking: DEDUPE_TTL_MS };
+      const { documents = "", otherBytes = "" } = roomFor(writes, bounds);
+      const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS };
       const [outcome, life] = await redis.run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
       if (outcome !== "none") return outcome;
-      throw noSuchThread("of" in collection && "thread" in collection.of ? collection.of.thread : "");
+      throw noSuchThread(threadIdOf(collection));
     },
   };
 

@@ -1,6 +1,7 @@
 // Documents in a table. In the file of threads those of a thread go with it.
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
+import { refusalOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey, type ThreadKey } from "../row-keys.ts";
 import type { SmallFile } from "./small-file.ts";
@@ -72,18 +73,18 @@ export function sqliteDocuments(
   function writeAll(
     { name, thread }: CollectionKey,
     writes: Parameters<Documents["write"]>[1],
-    { version, limit = Number.POSITIVE_INFINITY, bytes }: Parameters<Documents["write"]>[2],
+    { version, ...bounds }: Parameters<Documents["write"]>[2],
   ) {
-    if (thread && !threads.exists(thread)) throw noSuchThread(thread[1]);
     const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
     const stored = rows.map(({ key }) => select.get(name, key));
-    if (rows.some(({ seen }, at) => stored[at]?.version !== seen)) return "changed";
-    const added = rows.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
-    if (added > 0 && (count.get(name)?.n ?? 0) + added > limit) return "full";
-    if (bytes !== undefined) {
-      const before = (size.get(name)?.bytes ?? 0) - bytesOf(stored);
-      if (before + bytesOf(rows) > bytes) return "large";
-    }
+    const refused = refusalOf(rows, bounds, {
+      exists: thread === undefined || threads.exists(thread),
+      versions: stored.map((row) => row?.version),
+      documents: () => count.get(name)?.n ?? 0,
+      otherBytes: () => (size.get(name)?.bytes ?? 0) - bytesOf(stored),
+    });
+    if (refused === "none") throw noSuchThread(thread?.[1] ?? "");
+    if (refused) return refused;
     for (const { key, body, due = null } of rows) {
       if (body === undefined) remove.run(name, key);
       else upsert.run(name, key, version, body, due, ...(thread ?? [null, null]));
@@ -100,7 +101,7 @@ export function sqliteDocuments(
   }
 }
 
-const bytesOf = (rows: readonly ({ readonly body: string | undefined } | undefined)[]) =>
+const bytesOf = (rows: readonly (Row | undefined)[]) =>
   rows.reduce((sum, row) => sum + Buffer.byteLength(row?.body ?? ""), 0);
 
 function documentOf(row: Row | undefined): Document | undefined {
