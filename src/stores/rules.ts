@@ -71,7 +71,8 @@ export function enqueue(view: View, command: StartCommand): Decision<Waiting> {
   const { run, whenBusy, limits } = command;
   const { known, writes, ahead } = accept(view, command);
   if (known) return nothing({ outcome: "known", run: known });
-  if (ahead === undefined && !view.hasRoom) throw tenantFull(limits.tenantQueueLength);
+  const { busy = Number.POSITIVE_INFINITY } = view;
+  if (ahead === undefined && busy >= limits.tenantQueueLength) throw tenantFull(limits.tenantQueueLength);
   return { ...queued(run, whenBusy, writes), tell: { call: "waiting" } };
 }
 

@@ -50,7 +50,7 @@ export interface Lookups {
   readonly call?: string | undefined;
   /** All deferred calls of the thread: `View.calls`. */
   readonly calls?: true | undefined;
-  /** Whether the tenant may have one more thread with runs: `View.hasRoom`. */
+  /** How many other threads of the tenant have runs: `View.busy`. */
   readonly room?: true | undefined;
   /** Everything that the holder of this lease has appended is written before the thread is loaded. */
   readonly after?: Lease | undefined;
@@ -73,7 +73,7 @@ export interface View {
   readonly inbox?: readonly string[] | undefined;
   readonly call?: DeferredCall | undefined;
   readonly calls?: readonly CallHead[] | undefined;
-  readonly hasRoom?: boolean | undefined;
+  readonly busy?: number | undefined;
 }
 
 /** Messages that were staged for a new thread: see `Kernel.stage`. */

@@ -49,7 +49,7 @@ class Thread {
       known: known?.record,
       run: this.runs.get(run ?? ""),
       next: next && this.runs.get(ahead ?? ""),
-      hasRoom: true,
+      busy: 0,
     };
   }
 
@@ -219,7 +219,7 @@ describe("the rules of runs", () => {
     const busy = { ...head, queue: ["a"] };
     const full = { ...head, queue: ["a", "b"] };
     const begin = { owner: ADA, run: newRun("t"), whenBusy: "reject", limits: LIMITS } as const;
-    const queued = rules.enqueue({ now: 0, head: undefined, until: 0, hasRoom: true }, begin);
+    const queued = rules.enqueue({ now: 0, head: undefined, until: 0, busy: 0 }, begin);
     const { run: record } = queued.result(0);
     const run = { record, request: undefined };
     const view = (more: Partial<View>): View => ({ now: 0, head, until: 0, ...more });

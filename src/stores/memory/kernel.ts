@@ -212,7 +212,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       inbox: active?.work?.inbox.map(({ id }) => id),
       call: kept && jsonCopy(kept.call),
       calls: all && thread?.deferred && [...thread.deferred.values()].map(({ call }) => call),
-      hasRoom: room && turns.count(owner.tenant) < limits.tenantQueueLength,
+      busy: room && turns.count(owner.tenant),
     };
   }
 

@@ -30,7 +30,7 @@ interface DueRow {
 
 export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   const { database, limits, lifetime, calls, writer, runFeed, feeds } = context;
-  const { leaseMs, tenantQueueLength } = limits;
+  const { leaseMs } = limits;
   /** Free threads with calls that are due, tenants in turn. */
   const dueThreads = `
     SELECT owner, thread_id, turn, due FROM (
@@ -57,7 +57,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
         // Threads of a tenant are counted by one at a time.
         if (room) void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`room ${tenant}`]);
         const clock = database.clock();
-        const loaded = await loadView(tx, thread, lookups, { clock, tenant, tenantQueueLength });
+        const loaded = await loadView(tx, thread, lookups, { clock, tenant });
         const view = {
           ...loaded,
           until: loaded.until === 0 ? 0 : loaded.until + database.outages.graceMs(leaseMs),

@@ -73,7 +73,6 @@ export interface Loading {
   readonly clock: number | null;
   /** Whose threads are counted. */
   readonly tenant: string;
-  readonly tenantQueueLength: number;
 }
 
 /** With `lookups.next` the lease cannot be renewed until the transaction ends. */
@@ -81,7 +80,7 @@ export async function loadView(
   tx: Transaction,
   thread: ThreadKey,
   lookups: Lookups,
-  { clock, tenant, tenantQueueLength }: Loading,
+  { clock, tenant }: Loading,
 ): Promise<View> {
   const { key, run, next, message, inbox, call, calls, room } = lookups;
   if (next) void tx.rows(`SELECT 1 FROM turns WHERE ${THREAD} FOR UPDATE`, thread);
@@ -110,7 +109,7 @@ export async function loadView(
     inbox: row.inbox?.map((id) => JSON.parse(id) as string),
     call: row.call ? repliedOf(row.call) : undefined,
     calls: row.calls?.map(callOf),
-    hasRoom: room && Number(row.busy) < tenantQueueLength,
+    busy: room && Number(row.busy),
   };
 }
 

@@ -83,12 +83,12 @@ export function createChanges(context: StoreContext): Changes {
     const { tag } = ref;
     const { room, after, isLikelyNew } = lookups;
     if (after) await writer.finish(after);
-    const hasRoom = room && (await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag));
+    const busy = room && (await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag));
     const guess = isLikelyNew ? (latelySeen.get(tag) ?? NO_THREAD) : undefined;
     latelySeen.delete(tag);
     let tell: Decision<R>["tell"];
-    const decideWithRoom = (view: View) => {
-      const decision = decide({ ...view, hasRoom });
+    const decideWithBusy = (view: View) => {
+      const decision = decide({ ...view, busy });
       tell = decision.tell;
       return decision;
     };
@@ -103,7 +103,7 @@ export function createChanges(context: StoreContext): Changes {
       },
     };
     try {
-      const result = await changeVersioned(store, decideWithRoom, guess);
+      const result = await changeVersioned(store, decideWithBusy, guess);
       if (tell?.call === "stop") calls.publish(tell);
       if (tell?.call === "waiting") await wakeNow(tenantOf(ref), tag);
       return result;

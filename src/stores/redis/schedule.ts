@@ -21,8 +21,8 @@ export interface ScheduleEntry {
 export interface Schedule {
   /** The thread must be checked in `wait` ms at the latest. */
   add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
-  /** The same in `holdMs`; false when the tenant has `limit` other threads in the schedule already. */
-  addWithin(limit: number, tenant: string, thread: string): Promise<boolean>;
+  /** The same in `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns how many it has. */
+  addWithin(limit: number, tenant: string, thread: string): Promise<number>;
   /** Adds an entry for in `holdMs` if there is none. Waits for nothing. */
   ensure(owner: Owner, thread: string): void;
   /**
@@ -45,13 +45,14 @@ export function createSchedule(
 
   return {
     async add(tenant, thread, wait) {
-      const time = (await redis.run(addEntry, keysOf(tenant), { tenant, thread, wait, most: "" })) ?? "";
+      const [, time = ""] = await redis.run(addEntry, keysOf(tenant), { tenant, thread, wait, most: "" });
       return { tenant, thread, time };
     },
 
     async addWithin(limit, tenant, thread) {
       const args = { tenant, thread, wait: holdMs, most: limit };
-      return (await redis.run(addEntry, keysOf(tenant), args)) !== null;
+      const [others] = await redis.run(addEntry, keysOf(tenant), args);
+      return others;
     },
 
     ensure(owner, thread) {
@@ -86,24 +87,26 @@ export function createSchedule(
 }
 
 /**
- * Input: `wait` in ms; `most`, how many threads the tenant may have, or empty. Output: the time of the entry, or nothing
- * when there are too many. An earlier time stays. The time always differs from the one before, so that a concurrent
- * `rescheduleEntry` does not remove it; repeated, the entry is half a millisecond earlier.
+ * Input: `wait` in ms; `most`, how many threads the tenant may have with this one, or empty. Output: how many others it has, and
+ * the time of the entry unless there are too many. An entry that is there stays, and so does an earlier time. The time always
+ * differs from the one before, so that a concurrent `rescheduleEntry` does not remove it; repeated, the entry is half a
+ * millisecond earlier.
  */
-const addEntry = script<string | null>()({
+const addEntry = script<[others: number, time?: string]>()({
   kind: "always",
   keys: ["tenants", "threads"],
   args: ["tenant", "thread", "wait", "most"],
   lua: `
 local due = time() + wait
 local old = tonumber(redis.call('ZSCORE', threads, thread) or nil)
-if not old and most ~= '' and redis.call('ZCARD', threads) >= tonumber(most) then return false end
+local others = redis.call('ZCARD', threads) - (old and 1 or 0)
+if not old and most ~= '' and others + 1 > tonumber(most) then return { others } end
 if old then due = math.min(due, old) end
 if due == old then due = due - 0.5 end
 local noted = string.format('%.1f', due)
 redis.call('ZADD', threads, noted, thread)
 redis.call('ZADD', tenants, 'LT', noted, tenant)
-return noted`,
+return { others, noted }`,
 });
 
 /** Adds an entry if there is none: the schedule may have been lost while the run is alive. */

@@ -32,7 +32,7 @@ const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(i
 
 export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   const { database, live, queue, writer, lifetime, removals, limits } = context;
-  const { now, leaseMs, tenantQueueLength } = limits;
+  const { now, leaseMs } = limits;
   const reads = sqliteReads(context);
   const writes = sqliteWrites(context);
 
@@ -177,7 +177,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       inbox: inbox && active && selectInbox.all(...thread, active.run).map(({ id }) => id),
       call: call === undefined ? undefined : reads.call(thread, call),
       calls: calls && reads.calls(thread),
-      hasRoom: room && queue.count(thread[0]) < tenantQueueLength,
+      busy: room && queue.count(thread[0]),
     };
   }
 
