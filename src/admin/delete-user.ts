@@ -2,8 +2,8 @@
 
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
+import type { Shelf } from "../core/items.ts";
 import type { Thread } from "../core/records.ts";
-import type { Shelf } from "../core/stores.ts";
 import { keyOf, settledRun, stopRun } from "../runs/control.ts";
 import { deleteThread } from "../runs/thread-actions.ts";
 import { isActive } from "./lists.ts";

@@ -6,7 +6,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { HookDefinition, UserMay } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
-import type { ItemStore, Shelf } from "../core/stores.ts";
+import type { ItemStore, Shelf } from "../core/items.ts";
 import { boundedMap } from "../lib/bounded-schemas.ts";
 import { check, type Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";

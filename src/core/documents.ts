@@ -3,7 +3,7 @@
 
 import { randomId } from "../lib/random-id.ts";
 import type { AppError } from "./errors.ts";
-import type { Shelf } from "./stores.ts";
+import type { Shelf } from "./items.ts";
 
 /** The documents of a shelf, of a tenant, or of the whole deployment. Those of a thread are deleted with it. */
 export type Collection = Shelf | { readonly kind: string; readonly tenant?: string };

@@ -8,11 +8,11 @@ import type { AppError } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
 import type { Answer } from "./interrupt.ts";
+import type { ItemStore } from "./items.ts";
 import type { AssistantMessage, Message, ToolCall, Usage } from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";
 import type { Lineage, RunRecord } from "./records.ts";
 import type { Outcome } from "./run.ts";
-import type { ItemStore } from "./stores.ts";
 import type { DeltaSink, MaybeStream, Stream } from "./stream.ts";
 import type { Run, Tool, ToolResult, TraceRecorder } from "./tool.ts";
 

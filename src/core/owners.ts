@@ -1,7 +1,7 @@
 // The port to who has anything in a store: for operators, who look over all users. No request of a user reaches it.
 
 import type { Owner } from "./ids.ts";
-import type { Shelf } from "./stores.ts";
+import type { Shelf } from "./items.ts";
 
 /**
  * Those who have threads, each once, in an order that never changes: who comes or goes between two calls moves no one

@@ -1,12 +1,12 @@
-// The ports to storage: threads, runs, events, documents and the user's bus. All methods take the owner; another
+// The ports to threads, runs and their events, and all that runs and viewers use. All methods take the owner; another
 // owner's id is not found. Every implementation passes the contract suites in test/contracts.
 
-import { z } from "zod";
-import { BackendStatus } from "./backend.ts";
+import type { z } from "zod";
+import type { EventBus } from "./bus.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
-import { DoneStatus, type EventName, type StreamEvent } from "./event.ts";
+import type { EventName, StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
-import { Interrupt } from "./interrupt.ts";
+import type { ItemStore } from "./items.ts";
 import type { Message, UserMessage } from "./message.ts";
 import type { ForkedFrom, Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
 
@@ -302,91 +302,4 @@ export interface Stores {
   /** Throws `unavailable` when it cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;
-}
-
-// The bus carries what happens outside of a single run: at most once, and only to current listeners.
-const Run = { thread_id: z.string(), run_id: z.string(), agent: z.string() };
-
-export const UserEvent = z
-  .discriminatedUnion("event", [
-    z.object({ event: z.literal("backend_status"), data: BackendStatus }),
-    z.object({ event: z.literal("run_started"), data: z.object(Run) }),
-    z.object({ event: z.literal("run_ended"), data: z.object({ ...Run, status: DoneStatus }) }),
-    z.object({
-      event: z.literal("interrupt_opened"),
-      data: z.object({ ...Run, ...Interrupt.pick({ id: true, kind: true, name: true }).shape }),
-    }),
-    z.object({ event: z.literal("interrupt_closed"), data: z.object({ ...Run, id: z.string() }) }),
-    z.object({
-      event: z.literal("thread_changed"),
-      data: z.object({
-        thread_id: z.string(),
-        change: z.enum(["created", "updated", "cleared", "deleted"]),
-      }),
-    }),
-    z.object({ event: z.literal("config_changed"), data: z.object({}) }),
-  ])
-  .meta({ id: "UserEvent" });
-export type UserEvent = z.infer<typeof UserEvent>;
-
-/** An event for all users. */
-export type Announcement = Extract<UserEvent, { event: "config_changed" }>;
-
-export interface EventBus {
-  /** Never waits and never throws. Subscribers that are too slow miss it. */
-  publish(owner: Owner, event: UserEvent): void;
-  /** To all subscribers of this process only. Never waits and never throws. */
-  announce(event: Announcement): void;
-  /**
-   * The events published from the call on, in order, until `signal` aborts or it is returned. Throws `events_expired`
-   * and ends when it falls more than 1,000 events behind. Throws `unavailable` when the store is closed.
-   */
-  subscribe(owner: Owner, signal: AbortSignal): AsyncGenerator<UserEvent, void, void>;
-}
-
-// Items are small documents beside threads: shared by a thread and its subagents, or kept by a user for an agent.
-// Each is written whole; a writer that must not overwrite another passes the version it has read.
-/** Per shelf. */
-export const MAX_ITEMS = 256;
-/** Of an item's value as JSON, in bytes. */
-export const MAX_ITEM_BYTES = 64 * 1024;
-/** Of an item's key, in characters. */
-export const MAX_KEY_CHARS = 256;
-
-/**
- * Where items are kept: with a thread, until it is cleared or deleted, or with an owner's agent, until they are deleted.
- */
-export interface Shelf {
-  readonly owner: Owner;
-  readonly of: { readonly thread: string } | { readonly agent: string };
-  readonly kind: "notes" | "tasks" | "reflections" | "settings" | "sent";
-}
-
-export interface Item {
-  readonly key: string;
-  /** JSON; a copy. */
-  readonly value: unknown;
-  /** 1, 2, 3 … with each `put`; starts again after a deletion. */
-  readonly version: number;
-  readonly updated_at: string;
-}
-
-export interface NewItem {
-  readonly key: string;
-  readonly value: unknown;
-  /** Write only if the item is at this version; 0: only if there is none. Without it: in any case. */
-  readonly version?: number;
-}
-
-export interface ItemStore {
-  get(shelf: Shelf, key: string): Promise<Item | undefined>;
-  /** All of a shelf, last changed first; of those changed in the same millisecond, by key. */
-  list(shelf: Shelf): Promise<Item[]>;
-  /**
-   * Writes one item, atomically. Returns undefined, having written nothing, when it is not at `item.version`. Throws
-   * `not_found` without the shelf's thread, `limit_exceeded` beyond `MAX_ITEMS` and for an item that is too large.
-   */
-  put(shelf: Shelf, item: NewItem): Promise<Item | undefined>;
-  /** False when there was none. */
-  delete(shelf: Shelf, key: string): Promise<boolean>;
 }

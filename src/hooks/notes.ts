@@ -4,9 +4,9 @@
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { defineHook } from "../core/hook.ts";
+import type { Item, ItemStore, Shelf } from "../core/items.ts";
 import type { SystemBlock } from "../core/model.ts";
 import { rootOf } from "../core/run.ts";
-import type { Item, ItemStore, Shelf } from "../core/stores.ts";
 import { defineTool, failed, type Run, type Tool } from "../core/tool.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 

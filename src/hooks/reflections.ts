@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
-import type { ItemStore, Shelf } from "../core/stores.ts";
+import type { ItemStore, Shelf } from "../core/items.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 
 /** Per agent; the oldest are removed first. */

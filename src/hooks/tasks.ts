@@ -6,8 +6,8 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import { defineHook } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
+import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/items.ts";
 import { rootOf } from "../core/run.ts";
-import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/stores.ts";
 import { defineTool, type Run, type Tool } from "../core/tool.ts";
 
 export const tasks = defineHook({

@@ -2,6 +2,7 @@
 // It needs no viewer: viewers read the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import type { EventBus, UserEvent } from "../core/bus.ts";
 import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, interruptedEnd } from "../core/grammar.ts";
@@ -20,7 +21,7 @@ import {
 import type { ModelRequest } from "../core/model.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
 import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
-import type { Claim, EventBus, EventLog, Lease, Stores, UserEvent } from "../core/stores.ts";
+import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import type { DeltaSink } from "../core/stream.ts";
 import { failed } from "../core/tool.ts";
 import { ownTurn } from "../lib/async.ts";

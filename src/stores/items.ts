@@ -9,7 +9,7 @@ import {
   MAX_ITEMS,
   MAX_KEY_CHARS,
   type NewItem,
-} from "../core/stores.ts";
+} from "../core/items.ts";
 import { threadIdOf } from "./document-rules.ts";
 import { noSuchThread } from "./errors.ts";
 

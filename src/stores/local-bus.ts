@@ -1,8 +1,9 @@
 // What a process that has its stores for itself tells its own subscribers: users' events, and notifications to the executor of runs.
 
+import type { Announcement, EventBus, UserEvent } from "../core/bus.ts";
 import type { AppError } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
-import type { Announcement, ControlMessage, EventBus, UserEvent } from "../core/stores.ts";
+import type { ControlMessage } from "../core/stores.ts";
 import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
 

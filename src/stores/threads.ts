@@ -1,9 +1,10 @@
 // The thread port over a kernel. The user's subscribers hear of each change.
 
+import type { EventBus, UserEvent } from "../core/bus.ts";
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
-import type { EventBus, MessagePage, ThreadStore, UserEvent } from "../core/stores.ts";
+import type { MessagePage, ThreadStore } from "../core/stores.ts";
 import { areLong, freeTurn, ownTurn, sharedTurn } from "../lib/async.ts";
 import { deepFreeze, jsonCopy } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";

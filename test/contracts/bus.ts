@@ -2,7 +2,7 @@
 
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
-import type { EventBus, UserEvent } from "../../src/core/stores.ts";
+import type { EventBus, UserEvent } from "../../src/core/bus.ts";
 import { ADA, BOB, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
 
 /** Events may wait for a subscriber up to here. */

@@ -1,7 +1,7 @@
 // What every ItemStore promises of how long items stay: with their thread, or for an agent's user until they are deleted.
 
 import { describe, expect, test } from "vitest";
-import { MAX_ITEMS, type Shelf } from "../../src/core/stores.ts";
+import { MAX_ITEMS, type Shelf } from "../../src/core/items.ts";
 import { ADA, claimed, done, inWorld, message, newRun, type Open, state, upTo } from "../stores/fixture.ts";
 
 const GONE = { code: "not_found" };

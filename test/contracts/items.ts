@@ -8,8 +8,8 @@ import {
   MAX_ITEMS,
   MAX_KEY_CHARS,
   type Shelf,
-  type Stores,
-} from "../../src/core/stores.ts";
+} from "../../src/core/items.ts";
+import type { Stores } from "../../src/core/stores.ts";
 import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
 
 const FULL = { code: "limit_exceeded" };

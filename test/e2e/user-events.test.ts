@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { UserEvent } from "../../src/core/stores.ts";
+import { UserEvent } from "../../src/core/bus.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { OwnRuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { AuthConfig } from "../../src/http/auth/config.ts";

@@ -2,9 +2,9 @@
 
 import { onTestFinished } from "vitest";
 import type { Owner } from "../../src/core/ids.ts";
+import type { ItemStore } from "../../src/core/items.ts";
 import type { Lineage } from "../../src/core/records.ts";
 import type { RunInput } from "../../src/core/run.ts";
-import type { ItemStore } from "../../src/core/stores.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 
 export const ADA: Owner = { tenant: "acme", user: "ada" };

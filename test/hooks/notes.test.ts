@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import type { ItemStore } from "../../src/core/items.ts";
 import { textOf, toolMessages } from "../../src/core/message.ts";
 import type { RunInput } from "../../src/core/run.ts";
-import type { ItemStore } from "../../src/core/stores.ts";
 import { notes } from "../../src/hooks/notes.ts";
 import { play } from "../support/agent.ts";
 import { ADA, family, lead, ROOT, worker } from "./family.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { ItemStore } from "../../src/core/items.ts";
 import { textOf, toolMessages } from "../../src/core/message.ts";
 import type { RunInput } from "../../src/core/run.ts";
-import type { ItemStore } from "../../src/core/stores.ts";
 import { claimTask, createTasks, settleTask, tasks, tasksOn } from "../../src/hooks/tasks.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";

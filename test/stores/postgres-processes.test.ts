@@ -1,8 +1,8 @@
 // Processes on one PostgreSQL, as stores that share nothing but it; and a PostgreSQL that is killed, silent, or cut off.
 
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { UserEvent } from "../../src/core/bus.ts";
 import { userMessage } from "../../src/core/message.ts";
-import type { UserEvent } from "../../src/core/stores.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createPostgresStores, type PostgresStoreOptions } from "../../src/stores/postgres/index.ts";
 import { everyCall } from "../contracts/every-call.ts";

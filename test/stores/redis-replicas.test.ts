@@ -1,8 +1,9 @@
 // Several processes on one Redis, as stores that share nothing but it.
 
 import { afterAll, beforeEach, expect, test } from "vitest";
+import type { UserEvent } from "../../src/core/bus.ts";
 import { userMessage } from "../../src/core/message.ts";
-import type { Stores, UserEvent } from "../../src/core/stores.ts";
+import type { Stores } from "../../src/core/stores.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
 import {

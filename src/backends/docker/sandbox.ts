@@ -15,6 +15,7 @@ import type { BackendState, Place } from "../definition.ts";
 import { CANCELLED } from "../process.ts";
 import type { Files } from "../shell/files.ts";
 import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
+import { admit, withdraw } from "./admission.ts";
 import { ensureContainer } from "./container.ts";
 import { execWatched } from "./disk.ts";
 import { toAppError } from "./engine-error.ts";
@@ -22,7 +23,6 @@ import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-sandbox.ts";
 import type { DockerOptions } from "./options.ts";
-import { admit, withdraw } from "./reaper.ts";
 
 const TRIES = 6;
 /** After this many losses in one operation, everything in the sandbox is killed: something keeps killing the shells. */

@@ -2,7 +2,7 @@
 
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { AgentSummary, Subagents } from "../../core/hook.ts";
-import type { ItemStore } from "../../core/stores.ts";
+import type { ItemStore } from "../../core/items.ts";
 
 export interface SubagentConfig {
   /** The agent that gives the tasks. */

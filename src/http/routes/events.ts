@@ -1,9 +1,9 @@
 // Event streams beyond one run: the user's event stream, and a thread across its runs.
 
 import { z } from "zod";
+import { type EventBus, UserEvent } from "../../core/bus.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
-import { type EventBus, UserEvent } from "../../core/stores.ts";
 import { getRun, notFound } from "../../runs/control.ts";
 import type { RunCursor } from "../../runs/follow.ts";
 import { ownerOf } from "../auth/guard.ts";

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { Shelf } from "../../core/stores.ts";
+import type { Shelf } from "../../core/items.ts";
 import {
   RememberedRule,
   ruleKey,

@@ -3,8 +3,8 @@
 
 import type { Collection, Documents, DocumentWrite } from "../../core/documents.ts";
 import type { Owner } from "../../core/ids.ts";
+import type { Shelf } from "../../core/items.ts";
 import { losers } from "../../core/shares.ts";
-import type { Shelf } from "../../core/stores.ts";
 import { refusalOf, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import type { MemoryThreads } from "./memory-threads.ts";

@@ -2,7 +2,8 @@
 // those in others by way of PostgreSQL, at most once.
 
 import { z } from "zod";
-import type { ControlMessage, EventBus, RunKey } from "../../core/stores.ts";
+import type { EventBus } from "../../core/bus.ts";
+import type { ControlMessage, RunKey } from "../../core/stores.ts";
 import { ControlChannel, LocalBus } from "../local-bus.ts";
 import { OwnerMap } from "../owner-map.ts";
 import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";

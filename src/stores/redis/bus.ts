@@ -1,8 +1,9 @@
 // The user's bus and the control channel between processes. Listeners in this process are called at once, those in others
 // by way of Redis, at most once.
 
+import type { EventBus } from "../../core/bus.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { ControlMessage, EventBus } from "../../core/stores.ts";
+import type { ControlMessage } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { ControlChannel, LocalBus } from "../local-bus.ts";
 import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";

@@ -4,7 +4,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../core/ids.ts";
-import type { Shelf } from "../../core/stores.ts";
+import type { Shelf } from "../../core/items.ts";
 import type { OwnerIndex } from "../owners.ts";
 import type { Connection } from "./connection.ts";
 import { OWNERS, shelvesKey, threadsKey } from "./keys.ts";

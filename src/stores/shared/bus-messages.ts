@@ -1,7 +1,8 @@
 // What processes tell each other by way of a store. It may come from another version of this program, or from another program.
 
 import { z } from "zod";
-import type { ControlMessage, UserEvent } from "../../core/stores.ts";
+import type { UserEvent } from "../../core/bus.ts";
+import type { ControlMessage } from "../../core/stores.ts";
 
 /** Also an event, or a field, of a newer version: users get it as it is. */
 export const ToldEvent = z.looseObject({

@@ -1,6 +1,6 @@
 // Who has threads in the file. Each owner is found by a step in the index of threads, so that no thread is read.
 
-import type { Shelf } from "../../core/stores.ts";
+import type { Shelf } from "../../core/items.ts";
 import type { OwnerIndex } from "../owners.ts";
 import { ownerText } from "../row-keys.ts";
 import type { Database } from "./database.ts";
