@@ -5,17 +5,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message } from "../../../../src/core/message.ts";
 import { matches } from "../../../../src/http/wires/langgraph/protocol/filter.ts";
-import {
-  type ProjectOptions,
-  project as protocolEvents,
-  type Told,
-} from "../../../../src/http/wires/langgraph/protocol/project.ts";
+import { project as protocolEvents } from "../../../../src/http/wires/langgraph/protocol/project.ts";
+import type { ShownThread } from "../../../../src/http/wires/langgraph/protocol/speakers.ts";
 import { numberOf } from "../../../../src/http/wires/langgraph/protocol/stream.ts";
+import type { Told } from "../../../../src/http/wires/langgraph/protocol/told.ts";
 import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 
 describe("the events of LangGraph's streaming protocol, of any run", () => {
   type Events = Parameters<ReturnType<typeof protocolEvents>>[0][];
-  const START: ProjectOptions = { messages: [], state: {}, isPast: false };
+  const START: ShownThread = { messages: [], state: {}, isPast: false };
   const told = (events: Events, options = START, from = 0): Told[] => {
     const fold = protocolEvents(options);
     return events

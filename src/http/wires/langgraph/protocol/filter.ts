@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { boundedList } from "../../../../lib/bounded-schemas.ts";
-import type { Told } from "./project.ts";
+import type { Told } from "./told.ts";
 
 const Namespace = boundedList(z.string().max(512), 32);
 
