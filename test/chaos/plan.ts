@@ -2,6 +2,7 @@
 // run, for every replica and every repeat.
 
 import { type Answer, type Block, call, say } from "../support/fake-provider/script.ts";
+import { sentBody } from "../support/fake-provider/sent-body.ts";
 import type { RecordedRequest } from "../support/fake-provider/server.ts";
 import type { Random } from "./random.ts";
 
@@ -89,8 +90,8 @@ export interface Asked {
 }
 
 /** What a model request is about. Throws when there is no plan in it. */
-export function askedBy({ body }: RecordedRequest): Asked {
-  const messages: unknown[] = body.messages;
+export function askedBy(request: RecordedRequest): Asked {
+  const { messages } = sentBody(request);
   const texts = messages.map((message) => JSON.stringify(message));
   const at = texts.findLastIndex((text) => isRole(text, "user") && planIn(text) !== undefined);
   const plan = planIn(texts[at] ?? "");

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { type Block, rawCall, say, think, timeline } from "../support/fake-provider/script.ts";
+import { sentBody } from "../support/fake-provider/sent-body.ts";
 import { type Script, startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer } from "../support/server.ts";
 import { view } from "../support/sse.ts";
@@ -13,7 +14,8 @@ const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backe
 const PRICES = { "*": { input: 1, output: 10 } };
 
 /** Answers with as many tokens as it was asked for, and at most with 30,000. */
-const verbose: Script = ({ body }) => {
+const verbose: Script = (request) => {
+  const body = sentBody(request);
   const limit = body.max_tokens ?? body.max_completion_tokens ?? Number.POSITIVE_INFINITY;
   return { blocks: [say("ok")], usage: { input: 100, output: Math.min(limit, 30_000) } };
 };
@@ -99,7 +101,7 @@ describe("the limit that a provider is sent", () => {
     const quotas = budget ? { user: { tokens_per_day: budget } } : {};
     const { provider, run } = await serve({ quotas });
     const end = endOf(await run("t", more));
-    return { end, body: provider.requests()[0]?.body };
+    return { end, requests: provider.requests() };
   };
 
   test.each([
@@ -109,25 +111,27 @@ describe("the limit that a provider is sent", () => {
     ["with the run's thinking on top", { agent: "helper", thinking: 2048 }, 10_240],
     ["with the agent's thinking on top", { agent: "claude" }, 12_288],
   ])("is %s", async (_, more, expected) => {
-    const { body } = await sent(1_000_000, more);
-    expect(body.max_tokens).toBe(expected);
+    const { requests } = await sent(1_000_000, more);
+    expect(sentBody(requests[0]).max_tokens).toBe(expected);
   });
 
   test("is what is left of the budget, when that is less, and thinking fits into it", async () => {
-    const { end, body } = await sent(6000, { agent: "claude" });
+    const { end, requests } = await sent(6000, { agent: "claude" });
     expect(end).toBe("success");
-    expect(body.max_tokens).toBeLessThan(6000);
-    expect(body.max_tokens).toBeGreaterThan(4000);
-    expect(body.thinking.budget_tokens).toBeLessThan(body.max_tokens - 1000);
+    const { max_tokens = 0, thinking } = sentBody(requests[0]);
+    expect(max_tokens).toBeLessThan(6000);
+    expect(max_tokens).toBeGreaterThan(4000);
+    expect(thinking?.budget_tokens).toBeLessThan(max_tokens - 1000);
   });
 
   test("leaves no call for a rest that is of no use", async () => {
-    const { end, body } = await sent(300, { agent: "helper" });
-    expect([end, body]).toEqual(["quota", undefined]);
+    const { end, requests } = await sent(300, { agent: "helper" });
+    expect([end, requests]).toEqual(["quota", []]);
   });
 
   test("is the provider's own without budgets", async () => {
-    const { body } = await sent(undefined, { agent: "helper" });
+    const { requests } = await sent(undefined, { agent: "helper" });
+    const body = sentBody(requests[0]);
     expect("max_tokens" in body || "max_completion_tokens" in body).toBe(false);
   });
 });

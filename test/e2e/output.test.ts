@@ -3,6 +3,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Turn } from "../../src/models/scripted.ts";
 import { rawCall, say } from "../support/fake-provider/script.ts";
+import { sentBody } from "../support/fake-provider/sent-body.ts";
 import { startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 
@@ -202,7 +203,7 @@ agents:
   fake.enqueue({ fail: "overloaded" }, { blocks: [rawCall("final_answer", GOOD)] });
   expect((await run()).json).toMatchObject({ status: "success", output: good });
   const [first, second] = fake.requests();
-  expect(first?.body.response_format.json_schema.schema.required).toEqual(["city", "people"]);
+  expect(sentBody(first).response_format?.json_schema.schema.required).toEqual(["city", "people"]);
   expect(second?.body).toMatchObject({ tool_choice: { type: "any" } });
   fake.enqueue({ blocks: [say(GOOD)] });
   expect((await run({}, "u")).json.output).toEqual(good);

@@ -1,6 +1,7 @@
 // What operators decide of runs that users start: the models they may ask for, and who may send system messages.
 
 import { describe, expect, onTestFinished, test } from "vitest";
+import { sentBody } from "../support/fake-provider/sent-body.ts";
 import { startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer } from "../support/server.ts";
 
@@ -188,7 +189,7 @@ describe("a model that the operator does not allow", () => {
     await reply.text();
     // A name that these protocols carry beside the agent is ignored, unless it is allowed.
     const isAnswered = ["LangGraph", "AG-UI", "the AI SDK"].includes(way);
-    const asked = fake.requests().map((request) => request.body.model);
+    const asked = fake.requests().map((request) => sentBody(request).model);
     expect(asked).toEqual(isAnswered ? ["cheap"] : []);
     expect(reply.status).toBe(isAnswered ? 200 : path.startsWith("/v1/") ? 404 : 400);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { assistantMessage, type Message, toolMessage, userMessage } from "../../src/core/message.ts";
+import { blocksOf, type SentBody } from "../support/fake-provider/sent-body.ts";
 import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -78,10 +79,10 @@ describe("anthropic", () => {
       ],
     });
     const body = lastBody(fake.current);
-    const marks = (items: { cache_control?: unknown }[]) =>
-      items.map((item) => item.cache_control !== undefined);
+    const marks = (items: SentBody["system"] | SentBody["tools"] = []) =>
+      [...(typeof items === "string" ? [] : items)].map((item) => item.cache_control !== undefined);
     expect(marks(body.system)).toEqual([false, true, true, false]);
     expect(marks(body.tools)).toEqual([false, false, true]);
-    expect(marks(body.messages[0].content)).toEqual([false, true]);
+    expect(marks(blocksOf(body.messages[0] ?? {}))).toEqual([false, true]);
   });
 });

@@ -22,10 +22,7 @@ const sentFormat = () => {
   const { output_config, response_format } = lastBody(fake.current);
   return output_config?.format?.schema ?? response_format?.json_schema.schema;
 };
-const sentTools = (): string[] =>
-  (lastBody(fake.current).tools ?? []).map(
-    (tool: { name?: string; function?: { name: string } }) => tool.name ?? tool.function?.name,
-  );
+const sentTools = () => (lastBody(fake.current).tools ?? []).map((tool) => tool.name ?? tool.function?.name);
 
 describe.each(PROVIDERS)("$name", ({ model }) => {
   test("holds the model to the schema, or gives it a tool for its answer", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { conversation } from "../../src/core/message.ts";
 import { dataOf } from "../support/drain.ts";
 import { call, rawCall, say } from "../support/fake-provider/script.ts";
+import { blocksOf } from "../support/fake-provider/sent-body.ts";
 import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -12,16 +13,13 @@ const tools = [
 ];
 
 /** The results of the last request, in the order in which they were sent: id and text. */
-function sentResults(): (readonly [id: string, text: string])[] {
-  return lastBody(fake.current).messages.flatMap(
-    (message: { role: string; content: unknown; tool_call_id: string }) => {
-      if (message.role === "tool") return [[message.tool_call_id, message.content]];
-      if (!Array.isArray(message.content)) return [];
-      return message.content
-        .filter(({ type }) => type === "tool_result")
-        .map((result) => [result.tool_use_id, result.content[0].text]);
-    },
-  );
+function sentResults() {
+  return lastBody(fake.current).messages.flatMap((message) => {
+    if (message.role === "tool") return [[message.tool_call_id, message.content]];
+    return blocksOf(message)
+      .filter(({ type }) => type === "tool_result")
+      .map((result) => [result.tool_use_id, result.content?.[0]?.text]);
+  });
 }
 
 describe.each(PROVIDERS)("$name", ({ family, model }) => {
@@ -60,9 +58,10 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
       .tool("call_1", "read", "done");
     await ask(model(fake.current), { messages });
     const assistant = lastBody(fake.current).messages[1];
-    expect(
-      family === "anthropic" ? assistant.content[0].input : assistant.tool_calls[0].function.arguments,
-    ).toEqual(family === "anthropic" ? {} : "{}");
+    const input = blocksOf(assistant ?? {})[0]?.input;
+    expect(family === "anthropic" ? input : assistant?.tool_calls?.[0]?.function.arguments).toEqual(
+      family === "anthropic" ? {} : "{}",
+    );
   });
 
   test("sends results in the order of their calls", async () => {
@@ -94,7 +93,7 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
     await ask(model(fake.current), { messages });
     const last = lastBody(fake.current).messages;
     if (family === "anthropic") {
-      expect(last[2].content).toMatchObject([
+      expect(last[2]?.content).toMatchObject([
         { is_error: true, content: [{ text: "There is no such file." }] },
         { is_error: true, content: [{ text: "The disk failed." }, { text: "half of it" }] },
       ]);

@@ -8,6 +8,7 @@ import { userMessage } from "../../src/core/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../../src/core/model.ts";
 import type { Stream } from "../../src/core/stream.ts";
 import { createModel } from "../../src/models/index.ts";
+import { type SentBody, sentBody } from "../support/fake-provider/sent-body.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 
 export const KEY = "sk-test-0123456789abcdef";
@@ -137,6 +138,4 @@ export async function failing(model: Model, parts: Partial<ModelRequest> = {}): 
 }
 
 /** What the last request held. */
-export function lastBody(fake: FakeProvider) {
-  return fake.requests().at(-1)?.body;
-}
+export const lastBody = (fake: FakeProvider): SentBody => sentBody(fake.requests().at(-1));

@@ -3,6 +3,7 @@ import { type AssistantMessage, type Message, toolMessage, userMessage } from ".
 import type { Model, ModelReply, SystemBlock } from "../../src/core/model.ts";
 import { dataOf } from "../support/drain.ts";
 import { type Block, call, redacted, say, think } from "../support/fake-provider/script.ts";
+import { blocksOf } from "../support/fake-provider/sent-body.ts";
 import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -91,7 +92,7 @@ describe("anthropic", () => {
     ];
     const messages = await thoughtful(asked, order);
     await ask(asked, { messages });
-    const types = lastBody(fake.current).messages[1].content.map((block: { type: string }) => block.type);
+    const types = blocksOf(lastBody(fake.current).messages[1] ?? {}).map((block) => block.type);
     expect(types).toEqual([
       ...["thinking", "redacted_thinking", "text", "thinking"],
       ...["tool_use", "thinking", "tool_use"],

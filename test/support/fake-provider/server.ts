@@ -18,9 +18,8 @@ export interface RecordedRequest {
   readonly vendor: Vendor["name"];
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  // The vendors' strict schemas are checked already; a test asserts the rest.
-  // biome-ignore lint/suspicious/noExplicitAny: the body of either vendor, to be looked into by tests
-  readonly body: any;
+  /** JSON of any vendor: `sentBody` looks into it. */
+  readonly body: unknown;
   /** The answer that it got. */
   readonly status: number;
   /** Resolves when the client hangs up before the answer is over. Never, when it does not. */
