@@ -1,4 +1,4 @@
-// What a store of quotas promises of limits: it grants and refuses as the rules of quotas say, whatever came before.
+// What a store of quotas promises of limits: it grants and refuses as the rules of quotas say, after any steps before.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -10,7 +10,7 @@ export const DAY = ["day", "month", "from", "to"] as const;
 /** What they return, without a change, when the time is not within the day that they were given. */
 export type OtherDay = [now: string];
 
-/** Begins a script that counts by days: returns OtherDay, or goes on with `now`. */
+/** Begins a script that counts by days: returns OtherDay, or continues with `now`. */
 const ON_DAY = `
 local now = time()
 if now < tonumber(from) or now >= tonumber(to) then return { string.format('%.0f', now) } end`;

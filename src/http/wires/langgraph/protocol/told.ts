@@ -1,5 +1,4 @@
-// What the protocol is told: each event numbered by the event of our log that gave it, so that every reader sees the same
-// numbers.
+// The events of the protocol, each numbered by the event of our log that gave it, so that every reader sees the same numbers.
 
 import type { Data } from "./writing.ts";
 
@@ -30,10 +29,10 @@ export interface Told {
   readonly isWithdrawal?: true;
 }
 
-/** What is told before the first event has numbers that the event before it did not use. */
+/** Events before those of the first one have numbers that the event before it did not use. */
 const BEGUN_LATE = 60;
 
-/** Numbers what is told by the event that it was last moved to. */
+/** Numbers events by the event of our log that it was last moved to. */
 export class Teller {
   #position: Position = { epoch: 0, seq: 0 };
   #k = 0;
