@@ -29,7 +29,7 @@ export interface StoreOptions {
   readonly interruptedTtlMs?: number;
   /** How often what is due to go is looked for. It can no longer be reached from the moment it is due. */
   readonly sweepMs?: number;
-  /** Told what fails while no request waits for it. Default: no one is. */
+  /** Gets the errors that no caller gets, such as those of sweeps. Default: none does. */
   readonly logger?: Logger;
 }
 

@@ -110,6 +110,25 @@ describe("in a file", () => {
     close();
   });
 
+  test("what cannot be written says why in the log, and is written later", async () => {
+    const dir = await temporaryFolder();
+    const failures: object[] = [];
+    const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
+    const { quotas, close } = openSqliteQuotas(dir, Date.now, logger);
+    const beside = new DatabaseSync(join(dir, "usage.db"));
+    beside.exec(
+      "CREATE TRIGGER stuck BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END",
+    );
+    await quotas.settle(ADA, "r1", SPENT);
+    await expect.poll(() => failures).toHaveLength(1);
+    expect(failures).toMatchObject([{ err: { message: expect.stringContaining("the disk is broken") } }]);
+    beside.exec("DROP TRIGGER stuck");
+    beside.close();
+    expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
+    close();
+    expect(failures).toHaveLength(1);
+  });
+
   test("no one else on the machine can read it", async () => {
     const dir = await temporaryFolder();
     const { quotas, close } = openSqliteQuotas(dir);

@@ -32,7 +32,7 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
   try {
     const database = new Database(path);
     opened.push(database);
-    const quotas = openSqliteQuotas(dirname(path), limits.now);
+    const quotas = openSqliteQuotas(dirname(path), limits.now, limits.logger);
     opened.push(quotas);
     return database.read(() => assemble(createContext(database, limits), quotas));
   } catch (error) {

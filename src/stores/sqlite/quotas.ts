@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
 import { addUsage } from "../../core/message.ts";
+import { type Logger, SILENT } from "../../lib/logger.ts";
 import {
   dayOf,
   exceeded,
@@ -39,10 +40,17 @@ export interface OpenQuotas {
   close(): void;
 }
 
-/** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
-export function openSqliteQuotas(dataDir: string, now: () => number = Date.now): OpenQuotas {
-  const path = join(dataDir, "usage.db");
-  return openQuotas(path, now, { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 64, countMs: 100 });
+/**
+ * Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. Errors
+ * that no caller gets go to `logger`.
+ */
+export function openSqliteQuotas(
+  dataDir: string,
+  now: () => number = Date.now,
+  logger: Logger = SILENT,
+): OpenQuotas {
+  const bounds = { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 64, countMs: 100 };
+  return openQuotas(join(dataDir, "usage.db"), { now, logger, bounds });
 }
 
 /**
@@ -50,7 +58,11 @@ export function openSqliteQuotas(dataDir: string, now: () => number = Date.now):
  * before this month, then those that have spent least in it.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
-  openQuotas(":memory:", now, { maxNames, maxUncounted: 64, countMs: undefined });
+  openQuotas(":memory:", {
+    now,
+    logger: SILENT,
+    bounds: { maxNames, maxUncounted: 64, countMs: undefined },
+  });
 
 interface Bounds {
   readonly maxNames: number;
@@ -60,10 +72,16 @@ interface Bounds {
   readonly countMs: number | undefined;
 }
 
-function openQuotas(path: string, now: () => number, bounds: Bounds): OpenQuotas {
+interface QuotaFile {
+  readonly now: () => number;
+  readonly logger: Logger;
+  readonly bounds: Bounds;
+}
+
+function openQuotas(path: string, options: QuotaFile): OpenQuotas {
   const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
   const file = openSmallFile({ path, content: "The usage", pragmas, steps: QUOTA_TABLES });
-  const { quotas, stop } = quotasIn(file, now, bounds);
+  const { quotas, stop } = quotasIn(file, options);
   return {
     quotas,
     close() {
@@ -73,7 +91,8 @@ function openQuotas(path: string, now: () => number, bounds: Bounds): OpenQuotas
   };
 }
 
-function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, countMs }: Bounds) {
+function quotasIn(file: SmallFile, { now, logger, bounds }: QuotaFile) {
+  const { maxNames, maxUncounted, countMs } = bounds;
   const { read } = file;
   const change = <T>(work: () => T) => file.write("fast", work);
   const sql = quotaStatements(file);
@@ -200,10 +219,11 @@ function quotasIn(file: SmallFile, now: () => number, { maxNames, maxUncounted, 
   function countSoon(): void {
     clearTimeout(timer);
     timer = undefined;
+    if (uncounted.size === 0) return;
     try {
       change(countAll);
-    } catch {
-      // It waits for the next time.
+    } catch (err) {
+      logger.warn({ err }, "usage could not be written; it is tried again with the next model call");
     }
   }
 
