@@ -79,6 +79,20 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
     expect(await all).toHaveLength(6);
   });
 
+  test("wait for their turn with those of all its users, so that another tenant's come soon", async () => {
+    const { proxy, stores } = await held();
+    const done: string[] = [];
+    const create = async (owner: Owner) => {
+      await stores.threads.create(owner, { id: "new", metadata: {}, messages: [userMessage(LONG)] });
+      done.push(owner.tenant);
+    };
+    const users = upTo(12).map((n) => create({ tenant: ADA.tenant, user: `user ${n}` }));
+    const grace = create(GRACE);
+    proxy.release();
+    await Promise.all([...users, grace]);
+    expect(done.indexOf(GRACE.tenant)).toBeLessThan(6);
+  });
+
   test("arrive whole, however many readers there are", async () => {
     const { proxy, stores } = await held();
     proxy.release();

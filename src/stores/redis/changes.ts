@@ -17,6 +17,7 @@ import {
   type Write,
 } from "../thread-head.ts";
 import { commitAdding, commitAlways } from "./commit-script.ts";
+import { isLarge } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys, tokenKey } from "./keys.ts";
 import { ignoreErrors, timeText } from "./lifetime.ts";
@@ -139,7 +140,10 @@ export function createChanges(context: StoreContext): Changes {
     if (!owner) throw new Error("Only a thread that is there can be changed without its owner.");
     const change: Change = { owner, tag, id: threadIdOf(tag), writes, view };
     const hold = find(writes, "hold_run");
-    const { noted } = await prepare(change, lookups);
+    const rest = writes.flatMap((write) => argsOfWrite(write, owner, tag));
+    // One connection to one Redis keeps the order in which commands are sent.
+    const keepsOrder = !delivery.isCluster && !isLarge(rest);
+    const { noted } = await prepare(change, lookups, keepsOrder);
     const args = {
       ...argsOf(lookups),
       ...fixed,
@@ -152,12 +156,7 @@ export function createChanges(context: StoreContext): Changes {
       deleted: deletedKey(tag, id),
     };
     const script = writes.some(needsRoom) ? commitAdding : commitAlways;
-    const reply = await redis.run(
-      script,
-      threadKeys(tag),
-      args,
-      writes.flatMap((write) => argsOfWrite(write, owner, tag)),
-    );
+    const reply = await redis.runFor(owner.tenant)(script, threadKeys(tag), args, rest);
     if (reply[0] === 0) return { newer: asView(tag, reply[1]) };
     const [, at, seq, seen] = reply;
     await followUp(change, at);
@@ -174,16 +173,16 @@ export function createChanges(context: StoreContext): Changes {
   async function prepare(
     { owner, tag, id, writes, view }: Change,
     { room }: Lookups,
+    keepsOrder: boolean,
   ): Promise<{ noted: Promise<ScheduleEntry | undefined> }> {
     const tenant = tenantTag(owner);
     let noted: Promise<ScheduleEntry | undefined> = Promise.resolve(undefined);
     if (find(writes, "add_run")) {
       ignoreErrors(lifetime.list(owner, id));
       if (!room) noted = runSchedule.add(tenant, tag, leaseMs);
-      // One Redis carries out commands in the order in which they are sent; the servers of a cluster know no order.
-      if (delivery.isCluster) await noted;
       // A failed one is made up for by the next `ensure`.
-      else ignoreErrors(noted);
+      if (keepsOrder) ignoreErrors(noted);
+      else await noted;
     } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
     const due = find(writes, "put_call")?.due_at;
     if (due !== undefined) await callSchedule.add(tenant, tag, Math.max(due - view.now, leaseMs));

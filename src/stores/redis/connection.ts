@@ -32,7 +32,9 @@ export type Ask = <Key extends string, Arg extends string, Reply>(
 
 export class Connection {
   readonly run: Ask;
-  /** As `run`, for what may answer with much data. */
+  /** As `run`, for what may bring much data: if it does, it waits for the tenant's turn. */
+  readonly runFor: (tenant: string) => Ask;
+  /** As `run`, for what may answer with much data: it waits for the tenant's turn. */
   readonly runBulk: (tenant: string) => Ask;
   /** As `run`, with a deadline long enough for a restart of Redis. */
   readonly runUntilLeaseEnds: Ask;
@@ -56,10 +58,16 @@ export class Connection {
     this.#now = now;
     this.#deadlineMs = deadlineMs;
     this.deadlines = new Deadlines(deadlineMs, patienceMs);
-    this.run = (script, keys, args, rest) => this.#evaluate(script, keys, args, rest);
-    this.runBulk = (tenant) => (script, keys, args, rest) => this.#evaluate(script, keys, args, rest, tenant);
+    this.runFor = (tenant) => (script, keys, args, rest) => {
+      const values = this.#valuesOf(script, keys, args, rest);
+      return isLarge(rest) ? this.#evaluateBulk(script, values, tenant) : this.#evaluate(script, values);
+    };
+    // What brings much data without a tenant is written by runs, which do not wait for turns.
+    this.run = this.runFor("");
+    this.runBulk = (tenant) => (script, keys, args, rest) =>
+      this.#evaluateBulk(script, this.#valuesOf(script, keys, args, rest), tenant);
     this.runUntilLeaseEnds = (script, keys, args, rest) =>
-      this.deadlines.inRun(() => this.#evaluate(script, keys, args, rest));
+      this.deadlines.inRun(() => this.run(script, keys, args, rest));
     this.#up.resolve();
     commands.on("ready", () => this.#rise());
     commands.on("close", () => this.#fall());
@@ -125,24 +133,31 @@ export class Connection {
     this.#bulk.disconnect(true);
   }
 
-  async #evaluate<Key extends string, Arg extends string, Reply>(
-    script: Script<Key, Arg, Reply>,
+  #valuesOf<Key extends string, Arg extends string>(
+    script: Script<Key, Arg, unknown>,
     keys: Readonly<Record<Key, string>>,
     args: Readonly<Record<Arg, string | number>>,
     rest: readonly string[] = [],
-    tenant?: string,
-  ): Promise<Reply> {
+  ): string[] {
     const names = script.keys.map((name) => keys[name]);
     const named = script.args.map((name) => String(args[name]));
-    const values = [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
-    const ask = evaluation(script, values);
-    const { ms } = this.deadlines;
-    const whose = tenant ?? (isLarge(values) ? ownerOf(names) : undefined);
+    return [...names, this.#now ? String(this.#now()) : "", ...named, ...rest];
+  }
+
+  async #evaluate<Reply>(script: Script<string, string, Reply>, values: string[]): Promise<Reply> {
     // The script's own file says what it returns.
-    if (whose === undefined) return (await this.#repeatedly(ms, ask)) as Reply;
-    const askBulk = () => this.#repeatedly(ms, ask, this.#bulk);
-    // A run waits longer than others, and so not for them.
-    return (await (this.deadlines.isInRun ? askBulk() : this.#inTurn(whose, askBulk))) as Reply;
+    return (await this.#repeatedly(this.deadlines.ms, evaluation(script, values))) as Reply;
+  }
+
+  async #evaluateBulk<Reply>(
+    script: Script<string, string, Reply>,
+    values: string[],
+    tenant: string,
+  ): Promise<Reply> {
+    const { ms, isInRun } = this.deadlines;
+    const ask = () => this.#repeatedly(ms, evaluation(script, values), this.#bulk);
+    // A run waits longer than others, and so not for them. The script's own file says what it returns.
+    return (await (isInRun ? ask() : this.#inTurn(tenant, ask))) as Reply;
   }
 
   async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>, client = this.#client): Promise<T> {
@@ -167,11 +182,9 @@ export class Connection {
   }
 }
 
-const isLarge = (values: readonly string[]) =>
-  values.reduce((length, value) => length + value.length, 0) > BULK_CHARS;
-
-/** What stands for the owner in the names of keys. */
-const ownerOf = ([name = ""]: readonly string[]) => name.slice(name.indexOf("{") + 1).split(/[:}]/, 1)[0];
+/** Whether a script with these arguments goes with those that have much data: later than what was sent before it. */
+export const isLarge = (rest: readonly string[] = []) =>
+  rest.reduce((length, value) => length + value.length, 0) > BULK_CHARS;
 
 /** Sends the text of a script that Redis does not know, and again with every repetition: an answer may be lost on the way. */
 function evaluation({ sha, text, keys }: Script<string, string, unknown>, values: string[]) {

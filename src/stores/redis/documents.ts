@@ -137,7 +137,8 @@ export function redisDocuments({
         await owners?.noteShelf(collection, collection.of.agent);
       const { documents = "", otherBytes = "" } = roomFor(writes, bounds);
       const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS };
-      const [outcome, life] = await redis.run(isNew ? addDocuments : changeDocuments, keys, args, values);
+      const run = redis.runFor(tenantOf(collection));
+      const [outcome, life] = await run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
       if (outcome !== "none") return outcome;
       throw noSuchThread(threadIdOf(collection));
@@ -149,6 +150,10 @@ export function redisDocuments({
       lifetime?.used(collection.owner, collection.of.thread, life);
   }
 }
+
+/** Empty for what is the whole deployment's. */
+const tenantOf = (collection: Collection) =>
+  ("of" in collection ? collection.owner.tenant : collection.tenant) ?? "";
 
 /** JSON keeps apart keys that are not Unicode; other collections choose their keys themselves. */
 const nameOf = (collection: Collection, key: string) => ("of" in collection ? JSON.stringify(key) : key);

@@ -1,6 +1,7 @@
 // Messages of a thread that is being copied lie under keys of their own, in the place of the thread, until `commit` renames
 // them. Nothing else reads them; they expire when the copy is abandoned.
 
+import type { Owner } from "../../core/ids.ts";
 import type { Kernel } from "../kernel.ts";
 import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -24,13 +25,23 @@ redis.call('PEXPIRE', staged, ttl)
 return redis.call('PEXPIRE', staged_ids, ttl)`,
 });
 
+interface CopiedThread {
+  readonly tag: string;
+  readonly owner?: Owner | undefined;
+}
+
 export function redisStaging({
   redis,
-}: Pick<StoreContext, "redis">): Pick<Kernel<{ readonly tag: string }>, "stage" | "unstage"> {
+}: Pick<StoreContext, "redis">): Pick<Kernel<CopiedThread>, "stage" | "unstage"> {
   return {
-    async stage({ tag }, token, messages) {
+    async stage({ tag, owner }, token, messages) {
       const rest = messages.flatMap(({ id, text }) => [id, text]);
-      await redis.run(stageMessages, stagedKeys(tag, token), { ttl: STAGED_MS }, rest);
+      await redis.runFor(owner?.tenant ?? "")(
+        stageMessages,
+        stagedKeys(tag, token),
+        { ttl: STAGED_MS },
+        rest,
+      );
     },
 
     async unstage({ tag }, token) {
