@@ -129,6 +129,23 @@ describe("in a file", () => {
     expect(failures).toHaveLength(1);
   });
 
+  test("spending that could not be written is counted once when it is settled again", async () => {
+    const dir = await temporaryFolder();
+    const { quotas, close } = openSqliteQuotas(dir);
+    const amounts = { tokens: 10, cost: 5 };
+    await quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
+    const beside = new DatabaseSync(join(dir, "usage.db"));
+    beside.exec(
+      "CREATE TRIGGER stuck BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END",
+    );
+    await expect(quotas.settle(ADA, "call", SPENT)).rejects.toMatchObject({ code: "unavailable" });
+    beside.exec("DROP TRIGGER stuck");
+    beside.close();
+    await quotas.settle(ADA, "call", SPENT);
+    expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
+    close();
+  });
+
   test("no one else on the machine can read it", async () => {
     const dir = await temporaryFolder();
     const { quotas, close } = openSqliteQuotas(dir);

@@ -171,19 +171,21 @@ function quotasIn(file: SmallFile, { now, logger, bounds }: QuotaFile) {
 
     async settle(owner, id, spending) {
       const isReserved = read(() => sql.findReserved.get(id)) !== undefined;
-      if (spending) {
-        const day = dayOf(now());
-        const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
-        uncounted.set(key, { owner, day, sum: plus(uncounted.get(key)?.sum, spending) });
-      }
+      const forget = spending && remembered(owner, spending);
       const isFull = uncounted.size > maxUncounted;
-      if (isReserved || isFull)
-        change(() => {
-          sql.unreserve.run(id);
-          // What was reserved is counted as soon as it is not reserved any more.
-          if (isFull || countMs !== undefined) countAll();
-        });
-      else if (uncounted.size > 0 && countMs !== undefined) timer ??= setTimeout(countSoon, countMs).unref();
+      try {
+        if (isReserved || isFull)
+          change(() => {
+            sql.unreserve.run(id);
+            // What was reserved is counted as soon as it is not reserved any more.
+            if (isFull || countMs !== undefined) countAll();
+          });
+      } catch (error) {
+        // Kept, it would be counted twice when the caller asks again, and be more and more while the file is broken.
+        forget?.();
+        throw error;
+      }
+      if (uncounted.size > 0 && countMs !== undefined) timer ??= setTimeout(countSoon, countMs).unref();
     },
 
     accounts: async (owner) => change(() => accountsOf(owner)),
@@ -210,6 +212,18 @@ function quotasIn(file: SmallFile, { now, logger, bounds }: QuotaFile) {
   };
 
   return { quotas, stop };
+
+  /** Adds to what is to be counted. Returns what takes it away again. */
+  function remembered(owner: Owner, spending: Spending): () => void {
+    const day = dayOf(now());
+    const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
+    const before = uncounted.get(key);
+    uncounted.set(key, { owner, day, sum: plus(before?.sum, spending) });
+    return () => {
+      if (before) uncounted.set(key, before);
+      else uncounted.delete(key);
+    };
+  }
 
   function stop(): void {
     if (countMs !== undefined) countSoon();
