@@ -61,20 +61,16 @@ const AGENTS = {
 for (const { start, program } of SHARED_STORES) {
   const shared = await start();
   const settings = { public_url: "http://skein.example", http_tools: { allow: tool.at } };
-  const replicas = shared && replicasOn(shared, AGENTS, settings);
+  const replicas = replicasOn(shared, AGENTS, settings);
   afterAll(async () => {
-    await replicas?.close();
+    await replicas.close();
     await shared?.close();
   });
-  const twoProcesses = async () => {
-    if (!replicas) throw new Error("There was a store a moment ago.");
-    return replicas.two();
-  };
 
   needing(shared, program).describe(`${program}: an approval that one replica asks for`, () => {
     async function asked(thread: string) {
       await rm(mark, { force: true });
-      const { one, other } = await twoProcesses();
+      const { one, other } = await replicas.two();
       const viewer = await post(`${one.url}/threads/${thread}/runs`, { input: "go", agent: "approved" });
       const events = await viewer.ended();
       expect(dataOf(events, "done")[0]?.status).toBe("interrupted");
@@ -112,7 +108,7 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a result that a tool delivers later`, () => {
     async function waiting(thread: string) {
-      const { one, other } = await twoProcesses();
+      const { one, other } = await replicas.two();
       const parameters = { type: "object", properties: {} };
       const registered = { name: "freight", description: "A quote.", parameters };
       const reply = await send(`${other.url}/tools`, { ...registered, callback_url: `http://${tool.at}/` });

@@ -36,15 +36,11 @@ const AGENTS = {
 
 for (const { start, program } of SHARED_STORES) {
   const shared = await start();
-  const replicas = shared && replicasOn(shared, AGENTS, { shutdown: { grace: "0.1s" } });
+  const replicas = replicasOn(shared, AGENTS, { shutdown: { grace: "0.1s" } });
   afterAll(async () => {
-    await replicas?.close();
+    await replicas.close();
     await shared?.close();
   });
-  const twoProcesses = async () => {
-    if (!replicas) throw new Error("There was a store a moment ago.");
-    return replicas.two();
-  };
   /** One that a test may kill. */
   const ownStore = async () => {
     const own = await start();
@@ -54,7 +50,7 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a replica that is killed`, () => {
     test("during a command: another continues, and the command is not run twice", async () => {
-      const { one, other } = await twoProcesses();
+      const { one, other } = await replicas.two();
       const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go", agent: "commanding" });
       await viewer.until(({ event }) => event === "on_tool_progress");
       await killed(one);
@@ -71,7 +67,7 @@ for (const { start, program } of SHARED_STORES) {
     });
 
     test("during a model call: the call is repeated, and the viewer is notified", async () => {
-      const { one, other } = await twoProcesses();
+      const { one, other } = await replicas.two();
       const viewer = await post(`${one.url}/threads/t2/runs`, { input: "go", agent: "speaking" });
       await viewer.until(isDelta);
       await killed(one);
@@ -84,7 +80,7 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a replica that is stopped for longer than its lease`, () => {
     test("can write nothing when it wakes up, and drops the run by itself", async () => {
-      const { one, other } = await twoProcesses();
+      const { one, other } = await replicas.two();
       const viewer = await post(`${one.url}/threads/t3/runs`, { input: "go", agent: "speaking" });
       await viewer.until(isDelta);
       one.child.kill("SIGSTOP");
@@ -103,7 +99,7 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a replica that is asked to end`, () => {
     test("hands its run over at once, and its viewers continue elsewhere", async () => {
-      const { one, other } = await twoProcesses();
+      const { one, other } = await replicas.two();
       const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
       await viewer.until(isDelta);
       const waiting = fetch(`${one.url}/threads/t5/runs`, {

@@ -19,9 +19,12 @@ export interface Replicas {
   close(): Promise<void>;
 }
 
-/** With leases of two seconds, and `settings` as more of `server.yaml`. Closed by the caller. */
+/**
+ * With leases of two seconds, and `settings` as more of `server.yaml`. Closed by the caller. Without a store there are none:
+ * `needing` passes over the tests that want them.
+ */
 export function replicasOn(
-  { kind, database }: Pick<SharedStore, "kind" | "database">,
+  store: Pick<SharedStore, "kind" | "database"> | undefined,
   agents: Readonly<Record<string, ScriptedAgent>>,
   settings: object = {},
 ): Replicas {
@@ -29,6 +32,8 @@ export function replicasOn(
   const running = new Set<ServerProcess>();
 
   const create = async () => {
+    if (!store) throw new Error("There is no store to run replicas on.");
+    const { kind, database } = store;
     const made = await mkdtemp(join(tmpdir(), "skein-"));
     const config = { store: kind, [kind]: { url: await database(), lease: "2s" }, ...settings };
     await writeFile(join(made, "server.yaml"), JSON.stringify(config));
