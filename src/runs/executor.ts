@@ -1,15 +1,14 @@
-// Executes runs in this process: as many at a time as it has slots, each for as long as its lease is renewed. Adopts runs
-// whose process died, and hands its own runs over at shutdown.
+// Executes runs in this process: as many at a time as it has slots. Claims those that wait for a slot or whose process died, and
+// ends at shutdown what has not ended by itself.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { AppError, hasCode } from "../core/errors.ts";
+import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
-import type { RunRequest } from "../core/records.ts";
 import { sharedPlaces } from "../core/shares.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import { freeTurn } from "../lib/async.ts";
-import { omitUndefined } from "../lib/omit-undefined.ts";
+import { ActiveRuns, type Sender } from "./active-runs.ts";
 import { drive } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";
 import type { RunServices } from "./services.ts";
@@ -35,20 +34,9 @@ export interface ExecutorOptions extends RunServices {
   readonly subagentLimits?: SubagentLimits;
 }
 
-interface ActiveRun {
-  readonly lease: Lease;
-  readonly sender: Pick<RunRequest, "api_key" | "origin">;
-  readonly abort: AbortController;
-  /** Aborted when another process continues the run: nothing more is written for it here. */
-  readonly handOver: AbortController;
-  /** By `performance.now()`. */
-  renewedAt: number;
-  interrupt: boolean;
-}
-
 export class Executor {
   readonly #options: ExecutorOptions;
-  readonly #active = new Map<string, ActiveRun>();
+  readonly #active: ActiveRuns;
   readonly #slots: Slots;
   readonly #outsideSlots = new Set<Promise<void>>();
   readonly #subagentPlaces: SubagentPlaces;
@@ -57,14 +45,11 @@ export class Executor {
   #pollsAgain = false;
   /** Whether more runs may be waiting than there were slots for. */
   #mayWait = false;
-  /** When all leases were renewed, by the wall clock, which also counts while the machine sleeps. */
-  #renewedAt = Date.now();
   #isClosing = false;
-  /** Why no run is executed any more. */
-  #ended: AppError | undefined;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    this.#active = new ActiveRuns(options);
     const { maxActive, hasSeveralTenants = false, subagentLimits = SUBAGENT_LIMITS } = options;
     this.#subagentPlaces = new SubagentPlaces(subagentLimits, hasSeveralTenants);
     this.#slots = new Slots(sharedPlaces(maxActive, hasSeveralTenants), {
@@ -95,7 +80,7 @@ export class Executor {
     // Jitter, so that the processes of a deployment do not poll at the same time.
     const spread = 0.75 + Math.random() / 2;
     this.#timers = [
-      setInterval(() => void this.#renew(), runs.leaseMs / 3),
+      setInterval(() => void this.#active.renewAll(), runs.leaseMs / 3),
       setInterval(() => void this.poll(), (runs.leaseMs / 4) * spread),
     ];
     for (const timer of this.#timers) timer.unref();
@@ -110,7 +95,7 @@ export class Executor {
     return this.#isClosing;
   }
 
-  /** Undefined if all slots are taken, or the tenant has its share. */
+  /** Undefined if all slots are taken, or the tenant uses its whole share. */
   takeSlot(tenant: string): Slot | undefined {
     return this.#slots.take(tenant);
   }
@@ -151,10 +136,7 @@ export class Executor {
 
   /** Stops a run of this process: now, or after its current step. */
   stop(runId: string, mode: StopMode): void {
-    const active = this.#active.get(runId);
-    if (!active) return;
-    if (mode === "interrupt") active.interrupt = true;
-    else active.abort.abort(new AppError("cancelled", "The run was cancelled."));
+    this.#active.stop(runId, mode);
   }
 
   /** Claims queued and abandoned runs while there are slots. Never throws. */
@@ -171,13 +153,10 @@ export class Executor {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     await this.#idle(graceMs);
-    this.#ended = new AppError("shutting_down", "The server is shutting down. What was done is kept.");
-    for (const active of this.#active.values()) this.#end(active, this.#ended);
+    this.#active.endAll(new AppError("shutting_down", "The server is shutting down. What was done is kept."));
     await this.#idle(DRAIN_MS);
     for (const timer of this.#timers) clearInterval(timer);
-    const stuck = [...this.#active.values()];
-    this.#active.clear();
-    await Promise.all(stuck.map((active) => this.#handOver(active)));
+    await this.#active.abandonAll();
   }
 
   /** A slot is kept for runs that wait, so that new requests cannot overtake them. */
@@ -198,22 +177,10 @@ export class Executor {
     enter: (signal: AbortSignal) => Promise<() => void> = async () => () => {},
   ): Promise<void> {
     const { lease, run } = claim;
-    // A process that slept past its lease may be given its own run again: the first attempt then ends.
-    this.#active.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
-    const abort = new AbortController();
-    const handOver = new AbortController();
-    const active = {
-      lease,
-      abort,
-      handOver,
-      renewedAt: performance.now(),
-      interrupt: false,
-      sender: omitUndefined({ api_key: claim.request.api_key, origin: claim.request.origin }),
-    };
-    this.#active.set(run.id, active);
-    if (this.#ended) this.#end(active, this.#ended);
+    const active = this.#active.add(claim);
+    const { abort, handOver } = active;
     // A stop may have been requested before the previous process died.
-    if (run.attempt > 1) await this.#renewOne(active);
+    if (run.attempt > 1) await this.#active.renew(active);
     const control = {
       signal: abort.signal,
       handedOver: handOver.signal,
@@ -234,9 +201,7 @@ export class Executor {
       leaveTree();
       stopWatching();
     }
-    if (this.#active.get(run.id) !== active) return;
-    this.#active.delete(run.id);
-    if (handOver.signal.aborted) await this.#release(lease);
+    await this.#active.remove(active);
   }
 
   /** Cancels the run when the key that started it is revoked, also before it begins. Never throws. */
@@ -252,8 +217,8 @@ export class Executor {
   }
 
   /** What a run of this process was started with: its API key and its request. */
-  senderOf(runId: string): Pick<RunRequest, "api_key" | "origin"> {
-    return this.#active.get(runId)?.sender ?? {};
+  senderOf(runId: string): Sender {
+    return this.#active.senderOf(runId);
   }
 
   /** With free slots, only the thread's own next run can be waiting. */
@@ -296,63 +261,13 @@ export class Executor {
 
   async #claim({ count, except }: ClaimSlots): Promise<Claim[]> {
     const { stores, logger } = this.#options;
-    // After the machine slept, this process's own runs look abandoned: renew their leases first.
-    if (Date.now() - this.#renewedAt > stores.runs.leaseMs / 2) await this.#renew();
+    await this.#active.renewIfLate();
     const claims = await stores.runs.claimAbandoned(count, except);
     for (const { run } of claims) {
       const { id: run_id, thread_id, attempt } = run;
       if (attempt > 1) logger.info({ run_id, thread_id, attempt }, "taking a run over");
     }
     return claims;
-  }
-
-  /** Never throws. Ends a run whose lease is lost, or could not be renewed before it expired. */
-  async #renew(): Promise<void> {
-    this.#renewedAt = Date.now();
-    const results = await Promise.all([...this.#active.values()].map((active) => this.#renewOne(active)));
-    const failures = results.filter((err) => err !== undefined);
-    if (failures.length > 0)
-      this.#options.logger.error({ err: failures[0], runs: failures.length }, "could not renew leases");
-  }
-
-  async #renewOne(active: ActiveRun): Promise<unknown> {
-    const { lease, abort } = active;
-    const { leaseMs } = this.#options.stores.runs;
-    const asked = performance.now();
-    try {
-      const { stop } = await this.#options.stores.runs.renew(lease);
-      active.renewedAt = asked;
-      if (stop) this.stop(lease.run_id, stop);
-      return undefined;
-    } catch (err) {
-      // The run has ended meanwhile, and its lease with it.
-      if (this.#active.get(lease.run_id) !== active) return undefined;
-      if (hasCode(err, "lease_lost")) abort.abort(err);
-      else if (performance.now() - active.renewedAt > leaseMs) abort.abort(storeUnreachable(leaseMs));
-      return err;
-    }
-  }
-
-  async #release(lease: Lease): Promise<void> {
-    try {
-      await this.#options.stores.runs.release(lease);
-    } catch (err) {
-      if (hasCode(err, "lease_lost")) return;
-      const { run_id } = lease;
-      this.#options.logger.error({ err, run_id }, "could not hand a run over; its lease will expire");
-    }
-  }
-
-  /** Stops a run. Durable stores let another process continue it. */
-  #end({ abort, handOver }: ActiveRun, reason: AppError): void {
-    if (this.#options.stores.isDurable) handOver.abort(reason);
-    abort.abort(reason);
-  }
-
-  /** For a run that does not end: if it ends later, it writes nothing. */
-  async #handOver({ handOver, lease }: ActiveRun): Promise<void> {
-    handOver.abort();
-    if (this.#options.stores.isDurable) await this.#release(lease);
   }
 
   /** Waits until no run is executed, at most `withinMs`. */
@@ -376,7 +291,3 @@ const treeOf = ({ lease: { owner, thread_id }, request: { lineage } }: Claim): T
   user: owner.user,
   root: lineage?.root ?? thread_id,
 });
-
-function storeUnreachable(leaseMs: number): AppError {
-  return new AppError("unavailable", `The store was unreachable for more than ${leaseMs / 1000} s.`);
-}

@@ -1,0 +1,146 @@
+// The runs that this process executes: renews their leases, stops those whose lease is lost, and hands over what is left at
+// shutdown.
+
+import { AppError, hasCode } from "../core/errors.ts";
+import type { RunRequest } from "../core/records.ts";
+import type { Claim, Lease, StopMode } from "../core/stores.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { RunServices } from "./services.ts";
+
+/** What a run was started with: its API key and its request. */
+export type Sender = Pick<RunRequest, "api_key" | "origin">;
+
+export interface ActiveRun {
+  readonly lease: Lease;
+  readonly sender: Sender;
+  readonly abort: AbortController;
+  /** Aborted when another process continues the run: nothing more is written for it here. */
+  readonly handOver: AbortController;
+  /** By `performance.now()`. */
+  renewedAt: number;
+  interrupt: boolean;
+}
+
+export class ActiveRuns {
+  readonly #services: Pick<RunServices, "stores" | "logger">;
+  readonly #runs = new Map<string, ActiveRun>();
+  /** When all leases were renewed, by the wall clock, which also counts while the machine sleeps. */
+  #renewedAt = Date.now();
+  /** Why no run is executed any more. */
+  #ended: AppError | undefined;
+
+  constructor(services: Pick<RunServices, "stores" | "logger">) {
+    this.#services = services;
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  add({ lease, run, request: { api_key, origin } }: Claim): ActiveRun {
+    // A process that slept past its lease may be given its own run again: the first attempt then ends.
+    this.#runs.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
+    const active = {
+      lease,
+      sender: omitUndefined({ api_key, origin }),
+      abort: new AbortController(),
+      handOver: new AbortController(),
+      renewedAt: performance.now(),
+      interrupt: false,
+    };
+    this.#runs.set(run.id, active);
+    if (this.#ended) this.#end(active, this.#ended);
+    return active;
+  }
+
+  /** Its execution has ended here. Gives its lease back if another process is to continue it. */
+  async remove(active: ActiveRun): Promise<void> {
+    const { lease, handOver } = active;
+    if (this.#runs.get(lease.run_id) !== active) return;
+    this.#runs.delete(lease.run_id);
+    if (handOver.signal.aborted) await this.#release(lease);
+  }
+
+  senderOf(runId: string): Sender {
+    return this.#runs.get(runId)?.sender ?? {};
+  }
+
+  /** Stops a run: now, or after its current step. */
+  stop(runId: string, mode: StopMode): void {
+    const active = this.#runs.get(runId);
+    if (!active) return;
+    if (mode === "interrupt") active.interrupt = true;
+    else active.abort.abort(new AppError("cancelled", "The run was cancelled."));
+  }
+
+  /** Never throws. Ends a run whose lease is lost, or could not be renewed before it expired. */
+  async renewAll(): Promise<void> {
+    this.#renewedAt = Date.now();
+    const results = await Promise.all([...this.#runs.values()].map((active) => this.renew(active)));
+    const failures = results.filter((err) => err !== undefined);
+    if (failures.length > 0)
+      this.#services.logger.error({ err: failures[0], runs: failures.length }, "could not renew leases");
+  }
+
+  /** After the machine slept, leases that this process holds look abandoned to others and to itself. */
+  async renewIfLate(): Promise<void> {
+    if (Date.now() - this.#renewedAt > this.#services.stores.runs.leaseMs / 2) await this.renewAll();
+  }
+
+  /** Never throws: returns why the lease could not be renewed. */
+  async renew(active: ActiveRun): Promise<unknown> {
+    const { lease, abort } = active;
+    const { runs } = this.#services.stores;
+    const asked = performance.now();
+    try {
+      const { stop } = await runs.renew(lease);
+      active.renewedAt = asked;
+      if (stop) this.stop(lease.run_id, stop);
+      return undefined;
+    } catch (err) {
+      // The run has ended meanwhile, and its lease with it.
+      if (this.#runs.get(lease.run_id) !== active) return undefined;
+      if (hasCode(err, "lease_lost")) abort.abort(err);
+      else if (performance.now() - active.renewedAt > runs.leaseMs)
+        abort.abort(storeUnreachable(runs.leaseMs));
+      return err;
+    }
+  }
+
+  /** Stops all runs, including those that are added later. With a durable store another process continues them. */
+  endAll(reason: AppError): void {
+    this.#ended = reason;
+    for (const active of this.#runs.values()) this.#end(active, reason);
+  }
+
+  /** For runs that do not end: if they end later, they write nothing. */
+  async abandonAll(): Promise<void> {
+    const stuck = [...this.#runs.values()];
+    this.#runs.clear();
+    await Promise.all(
+      stuck.map(async ({ handOver, lease }) => {
+        handOver.abort();
+        if (this.#services.stores.isDurable) await this.#release(lease);
+      }),
+    );
+  }
+
+  #end({ abort, handOver }: ActiveRun, reason: AppError): void {
+    if (this.#services.stores.isDurable) handOver.abort(reason);
+    abort.abort(reason);
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    try {
+      await this.#services.stores.runs.release(lease);
+    } catch (err) {
+      if (hasCode(err, "lease_lost")) return;
+      const { run_id } = lease;
+      this.#services.logger.error({ err, run_id }, "could not hand a run over; its lease will expire");
+    }
+  }
+}
+
+function storeUnreachable(leaseMs: number): AppError {
+  return new AppError("unavailable", `The store was unreachable for more than ${leaseMs / 1000} s.`);
+}
