@@ -107,7 +107,7 @@ function partOf(part: z.infer<typeof SentPart>): Part[] {
 
 function mediumOf(media_type: string | undefined, data: string | undefined, name: string | undefined): Part {
   if (media_type === undefined || data === undefined)
-    throw refused("messages: only media with their data in base64 are taken: the server fetches nothing.");
+    throw refused("messages: only media with their data in base64 are accepted: the server fetches nothing.");
   const isImage = /^image\/(png|jpeg|gif|webp)$/.test(media_type);
   const checked = check(
     Part,

@@ -52,7 +52,7 @@ export const frameOf = (event: AguiEvent): Frame => ({ data: JSON.stringify(even
 const frameOfAny = (event: AguiEvent): Frame | LongFrame =>
   event.type.endsWith("_SNAPSHOT") && isLongJson(event) ? { data: longJson(event) } : frameOf(event);
 
-/** A thread on which nothing is at work, told as a run that has ended. */
+/** A thread without an active run, told as a run that has ended. */
 export function idleFrames(
   { threadId, runId }: Reader,
   thread: {

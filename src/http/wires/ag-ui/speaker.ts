@@ -32,7 +32,7 @@ export function createSpeaker(whose: Attribution) {
     return [event("REASONING_MESSAGE_END", id), event("REASONING_END", id)];
   };
 
-  /** Closes all that is open. */
+  /** Closes everything that is open. */
   const close = (): AguiEvent[] => {
     const events = endThought();
     if (isSpeaking) events.push(event("TEXT_MESSAGE_END", { messageId }));
