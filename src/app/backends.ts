@@ -1,8 +1,9 @@
 // The backends that the settings open.
 
 import type { FastifyBaseLogger } from "fastify";
-import { createLedger, SOLE_ENGINE } from "../backends/ledger.ts";
+import { createLedger } from "../backends/ledger.ts";
 import { createBackendPool } from "../backends/pool.ts";
+import { SOLE_ENGINE } from "../backends/sandbox-records.ts";
 import type { ServerConfig } from "../config/server.ts";
 import type { BackendStatus } from "../core/backend.ts";
 import type { Owner } from "../core/ids.ts";

@@ -6,7 +6,8 @@ import type { Owner } from "../core/ids.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { TlsFiles } from "../lib/tls-files.ts";
 import { Seconds } from "../lib/units.ts";
-import type { SandboxCaps, SandboxLedger } from "./ledger.ts";
+import type { SandboxLedger } from "./ledger.ts";
+import type { SandboxCaps } from "./sandbox-caps.ts";
 
 /** Options that every type has. */
 export const commonOptions = {

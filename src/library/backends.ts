@@ -1,7 +1,8 @@
 // The backends of a program's agents: its own `Backend` objects, and a pool for configured ones.
 
-import { createLedger, SOLE_ENGINE } from "../backends/ledger.ts";
+import { createLedger } from "../backends/ledger.ts";
 import { createBackendPool } from "../backends/pool.ts";
+import { SOLE_ENGINE } from "../backends/sandbox-records.ts";
 import type { Backend, BackendPool, BackendStatus } from "../core/backend.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { AllStores } from "../stores/all-stores.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type EngineLoad, placeNew } from "../../src/backends/docker/placement.ts";
+import { type EngineLoad, placeNew } from "../../src/backends/docker/engines.ts";
 
 const engine = (name: string, more: Partial<EngineLoad> = {}): EngineLoad => ({
   ...{ name, isUp: true, isDraining: false, capacity: 10, running: 0, sandboxes: 0 },

@@ -1,7 +1,8 @@
 // What the ledger of sandboxes promises of those that are ended: each by one process, and none that is in use.
 
 import { describe, expect, test } from "vitest";
-import type { SandboxLedger, SandboxRecord } from "../../src/backends/ledger.ts";
+import type { SandboxLedger } from "../../src/backends/ledger.ts";
+import type { SandboxRecord } from "../../src/backends/sandbox-records.ts";
 import type { Open } from "../stores/fixture.ts";
 import {
   begin,

@@ -1,7 +1,7 @@
 // What the ledger of sandboxes promises to the processes that share it.
 
 import { describe, expect, test } from "vitest";
-import type { Sandbox } from "../../src/backends/ledger.ts";
+import type { Sandbox } from "../../src/backends/sandbox-records.ts";
 import { BOB, type Open } from "../stores/fixture.ts";
 import {
   begin,

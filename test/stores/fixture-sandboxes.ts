@@ -1,12 +1,8 @@
 // What the suites of the ledger of sandboxes start from.
 
-import {
-  createLedger,
-  type Sandbox,
-  type SandboxCaps,
-  type SandboxLedger,
-  type SandboxRecord,
-} from "../../src/backends/ledger.ts";
+import { createLedger, type SandboxLedger } from "../../src/backends/ledger.ts";
+import type { SandboxCaps } from "../../src/backends/sandbox-caps.ts";
+import type { Sandbox, SandboxRecord } from "../../src/backends/sandbox-records.ts";
 import { ADA, inWorld, type Open, type World } from "./fixture.ts";
 
 export const MINUTE = 60_000;

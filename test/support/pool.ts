@@ -1,7 +1,8 @@
 // The pool of backends as the server makes it, with defaults for the rest.
 
-import { createLedger, SOLE_ENGINE } from "../../src/backends/ledger.ts";
+import { createLedger } from "../../src/backends/ledger.ts";
 import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";
+import { SOLE_ENGINE } from "../../src/backends/sandbox-records.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 
 /** Closed by the caller. */

@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../core/errors.ts";
-import type { SandboxCaps, SandboxesOf } from "../ledger.ts";
+import type { SandboxesOf } from "../ledger.ts";
+import type { SandboxCaps } from "../sandbox-caps.ts";
 import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { expire } from "./reaper.ts";
@@ -75,7 +76,7 @@ const TOO_MANY = {
   disk: ({ tenantDisk }: SandboxCaps) =>
     new AppError(
       "limit_exceeded",
-      `The sandboxes of this tenant may have ${tenantDisk} bytes of disk in all, also those that do not run. Ask its operator, or delete a user who needs none.`,
+      `The sandboxes of this tenant may take at most ${tenantDisk} bytes of disk in all, including those that do not run. Ask the operator, or delete a user who no longer needs one.`,
       { details: { limit: "backends.docker.disk_per_tenant", most: tenantDisk } },
     ),
 };

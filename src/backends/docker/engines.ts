@@ -3,10 +3,9 @@
 import { AppError } from "../../core/errors.ts";
 import { serially, sharedFor } from "../../lib/async.ts";
 import type { BackendServices, EngineCheck } from "../definition.ts";
-import type { Sandbox, SandboxRecord } from "../ledger.ts";
+import type { Sandbox, SandboxRecord } from "../sandbox-records.ts";
 import { type Host, type LazyHost, lazyHost } from "./host.ts";
 import { deploymentOf } from "./identity.ts";
-import { placeNew } from "./placement.ts";
 
 /** What a caller knows of a sandbox before it has an engine. */
 export type Unplaced = Omit<Sandbox, "engine">;
@@ -62,11 +61,11 @@ export function openEngines(services: BackendServices): Engines {
     logger.warn({ engine: name }, "a sandbox is on an engine that the settings do not name");
     throw new AppError(
       "unavailable",
-      "The files of this workspace are on a Docker engine that this server does not know at present. Ask its operator.",
+      "The files of this workspace are on a Docker engine that is not in the settings of this server at present. Ask its operator.",
     );
   };
 
-  /** For a ledger that does not outlive its process: the files may be there all the same. */
+  /** For a ledger that does not outlive its process: the files may exist although no record does. */
   const lookFor = async (id: string): Promise<Host | undefined> => {
     const hosts = await reachable(() => {});
     const found = await Promise.all(
@@ -96,7 +95,7 @@ export function openEngines(services: BackendServices): Engines {
   const placed = async (): Promise<Host> => {
     const host = await place();
     if (host) return host;
-    throw new AppError("unavailable", "No Docker engine takes new workspaces at present. Try again later.");
+    throw new AppError("unavailable", "No Docker engine accepts new workspaces at present. Try again later.");
   };
 
   const reachable: Engines["reachable"] = async (onAway) => {
@@ -166,3 +165,32 @@ function loadOf(
   const running = own.filter(({ state }) => state === "running" || state === "ending").length;
   return { name, isUp, isDraining: drain, capacity: sandboxes ?? usual, running, sandboxes: own.length };
 }
+
+/** What a new sandbox is placed by. */
+export interface EngineLoad {
+  readonly name: string;
+  readonly isUp: boolean;
+  readonly isDraining: boolean;
+  /** How many may run at once. */
+  readonly capacity: number;
+  readonly running: number;
+  /** Those that have files on it, running or not. */
+  readonly sandboxes: number;
+}
+
+/**
+ * Of the engines that are up and not draining, the one with the fewest sandboxes for its capacity; one that has room for
+ * another to run comes first. Of equal ones the first by name. Undefined when there is none.
+ */
+export function placeNew(engines: readonly EngineLoad[]): string | undefined {
+  const [first] = engines
+    .filter(({ isUp, isDraining }) => isUp && !isDraining)
+    .sort(
+      (a, b) =>
+        Number(isFull(a)) - Number(isFull(b)) || shareOf(a) - shareOf(b) || (a.name < b.name ? -1 : 1),
+    );
+  return first?.name;
+}
+
+const isFull = ({ running, capacity }: EngineLoad) => running >= capacity;
+const shareOf = ({ sandboxes, capacity }: EngineLoad) => sandboxes / capacity;

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Place } from "../definition.ts";
-import type { Sandbox, SandboxKeep } from "../ledger.ts";
+import type { Sandbox, SandboxKeep } from "../sandbox-records.ts";
 
 const DEPLOYMENT = "skein.deployment";
 const PLACE = "skein.place";

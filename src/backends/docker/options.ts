@@ -1,9 +1,9 @@
-// What an operator may say of a Docker backend. Everything has a default but the image.
+// The options of a Docker backend. Each has a default, except the image.
 
 import { z } from "zod";
 import { Duration, Size } from "../../lib/units.ts";
 import { commonOptions } from "../definition.ts";
-import type { SandboxKeep } from "../ledger.ts";
+import type { SandboxKeep } from "../sandbox-records.ts";
 
 const MIB = 1024 ** 2;
 /** Pages of a tmpfs count as memory: if they could fill it, nothing could be started any more. */

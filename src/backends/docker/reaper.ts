@@ -6,13 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/logger.ts";
-import type { SandboxLedger, SandboxRecord, SandboxState } from "../ledger.ts";
-import { drainer } from "./drain.ts";
+import type { SandboxLedger } from "../ledger.ts";
+import type { SandboxRecord, SandboxState } from "../sandbox-records.ts";
 import type { ContainerSummary, DockerClient } from "./engine.ts";
 import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelOf, MOVE, sandboxOf, sandboxOfErrand } from "./identity.ts";
-import { deleteCopy } from "./move.ts";
+import { deleteCopy, drainer } from "./move.ts";
 
 /** The most sandboxes to expire in one round. */
 const BATCH_SIZE = 20;

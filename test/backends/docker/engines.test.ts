@@ -2,8 +2,7 @@
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import type { EngineSettings } from "../../../src/backends/definition.ts";
-import { forgetEngine } from "../../../src/backends/forget-engine.ts";
-import { createLedger } from "../../../src/backends/ledger.ts";
+import { createLedger, forgetEngine } from "../../../src/backends/ledger.ts";
 import type { PoolOptions } from "../../../src/backends/pool.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
 import { execute, readAll, refuses } from "../../support/backend.ts";
