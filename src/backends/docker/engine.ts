@@ -1,15 +1,11 @@
-// The calls of the Docker engine that sandboxes need. The only file that knows Docker's client.
-//
-// Every call has a deadline, because an engine may never answer: even inspecting a wedged container can hang. A refusal is
-// an `EngineError` with its HTTP status; an engine that is unreachable or silent is one with status 0.
+// The calls of the Docker engine that sandboxes need, each with a deadline. No other file calls Docker's client. A refusal is an
+// `EngineError`.
 
 import { type Duplex, Readable } from "node:stream";
 import type Dockerode from "dockerode";
-import { AppError } from "../../core/errors.ts";
-import { isLoopback } from "../../lib/hosts.ts";
-import { readTls, type TlsFiles } from "../../lib/tls-files.ts";
 import type { EngineSettings } from "../definition.ts";
-import { EngineError, toEngineError, unless, unlessMissing } from "./engine-error.ts";
+import { engineCalls } from "./engine-connection.ts";
+import { unless, unlessMissing } from "./engine-error.ts";
 
 const CALL_MS = 10_000;
 const START_MS = 30_000;
@@ -20,44 +16,9 @@ const EMPTY_TAR = Buffer.alloc(1024);
 
 export type DockerClient = ReturnType<typeof connect>;
 
-/** Loads the client and its certificates at the first call. Keeps nothing open, so there is nothing to close. */
-export function connect({ host, tls }: Pick<EngineSettings, "host" | "tls">) {
-  let client: Promise<Dockerode> | undefined;
-  const open = async () => {
-    const { default: Client } = await import("dockerode");
-    return new Client({ ...addressOf(host), ...(tls ? await certificatesOf(tls) : {}) });
-  };
-  const docker = () => {
-    client ??= open().catch((error: unknown) => {
-      client = undefined;
-      throw error;
-    });
-    return client;
-  };
-
-  const call = async <T>(
-    signal: AbortSignal | undefined,
-    ms: number,
-    work: (docker: Dockerode, abortSignal: AbortSignal) => Promise<T>,
-  ): Promise<T> => {
-    const abort = new AbortController();
-    const onAbort = () => abort.abort(signal?.reason);
-    const timer = setTimeout(() => abort.abort(new EngineError(0, "it does not answer")), ms);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    if (signal?.aborted) onAbort();
-    try {
-      const opened = await docker();
-      abort.signal.throwIfAborted();
-      // Some calls do not end when they are aborted.
-      return await Promise.race([work(opened, abort.signal), aborted(abort.signal)]);
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw toEngineError(abort.signal.aborted ? abort.signal.reason : error);
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-    }
-  };
+/** Keeps nothing open, so there is nothing to close. */
+export function connect(settings: Pick<EngineSettings, "host" | "tls">) {
+  const call = engineCalls(settings);
 
   return {
     ping: (ms = CALL_MS) =>
@@ -162,9 +123,7 @@ export function connect({ host, tls }: Pick<EngineSettings, "host" | "tls">) {
     pull: (image: string, signal?: AbortSignal): Promise<void> =>
       call(signal, PULL_MS, async (docker, abortSignal) => {
         const progress = await docker.pull(image, { abortSignal });
-        await new Promise<void>((resolve, reject) => {
-          docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));
-        });
+        await ended(docker, progress);
       }),
 
     /** Creates an image without files unless there is one of that name. */
@@ -174,9 +133,7 @@ export function connect({ host, tls }: Pick<EngineSettings, "host" | "tls">) {
         if (known.length > 0) return;
         const [repo = "", tag = ""] = name.split(":");
         const progress = await docker.importImage(Readable.from([EMPTY_TAR]), { repo, tag });
-        await new Promise<void>((resolve, reject) => {
-          docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));
-        });
+        await ended(docker, progress);
       }),
 
     /** A folder as a tar whose names begin with that of the folder. The container need not run. */
@@ -257,39 +214,11 @@ export function connect({ host, tls }: Pick<EngineSettings, "host" | "tls">) {
   };
 }
 
-function addressOf(host: string | undefined): Dockerode.DockerOptions {
-  if (host === undefined) return {};
-  const url = URL.canParse(host) ? new URL(host) : undefined;
-  if (url?.protocol === "unix:" || host.startsWith("/"))
-    // Set to undefined, because the client otherwise uses a host from its environment.
-    return { socketPath: url ? url.pathname : host, host: undefined } as Dockerode.DockerOptions;
-  if (url && ["tcp:", "http:", "https:"].includes(url.protocol)) {
-    const isTls = url.protocol === "https:" || url.port === "2376";
-    return { host: url.hostname, port: url.port || "2375", protocol: isTls ? "https" : "http" };
-  }
-  throw new AppError(
-    "config_invalid",
-    `\`${host}\` is not the address of a Docker engine: use unix:///… or tcp://….`,
-  );
-}
-
-/** Whether it is reached over a network without TLS: what is said to it can be read, and said by others. */
-export function isOpenToNetwork({ host, tls }: Pick<EngineSettings, "host" | "tls">): boolean {
-  const { protocol, host: name = "" } = addressOf(host);
-  return protocol === "http" && !tls && !isLoopback(name.replace(/^\[|\]$/g, ""));
-}
-
-async function certificatesOf(files: TlsFiles): Promise<Dockerode.DockerOptions> {
-  const read = await readTls(files);
-  if ("value" in read) return { ...read.value, protocol: "https" };
-  throw new AppError("config_invalid", `The certificates of a Docker engine: ${read.problems.join("; ")}.`);
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+/** Of a pull or an import, which the engine reports step by step. */
+const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> =>
+  new Promise((resolve, reject) => {
+    docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));
   });
-}
 
 export interface ContainerInfo {
   readonly id: string;
@@ -339,11 +268,11 @@ export type NetworkSpec = Pick<
   "Name" | "Driver" | "Internal" | "EnableIPv6" | "Labels" | "Options"
 >;
 
-export function volumeInfo(volume: Dockerode.VolumeInspectInfo): VolumeInfo {
+function volumeInfo(volume: Dockerode.VolumeInspectInfo): VolumeInfo {
   return { name: volume.Name, labels: volume.Labels ?? {}, options: volume.Options ?? {} };
 }
 
-export function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo {
+function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo {
   return {
     id: network.Id,
     name: network.Name,

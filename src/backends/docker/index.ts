@@ -5,7 +5,7 @@ import { AppError, messageOf } from "../../core/errors.ts";
 import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
-import { isOpenToNetwork } from "./engine.ts";
+import { isOpenToNetwork } from "./engine-connection.ts";
 import { toAppError } from "./engine-error.ts";
 import { openEngines } from "./engines.ts";
 import { sandboxFiles } from "./files.ts";

@@ -1,9 +1,9 @@
-// Workspaces as files that each contain a file system, on a loop device that a Docker volume mounts.
+// Workspaces as files, each with a file system in it, on a loop device that a Docker volume mounts.
 //
-// Device numbers are reused: after a restart of the host one may belong to another tenant's file. So a volume names a link,
-// which lives in memory and disappears with the devices, and exists only while its file is attached; and a file's device is
-// always looked up by the file. Each change of a workspace holds a lock that all processes of the host respect, because two
-// devices on one file would destroy it.
+// Device numbers are reused: after a restart of the host one may belong to another tenant's file. So a volume names a link
+// instead, which lives in memory, disappears with the devices, and exists only while its file is attached; and the device of a
+// file is always looked up by the file. Each change of a workspace holds a lock that all processes of the host respect, because
+// two devices on one file would destroy it.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
