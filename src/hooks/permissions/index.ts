@@ -13,7 +13,7 @@ import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorde
 import { ownTurn, sharedTurn } from "../../lib/async.ts";
 import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
-import { compileRule, subjectOf } from "./match.ts";
+import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import {
@@ -26,6 +26,7 @@ import {
   sessionRulesShelf,
   userRulesShelf,
 } from "./stored-rules.ts";
+import { subjectOf } from "./subject.ts";
 
 /** Of the call's description in a question. */
 const MAX_WHAT_CHARS = 1000;
@@ -54,7 +55,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
     create({ mode, rules, files }, { agent, recorder, items }) {
       // The loader of agents.yaml replaces `files` by the rules they hold.
       if (files.length > 0)
-        throw new AppError("config_invalid", "permissions: `files` belong into agents.yaml; give `rules`.");
+        throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
       const configured = [...own, ...rules];
       let known: (Policies & { readonly grants: unknown }) | undefined;
       let user: KeptRules | undefined;

@@ -11,9 +11,10 @@ import { z } from "zod";
 import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
 import { firstChars } from "../../lib/text.ts";
-import { type CompiledRule, compileRule, type Subject, subjectOf } from "./match.ts";
+import { type CompiledRule, compileRule } from "./match.ts";
 import type { Decision, Rule, Scope } from "./rule.ts";
 import { selfRunningFile } from "./self-running.ts";
+import { type Subject, subjectOf } from "./subject.ts";
 
 export const Mode = z.enum(["default", "plan", "accept_edits", "dont_ask", "bypass"]);
 export type Mode = z.infer<typeof Mode>;

@@ -323,7 +323,7 @@ test("a call is run as it was answered, although the answer cannot be remembered
 });
 
 test("rule files that were not loaded are an error", () => {
-  expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong into agents.yaml");
+  expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong in agents.yaml");
 });
 
 describe("what a user has answered for all threads", () => {

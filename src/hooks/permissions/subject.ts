@@ -1,0 +1,152 @@
+// What rules look at in a call: the call itself, the readings of the commands in it, and the texts that a broad rule searches.
+// Each is made when a rule first asks for it.
+
+import type { ToolCall } from "../../core/message.ts";
+import type { Tool } from "../../core/tool.ts";
+import { type MentionedWord, partsOf } from "./shell/prefix.ts";
+import { baseName, programOf } from "./shell/programs.ts";
+import {
+  allowableReading,
+  MAX_COMMAND_CHARS,
+  type PlainReading,
+  plainReading,
+} from "./shell/simple-command.ts";
+import { type Understanding, understood } from "./shell/understood.ts";
+
+/** Limits the comparisons of one decision: microseconds, roughly. */
+const MAX_WORK = 20_000;
+
+export interface Subject {
+  readonly call: ToolCall;
+  readonly tool: Tool | undefined;
+  /** The strict reading of its command; undefined unless the call is only a command. */
+  plain(): PlainReading | undefined;
+  /** The same, with a doubt unless its programs are known to run no others. */
+  allowable(): PlainReading | undefined;
+  /** Why it is not known what its commands run; undefined when it is, or when it has none. */
+  doubt(): string | undefined;
+  /** The input of a broad rule for commands: every known command, and the words of the others. */
+  spoken(): readonly Spoken[];
+  /** What a broad rule searches: the arguments, every text in them, every command. */
+  texts(): readonly string[];
+  /** The arguments as JSON, their keys in order. */
+  json(): string;
+  /** Throws once the decision has taken too much work. */
+  spend(work: number): void;
+  /** Another decision about the same call begins. */
+  begin(): void;
+}
+
+interface Spoken {
+  readonly words: readonly MentionedWord[];
+  /** Any of the words may be the name of a command. */
+  readonly isLoose: boolean;
+  /** Those that may be one, without their folders. */
+  readonly programs: readonly string[];
+}
+
+export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
+  const lines = once(() => commandsIn(call.args));
+  let spent = 0;
+  const spend = (work: number) => {
+    spent += work;
+    if (spent > MAX_WORK) throw new Error("too much work for one decision");
+  };
+  const readings = once((): Understanding[] => {
+    // A list of words is read as one line, and each word by itself.
+    const isTooLong = lines().join("").length > 2 * MAX_COMMAND_CHARS;
+    return isTooLong ? [{ doubt: `more than ${MAX_COMMAND_CHARS} characters` }] : lines().map(understood);
+  });
+  const command = once(() => onlyCommand(call, tool));
+  const plain = once(() => mapped(command(), plainReading));
+  const doubt = once(() => readings().flatMap((each) => ("doubt" in each ? [each.doubt] : []))[0]);
+  const spoken = once(() => [
+    ...readings().flatMap(spokenIn),
+    ...(doubt() === undefined ? [] : lines().flatMap(looselySpoken)),
+  ]);
+  const json = once(() => JSON.stringify(ordered(call.args)));
+  return {
+    call,
+    tool,
+    spend,
+    begin() {
+      spent = 0;
+    },
+    plain,
+    allowable: once(() => mapped(command(), allowableReading)),
+    doubt,
+    spoken,
+    texts: once(() => [
+      ...new Set([
+        ...leaves(call.args),
+        ...(command() === undefined ? [json()] : []),
+        ...spoken().flatMap(textsOf),
+      ]),
+    ]),
+    json,
+  };
+}
+
+const mapped = <T, R>(value: T | undefined, change: (value: T) => R): R | undefined =>
+  value === undefined ? undefined : change(value);
+
+function spokenOf(words: readonly MentionedWord[], isLoose: boolean): Spoken {
+  const names = isLoose ? words : words.slice(0, 1);
+  return { words, isLoose, programs: [...new Set(names.map(({ text }) => programOf(text)))] };
+}
+
+const spokenIn = (reading: Understanding): Spoken[] =>
+  "commands" in reading ? reading.commands.map((words) => spokenOf(words, false)) : [];
+
+/** All words of a line that is not understood, with quotes taken away, and with quotes as gaps. */
+const looselySpoken = (line: string): Spoken[] =>
+  [line.replace(/\\\n|['"\\]/g, ""), line.replace(/['"\\]/g, " ")].map((text) =>
+    spokenOf(partsOf(text), true),
+  );
+
+/** As texts to search: as it is, and without the folder of its program. */
+function textsOf({ words }: Spoken): string[] {
+  const [name = "", ...args] = words.map(({ text }) => text);
+  return [[name, ...args].join(" "), [baseName(name), ...args].join(" ")];
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** Any other argument could change what the command does. */
+const HARMLESS = new Set(["command", "timeout"]);
+
+function onlyCommand({ args }: ToolCall, tool: Tool | undefined): string | undefined {
+  const isAlone = Object.keys(args).every((key) => HARMLESS.has(key));
+  const isCommand = tool?.annotations.category === "execute" && isAlone;
+  return isCommand && typeof args.command === "string" ? args.command : undefined;
+}
+
+/** Names that other tools use. */
+const COMMAND_ARGUMENTS = ["command", "commands", "cmd", "script"];
+
+function commandsIn(args: ToolCall["args"]): string[] {
+  return COMMAND_ARGUMENTS.flatMap((key) => {
+    const value = args[key];
+    if (typeof value === "string") return [value];
+    const words = Array.isArray(value) ? value.filter((word) => typeof word === "string") : [];
+    return words.length > 0 ? [words.join(" "), ...words] : [];
+  });
+}
+
+function leaves(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(leaves) : [];
+}
+
+function ordered(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(ordered);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, each]) => [key, ordered(each)]));
+}
