@@ -127,7 +127,7 @@ function doubtAboutName([name]: PlainCommand): string | undefined {
   return name.text.includes("=") ? "an assignment before a command" : undefined;
 }
 
-/** A word that no program takes for several: of a program that is not known nothing else is let through. */
+/** A word that no program splits: an unknown program is allowed no other words. */
 const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
 
 function doubtAbout([name, ...args]: PlainCommand): string | undefined {

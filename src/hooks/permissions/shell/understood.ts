@@ -1,16 +1,9 @@
 // For rules that deny or ask: the commands that a line runs, when all of them are known to run nothing else. Any
 // other command makes the whole line doubtful, and a doubtful line counts as anything.
 
-import {
-  type Argument,
-  changesWhatRuns,
-  isHarmless,
-  isHarmlessVariable,
-  isInert,
-  isKnown,
-  runsProject,
-} from "./harmless.ts";
+import { type Argument, changesWhatRuns, isHarmless, isInert, isKnown, runsProject } from "./harmless.ts";
 import { type Command, fullReading, type Reading, type Word } from "./known-commands.ts";
+import { isHarmlessVariable } from "./uses/index.ts";
 
 /** The words of each command; one that runs another is followed by it. */
 export type Understanding = { readonly commands: readonly (readonly Word[])[] } | { readonly doubt: string };

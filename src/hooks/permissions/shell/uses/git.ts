@@ -1,0 +1,123 @@
+// git: for each subcommand, the options that run no other program.
+
+import type { Use } from "./use.ts";
+
+const GIT_LONG = `
+  abbrev abbrev-commit abbrev-ref after all all-match allow-empty allow-empty-message amend and author author-date-order base
+  before binary bare branch branches break break-rewrites brief cached cached check cherry cherry-mark cherry-pick clear-decorations
+  color color-words column columns combined-all-paths committer contains count count-matches create cumulative current
+  cut-underlines date date-order dated decorate decorate-refs decorate-refs-exclude delete deleted depth detach diff-algorithm
+  diff-filter diff-merges dirstat discard dry-run exact-match exclude exclude-standard extended-regexp
+  first-parent files-with-matches files-without-match find-copies find-copies-harder find-renames first fixed-strings follow
+  force force-with-lease format forked function-context full-diff full-history full-index full-name
+  graph grep heading histogram ignore-all-space ignore-blank-lines ignore-case ignore-cr-at-eol ignore-errors
+  ignore-other-worktrees ignore-removal ignore-space-at-eol ignore-space-change ignore-submodules ignored include-untracked
+  index initial-branch intent-to-add invert-grep invert-match irreversible-delete is-ancestor is-inside-work-tree
+  keep-index left-only left-right line-number list local long max-count max-depth merge-base merged merges message
+  min-parents minimal modified move name-only name-rev name-status no-abbrev no-abbrev-commit no-all no-color no-commit no-contains
+  no-decorate no-edit no-ext-diff no-ff no-index no-indent-heuristic no-merged no-merges no-patch no-prefix no-rebase
+  no-recurse-submodules no-renames no-stat no-tags no-textconv no-track no-verify no-walk not null numstat octopus oneline only
+  or order orphan others ours parents patch patch-with-raw patch-with-stat patience perl-regexp pickaxe-all pickaxe-regex
+  points-at porcelain pretty progress prune quiet raw rebase reflog regexp-ignore-case relative remotes remove-empty renames
+  reset-author reverse right-only set-upstream set-upstream-to shallow-since short short-commit shortstat show-current show-function
+  show-notes show-number show-prefix show-pulls show-stash show-superproject-working-tree show-toplevel signoff simplify-by-decoration
+  simplify-merges since single-branch skip soft hard mixed merge keep sort source ff ff-only squash abort continue quit
+  stage staged stash stat summary symbolic symbolic-full-name tags theirs topo-order track unified unmerged
+  unset-upstream unshallow until untracked untracked-files update update-head-ok verbose verify version walk-reflogs word-diff
+  word-diff-regex word-regexp worktree show-ref no-pager
+  glob text no-signoff no-verify-signatures autosquash autostash no-autostash onto root no-quiet no-keep-index heads dereference
+  exclude-existing hash tag get get-all get-regexp show-origin show-scope name type list-cmds
+`;
+
+const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}): Use => ({
+  flags,
+  valued,
+  long: GIT_LONG,
+  ...more,
+});
+/** `ext::…` runs a command. */
+const ADDRESS_OF_REPOSITORY = { operand: /^(?!.*::)/s };
+
+const DIFFS = "pusabcRtwWzmMCDBr0123456789";
+export const GIT: Use = {
+  long: "no-pager version no-optional-locks",
+  subcommands: {
+    add: git("AufnNvp"),
+    am: git("q3"),
+    apply: git("Rv3z", "p", { long: `${GIT_LONG} reject 3way numstat` }),
+    blame: git("bltscwMCfenps", "LSM"),
+    branch: git("adDrvflmMcCqit", "u"),
+    "cat-file": git("petsP", "", { long: "batch batch-check allow-unknown-type" }),
+    checkout: git("fqtlmp23dN", "bB"),
+    "check-ignore": git("vqnz"),
+    cherry: git("v"),
+    "cherry-pick": git("xn", "m"),
+    "count-objects": git("vH"),
+    clean: git("dfnqxX", "e"),
+    clone: git("qvnl", "bj", {
+      ...ADDRESS_OF_REPOSITORY,
+      long: "quiet verbose progress no-checkout depth branch single-branch no-tags shallow-since bare",
+    }),
+    commit: git("aqvsnpi0z", "mFC", { long: `${GIT_LONG} file fixup reuse-message` }),
+    config: {
+      long: "get get-all get-regexp list local global show-origin show-scope name-only null",
+      flags: "lz",
+      check: isGitConfigRead,
+    },
+    describe: git("", "", { long: `${GIT_LONG} always dirty candidates match` }),
+    diff: git(DIFFS, "GSUlO"),
+    "diff-tree": git(`${DIFFS}v`, "GSUl"),
+    fetch: git("aptnqvf46u", "j", ADDRESS_OF_REPOSITORY),
+    "for-each-ref": git(),
+    "format-patch": git("nNks0123456789", "o"),
+    grep: git("niIlLcwvhHoqpEFPWzar0123456789", "efABCm"),
+    init: git("qb", "b", { long: "quiet bare initial-branch" }),
+    log: git(`${DIFFS}gqiEFP`, "nGSULl"),
+    "ls-files": git("cdmoisuktvz", "x"),
+    "ls-remote": git("hbtq", "", ADDRESS_OF_REPOSITORY),
+    "ls-tree": git("drtlz"),
+    merge: git("nqve", "mF"),
+    "merge-base": git("a"),
+    mv: git("fknv"),
+    "name-rev": git(),
+    pull: git("qvrnapft46", "j", ADDRESS_OF_REPOSITORY),
+    push: git("undfqv46", "", ADDRESS_OF_REPOSITORY),
+    rebase: git("qvfn"),
+    reflog: git(`${DIFFS}g`, "n"),
+    remote: git("v", "", ADDRESS_OF_REPOSITORY),
+    reset: git("qNp"),
+    restore: git("SWqpm", "s"),
+    "rev-list": git("gi0123456789", "n"),
+    "rev-parse": git("q"),
+    revert: git("ns", "m"),
+    rm: git("fnrq"),
+    shortlog: git("nsec", "w"),
+    show: git(`${DIFFS}q`, "nGSUL"),
+    "show-branch": git("ar"),
+    "show-ref": git("dhsq"),
+    "sparse-checkout": git(),
+    stash: git(`${DIFFS}qkna`, "m"),
+    status: git("sbvuzM", "u"),
+    switch: git("dfqtm", "cC"),
+    tag: git("afldnvi0123456789", "mF"),
+    "symbolic-ref": git("q"),
+    version: {},
+    worktree: git("fdvb", "bB"),
+  },
+};
+
+/** Reads only: what is written there may be run by later commands. */
+function isGitConfigRead(args: readonly string[]): boolean {
+  const [first = ""] = args;
+  return (
+    /^(--get|--get-all|--get-regexp|--list|-l|--local|--global|--show-origin)$/.test(first) &&
+    args.every(
+      (arg) =>
+        !arg.startsWith("-") ||
+        /^(--(get|get-all|get-regexp|list|local|global|show-origin|show-scope|name-only|null)|-[lz])$/.test(
+          arg,
+        ),
+    ) &&
+    args.some((arg) => /^(--get(-all|-regexp)?|--list|-l)$/.test(arg))
+  );
+}

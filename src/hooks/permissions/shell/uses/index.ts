@@ -1,0 +1,132 @@
+// The table of programs: for each, the options, subcommands and scripts that run no other program. A missing entry costs a question
+// and never opens a way around a rule. Writing files is harmless in this sense. Abbreviated options are not resolved: they are not
+// listed.
+
+import { GIT } from "./git.ts";
+import { PROJECT_USES } from "./projects.ts";
+import { isSimpleAwk, isSimpleSed } from "./scripts.ts";
+import { follows, type Use } from "./use.ts";
+
+/** Each word is one of these, or no option. */
+const FIND = `-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -depth -d
+  -print -print0 -printf -ls -prune -quit -not -a -and -o -or -true -false -empty -size -mtime -mmin -atime -amin -ctime -cmin -newer
+  -anewer -cnewer -newermt -perm -user -group -uid -gid -nouser -nogroup -links -inum -samefile -lname -ilname -follow -L -H -P
+  -mount -xdev -daystart -readable -writable -executable -noleaf -warn -nowarn -E -s -x -1 -2 -3 -4 -5 -6 -7 -8 -9
+  -0 -10 -14 -15 -20 -30 -60 -90 -100 -120 -180 -365 -O1 -O2 -O3 -quit`;
+
+const RG = `after-context before-context context count count-matches color colors column case-sensitive ignore-case crlf debug encoding
+  file files files-with-matches files-without-match fixed-strings follow glob glob-case-insensitive heading hidden iglob
+  include-zero invert-match json line-buffered line-number line-regexp max-columns max-columns-preview max-count max-depth max-filesize
+  mmap multiline multiline-dotall no-config no-heading no-hidden no-ignore no-ignore-vcs no-line-number no-messages null null-data
+  no-filename one-file-system only-matching passthru pcre2 path-separator pretty quiet regexp replace smart-case sort sortr stats text
+  threads trim type type-list type-not unrestricted version vimgrep with-filename word-regexp`;
+
+export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
+  ["git", GIT],
+  ["find", { words: FIND }],
+  [
+    "fd",
+    {
+      flags: "HIsiguFapLl0q1",
+      valued: "dtesSEc",
+      long: "hidden no-ignore case-sensitive ignore-case glob regex fixed-strings absolute-path follow full-path max-depth min-depth type extension size exclude color max-results",
+    },
+  ],
+  ["rg", { flags: "acFHhiIlLnNopqsSUuvwxzP0.", valued: "ABCEefgjmMrtTd", long: RG }],
+  ["tar", { check: isTar }],
+  [
+    "sort",
+    {
+      flags: "bdfgiMhnRrVcCmsuz",
+      valued: "ktST",
+      long: "reverse unique numeric-sort key field-separator human-numeric-sort version-sort stable ignore-case zero-terminated check",
+    },
+  ],
+  ["sed", { check: isSimpleSed }],
+  ...["awk", "gawk", "mawk"].map((name): [string, Use] => [name, { check: isSimpleAwk }]),
+  [
+    "split",
+    {
+      flags: "dxeu",
+      valued: "abClnt",
+      long: "bytes lines number suffix-length numeric-suffixes hex-suffixes additional-suffix verbose",
+    },
+  ],
+  [
+    "zip",
+    { flags: "rqv0123456789jmuyXDeldgokxi", long: "recurse-paths quiet verbose junk-paths exclude include" },
+  ],
+  [
+    "curl",
+    {
+      flags: "sSfLIivgkGNOJRBa0#64lpn",
+      valued: "oXHdFAeubcwmCrTxz",
+      long: "silent show-error fail fail-with-body location head include verbose insecure get output remote-name request header data data-raw data-binary data-urlencode form user-agent referer user cookie cookie-jar write-out max-time connect-timeout retry retry-delay compressed json url http1.1 http2 create-dirs continue-at range upload-file proxy no-progress-meter progress-bar",
+    },
+  ],
+  [
+    "wget",
+    {
+      flags: "qvcNSkrpmxbdEHKL46",
+      valued: "OPoTtwUlARDiI",
+      long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data recursive level no-parent no-clobber timestamping spider progress show-progress",
+    },
+  ],
+  ["scp", { flags: "rpqvCB346", valued: "Pl", operand: /^[\w./@:~+][\w./@:~+-]*$/ }],
+  [
+    "rsync",
+    {
+      flags: "avzrltpgoDnhuPcxHAXSWmiqRkLKyI0",
+      valued: "fBT",
+      long: "archive verbose compress recursive delete dry-run exclude include progress human-readable stats update checksum links perms times partial relative itemize-changes size-only ignore-existing existing max-size min-size",
+      operand: /^[^:]*$/,
+    },
+  ],
+  [
+    "less",
+    {
+      flags: "NSRFXiIgGMmnsEeqQ",
+      long: "quit-if-one-screen RAW-CONTROL-CHARS chop-long-lines",
+      operand: /^[^+]/,
+    },
+  ],
+  ["more", { flags: "dflpcsu0123456789", operand: /^[^+]/ }],
+  ["man", { flags: "fkaw", long: "whatis apropos all where", operand: /^\w[\w.:-]*$/ }],
+  ["printf", { check: ([format = ""]) => !format.startsWith("-") }],
+  ["test", { check: isTest }],
+  ["[", { check: (args) => args.at(-1) === "]" && isTest(args.slice(0, -1)) }],
+  ["read", { flags: "r", operand: /^[a-z_][a-z\d_]*$/ }],
+  ["wait", { operand: /^\d+$/ }],
+  ["command", { check: ([option = ""]) => /^-[vV]$/.test(option) }],
+  ["set", { flags: "eux", valued: "o", operand: /^(pipefail|errexit|nounset|\+[eux]+)$/ }],
+  ["export", { check: (args) => args.every((arg) => isHarmlessVariable(arg.split("=", 1)[0] ?? "")) }],
+  ...PROJECT_USES,
+]);
+
+/** A first word without a dash is a bundle whose letters take their values from the words behind it. */
+function isTar(args: readonly string[]): boolean {
+  const [first = "", ...rest] = args;
+  // `host:file` is read through a remote shell.
+  if (args.some((arg) => arg.includes(":"))) return false;
+  if (first.startsWith("-")) return follows(TAR, args);
+  return [...first].every((letter) => `${TAR.flags}${TAR.valued}`.includes(letter)) && follows(TAR, rest);
+}
+const TAR: Use = {
+  flags: "ctxrukvzjJapPhOSmUZw",
+  valued: "fCbXLNV",
+  long: "create extract list append update file directory exclude verbose gzip bzip2 xz zstd strip-components one-top-level keep-old-files overwrite wildcards totals get",
+};
+
+function isTest(args: readonly string[]): boolean {
+  const own = args[0] === "!" ? args.slice(1) : args;
+  const [first = "", operator = ""] = own;
+  if (own.length === 3) return /^([!=<>]=?|-(eq|ne|lt|le|gt|ge|nt|ot|ef))$|^==$/.test(operator);
+  if (own.length === 2) return /^-[bcdefghknprstuwxzLOGS]$/.test(first);
+  return own.length < 2;
+}
+
+/** No shell and no program takes them for what to run or where to look for it. */
+export const isHarmlessVariable = (name: string): boolean =>
+  /^([a-z][a-z\d_]*|NODE_ENV|CI|LANG|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|LOG_LEVEL|PORT|HOST|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|DEBIAN_FRONTEND|TESTS|SEED)$/.test(
+    name,
+  ) && !/^(path|cdpath|fpath|module_path|manpath|mailpath|ifs|[a-z]+_proxy)$/.test(name);
