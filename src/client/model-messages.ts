@@ -1,0 +1,164 @@
+// The model's messages in a lane: their deltas as they come, then each message as the thread has it.
+
+import type { CellList, LaneTools } from "./cell-list.ts";
+import {
+  append,
+  type Cell,
+  type CellState,
+  type TextCell,
+  type ThoughtCell,
+  type ToolCell,
+} from "./cells.ts";
+import type { ToolCells } from "./tool-cells.ts";
+import type { Message, StreamEvent } from "./wire.ts";
+
+/** As far as it is there. */
+interface ModelMessage {
+  readonly id: string;
+  thought?: ThoughtCell;
+  text?: TextCell;
+  /** By their place in the message. */
+  readonly calls: Map<number, ToolCell>;
+  /** It is in the thread: its deltas, when they come again, change nothing. */
+  isKept: boolean;
+  thoughtSince?: number;
+}
+
+type Delta = Extract<StreamEvent, { event: "on_chat_model_stream" }>["data"];
+type AssistantMessage = Extract<Message, { role: "assistant" }>;
+
+/** The id of a message that began before the first event that was seen. */
+const UNKNOWN = "unknown ";
+
+export function createModelMessages(list: CellList, calls: ToolCells, { touch, now, newKey }: LaneTools) {
+  const known = new Map<string, ModelMessage>();
+  let open: ModelMessage | undefined;
+
+  function messageOf(id: string): ModelMessage {
+    const message = known.get(id) ?? { id, calls: new Map<number, ToolCell>(), isKept: false };
+    known.set(id, message);
+    return message;
+  }
+
+  function discard(message: ModelMessage): void {
+    const parts = new Set(partsOf(message));
+    list.remove((cell) => parts.has(cell));
+    for (const cell of message.calls.values()) calls.forget(cell);
+    known.delete(message.id);
+    if (open === message) open = undefined;
+  }
+
+  function close(cell: TextCell | ThoughtCell | undefined, state: CellState): void {
+    if (cell?.state !== "open") return;
+    cell.state = state;
+    touch(cell);
+  }
+
+  function endThought({ thought, thoughtSince }: ModelMessage): void {
+    if (thought?.state !== "open") return;
+    if (thoughtSince !== undefined) thought.ms = now() - thoughtSince;
+    close(thought, "done");
+  }
+
+  function think(message: ModelMessage, delta: string): void {
+    message.thoughtSince ??= now();
+    message.thought ??= list.add({ kind: "thought", key: newKey(), text: "", state: "open" });
+    message.thought.text += delta;
+    touch(message.thought);
+  }
+
+  function say(message: ModelMessage, delta: string): void {
+    message.text ??= list.add({ kind: "text", key: newKey(), id: message.id, text: "", state: "open" });
+    message.text.text += delta;
+    touch(message.text);
+  }
+
+  function call(message: ModelMessage, { index, id, name, args_delta }: CallDelta): void {
+    let cell = message.calls.get(index);
+    if (!cell) {
+      if (name === undefined) return;
+      cell = list.add(calls.make(id ?? newKey(), name));
+      message.calls.set(index, cell);
+    }
+    append(cell.writing, args_delta);
+    touch(cell);
+  }
+
+  return {
+    begin(id: string): void {
+      // What failed before is tried again.
+      for (const tried of [...known.values()]) if (!tried.isKept) discard(tried);
+      open = messageOf(id);
+    },
+
+    stream(delta: Delta) {
+      open ??= messageOf(`${UNKNOWN}${newKey()}`);
+      if (open.isKept) return;
+      if ("reasoning_delta" in delta) return think(open, delta.reasoning_delta);
+      if (!("delta" in delta || "tool_call" in delta)) return;
+      endThought(open);
+      if ("delta" in delta) say(open, delta.delta);
+      else call(open, delta.tool_call);
+    },
+
+    end(hasFailed: boolean): void {
+      if (!open) return;
+      endThought(open);
+      close(open.text, hasFailed ? "failed" : "done");
+      for (const cell of hasFailed ? open.calls.values() : []) {
+        cell.state = "stopped";
+        touch(cell);
+      }
+      if (!open.id.startsWith(UNKNOWN)) open = undefined;
+    },
+
+    discard(id: string): void {
+      const message = known.get(id) ?? open;
+      if (message && !message.isKept) discard(message);
+    },
+
+    /** What is in the thread replaces what the deltas have built. */
+    keep(message: AssistantMessage): void {
+      const { id } = message;
+      if (known.get(id)?.isKept) return;
+      const streamed = known.get(id) ?? (open?.id.startsWith(UNKNOWN) ? open : undefined) ?? messageOf(id);
+      const kept = keptOf(message, streamed);
+      known.delete(streamed.id);
+      known.set(id, kept);
+      if (open === streamed) open = undefined;
+      list.replace(partsOf(streamed), partsOf(kept));
+    },
+
+    /** Its message was dropped from the thread. */
+    forget: (id: string) => void known.delete(id),
+
+    /** Nothing continues. */
+    stop(): void {
+      open = undefined;
+      for (const { thought, text } of known.values())
+        for (const cell of [thought, text]) close(cell, "stopped");
+    },
+  };
+
+  function keptOf(message: AssistantMessage, streamed: ModelMessage): ModelMessage {
+    const { id, content, reasoning = [], tool_calls = [] } = message;
+    const kept: ModelMessage = { id, calls: new Map(), isKept: true };
+    const thought = reasoning.map(({ text }) => text).join("\n\n");
+    if (thought.trim() !== "") {
+      kept.thought = streamed.thought ?? { kind: "thought", key: newKey(), text: "", state: "done" };
+      Object.assign(kept.thought, { text: thought, state: "done" });
+    }
+    if (content !== "") {
+      kept.text = streamed.text ?? { kind: "text", key: newKey(), id, text: "", state: "done" };
+      Object.assign(kept.text, { id, text: content, state: "done" });
+    }
+    for (const [index, made] of tool_calls.entries())
+      kept.calls.set(index, calls.keep(streamed.calls.get(index), made));
+    return kept;
+  }
+}
+
+type CallDelta = Extract<Delta, { tool_call: unknown }>["tool_call"];
+
+const partsOf = ({ thought, text, calls }: ModelMessage): Cell[] =>
+  [thought, text, ...calls.values()].filter((cell) => cell !== undefined);

@@ -1,0 +1,96 @@
+// The tool calls of a lane: from the model's first words about one to its result.
+
+import type { CellList, LaneTools } from "./cell-list.ts";
+import { append, type CellState, outputOf, type ToolCell } from "./cells.ts";
+import type { StreamEvent, ToolCall } from "./wire.ts";
+
+type DataOf<N extends StreamEvent["event"]> = Extract<StreamEvent, { event: N }>["data"];
+
+export type ToolCells = ReturnType<typeof createToolCells>;
+
+export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTools, "touch" | "newKey">) {
+  const calls = new Map<string, ToolCell>();
+
+  /** The caller puts it into the list. */
+  function make(call: string, name: string): ToolCell {
+    const cell: ToolCell = {
+      kind: "tool",
+      key: newKey(),
+      call,
+      name,
+      state: "open",
+      agents: [],
+      writing: outputOf(""),
+      output: outputOf(""),
+    };
+    calls.set(call, cell);
+    return cell;
+  }
+
+  function setState(cell: ToolCell, state: CellState): void {
+    cell.state = state;
+    touch(cell);
+  }
+
+  return {
+    make,
+    get: (call: string) => calls.get(call),
+
+    /** The call as its message in the thread has it, in place of what the model's deltas have built. */
+    keep(written: ToolCell | undefined, { id, name, args }: ToolCall): ToolCell {
+      const cell = written?.call === id ? written : make(id, name);
+      Object.assign(cell, { name, args, writing: outputOf("") });
+      calls.set(id, cell);
+      return cell;
+    },
+
+    /** It may come again. */
+    forget(cell: ToolCell): void {
+      if (calls.get(cell.call) === cell) calls.delete(cell.call);
+    },
+
+    start(name: string, { call_id, args }: DataOf<"on_tool_start">, ts: string | undefined): void {
+      const known = calls.get(call_id);
+      // It comes again with what is in the thread already.
+      if (known?.state === "done" || known?.state === "failed") return;
+      const cell = known ?? list.add(make(call_id, name));
+      Object.assign(cell, { name, args, state: "open", writing: outputOf(""), output: outputOf("") });
+      if (ts !== undefined) cell.began = ts;
+      touch(cell);
+    },
+
+    progress({ call_id, output }: DataOf<"on_tool_progress">): void {
+      const cell = calls.get(call_id);
+      if (cell?.state !== "open") return;
+      append(cell.output, output);
+      touch(cell);
+    },
+
+    end({ call_id, duration_ms, interrupted, error, output }: DataOf<"on_tool_end">): void {
+      const cell = calls.get(call_id);
+      if (!cell) return;
+      cell.ms = duration_ms;
+      const text = error ?? output;
+      if (!interrupted && text !== undefined) cell.output = outputOf(text);
+      setState(cell, interrupted ? "waits" : error === undefined ? "done" : "failed");
+    },
+
+    /** The result, as the thread has it. */
+    result(call: string, name: string, { text, hasFailed }: { text: string; hasFailed: boolean }): void {
+      const cell = calls.get(call) ?? list.add(make(call, name));
+      cell.output = outputOf(text);
+      setState(cell, hasFailed ? "failed" : "done");
+    },
+
+    waits(call: string): void {
+      const cell = calls.get(call);
+      if (cell?.state === "open") setState(cell, "waits");
+    },
+
+    /** Nothing continues: what has not ended waits, or was stopped. */
+    settle(state: "waits" | "stopped"): void {
+      for (const cell of calls.values())
+        if (cell.state === "open" || (cell.state === "waits" && state === "stopped")) setState(cell, state);
+    },
+  };
+}
