@@ -66,13 +66,14 @@ export interface StartCommand {
 
 type Waiting = Exclude<StartResult, { outcome: "claimed" }>;
 
-/** Accepts a run that waits until a process takes it. Looks up `room` as well. */
+/** Accepts a run that waits until a process takes it. Looks up `busyThreads` as well. */
 export function enqueue(view: View, command: StartCommand): Decision<Waiting> {
   const { run, whenBusy, limits } = command;
   const { known, writes, ahead } = accept(view, command);
   if (known) return nothing({ outcome: "known", run: known });
-  const { busy = Number.POSITIVE_INFINITY } = view;
-  if (ahead === undefined && busy >= limits.tenantQueueLength) throw tenantFull(limits.tenantQueueLength);
+  const { busyThreads = Number.POSITIVE_INFINITY } = view;
+  if (ahead === undefined && busyThreads >= limits.tenantQueueLength)
+    throw tenantFull(limits.tenantQueueLength);
   return { ...queued(run, whenBusy, writes), tell: { call: "waiting" } };
 }
 

@@ -47,7 +47,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
         run: id,
         message,
         calls: message === undefined ? undefined : (true as const),
-        room: true as const,
+        busyThreads: true as const,
       };
       return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
         rules.enqueue(view, { owner, run, whenBusy, limits }),

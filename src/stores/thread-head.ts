@@ -50,8 +50,8 @@ export interface Lookups {
   readonly call?: string | undefined;
   /** All deferred calls of the thread: `View.calls`. */
   readonly calls?: true | undefined;
-  /** How many other threads of the tenant have runs: `View.busy`. */
-  readonly room?: true | undefined;
+  /** How many other threads of the tenant are busy: `View.busyThreads`. */
+  readonly busyThreads?: true | undefined;
   /** Everything that the holder of this lease has appended is written before the thread is loaded. */
   readonly after?: Lease | undefined;
   /** The thread is probably new: a store may decide on an absent thread before it has looked. */
@@ -73,7 +73,7 @@ export interface View {
   readonly inbox?: readonly string[] | undefined;
   readonly call?: DeferredCall | undefined;
   readonly calls?: readonly CallHead[] | undefined;
-  readonly busy?: number | undefined;
+  readonly busyThreads?: number | undefined;
 }
 
 /** Messages that were staged for a new thread: see `Kernel.stage`. */

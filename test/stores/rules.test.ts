@@ -49,7 +49,7 @@ class Thread {
       known: known?.record,
       run: this.runs.get(run ?? ""),
       next: next && this.runs.get(ahead ?? ""),
-      busy: 0,
+      busyThreads: 0,
     };
   }
 
@@ -136,7 +136,10 @@ function decisionOf(
     case "start":
       return [{ key: news.idempotency_key, run: news.id }, (view) => rules.start(view, start)];
     case "enqueue":
-      return [{ key: news.idempotency_key, run: news.id, room: true }, (view) => rules.enqueue(view, start)];
+      return [
+        { key: news.idempotency_key, run: news.id, busyThreads: true },
+        (view) => rules.enqueue(view, start),
+      ];
     case "stop":
     case "cancel":
       return [{ run: news.id }, (view) => rules.stop(view, name === "stop" ? "interrupt" : "cancel")];
@@ -219,7 +222,7 @@ describe("the rules of runs", () => {
     const busy = { ...head, queue: ["a"] };
     const full = { ...head, queue: ["a", "b"] };
     const begin = { owner: ADA, run: newRun("t"), whenBusy: "reject", limits: LIMITS } as const;
-    const queued = rules.enqueue({ now: 0, head: undefined, until: 0, busy: 0 }, begin);
+    const queued = rules.enqueue({ now: 0, head: undefined, until: 0, busyThreads: 0 }, begin);
     const { run: record } = queued.result(0);
     const run = { record, request: undefined };
     const view = (more: Partial<View>): View => ({ now: 0, head, until: 0, ...more });

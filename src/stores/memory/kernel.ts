@@ -194,7 +194,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
   };
 
   function viewOf(thread: ThreadEntry | undefined, owner: Owner, lookups: Lookups): View {
-    const { key, run, next, message, inbox, call, calls: all, room } = lookups;
+    const { key, run, next, message, inbox, call, calls: all, busyThreads } = lookups;
     const found = run === undefined ? undefined : thread && runOf(thread, run);
     const ahead = next && thread && runAhead(thread.head);
     const taken = ahead === undefined || !thread ? undefined : runOf(thread, ahead);
@@ -212,7 +212,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       inbox: active?.work?.inbox.map(({ id }) => id),
       call: kept && jsonCopy(kept.call),
       calls: all && thread?.deferred && [...thread.deferred.values()].map(({ call }) => call),
-      busy: room && turns.count(owner.tenant),
+      busyThreads: busyThreads && turns.count(owner.tenant),
     };
   }
 

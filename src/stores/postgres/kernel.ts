@@ -48,14 +48,15 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     ref: (owner, id) => [ownerText(owner), id],
 
     async change(thread, lookups, decide) {
-      const { after, room } = lookups;
+      const { after, busyThreads } = lookups;
       // What waits to be written comes first.
       if (after) await writer.finish(after);
       await lifetime.visit(thread);
       const tenant = tenantText(thread[0]);
       const decided = await inTransaction(thread, after, async (tx) => {
         // Threads of a tenant are counted by one at a time.
-        if (room) void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`room ${tenant}`]);
+        if (busyThreads)
+          void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`room ${tenant}`]);
         const clock = database.clock();
         const loaded = await loadView(tx, thread, lookups, { clock, tenant });
         const view = {

@@ -34,7 +34,7 @@ interface ViewRow {
   readonly inbox: readonly string[] | null;
   readonly call: RepliedRow | null;
   readonly calls: readonly CallRow[] | null;
-  readonly busy: number | null;
+  readonly busy_threads: number | null;
 }
 
 interface TurnRow {
@@ -67,7 +67,7 @@ const SELECT_VIEW = `SELECT ${timeOf(3)} AS now,
     AND run_id = (SELECT run_id FROM turns WHERE ${THREAD})) END AS inbox,
   CASE WHEN $9::text IS NOT NULL THEN ${one(`${CALL_COLUMNS}, reply`, "deferred_calls", "call_id = $9")} END AS call,
   CASE WHEN $10 THEN ${all("found", "deferred_calls", "call_id")}) END AS calls,
-  CASE WHEN $11::text IS NOT NULL THEN (SELECT count(*) FROM turns WHERE tenant = $11) END AS busy`;
+  CASE WHEN $11::text IS NOT NULL THEN (SELECT count(*) FROM turns WHERE tenant = $11) END AS busy_threads`;
 
 export interface Loading {
   readonly clock: number | null;
@@ -82,7 +82,7 @@ export async function loadView(
   lookups: Lookups,
   { clock, tenant }: Loading,
 ): Promise<View> {
-  const { key, run, next, message, inbox, call, calls, room } = lookups;
+  const { key, run, next, message, inbox, call, calls, busyThreads } = lookups;
   if (next) void tx.rows(`SELECT 1 FROM turns WHERE ${THREAD} FOR UPDATE`, thread);
   const [row] = await tx.rows<ViewRow>(SELECT_VIEW, [
     ...thread,
@@ -94,7 +94,7 @@ export async function loadView(
     inbox ?? false,
     call === undefined ? null : JSON.stringify(call),
     calls ?? false,
-    room ? tenant : null,
+    busyThreads ? tenant : null,
   ]);
   if (!row) throw new Error("A statement without a table has one row.");
   const head = row.is_there ? headOf(thread, row) : undefined;
@@ -109,7 +109,7 @@ export async function loadView(
     inbox: row.inbox?.map((id) => JSON.parse(id) as string),
     call: row.call ? repliedOf(row.call) : undefined,
     calls: row.calls?.map(callOf),
-    busy: room && Number(row.busy),
+    busyThreads: busyThreads && Number(row.busy_threads),
   };
 }
 
@@ -127,7 +127,7 @@ function headOf([owner, id]: ThreadKey, { turn, queue }: ViewRow): ThreadHead {
 
 const storedOf = (row: StoredRow): StoredRun => ({
   record: toRecord(row),
-  // Every run that has not ended has its request, as it was given.
+  // Every run that has not ended still has its request, as it was sent.
   request: row.request === null ? undefined : (JSON.parse(row.request) as RunRequest),
 });
 

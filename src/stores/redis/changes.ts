@@ -1,6 +1,6 @@
-// How a decision about a thread reaches Redis: the thread is loaded with one script and changed with another, which carries
-// out the writes if the thread is still as it was loaded. What lies elsewhere than the thread (its schedule, its place in
-// the owner's list, a call's token) is written before the thread says so, or after it no longer does.
+// How a decision about a thread reaches Redis: one script loads the thread, and another carries out the writes if the thread
+// has not changed since. What is not in the thread's slot (its schedule, its place in the owner's list, a call's token) is
+// written before the thread refers to it, or removed after the thread no longer does.
 
 import { LRUCache } from "lru-cache";
 import type { DeferredCall } from "../../core/deferred-calls.ts";
@@ -28,7 +28,7 @@ import { argsOfWrite } from "./writes.ts";
 
 /** Clocks differ, and a delivery may be repeated. */
 const TOKEN_RESERVE_MS = 60_000;
-/** Free threads that were read or changed lately: a run on one of them is decided without a load. */
+/** Free threads that were recently read or changed: a run on one of them is decided without loading it. */
 const LATELY_SEEN = 256;
 /** How long a change that met another one of its thread waits for it. */
 const TURN_MS = 1_000;
@@ -82,14 +82,15 @@ export function createChanges(context: StoreContext): Changes {
     decide: (view: View) => Decision<R>,
   ): Promise<R> {
     const { tag } = ref;
-    const { room, after, isLikelyNew } = lookups;
+    const { after, isLikelyNew } = lookups;
     if (after) await writer.finish(after);
-    const busy = room && (await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag));
+    const busyThreads =
+      lookups.busyThreads && (await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag));
     const guess = isLikelyNew ? (latelySeen.get(tag) ?? NO_THREAD) : undefined;
     latelySeen.delete(tag);
     let tell: Decision<R>["tell"];
-    const decideWithBusy = (view: View) => {
-      const decision = decide({ ...view, busy });
+    const decideOnAll = (view: View) => {
+      const decision = decide({ ...view, busyThreads });
       tell = decision.tell;
       return decision;
     };
@@ -104,7 +105,7 @@ export function createChanges(context: StoreContext): Changes {
       },
     };
     try {
-      const result = await changeVersioned(store, decideWithBusy, guess);
+      const result = await changeVersioned(store, decideOnAll, guess);
       if (tell?.call === "stop") calls.publish(tell);
       if (tell?.call === "waiting") await wakeNow(tenantOf(ref), tag);
       return result;
@@ -172,14 +173,14 @@ export function createChanges(context: StoreContext): Changes {
   /** What must be written before the thread says so. */
   async function prepare(
     { owner, tag, id, writes, view }: Change,
-    { room }: Lookups,
+    { busyThreads }: Lookups,
     keepsOrder: boolean,
   ): Promise<{ noted: Promise<ScheduleEntry | undefined> }> {
     const tenant = tenantTag(owner);
     let noted: Promise<ScheduleEntry | undefined> = Promise.resolve(undefined);
     if (find(writes, "add_run")) {
       ignoreErrors(lifetime.list(owner, id));
-      if (!room) noted = runSchedule.add(tenant, tag, leaseMs);
+      if (!busyThreads) noted = runSchedule.add(tenant, tag, leaseMs);
       // A failed one is made up for by the next `ensure`.
       if (keepsOrder) ignoreErrors(noted);
       else await noted;

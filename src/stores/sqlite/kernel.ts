@@ -159,7 +159,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     });
   }
 
-  function viewOf(thread: ThreadKey, { key, run, next, message, inbox, call, calls, room }: Lookups): View {
+  function viewOf(thread: ThreadKey, lookups: Lookups): View {
+    const { key, run, next, message, inbox, call, calls, busyThreads } = lookups;
     const head = selectThread.get(...thread) ? headOf(thread) : undefined;
     const active = head?.active;
     const ahead = next && head && runAhead(head);
@@ -177,7 +178,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       inbox: inbox && active && selectInbox.all(...thread, active.run).map(({ id }) => id),
       call: call === undefined ? undefined : reads.call(thread, call),
       calls: calls && reads.calls(thread),
-      busy: room && queue.count(thread[0]),
+      busyThreads: busyThreads && queue.count(thread[0]),
     };
   }
 
@@ -203,7 +204,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
   function storedRun(thread: ThreadKey, id: string): StoredRun | undefined {
     const row = selectRun.get(...thread, id);
-    // Every run that has not ended has its request, as it was given.
+    // Every run that has not ended still has its request, as it was sent.
     return (
       row && {
         record: toRecord(row),
