@@ -1,4 +1,4 @@
-// Pages and the cursors between them.
+// Pages and the cursors between them, and how much of a thread is worked on in one go.
 
 import { AppError } from "../core/errors.ts";
 import type { Page } from "../core/stores.ts";
@@ -29,6 +29,9 @@ export function decodePosition(cursor: string): Position {
 export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
+
+/** So many rows of a thread are copied or deleted in one go. In between, others get their turn. */
+export const SLICE_ROWS = 128;
 
 /** How many of `sizes` fit into `bytes`, in their order: at least one if there is one. */
 export function fitting(sizes: readonly { readonly bytes: number }[], bytes: number): number {

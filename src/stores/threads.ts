@@ -11,13 +11,12 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { randomId } from "../lib/random-id.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
 import type { Kernel } from "./kernel.ts";
+import { SLICE_ROWS } from "./page.ts";
 import * as rules from "./rules.ts";
 import type { Staged } from "./thread-head.ts";
 
 /** Of messages that are parsed or copied in one turn of the event loop. */
 const PAGE_BYTES = 256 * 1024;
-/** Messages that are copied in one turn of the event loop. */
-const SLICE_ROWS = 128;
 
 type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
 

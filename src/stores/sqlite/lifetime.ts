@@ -1,15 +1,14 @@
-// What goes when its time is up: threads, if they have a time to live, and the events of runs that have ended.
+// Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended.
 
 import { ownTurn } from "../../lib/async.ts";
 import type { Limits } from "../options.ts";
+import { SLICE_ROWS } from "../page.ts";
 import type { ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 import { type Removals, slice } from "./removals.ts";
 
 /** So many threads or runs are looked for in one go. In between, others get their turn. */
 const CHUNK = 100;
-/** So many rows of events are deleted in one go. */
-const EVENT_ROWS = 128;
 
 /** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
 export const hasEnded = (a: number, b: number) =>
@@ -108,7 +107,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   /** Whether there may be more. */
   function dropSomeEvents(): boolean {
     return database.write("fast", () => {
-      let room = EVENT_ROWS;
+      let room = SLICE_ROWS;
       const runs = ended.all(now() - eventRetentionMs);
       for (const { owner, thread_id, id } of runs) {
         room -= dropEvents.run(owner, thread_id, id, room);

@@ -1,19 +1,18 @@
-// Deletes what may be much: the rows of whole threads, and a thread's messages from one on. A transaction deletes a slice of
-// them, and others have turns of the event loop in between.
+// Deletes what may be large: the rows of whole threads, and all messages of a thread from one on. Each transaction deletes a
+// slice, and others have turns of the event loop in between.
 //
-// What does not fit into the transaction that decides is marked in it: a thread is hidden from every query, or has the position from
-// which on its messages are forgotten. A request for such a thread waits until all of that is
-// deleted. What a process leaves behind is deleted by the next one.
+// What does not fit into the transaction that decides is marked in it: a thread is hidden from every query, or has the position
+// from which on its messages are forgotten. A request for such a thread waits until the deletion is complete. What one process
+// leaves undone, the next one deletes.
 
 import type { SQLInputValue } from "node:sqlite";
 import { ownTurn } from "../../lib/async.ts";
 import { storeClosed } from "../errors.ts";
-import { fitting } from "../page.ts";
+import { fitting, SLICE_ROWS } from "../page.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import type { AfterCommit, Database } from "./database.ts";
 
-/** What one transaction deletes: so many rows, and so many bytes of text, except that of one row. */
-const SLICE_ROWS = 128;
+/** What one transaction deletes has so many bytes of text at most, except that of one row. */
 const SLICE_BYTES = 512 * 1024;
 
 const THREAD = "owner = ? AND thread_id = ?";
@@ -149,7 +148,7 @@ export function createRemovals(database: Database): Removals {
     isRunning = false;
   }
 
-  /** One slice, of as many threads as fit. Returns those that are done with. */
+  /** Deletes one slice, of as many threads as fit. Returns the threads that are completely deleted. */
   function removeSome(): (readonly [string, Removal])[] {
     const room = slice();
     const done = [];
