@@ -3,9 +3,19 @@
 import type { Collection } from "../core/documents.ts";
 import type { Owner } from "../core/ids.ts";
 import type { RunKey } from "../core/stores.ts";
+import type { PerScope } from "../quotas/store.ts";
 
 /** JSON, so that no two owners collide. */
 export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
+
+/** A tenant alone: JSON as well, so that it collides with no owner. */
+export const tenantText = (tenant: string) => JSON.stringify([tenant]);
+
+/** Under what a tenant and a user are counted. */
+export const namesOf = (owner: Owner): PerScope<string> => ({
+  tenant: tenantText(owner.tenant),
+  user: ownerText(owner),
+});
 
 export function ownerOf(text: string): Owner {
   // Only `ownerText` writes this column.

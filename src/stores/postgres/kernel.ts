@@ -7,11 +7,10 @@ import type { Lease } from "../../core/stores.ts";
 import { threadExists } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
-import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import { ownerOf, ownerText, rowKey, type ThreadKey, tenantText } from "../row-keys.ts";
 import { type EventRow, entriesOf, statesThat } from "../rows.ts";
 import { sharedEvents } from "../shared/events.ts";
 import { type Decision, headAfter, type View, type Write } from "../thread-head.ts";
-import { tenantName, tenantText } from "./columns.ts";
 import type { StoreContext } from "./context.ts";
 import { type Transaction, timeOf } from "./database.ts";
 import { postgresReads } from "./reads.ts";
@@ -52,7 +51,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
       // What waits to be written comes first.
       if (after) await writer.finish(after);
       await lifetime.visit(thread);
-      const tenant = tenantText(thread[0]);
+      const tenant = tenantText(ownerOf(thread[0]).tenant);
       const decided = await inTransaction(thread, after, async (tx) => {
         // Threads of a tenant are counted by one at a time.
         if (busyThreads)
@@ -211,7 +210,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   async function claimed(limit: number, except: readonly string[], isAnyFound: boolean): Promise<DueRow[]> {
     try {
       return await database.transaction(["due runs"], async (tx) => {
-        const values = [database.clock(), except.map(tenantName), limit, leaseMs];
+        const values = [database.clock(), except.map(tenantText), limit, leaseMs];
         const rows = await tx.writing<DueRow>(CLAIM, values);
         return rows;
       });

@@ -4,10 +4,9 @@
 import type { Owner } from "../../core/ids.ts";
 import { exceeded, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource, SCOPES } from "../../quotas/store.ts";
-import { namesOf } from "../quota-names.ts";
+import { namesOf } from "../row-keys.ts";
 import { type Database, type Transaction, timeOf } from "./database.ts";
-import { changeQuotas, timeIn } from "./quota-tables.ts";
-import { postgresSpending } from "./spending.ts";
+import { changeQuotas, postgresSpending, timeIn } from "./spending.ts";
 
 export function postgresQuotas(database: Database): QuotaStore {
   const change = <T>(owner: Owner, work: (tx: Transaction) => Promise<T>) =>

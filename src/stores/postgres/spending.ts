@@ -25,9 +25,8 @@ import {
   type UsageRow,
   type Used,
 } from "../../quotas/store.ts";
-import { namesOf } from "../quota-names.ts";
+import { namesOf, tenantText } from "../row-keys.ts";
 import { type Database, type Transaction, timeOf } from "./database.ts";
-import { changeQuotas, timeIn } from "./quota-tables.ts";
 
 /** Under it the table of users has those without a row. No user is called that. */
 const REST = "";
@@ -90,7 +89,7 @@ export function postgresSpending(database: Database): SpendingStore {
     },
 
     async tenantUsage(tenant, days) {
-      const [name, first] = [JSON.stringify([tenant]), firstDay(await time(), days)];
+      const [name, first] = [tenantText(tenant), firstDay(await time(), days)];
       const users = await database.query<Used & { user: string }>(
         `SELECT "user", ${SUMS} FROM usage_of_users WHERE tenant = $1 AND day >= $2 GROUP BY "user"`,
         [name, first],
@@ -205,3 +204,25 @@ function numbersOf({ usage, cost }: Spending): number[] {
 }
 
 const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });
+
+/** Changes what concerns one tenant, one at a time. Over before it is on the disk: see quotas.ts for what that may cost. */
+export function changeQuotas<T>(
+  database: Database,
+  owner: Owner,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  return database.transaction(["quotas", owner.tenant], (tx) => {
+    void tx.rows("SET LOCAL synchronous_commit = off");
+    return work(tx);
+  });
+}
+
+/** The database's time. */
+export function timeIn(database: Database, tx: Transaction): Promise<number> {
+  const time = tx
+    .rows<{ now: number }>(`SELECT ${timeOf(1)} AS now`, [database.clock()])
+    .then(([row]) => row?.now ?? 0);
+  // It is awaited after others, which fail with it.
+  time.catch(() => {});
+  return time;
+}

@@ -2,10 +2,9 @@
 
 import { NO_USAGE } from "../../core/message.ts";
 import type { RunKey } from "../../core/stores.ts";
-import { ownerOf, type ThreadKey } from "../row-keys.ts";
+import { ownerOf, type ThreadKey, tenantText } from "../row-keys.ts";
 import { callValues } from "../rows.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
-import { tenantText } from "./columns.ts";
 import type { Transaction } from "./database.ts";
 import { addMessages, endRun, forgetState, insertEvents, setState, touch } from "./events-table.ts";
 
@@ -163,7 +162,7 @@ function queueRun({ tx, thread, at }: Step, { run, front }: Named<"queue_run">):
   );
   tx.write(
     "INSERT INTO turns (owner, thread_id, tenant, due) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-    [...thread, tenantText(thread[0]), at],
+    [...thread, tenantText(ownerOf(thread[0]).tenant), at],
   );
 }
 
@@ -171,7 +170,7 @@ function holdRun(
   { tx, thread, at, leaseMs }: Step,
   { run, epoch, attempt, begins }: Named<"hold_run">,
 ): void {
-  const values = [...thread, tenantText(thread[0]), run, epoch, attempt, at + leaseMs];
+  const values = [...thread, tenantText(ownerOf(thread[0]).tenant), run, epoch, attempt, at + leaseMs];
   tx.write(
     `INSERT INTO turns (owner, thread_id, tenant, run_id, epoch, attempt, until, due)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
@@ -223,7 +222,13 @@ function putCall({ tx, thread }: Step, { call, due_at }: Named<"put_call">): voi
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     ON CONFLICT (owner, thread_id, call_id) DO UPDATE SET
       state = excluded.state, reply = excluded.reply, due_at = excluded.due_at`,
-    [...thread, tenantText(thread[0]), JSON.stringify(call.call_id), ...callValues(call), due_at ?? null],
+    [
+      ...thread,
+      tenantText(ownerOf(thread[0]).tenant),
+      JSON.stringify(call.call_id),
+      ...callValues(call),
+      due_at ?? null,
+    ],
   );
 }
 

@@ -91,6 +91,8 @@ const MORE = `
   SET calls = calls + ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,
     cache_read_tokens = cache_read_tokens + ?, cache_write_tokens = cache_write_tokens + ?, cost = cost + ?`;
 
+export type QuotaStatements = ReturnType<typeof quotaStatements>;
+
 export function quotaStatements(file: SmallFile) {
   const by = (column: "tenant" | "user") => ({
     held: file.query<Count>(`SELECT count(*) AS n FROM held WHERE thing = ? AND ${column} = ?`),

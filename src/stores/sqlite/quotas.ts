@@ -3,37 +3,13 @@
 
 import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
-import { addUsage } from "../../core/message.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
-import {
-  dayOf,
-  exceeded,
-  firstDay,
-  firstKeptDay,
-  hasOwnRow,
-  hasRoom,
-  monthOf,
-  withReserved,
-} from "../../quotas/rules.ts";
-import {
-  type Account,
-  type Accounts,
-  type Amounts,
-  dearestUsers,
-  MAX_ROWS,
-  MAX_USERS,
-  OTHER,
-  type PerScope,
-  type QuotaStore,
-  RESOURCES,
-  type Spending,
-  sortedRows,
-  tokensOf,
-} from "../../quotas/store.ts";
-import { namesOf } from "../quota-names.ts";
-import { requestRate } from "../request-rate.ts";
-import { QUOTA_TABLES, quotaStatements, type Sum } from "./quota-tables.ts";
+import { exceeded, takeRequest } from "../../quotas/rules.ts";
+import { type PerScope, type QuotaStore, RESOURCES } from "../../quotas/store.ts";
+import { namesOf } from "../row-keys.ts";
+import { QUOTA_TABLES, quotaStatements } from "./quota-tables.ts";
 import { openSmallFile, type SmallFile } from "./small-file.ts";
+import { type SpendingOptions, sqliteSpending } from "./spending.ts";
 
 export interface OpenQuotas {
   readonly quotas: QuotaStore;
@@ -41,7 +17,7 @@ export interface OpenQuotas {
 }
 
 /**
- * Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. Errors
+ * Makes the file when there is none. Throws `unavailable` when it cannot be used, as do all later calls. Errors
  * that no caller gets go to `logger`.
  */
 export function openSqliteQuotas(
@@ -64,21 +40,7 @@ export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_00
     bounds: { maxNames, maxUncounted: 64, countMs: undefined },
   });
 
-interface Bounds {
-  readonly maxNames: number;
-  /** How many sums of spending may wait until they are asked for. They do not survive the process. */
-  readonly maxUncounted: number;
-  /** How long they may wait, in ms; undefined where nothing survives the process. */
-  readonly countMs: number | undefined;
-}
-
-interface QuotaFile {
-  readonly now: () => number;
-  readonly logger: Logger;
-  readonly bounds: Bounds;
-}
-
-function openQuotas(path: string, options: QuotaFile): OpenQuotas {
+function openQuotas(path: string, options: SpendingOptions): OpenQuotas {
   const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
   const file = openSmallFile({ path, content: "The usage", pragmas, steps: QUOTA_TABLES });
   const { quotas, stop } = quotasIn(file, options);
@@ -91,21 +53,17 @@ function openQuotas(path: string, options: QuotaFile): OpenQuotas {
   };
 }
 
-function quotasIn(file: SmallFile, { now, logger, bounds }: QuotaFile) {
-  const { maxNames, maxUncounted, countMs } = bounds;
+function quotasIn(file: SmallFile, options: SpendingOptions) {
+  const { now } = options;
   const { read } = file;
   const change = <T>(work: () => T) => file.write("fast", work);
   const sql = quotaStatements(file);
   const take = requestRate(now);
-  /** The day on which what is too old was last thrown away. */
-  let cleared = "";
-  /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
-  const names = new Map<string, string>();
-  /** Spending that is not in the tables yet, by all that its rows are found by. */
-  const uncounted = new Map<string, Uncounted>();
-  let timer: NodeJS.Timeout | undefined;
+  const { store: spending, stop } = sqliteSpending(file, sql, options);
 
   const quotas: QuotaStore = {
+    ...spending,
+
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
 
     async hold(owner, { thing, id, ms }, most) {
@@ -158,206 +116,46 @@ function quotasIn(file: SmallFile, { now, logger, bounds }: QuotaFile) {
         return { tenant: at("tenant"), user: at("user") };
       });
     },
-
-    async reserve(owner, { id, amounts, ms }, budgets) {
-      const { tenant, user } = namesOf(owner);
-      return change(() => {
-        const before = accountsOf(owner);
-        if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
-        sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
-        return { isGranted: true, accounts: withReserved(before, amounts) };
-      });
-    },
-
-    async settle(owner, id, spending) {
-      const isReserved = read(() => sql.findReserved.get(id)) !== undefined;
-      const forget = spending && remembered(owner, spending);
-      const isFull = uncounted.size > maxUncounted;
-      try {
-        if (isReserved || isFull)
-          change(() => {
-            sql.unreserve.run(id);
-            // What was reserved is counted as soon as it is not reserved any more.
-            if (isFull || countMs !== undefined) countAll();
-          });
-      } catch (error) {
-        // Kept, it would be counted twice when the caller asks again, and be more and more while the file is broken.
-        forget?.();
-        throw error;
-      }
-      if (uncounted.size > 0 && countMs !== undefined) timer ??= setTimeout(countSoon, countMs).unref();
-    },
-
-    accounts: async (owner) => change(() => accountsOf(owner)),
-
-    async usage(owner, days) {
-      const rows = change(() => {
-        countAll();
-        return sql.usage.all(namesOf(owner).user, firstDay(now(), days));
-      });
-      return sortedRows(rows.map((row) => ({ ...row })));
-    },
-
-    async tenantUsage(tenant, days) {
-      return change(() => {
-        countAll();
-        const [name, first] = [JSON.stringify([tenant]), firstDay(now(), days)];
-        const users = sql.usageByUser
-          .all(name, first)
-          .map(({ user, ...used }) => (user === REST ? used : { ...used, user }));
-        const rows = sql.usage.all(name, first).map((row) => ({ ...row }));
-        return { rows: sortedRows(rows), users: dearestUsers(users) };
-      });
-    },
   };
 
   return { quotas, stop };
-
-  /** Adds to what is to be counted. Returns what takes it away again. */
-  function remembered(owner: Owner, spending: Spending): () => void {
-    const day = dayOf(now());
-    const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
-    const before = uncounted.get(key);
-    uncounted.set(key, { owner, day, sum: plus(before?.sum, spending) });
-    return () => {
-      if (before) uncounted.set(key, before);
-      else uncounted.delete(key);
-    };
-  }
-
-  function stop(): void {
-    if (countMs !== undefined) countSoon();
-    clearTimeout(timer);
-  }
-
-  function countSoon(): void {
-    clearTimeout(timer);
-    timer = undefined;
-    if (uncounted.size === 0) return;
-    try {
-      change(countAll);
-    } catch (err) {
-      logger.warn({ err }, "usage could not be written; it is tried again with the next model call");
-    }
-  }
 
   function storedSums(owner: Owner): PerScope<number> {
     sql.endStored.run(now());
     const { tenant, user } = namesOf(owner);
     return { tenant: sql.storedSum.get(tenant)?.bytes ?? 0, user: sql.storedSum.get(user)?.bytes ?? 0 };
   }
+}
 
-  function accountsOf(owner: Owner): Accounts {
-    countAll();
-    sql.endReserved.run(now());
-    const [day, month] = [dayOf(now()), monthOf(now())];
+/** Past this those go that have a whole minute's share again; then those that were not seen for longest. */
+const MAX_NAMES = 100_000;
+
+/** How many requests a minute, in this process only. Keeps of each name what `takeRequest` needs. */
+function requestRate(now: () => number): QuotaStore["take"] {
+  const ends = new Map<string, number>();
+
+  return async (owner: Owner, perMinute) => {
+    const time = now();
     const { tenant, user } = namesOf(owner);
-    const account = (name: string, reserved: Sum | undefined): Account => ({
-      day: amountsOf(sql.spent.get(name, day)),
-      month: amountsOf(sql.spent.get(name, month)),
-      reserved: amountsOf(reserved),
-    });
-    return {
-      now: now(),
-      tenant: account(tenant, sql.reservedByTenant.get(tenant)),
-      user: account(user, sql.reservedByUser.get(user)),
-    };
-  }
-
-  /** Within a change. */
-  function countAll(): void {
-    if (uncounted.size === 0) return;
-    for (const { owner, day, sum } of uncounted.values()) {
-      const { tenant, user } = namesOf(owner);
-      const month = monthOf(Date.parse(day));
-      const spent = [tokensOf(sum.usage), sum.cost];
-      sql.spend.run(...[tenant, user].flatMap((name) => [name, day, ...spent, name, month, ...spent]));
-      for (const name of [tenant, user]) count(name, day, sum);
-      countUser({ tenant, user: owner.user }, day, sum);
-      for (const name of [tenant, user]) remember(name, month);
+    const taken = takeRequest({ tenant: ends.get(tenant), user: ends.get(user) }, perMinute, time);
+    if ("refused" in taken) return taken.refused;
+    for (const [name, end] of [
+      [tenant, taken.next.tenant],
+      [user, taken.next.user],
+    ] as const) {
+      if (end === undefined) continue;
+      ends.delete(name);
+      ends.set(name, end);
     }
-    uncounted.clear();
-    clear();
-  }
-
-  function count(name: string, day: string, sum: SumOfCalls): void {
-    const { agent, model } = sum;
-    if (sql.countMore.run(...numbersOf(sum), name, day, agent, model) > 0) return;
-    const isOwn = hasOwnRow(false, sql.rows.get(name, day)?.n ?? 0, MAX_ROWS);
-    const row = isOwn ? [agent, model] : [OTHER, OTHER];
-    sql.count.run(name, day, ...row, ...numbersOf(sum));
-  }
-
-  function countUser({ tenant, user }: Owner, day: string, sum: SumOfCalls): void {
-    if (sql.countMoreOfUser.run(...numbersOf(sum), tenant, day, user) > 0) return;
-    const isOwn = hasOwnRow(false, sql.users.get(tenant, day)?.n ?? 0, MAX_USERS);
-    sql.countUser.run(tenant, day, isOwn ? user : REST, ...numbersOf(sum));
-  }
-
-  function remember(name: string, month: string): void {
-    if (maxNames === Number.POSITIVE_INFINITY) return;
-    names.delete(name);
-    names.set(name, month);
-    if (names.size <= maxNames) return;
-    const [oldest, last] = names.entries().next().value ?? ["", month];
-    if (last !== month) {
-      forget(oldest);
-      return;
-    }
-    // Several at once: finding them reads what every name has spent.
-    const least = sql.leastSpent.all(month, name, Math.ceil(maxNames / FORGOTTEN_PART));
-    for (const each of least) forget(each.name);
-  }
-
-  function forget(name: string): void {
-    names.delete(name);
-    sql.forgetSpentBy.run(name);
-    sql.forgetUsageOf.run(name);
-    sql.forgetUsersOf.run(name);
-  }
-
-  /** Once a day. */
-  function clear(): void {
-    const today = dayOf(now());
-    if (cleared === today) return;
-    cleared = today;
-    const first = firstKeptDay(now());
-    sql.forgetUsage.run(first);
-    sql.forgetUsers.run(first);
-    sql.forgetSpent.run(monthOf(now()));
-  }
+    if (ends.size > MAX_NAMES) forget(ends, time);
+    return undefined;
+  };
 }
 
-/** A hundredth of the names is forgotten at once. */
-const FORGOTTEN_PART = 100;
-
-/** Under it the table of users has those without a row. No user is called that. */
-const REST = "";
-
-/** What several calls have spent that are counted in the same rows. */
-interface SumOfCalls extends Spending {
-  readonly calls: number;
+function forget(ends: Map<string, number>, time: number): void {
+  for (const [name, end] of ends) if (end <= time) ends.delete(name);
+  for (const name of ends.keys()) {
+    if (ends.size <= MAX_NAMES / 2) return;
+    ends.delete(name);
+  }
 }
-
-interface Uncounted {
-  readonly owner: Owner;
-  readonly day: string;
-  readonly sum: SumOfCalls;
-}
-
-const plus = (sum: SumOfCalls | undefined, spending: Spending): SumOfCalls =>
-  sum
-    ? {
-        ...sum,
-        calls: sum.calls + 1,
-        cost: sum.cost + spending.cost,
-        usage: addUsage(sum.usage, spending.usage),
-      }
-    : { ...spending, calls: 1 };
-
-function numbersOf({ calls, usage, cost }: SumOfCalls): number[] {
-  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
-  return [calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost];
-}
-
-const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });
