@@ -1,7 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { createApiKeys, issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { createPostgresStores } from "../../src/stores/postgres/index.ts";
-import { openPostgresKeys } from "../../src/stores/postgres/key-documents.ts";
+import { createPostgresStores, openPostgresKeys } from "../../src/stores/postgres/index.ts";
 import { apiKeysContract } from "../contracts/api-keys.ts";
 import { quotasContract } from "../contracts/quotas.ts";
 import { needing } from "../support/needing.ts";

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { createApiKeys, issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { openRedisKeys } from "../../src/stores/redis/key-documents.ts";
+import { openRedisKeys } from "../../src/stores/redis/index.ts";
 import { apiKeysContract } from "../contracts/api-keys.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";

@@ -1,6 +1,7 @@
 // Everything in one PostgreSQL database, for any number of processes. What a method has changed is there for all of them, and
 // on disk, when it resolves; except for what quotas have counted, where a crash of PostgreSQL may cost the last moments.
 
+import type { Documents } from "../../core/documents.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
@@ -128,4 +129,14 @@ function assemble(
     notifications.close();
     await database.close();
   }
+}
+
+/** The documents alone, for programs that only look after API keys, with connections of their own. Throws as `createPostgresStores` does. */
+export async function openPostgresKeys(
+  url: string,
+  now?: () => number,
+): Promise<{ documents: Documents; close(): void }> {
+  const pool = await openPool({ url, pool: 2, deadlineMs: DEADLINE_MS, silenceMs: 1_000 });
+  const database = new Database(pool, { deadlineMs: DEADLINE_MS, patienceMs: DEADLINE_MS, now });
+  return { documents: postgresDocuments(database), close: () => void database.close() };
 }

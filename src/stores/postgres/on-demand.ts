@@ -10,8 +10,8 @@ export async function createPostgresStores(options: PostgresStoreOptions): Promi
   return postgres.createPostgresStores(options);
 }
 
-/** As that of `key-documents.ts`. */
+/** As that of `index.ts`. */
 export async function openPostgresKeys(url: string): Promise<{ documents: Documents; close(): void }> {
-  const postgres = await import("./key-documents.ts");
+  const postgres = await import("./index.ts");
   return postgres.openPostgresKeys(url);
 }

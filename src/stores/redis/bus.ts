@@ -1,13 +1,16 @@
-// The user's bus and the control channel between processes. Listeners in this process are called at once, those in others
+// The user's bus, the control channel between processes, and what runs say on their channels. Listeners in this process are called at once, those in others
 // by way of Redis, at most once.
 
 import type { EventBus } from "../../core/bus.ts";
 import type { Owner } from "../../core/ids.ts";
-import type { ControlMessage } from "../../core/stores.ts";
+import type { ControlMessage, RunKey } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { ControlChannel, LocalBus } from "../local-bus.ts";
 import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";
+import type { RunFeed } from "../shared/live-tails.ts";
 import type { Connection } from "./connection.ts";
+import { threadTag } from "./keys.ts";
+import { entriesOfMessage, epochOf, lastSeqOf } from "./row-format.ts";
 import type { Channels, Subscriber } from "./subscriber.ts";
 
 export interface RedisBus extends EventBus {
@@ -74,4 +77,22 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
     const call = text.startsWith(name) ? undefined : parsed(Call, text.slice(name.length));
     if (call) local.publish(call);
   }
+}
+
+/** What runs say, as it comes on their channels. */
+export function createRunFeed(hub: Subscriber, delivery: Channels): RunFeed {
+  const channelOf = ({ owner, thread_id, run_id }: RunKey) =>
+    delivery.channelOf(threadTag(owner, thread_id), run_id);
+
+  return {
+    join: (run, listener) =>
+      hub.join(channelOf(run), {
+        onMessage(message) {
+          if (listener.wants(lastSeqOf(message), epochOf(message)))
+            listener.onEntries(entriesOfMessage(message));
+        },
+        onGap: () => listener.onGap(),
+      }),
+    leave: (run) => hub.leave(channelOf(run)),
+  };
 }

@@ -2,6 +2,7 @@
 // them when it resolves; how long it outlives Redis is up to Redis's own settings.
 
 import { Redis } from "ioredis";
+import type { Documents } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { AllStores } from "../all-stores.ts";
@@ -15,7 +16,7 @@ import { Writer } from "../shared/lease-writer.ts";
 import { LiveTails } from "../shared/live-tails.ts";
 import { withTimeout } from "../shared/outages.ts";
 import { createThreads } from "../threads.ts";
-import { createBus, createCalls } from "./bus.ts";
+import { createBus, createCalls, createRunFeed } from "./bus.ts";
 import { type Clients, openAnother, openClients, warningsOf } from "./client.ts";
 import { createEventCommitter } from "./commit-events.ts";
 import { Connection, script } from "./connection.ts";
@@ -23,14 +24,13 @@ import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
 import { createPages } from "./event-reader.ts";
 import { joinRedis } from "./format.ts";
-import { findOwners, importSandboxes } from "./import.ts";
+import { findOwners, importKeys, importSandboxes } from "./import.ts";
 import { redisKernel } from "./kernel.ts";
 import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
 import { createLifetime, ignoreErrors } from "./lifetime.ts";
 import { redisOwners } from "./owners.ts";
 import { redisQuotas } from "./quotas.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
-import { runFeed } from "./run-feed.ts";
 import { createSchedule } from "./schedule.ts";
 import { createChannels, Subscriber } from "./subscriber.ts";
 
@@ -115,7 +115,7 @@ function assemble(
   const callSchedule = createSchedule(redis, DEFERRED, limits.leaseMs);
   const pages = createPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis.deadlines);
-  const feeds = new LiveTails(pages, runFeed(hub, delivery));
+  const feeds = new LiveTails(pages, createRunFeed(hub, delivery));
   const committer = createEventCommitter({
     redis,
     replicas,
@@ -201,3 +201,25 @@ const nameOnce = script<string>()({
 redis.call('SET', key, name, 'NX')
 return redis.call('GET', key)`,
 });
+
+/** The documents alone, for programs that only look after API keys, with a connection of their own. Throws as `createRedisStores` does. */
+export async function openRedisKeys(
+  url: string,
+  now?: () => number,
+): Promise<{ documents: Documents; close(): void }> {
+  const clients = await openClients(url, DEADLINE_MS);
+  const redis = new Connection(clients, DEADLINE_MS, now);
+  const close = () => {
+    redis.close();
+    clients.messages.disconnect();
+  };
+  try {
+    await joinRedis(redis);
+    const documents = redisDocuments({ redis });
+    await importKeys(redis, documents);
+    return { documents, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}

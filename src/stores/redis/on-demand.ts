@@ -10,8 +10,8 @@ export async function createRedisStores(options: RedisStoreOptions): Promise<All
   return redis.createRedisStores(options);
 }
 
-/** As that of `key-documents.ts`. */
+/** As that of `index.ts`. */
 export async function openRedisKeys(url: string): Promise<{ documents: Documents; close(): void }> {
-  const redis = await import("./key-documents.ts");
+  const redis = await import("./index.ts");
   return redis.openRedisKeys(url);
 }

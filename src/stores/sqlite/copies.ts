@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { AppError, messageOf } from "../../core/errors.ts";
-import { loadSqlite } from "./load.ts";
+import { loadSqlite } from "./database.ts";
 
 /** How long another process may hold a small file, in ms. */
 const BUSY_MS = 5_000;

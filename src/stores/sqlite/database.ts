@@ -6,7 +6,6 @@ import { dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
-import { loadSqlite } from "./load.ts";
 import { flush, prepareSchema } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */
@@ -168,3 +167,6 @@ function cannotOpen(path: string, error: unknown): unknown {
 function isSqlite(error: unknown): error is Error & { errcode: number } {
   return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error;
 }
+
+/** Node loads SQLite, and warns of it, with the first file that is opened: programs may do without. */
+export const loadSqlite = () => process.getBuiltinModule("node:sqlite");

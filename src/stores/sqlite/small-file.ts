@@ -5,8 +5,7 @@ import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
-import { type Database, type Query, queryOf } from "./database.ts";
-import { loadSqlite } from "./load.ts";
+import { type Database, loadSqlite, type Query, queryOf } from "./database.ts";
 import { backUp, joinFile } from "./schema.ts";
 
 /** How long a process waits for one that is just writing, in ms. */
