@@ -96,15 +96,14 @@ export const COMMANDS: readonly Command[] = [
     name: "config check",
     about: "validate the configuration and list every problem",
     options: FILES,
-    run: async (values) => (await import("./config-check.ts")).configCheck(environment(values)),
+    run: async (values) => (await import("./config.ts")).configCheck(environment(values)),
   }),
   command({
     name: "config diff",
     argument: "FILE",
     about: "what another agents file would change",
     options: FILES,
-    run: async (values, file = "") =>
-      (await import("./config-diff.ts")).configDiff(file, environment(values)),
+    run: async (values, file = "") => (await import("./config.ts")).configDiff(file, environment(values)),
   }),
   command({
     name: "keys create",

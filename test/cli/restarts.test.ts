@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { delayAfter, givesUp, shortLives } from "../../src/cli/serve/restarts.ts";
+import { delayAfter, givesUp, shortLives } from "../../src/cli/serve/workers.ts";
 
 /** The delays after lives of so many ms, one after the other. */
 function delaysAfter(lives: readonly number[]): number[] {

@@ -1,4 +1,4 @@
-// Asks the editor's user what a run asks. What the editor has no way to ask is said as text, and the next prompt answers it.
+// Puts the questions of a run to the editor's user. A question that the editor cannot show is sent as text, and the next prompt answers it.
 
 import type {
   AgentContext,

@@ -38,7 +38,7 @@ function partOf(block: ContentBlock): Part {
     case "resource":
       return resourceOf(block.resource);
     case "audio":
-      throw refused("Audio is not taken: send text, images or resources.");
+      throw refused("Audio is not supported: send text, images or resources.");
   }
 }
 

@@ -1,4 +1,4 @@
-// What a command of a chat gets, and what it changes.
+// The context that a command of a chat gets, and the changes that it returns.
 
 import type { Thread } from "../../client/client.ts";
 import type { Paint } from "../paint.ts";

@@ -1,12 +1,12 @@
 // `skein chat`: talks to a running server, at a terminal or with one message.
 
+import { fstatSync } from "node:fs";
 import { createClient } from "../../client/client.ts";
 import { AppError } from "../../core/errors.ts";
 import { newThreadId } from "../../core/ids.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { visible } from "../paint.ts";
 import { sendOnce } from "./once.ts";
-import { pipedText } from "./piped.ts";
 import { chatAtTerminal } from "./session.ts";
 import { retrying } from "./turn.ts";
 
@@ -59,6 +59,38 @@ async function isThere(url: string): Promise<boolean> {
       signal: AbortSignal.timeout(5_000),
     });
     return status === 200;
+  } catch {
+    return false;
+  }
+}
+
+const LONGEST_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The text of stdin, to its end; `undefined` at a terminal, from `/dev/null` and without a stdin. Throws `invalid_request`
+ * when it is too long or no text.
+ */
+async function pipedText(): Promise<string | undefined> {
+  if (!isPipe()) return undefined;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > LONGEST_BYTES)
+      throw new AppError("invalid_request", `The input is longer than ${LONGEST_BYTES} bytes.`);
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw new AppError("invalid_request", "The input is not UTF-8 text.", { cause });
+  }
+}
+
+function isPipe(): boolean {
+  try {
+    // A terminal and `/dev/null` are character devices.
+    return !fstatSync(0).isCharacterDevice();
   } catch {
     return false;
   }

@@ -2,14 +2,20 @@
 // third one stops following. With no active run it clears the line, or exits; an open question stays open.
 
 import { createInterface, type Interface } from "node:readline";
-import { ConnectionLost, type Interrupt, ProblemError, type Thread } from "../../client/client.ts";
+import {
+  ConnectionLost,
+  type Interrupt,
+  type Message,
+  ProblemError,
+  type Thread,
+} from "../../client/client.ts";
+import { textOf } from "../../core/message.ts";
 import { answersTo, askingAt } from "../answering.ts";
 import { type Lines, linesAt } from "../lines.ts";
 import { paintFor, visible } from "../paint.ts";
-import { renderer } from "../render.ts";
+import { callLine, renderer, resultLine } from "../render.ts";
 import { answerer } from "./agents.ts";
 import { commandIn, runCommand } from "./commands.ts";
-import { lastMessages, shownHistory } from "./history.ts";
 import { threadIfThere } from "./threads.ts";
 import { type Connected, runTurn, type Start, type Stop, sending } from "./turn.ts";
 
@@ -121,7 +127,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
       if (!found) return;
       const isBusy = found.status === "busy";
       const opened = await asking((signal) => lastMessages({ client, thread }, { isBusy }, signal));
-      if (opened) write(shownHistory(opened, paint));
+      if (opened) write(shownHistory(opened));
       const start = await pending(found);
       if (start) await follow(start);
     },
@@ -147,4 +153,49 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
 
     farewell: () => (isThere ? `\nTo continue: skein chat --thread ${visible(thread)}\n` : ""),
   };
+}
+
+/** Messages that are shown, and held while the pages are read. */
+const SHOWN = 20;
+
+interface Opened {
+  readonly messages: readonly Message[];
+  /** How many came before. */
+  readonly earlier: number;
+}
+
+/** The last messages. With `isBusy` those of the run in progress are left out, except the one that began it. */
+async function lastMessages(
+  { client, thread }: Pick<Connected, "client" | "thread">,
+  { isBusy }: { readonly isBusy: boolean },
+  signal: AbortSignal,
+): Promise<Opened> {
+  let messages: Message[] = [];
+  let count = 0;
+  for (let after: string | undefined; ; ) {
+    const page = await client.threads.messages(thread, after === undefined ? {} : { after }, signal);
+    count += page.items.length;
+    messages = [...messages, ...page.items].slice(-SHOWN);
+    after = page.next_cursor;
+    if (after === undefined) break;
+  }
+  const newest = messages.findLastIndex(({ role }) => role === "user");
+  const earlier = count - messages.length;
+  return { earlier, messages: isBusy && newest >= 0 ? messages.slice(0, newest + 1) : messages };
+}
+
+/** The messages as a chat has shown them. */
+function shownHistory({ messages, earlier }: Opened): string {
+  const render = renderer(paint);
+  const spoken = (delta: string) =>
+    render({ event: "on_chat_model_stream", data: { delta } }) +
+    render({ event: "on_chat_model_end", name: "", data: { message_id: "" } });
+  const shown = messages.map((message) => {
+    if (message.role === "user") return `\n${paint("bold", `> ${textOf(message.content)}`)}\n`;
+    if (message.role === "tool") return resultLine(message, paint);
+    if (message.role === "system") return "";
+    const calls = (message.tool_calls ?? []).map((call) => callLine(call, paint));
+    return (message.content === "" ? "" : spoken(textOf(message.content))) + calls.join("");
+  });
+  return (earlier > 0 ? paint("dim", `(${earlier} earlier messages)\n`) : "") + shown.join("");
 }

@@ -3,7 +3,6 @@
 import cluster, { type Worker } from "node:cluster";
 import type { Logger } from "../../lib/logger.ts";
 import { type Calls, createCalls } from "./calls.ts";
-import { closeUntaken } from "./connections.ts";
 import { type PrimaryMethods, SEAT, type Seat, type WorkerMethods } from "./protocol.ts";
 
 interface End {
@@ -54,4 +53,36 @@ function endOf(worker: Worker, { number }: Seat, logger: Logger): Promise<End> {
     if (worker.process.pid === undefined) resolve({ code: 1, signal: null });
   });
   return promise;
+}
+
+/** What Node's round robin sends to a worker, with a handle, and what comes back: not documented, so it is only looked at. */
+interface Handover {
+  readonly act?: string;
+  readonly seq?: number;
+  readonly ack?: number;
+}
+interface Handle {
+  close(): void;
+}
+
+/**
+ * Closes connections on their way to a worker when it ends, as the operating system does with those that it had taken. Node
+ * forgets them: they would stay open, and their clients would wait for an answer that never comes.
+ */
+function closeUntaken(worker: Worker): void {
+  const { process } = worker;
+  const untaken = new Map<number, Handle>();
+  const send = process.send.bind(process) as (...args: unknown[]) => boolean;
+  process.send = (...args: unknown[]) => {
+    const [{ act, seq }, handle] = args as [Handover, Handle | undefined];
+    if (act === "newconn" && seq !== undefined && handle) untaken.set(seq, handle);
+    return send(...args);
+  };
+  process.on("internalMessage", ({ ack }: Handover) => {
+    if (ack !== undefined) untaken.delete(ack);
+  });
+  process.once("exit", () => {
+    for (const handle of untaken.values()) handle.close();
+    untaken.clear();
+  });
 }

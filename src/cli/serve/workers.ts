@@ -10,7 +10,6 @@ import { PROCESS_ID } from "../../lib/process-id.ts";
 import { bannerOf } from "./banner.ts";
 import { forkWorker, type Life } from "./life.ts";
 import type { PrimaryMethods } from "./protocol.ts";
-import { delayAfter, givesUp, shortLives } from "./restarts.ts";
 import { HANGS_AFTER, STOPS, type Stop, stopSignal } from "./signals.ts";
 
 /** Resolves with the exit code when the server was asked to stop and has stopped, or when no worker can be started. */
@@ -109,7 +108,7 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logge
     /** Resolves when all workers accept requests. */
     async start() {
       const addresses: string[] = [];
-      // The first one alone: it prepares the store, and what is wrong is said once.
+      // The first one alone: it prepares the store, and an error is reported once.
       for (const group of [places.slice(0, 1), places.slice(1)]) {
         for (const place of group) kept.push(keep(place));
         addresses.push(...(await Promise.all(group.map(({ listening }) => listening.promise))));
@@ -138,3 +137,30 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logge
     },
   };
 }
+
+/** A worker that lived this long, in ms, counts as one that started well. */
+const LONG_LIFE = 60_000;
+const FIRST_DELAY = 500;
+const LONGEST_DELAY = 30_000;
+/** Starts in a row that may fail while no worker serves. */
+const MOST_FAILURES = 5;
+
+/** How many short lives follow each other in a place, with one of `livedMs` after `before` others. */
+export const shortLives = (before: number, livedMs: number): number => (livedMs < LONG_LIFE ? before + 1 : 0);
+
+/** In ms, after so many short lives. */
+export const delayAfter = (lives: number): number =>
+  lives === 0 ? 0 : Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** (lives - 1));
+
+export interface Starts {
+  /** Whether the server has not served with all its workers yet. */
+  readonly isFirst: boolean;
+  /** That failed since one succeeded. */
+  readonly failed: number;
+  /** Workers that serve now. */
+  readonly serving: number;
+}
+
+/** While others serve, starts may fail for as long as it takes: what they need may be away for a time. */
+export const givesUp = ({ isFirst, failed, serving }: Starts): boolean =>
+  failed > 0 && (isFirst || (serving === 0 && failed >= MOST_FAILURES));

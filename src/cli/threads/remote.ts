@@ -1,4 +1,4 @@
-// What a running server holds, over HTTP. The key determines whose.
+// The threads of a running server, over HTTP. The key determines their owner.
 
 import { ConnectionLost, connect, ProblemError } from "../../client/connection.ts";
 import { AppError } from "../../core/errors.ts";

@@ -1,15 +1,38 @@
-// `skein config diff`: what another agents file would change.
+// `skein config check` and `skein config diff`: what is wrong with the configuration, and what another agents file would change. Both
+// read it as the server does: plugins are imported, and nothing of them is called.
 
 import { type Change, changesBetween, type WrittenAgents } from "../agents/changes.ts";
-import type { LoadedAgents } from "../agents/load.ts";
+import { type LoadedAgents, loadAgents } from "../agents/load.ts";
 import { draftsOf } from "../agents/raw-agent.ts";
+import { builtInNames, catalogueOf, extending } from "../app/catalogue.ts";
+import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts";
+import { checkConfig } from "../config/check.ts";
 import { loadServerConfig } from "../config/load.ts";
+import type { ServerConfig } from "../config/server.ts";
 import { AppError } from "../core/errors.ts";
+import { authProblems } from "../http/auth/config.ts";
 import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
-import { agentsIn, serverPlugins } from "./agents-file.ts";
+import { createPluginLoader } from "../plugins/load.ts";
 import { visible } from "./paint.ts";
+
+/** Prints every problem and warning. Resolves with the exit code: 1 when the server would not start. */
+export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
+  let own: ServerPlugins | undefined;
+  const { problems, warnings, summary } = await checkConfig(
+    env,
+    (file) => agentsIn(file, env, own),
+    async (config) => {
+      own = await serverPlugins(config);
+      requireScheme(config, own);
+    },
+  );
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+  process.stdout.write(`${summary}\n`);
+  return problems.length > 0 ? 1 : 0;
+}
 
 /** Prints the changes. Resolves with the exit code; throws `config_invalid` when the server would refuse one of the files. */
 export async function configDiff(file: string, env: NodeJS.ProcessEnv): Promise<number> {
@@ -51,4 +74,26 @@ async function written(
     return [name, prompt ? { ...fields, prompt } : fields] as const;
   });
   return { agents: Object.fromEntries(agents), mcp_servers: data.mcp_servers ?? {} };
+}
+
+/** Throws `config_invalid` for plugins that cannot be loaded. */
+const serverPlugins = ({ plugins }: ServerConfig): Promise<ServerPlugins> =>
+  loadServerPlugins(createPluginLoader(), plugins, [], builtInNames());
+
+/** Throws `config_invalid` for a scheme that neither Skein nor one of the plugins has. */
+function requireScheme({ listen, auth }: ServerConfig, { plugins }: ServerPlugins): void {
+  const schemes = plugins.flatMap(({ plugin }) => plugin.auth?.name ?? []);
+  const problems = authProblems(listen.host, auth, schemes);
+  if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
+}
+
+/** Throws `config_invalid` with every problem of the agents file. */
+function agentsIn(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  own: Pick<ServerPlugins, "plugins" | "names"> = { plugins: [], names: builtInNames() },
+): Promise<LoadedAgents> {
+  const parts = { env, plugins: own.plugins };
+  const extend = extending(createPluginLoader(), parts, own.names);
+  return loadAgents({ file, catalogue: catalogueOf(parts), extend, env });
 }
