@@ -10,7 +10,6 @@ import type { Content, Message, ToolCall, Usage } from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import { isStream, type MaybeStream, mapResult } from "./stream.ts";
-import { zodFault } from "./zod-version.ts";
 
 /** Properties of a tool that are known without running it. */
 export interface ToolAnnotations {
@@ -219,4 +218,20 @@ export function runTrace(recorder: TraceRecorder, ids: { run_id: string; thread_
     startSpan: (name, attributes) => recorder.startSpan(name, { ...attributes, ...ids }),
     recordEvent: (name, attributes) => recorder.recordEvent(name, { ...attributes, ...ids }),
   };
+}
+
+/**
+ * A clause about what is no schema of zod 4; undefined for one. Schemas of programs and plugins come from a copy of zod of their
+ * own, which may be another major version.
+ */
+export function zodFault(value: unknown): string | undefined {
+  if (typeof value === "object" && value !== null && "_zod" in value) return undefined;
+  const isOld = typeof value === "object" && value !== null && "_def" in value;
+  const why = isOld ? "this is a zod 3 schema" : `this is ${kindOf(value)}`;
+  return `must be a zod schema (zod 4); ${why}. Import \`z\` from "skein" or from zod 4`;
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return "missing";
+  return typeof value === "object" ? "another object, perhaps a JSON Schema" : `a ${typeof value}`;
 }

@@ -4,11 +4,15 @@ import { fastifySSE } from "@fastify/sse";
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
+  type FastifyReply,
   type FastifyRequest,
+  type FastifyServerOptions,
   type HTTPMethods,
+  LogController,
 } from "fastify";
 import { AppError } from "../core/errors.ts";
 import type { EventLoopWatch } from "../lib/event-loop.ts";
+import { randomId } from "../lib/random-id.ts";
 import { checksHosts } from "./auth/config.ts";
 import { guard, limitRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
@@ -28,7 +32,6 @@ import { refuseConnection, sendProblem } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { endLongAnswers } from "./long-answers.ts";
 import { pluginRoutes } from "./plugin-routes.ts";
-import { requestIds, sendRequestId } from "./request-id.ts";
 import { boundBodies, headTimeout } from "./request-timeout.ts";
 import { adminRoutes } from "./routes/admin.ts";
 import { adminUserRoutes } from "./routes/admin-users.ts";
@@ -204,4 +207,25 @@ export function noteRequests(server: HttpServer, watch: Pick<EventLoopWatch, "be
 export function withoutQueries(logger: FastifyBaseLogger): FastifyBaseLogger {
   const req = ({ method, url = "" }: FastifyRequest) => ({ method, path: url.split("?", 1)[0] });
   return logger.child({}, { serializers: { req } });
+}
+
+const REQUEST_ID = "x-request-id";
+/** Another one is replaced: ids are written to logs. */
+const ACCEPTED_ID = /^[\w.-]{1,64}$/;
+
+/**
+ * Each request has an id, its caller's or one made here: in the answer, in the lines that the log has of it and in those of
+ * the runs that it starts.
+ */
+const requestIds: Pick<FastifyServerOptions, "genReqId" | "logController"> = {
+  genReqId({ headers }) {
+    const sent = headers[REQUEST_ID];
+    return typeof sent === "string" && ACCEPTED_ID.test(sent) ? sent : `req_${randomId()}`;
+  },
+  logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request_id" }),
+};
+
+/** As a first hook, so that refusals have it too. */
+async function sendRequestId(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  reply.header(REQUEST_ID, request.id);
 }

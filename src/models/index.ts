@@ -8,9 +8,8 @@ import type { Model } from "../core/model.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { packageRoot } from "../lib/paths.ts";
-import { isGateway } from "./gateway.ts";
 import type { Key } from "./options.ts";
-import { PROVIDERS, type Provider } from "./providers.ts";
+import { isGateway, PROVIDERS, type Provider } from "./providers.ts";
 import { scriptedFile } from "./scripted.ts";
 
 const SCRIPTED = "scripted";

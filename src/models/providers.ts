@@ -79,3 +79,17 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   together: { create: openaiModel, baseUrl: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY" },
   xai: { create: openaiModel, baseUrl: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY" },
 };
+
+/** `openai.com` of `api.openai.com`. */
+const domainOf = (url: string) => new URL(url).hostname.split(".").slice(-2).join(".");
+
+/** Ollama, which is asked in the clear, runs where its user says. */
+const DOMAINS: ReadonlySet<string> = new Set(
+  Object.values(PROVIDERS)
+    .map(({ baseUrl }) => (typeof baseUrl === "string" ? baseUrl : baseUrl({})))
+    .filter((url) => url.startsWith("https:"))
+    .map(domainOf),
+);
+
+/** Whether it is a gateway of the operator's own, not a provider's: the trace of a run goes no further than to the operator. */
+export const isGateway = (baseUrl: string): boolean => !DOMAINS.has(domainOf(baseUrl));

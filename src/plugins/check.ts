@@ -1,6 +1,6 @@
 // The shape of what a plugin's module exports: each fault with its path. The parts stay the objects that they are.
 
-import { zodFault } from "../core/zod-version.ts";
+import { zodFault } from "../core/tool.ts";
 import type { Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { isObject } from "../lib/json.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { isGateway } from "../../src/models/gateway.ts";
-import { PROVIDERS as ADDRESSES } from "../../src/models/providers.ts";
+import { PROVIDERS as ADDRESSES, isGateway } from "../../src/models/providers.ts";
 import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();

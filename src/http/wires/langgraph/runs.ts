@@ -1,4 +1,4 @@
-// Runs: join, list and cancel them.
+// Runs as this API shows them: join, list and cancel them.
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
@@ -13,13 +13,39 @@ import { cancelIfActive, lastEventId } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { sendText } from "./answers.ts";
+import { assistantIdOf } from "./assistants.ts";
 import { finalValues, Values } from "./final-values.ts";
 import { cursorIn, runFrames } from "./frames.ts";
-import { modesIn, streamPath } from "./modes.ts";
-import { contentLocation, Run, runShape, STATUSES, streamed } from "./run-shapes.ts";
+import { modesIn, sentMetadata, strategyOf, streamPath } from "./modes.ts";
 import { ThreadParams } from "./threads.ts";
 
 const tags = ["langgraph"];
+
+const STATUSES = ["pending", "running", "error", "success", "timeout", "interrupted"] as const;
+export const Run = z.looseObject({ run_id: z.string(), thread_id: z.string(), status: z.enum(STATUSES) });
+export type Run = z.infer<typeof Run>;
+const Stream = z
+  .string()
+  .describe("Server-Sent Events: metadata, then what `stream_mode` names, and `error` or `end` last.");
+
+/** The response of a route that answers with a stream. */
+export const streamed = { 200: { content: { "text/event-stream": { schema: Stream } } } };
+
+/** Where clients read the run's id off: nothing may stand behind it. */
+export const contentLocation = ({ id, thread_id }: RunRecord, isStateless?: true) =>
+  isStateless ? `/runs/${id}` : `/threads/${thread_id}/runs/${id}`;
+
+export const runShape = (run: RunRecord): Run => ({
+  run_id: run.id,
+  thread_id: run.thread_id,
+  assistant_id: assistantIdOf(run.agent),
+  status: run.status === "cancelled" ? "interrupted" : run.status,
+  metadata: { ...sentMetadata(run.metadata), graph_id: run.agent, assistant_id: assistantIdOf(run.agent) },
+  kwargs: {},
+  multitask_strategy: strategyOf(run),
+  created_at: run.created_at,
+  updated_at: run.ended_at ?? run.created_at,
+});
 
 const RunParams = ThreadParams.extend({ run_id: z.string().min(1).max(128) });
 const Flag = z.enum(["0", "1", "true", "false"]).default("0");
@@ -169,7 +195,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const owner = ownerOf(request);
       const { thread_id, run_ids, status } = request.body;
-      if (!thread_id) throw new AppError("invalid_request", "thread_id: say of which thread.");
+      if (!thread_id) throw new AppError("invalid_request", "thread_id: is required.");
       const { thread_id: id } = ThreadParams.parse({ thread_id });
       if (!(await threads.get(owner, id))) throw notFound("thread", id);
       const wanted = run_ids && new Set(run_ids);

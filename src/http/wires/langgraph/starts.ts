@@ -16,7 +16,7 @@ import { finalValues, Values } from "./final-values.ts";
 import { cursorIn, runFrames } from "./frames.ts";
 import { RunBody } from "./input.ts";
 import { modesIn, streamPath } from "./modes.ts";
-import { contentLocation, Run, runShape, streamed } from "./run-shapes.ts";
+import { contentLocation, Run, runShape, streamed } from "./runs.ts";
 import { ThreadParams } from "./threads.ts";
 
 const tags = ["langgraph"];

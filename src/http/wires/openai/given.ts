@@ -1,10 +1,12 @@
-// What both APIs take in the same way: refusals by the name of a field, parts, tools of the client.
+// What both APIs take in the same way: refusals by the name of a field, parts, tools of the client, side jobs of front ends.
 
 import type { IncomingHttpHeaders } from "node:http";
+import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import { type Content, Part } from "../../../core/message.ts";
+import { type Content, Part, userMessage } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
+import { titleFrom } from "../../../core/title.ts";
 import { check, sentence } from "../../../lib/check.ts";
 
 /** `param` is the field, as the client sends it. */
@@ -76,3 +78,15 @@ export function argumentsOf(text: string): Record<string, unknown> {
 }
 
 export const isSystem = (role: string) => role === "system" || role === "developer";
+
+/** The side job, such as a title for the chat, that Open WebUI names, if it does. */
+export function taskOf({ headers }: FastifyRequest): string | undefined {
+  const task = headers["x-openwebui-task"];
+  return typeof task === "string" && task !== "" ? task : undefined;
+}
+
+/** No agent is asked, since an answer that says little is enough: the first words of the chat as its title; of every other job an empty object. */
+export function taskAnswer(task: string, words: string): string {
+  if (task !== "title_generation") return "{}";
+  return JSON.stringify({ title: titleFrom([userMessage(words)]) ?? "Chat" });
+}

@@ -16,9 +16,8 @@ import { type Fold, foldedFrames } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import { ANONYMOUS, type Beginning, type Conversations, type Said } from "../conversations.ts";
-import { conversationOf, isSystem } from "../given.ts";
+import { conversationOf, isSystem, taskAnswer, taskOf } from "../given.ts";
 import { findAgent } from "../models.ts";
-import { taskAnswer, taskOf } from "../tasks.ts";
 import {
   answersInResults,
   ChatCompletionBody,
