@@ -1,4 +1,4 @@
-// What the bytes of a file are. Its name may claim anything. No DOM.
+// The type of a file's content, told from its bytes: its name may claim anything. No DOM.
 
 /** The most that is shown, and that can be edited. */
 export const SHOWN_BYTES = 256 * 1024;

@@ -36,7 +36,7 @@ export function takeOver(user: string): boolean {
   return isOther;
 }
 
-/** Forgets the credentials and all that is in the tab. */
+/** Forgets the credentials and everything else that the tab has stored. */
 export function forgetAll(): void {
   kept = undefined;
   sessionStorage.clear();

@@ -1,4 +1,4 @@
-// What differs between two texts, line by line (Myers: the fewest lines removed and added).
+// The difference between two texts, line by line (Myers: the fewest lines removed and added).
 
 export interface DiffLine {
   readonly kind: "same" | "removed" | "added";

@@ -17,7 +17,7 @@ interface Bound {
 const bound = new Map<string, Bound[]>();
 let before = "";
 
-/** The keys that work now, for people. */
+/** The keys that can be pressed now, as people read them. */
 export const boundKeys = (): { readonly keys: string; readonly label: string }[] =>
   [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, label: first.label }] : []));
 

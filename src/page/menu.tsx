@@ -1,11 +1,12 @@
 // The way to every thread and view: a column, on a narrow screen a drawer.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "./components.tsx";
+import { useTouched } from "./frame.ts";
+import { questions } from "./questions.ts";
 import { hashOf, type Route, useRoute } from "./routes.ts";
 import { may } from "./session.ts";
-import { InboxCount } from "./views/inbox-count.tsx";
 import { ThreadList } from "./views/thread-list.tsx";
 
 export function Navigation({ route }: { route: Route }) {
@@ -68,5 +69,22 @@ export function Menu() {
         </Dialog>
       )}
     </>
+  );
+}
+
+/** How many questions wait, beside the link to the inbox and before the title of the page. */
+function InboxCount() {
+  const { items, isCut } = useTouched(questions);
+  const count = `${items.length}${isCut ? "+" : ""}`;
+  const isEmpty = items.length === 0;
+  useEffect(() => {
+    document.title = isEmpty ? "Skein" : `(${count}) Skein`;
+  }, [count, isEmpty]);
+  if (isEmpty) return null;
+  return (
+    <span class="badge">
+      <span aria-hidden="true">{count}</span>
+      <span class="unseen">{items.length === 1 ? "1 question waits" : `${count} questions wait`}</span>
+    </span>
   );
 }

@@ -1,5 +1,5 @@
-// What a person has written and the server has not taken yet. It survives a reload, and a message that was on its way is sent
-// again with the same key, so that it starts nothing twice.
+// Messages that a person has written and the server has not accepted yet. They survive a reload; one that was on its way is
+// sent again with the same key, so that it starts nothing twice.
 
 import type { RunOptions } from "../client/client.ts";
 

@@ -1,4 +1,4 @@
-// What waits for an answer, over all threads of the user.
+// The open questions of all threads of the user.
 
 import type { Answer, OpenInterrupt } from "../client/client.ts";
 import { type Kept, keepRead } from "./changes.ts";

@@ -1,4 +1,4 @@
-// What goes with a message: chosen, pasted or dropped.
+// The files of a message: chosen, pasted or dropped.
 
 import { useState } from "preact/hooks";
 import { type Part, partOf } from "../../client/client.ts";

@@ -1,4 +1,4 @@
-// What was said and done, one after the other.
+// The messages, calls and notes of a conversation, in order.
 
 import type { VNode } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";

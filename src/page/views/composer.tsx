@@ -1,4 +1,4 @@
-// Where a person writes: what is sent, to whom, and how a run that works is stopped.
+// Where a person writes: the message, the agent that it is for, and the button that stops a run in progress.
 
 import type { TargetedEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-// What waits for an answer, over all threads.
+// The open questions of all threads.
 
 import type { OpenInterrupt } from "../../client/client.ts";
 import { Empty, Problem, useRead, visible } from "../components.tsx";

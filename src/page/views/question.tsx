@@ -1,12 +1,11 @@
 // A call that waits for an answer: in its thread, and in the inbox.
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";
-import { Plain, Problem, visible } from "../components.tsx";
+import { Plain, Problem, Time, visible } from "../components.tsx";
 import { letterOf } from "../keys.ts";
 import { may, messageOf } from "../session.ts";
 import { Asked, Exact } from "./asked.tsx";
-import { Countdown } from "./countdown.tsx";
 import { Edit } from "./question-edit.tsx";
 import { Reply } from "./question-reply.tsx";
 
@@ -255,3 +254,28 @@ function ClientTool({ ask, isOff, answer }: BodyProps) {
 }
 
 const BODIES = { approval: Approval, question: Choice, tool: ClientTool } as const;
+
+/** Before its end an open question counts down by seconds. */
+const SOON_MS = 3_600_000;
+
+function Countdown({ at }: { at: string }) {
+  const [, draw] = useReducer((count: number) => count + 1, 0);
+  const left = Date.parse(at) - Date.now();
+  const isSoon = left < SOON_MS;
+  useEffect(() => {
+    const timer = setInterval(() => draw(undefined), isSoon ? 1000 : 60_000);
+    return () => clearInterval(timer);
+  }, [isSoon]);
+  if (left <= 0) return <span class="countdown">Its time is over</span>;
+  return (
+    <span class="countdown">
+      Decides itself {isSoon ? <time dateTime={at}>in {clock(left)}</time> : <Time at={at} />}
+    </span>
+  );
+}
+
+/** `4:09`. */
+const clock = (ms: number): string => {
+  const seconds = Math.ceil(ms / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+};

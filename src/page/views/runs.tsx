@@ -8,7 +8,6 @@ import { duration, money, number } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
 import { PageView } from "./page-view.tsx";
-import { RunStatus, STATUSES, type Status, wordOf } from "./run-status.tsx";
 import { useRuns } from "./use-runs.ts";
 
 const HOURS = { "": "Any time", "1": "Last hour", "24": "Last day", "168": "Last week" } as const;
@@ -156,4 +155,28 @@ function Took({ run: { created_at, ended_at } }: { run: RunRecord }) {
   }, [ended_at]);
   const end = ended_at ? Date.parse(ended_at) : Date.now();
   return <>{duration(Math.max(0, end - Date.parse(created_at)))}</>;
+}
+
+type Status = RunRecord["status"];
+
+/** A mark and a word, so that colour is never all there is. */
+const SHOWN: Readonly<Record<Status, { mark: string; word: string; tone: string }>> = {
+  pending: { mark: "○", word: "Waits for a slot", tone: "" },
+  running: { mark: "●", word: "Running", tone: "now" },
+  success: { mark: "✓", word: "Done", tone: "good" },
+  interrupted: { mark: "?", word: "Waits for an answer", tone: "warn" },
+  cancelled: { mark: "⊘", word: "Cancelled", tone: "" },
+  error: { mark: "✗", word: "Failed", tone: "bad" },
+};
+
+const STATUSES = Object.keys(SHOWN) as Status[];
+const wordOf = (status: Status): string => SHOWN[status].word;
+
+function RunStatus({ status }: { status: Status }) {
+  const { mark, word, tone } = SHOWN[status];
+  return (
+    <span class={`run-status ${tone}`}>
+      <span aria-hidden="true">{mark}</span> {word}
+    </span>
+  );
 }

@@ -8,8 +8,9 @@ import { Menu } from "../menu.tsx";
 import { compact, money, percent } from "../numbers.ts";
 import { go, hashOf } from "../routes.ts";
 import { client, may } from "../session.ts";
+import { branchesOf } from "../thread-groups.ts";
+import { threads } from "../threads.ts";
 import { toMarkdown } from "../transcript.ts";
-import { Branches } from "./branches.tsx";
 import { download } from "./download.ts";
 import { ThreadMenu } from "./thread-menu.tsx";
 
@@ -109,5 +110,35 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
         )}
       </div>
     </Dialog>
+  );
+}
+
+/** The way between a conversation and its branches: `‹ 2/3 ›`. Nothing for a thread without branches, and for one that the list has not read. */
+function Branches({ thread }: { thread: string }) {
+  const found = branchesOf(useTouched(threads).items, thread);
+  if (!found) return null;
+  const { of, at } = found;
+  const step = (to: number, label: string, mark: string) => {
+    const id = of[to]?.id;
+    return (
+      <button
+        type="button"
+        class="quiet"
+        aria-label={label}
+        disabled={id === undefined}
+        onClick={() => id !== undefined && go({ view: "thread", thread: id })}
+      >
+        {mark}
+      </button>
+    );
+  };
+  return (
+    <nav class="branches" aria-label="Branches">
+      {step(at - 1, "The branch before", "‹")}
+      <span>
+        {at + 1}/{of.length}
+      </span>
+      {step(at + 1, "The next branch", "›")}
+    </nav>
   );
 }

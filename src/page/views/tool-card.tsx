@@ -1,4 +1,4 @@
-// A call of a tool, and a subagent that works for one: a line, which opens.
+// A tool call, and a subagent that works for one: a line that can be opened.
 
 import type { VNode } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
@@ -11,7 +11,6 @@ import {
   type ToolCell,
 } from "../../client/cells.ts";
 import { createFold } from "../../client/fold.ts";
-import { entriesOf, lineOf } from "../call-line.ts";
 import { Action, Copy, Foldable, Plain, Pre, Problem, useRead, visible } from "../components.tsx";
 import { touch, useTouched } from "../frame.ts";
 import { compact, duration } from "../numbers.ts";
@@ -163,7 +162,7 @@ export function AgentCard({ cell, drawLane }: { cell: AgentCell; drawLane: DrawL
   );
 }
 
-/** Of a subagent that worked before the page was opened. */
+/** For a subagent that ran before the page was opened. */
 function ChildHistory({ thread, drawLane }: { thread: string; drawLane: DrawLane }) {
   const { value: lane, problem } = useRead(
     async (signal) => {
@@ -176,3 +175,24 @@ function ChildHistory({ thread, drawLane }: { thread: string; drawLane: DrawLane
   if (problem) return <Problem>{problem}</Problem>;
   return lane ? drawLane(lane) : <p class="empty">Reading…</p>;
 }
+
+type Args = Readonly<Record<string, unknown>>;
+
+/** What says most about a call, when it has it. */
+const TELLING = ["command", "path", "file_path", "url", "query", "pattern", "question", "task", "name"];
+const LONGEST_LINE = 200;
+
+/** One line, for the head of a card. */
+function lineOf(args: Args | undefined): string {
+  if (!args) return "";
+  const name = TELLING.find((each) => typeof args[each] === "string");
+  const text = name ? String(args[name]) : Object.keys(args).length === 0 ? "" : JSON.stringify(args);
+  return visible(text.slice(0, LONGEST_LINE).replace(/\s+/g, " ")) + (text.length > LONGEST_LINE ? "…" : "");
+}
+
+/** By name; a text as it is, everything else as JSON. */
+const entriesOf = (args: Args): readonly (readonly [name: string, text: string])[] =>
+  Object.entries(args).map(([name, value]) => [
+    visible(name),
+    visible(typeof value === "string" ? value : JSON.stringify(value, null, 2)),
+  ]);
