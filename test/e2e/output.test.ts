@@ -1,6 +1,7 @@
 // Structured output, as clients meet it: asked for with a run or by an agent, checked, corrected, and found on the run.
 
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { FinishedRun } from "../../src/client/wire.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { rawCall, say } from "../support/fake-provider/script.ts";
 import { sentBody } from "../support/fake-provider/sent-body.ts";
@@ -15,26 +16,41 @@ const schema = {
 const good = { city: "Brno", people: 400_000 };
 const GOOD = JSON.stringify(good);
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of the server, which the tests look into
-type Json = any;
+interface Completion {
+  readonly choices: readonly { readonly message: { readonly content: string } }[];
+}
+interface CompletionChunk {
+  readonly choices: readonly { readonly delta: { readonly content?: string } }[];
+}
+interface OpenAiResponse {
+  readonly status: string;
+  readonly output: readonly { readonly content: readonly { readonly text: string }[] }[];
+}
+interface Refusal {
+  readonly detail: string;
+}
+interface OpenAiRefusal {
+  readonly error: { readonly code: string };
+}
 
-async function post(url: string, path: string, body: object) {
+/** `Reply` is what the route answers; whether it does is for the expectations to say. */
+async function post<Reply = FinishedRun>(url: string, path: string, body: object) {
   const reply = await fetch(url + path, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),
   });
-  return { status: reply.status, json: (await reply.json()) as Json };
+  return { status: reply.status, json: (await reply.json()) as Reply };
 }
 
-const get = async (url: string, path: string) => (await fetch(url + path)).json() as Promise<Json>;
+const get = async (url: string, path: string): Promise<unknown> => (await fetch(url + path)).json();
 
 async function serve(script: readonly Turn[], options: object = {}) {
   const { url } = await startServer({ script, ...options });
   return {
     url,
-    run: (body: object = {}, thread = "t") =>
-      post(url, `/threads/${thread}/runs`, { input: "Which?", output_schema: schema, ...body }),
+    run: <Reply = FinishedRun>(body: object = {}, thread = "t") =>
+      post<Reply>(url, `/threads/${thread}/runs`, { input: "Which?", output_schema: schema, ...body }),
   };
 }
 
@@ -51,7 +67,7 @@ describe("a run with an output_schema", () => {
   test("calls its tools before it answers", async () => {
     const { run } = await serve([{ call: [{ tool: "write_todos", args: { todos: [] } }] }, { say: GOOD }]);
     const { json } = await run();
-    expect(json.messages.map(({ role }: Json) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
+    expect(json.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
     expect(json.output).toEqual(good);
   });
 
@@ -59,19 +75,19 @@ describe("a run with an output_schema", () => {
     const { run } = await serve([{ say: "Brno!" }, { say: '{"city":"Brno","people":0}' }, { say: GOOD }]);
     const { json } = await run();
     expect(json).toMatchObject({ status: "success", output: good });
-    const corrections = json.messages.filter(({ role }: Json) => role === "user").slice(1);
-    expect(corrections[0].content).toContain("It is not a single JSON object.");
-    expect(corrections[1].content).toContain("`people` must be >= 1");
-    expect(corrections[1].content).toContain('"minimum":1');
+    const corrections = json.messages.filter(({ role }) => role === "user").slice(1);
+    expect(corrections[0]?.content).toContain("It is not a single JSON object.");
+    expect(corrections[1]?.content).toContain("`people` must be >= 1");
+    expect(corrections[1]?.content).toContain('"minimum":1');
   });
 
   test("fails with output_invalid after three answers that do not fit", async () => {
     const { run } = await serve(["a", "b", "c", GOOD].map((say) => ({ say })));
     const { json } = await run();
     expect(json).toMatchObject({ status: "error", error: { code: "output_invalid" } });
-    expect(json.error.message).toContain("output_schema");
+    expect(json.error?.message).toContain("output_schema");
     expect(json.output).toBeUndefined();
-    expect(json.messages.filter(({ role }: Json) => role === "assistant")).toHaveLength(3);
+    expect(json.messages.filter(({ role }) => role === "assistant")).toHaveLength(3);
   });
 
   test("keeps the schema while it waits for an answer, and across a restart", async () => {
@@ -104,7 +120,7 @@ describe("a run with an output_schema", () => {
     ["is nested more than", JSON.parse(`${'{"type":"object","not":'.repeat(40)}{}${"}".repeat(40)}`)],
   ])("is refused when the schema %s", async (words, output_schema) => {
     const { run } = await serve([{ say: "ok" }]);
-    const { status, json } = await run({ output_schema });
+    const { status, json } = await run<Refusal>({ output_schema });
     expect(status).toBe(400);
     expect(json).toMatchObject({ code: "invalid_request" });
     expect(json.detail).toContain("output_schema");
@@ -127,7 +143,7 @@ agents:
     );
     expect((await run({ output_schema: undefined })).json.output).toEqual(good);
     const own = { type: "object", properties: { city: { const: "Praha" } } };
-    expect((await run({ output_schema: own }, "u")).json.error.code).toBe("output_invalid");
+    expect((await run({ output_schema: own }, "u")).json.error?.code).toBe("output_invalid");
   });
 
   test("whose schema is none keeps the server from starting, with the place", async () => {
@@ -141,11 +157,11 @@ describe("clients of OpenAI's API", () => {
 
   test("ask chat completions for it by response_format", async () => {
     const { url } = await serve([{ say: "Brno" }, { say: GOOD }]);
-    const { json } = await post(url, "/v1/chat/completions", {
+    const { json } = await post<Completion>(url, "/v1/chat/completions", {
       ...{ model: "assistant", messages: [{ role: "user", content: "Which?" }] },
       response_format: { type: "json_schema", json_schema: format },
     });
-    expect(JSON.parse(json.choices[0].message.content)).toEqual(good);
+    expect(JSON.parse(json.choices[0]?.message.content ?? "")).toEqual(good);
   });
 
   test("stream nothing but an answer that fits", async () => {
@@ -157,26 +173,26 @@ describe("clients of OpenAI's API", () => {
         response_format: { type: "json_schema", json_schema: format },
       }),
     });
-    const chunks = [...(await reply.text()).matchAll(/^data: (\{.*)$/gm)].map(([, data = ""]) =>
-      JSON.parse(data),
+    const chunks = [...(await reply.text()).matchAll(/^data: (\{.*)$/gm)].map(
+      ([, data = ""]) => JSON.parse(data) as CompletionChunk,
     );
-    const text = chunks.map((chunk: Json) => chunk.choices[0]?.delta.content ?? "").join("");
+    const text = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
     expect(JSON.parse(text)).toEqual(good);
   });
 
   test("ask responses for it by text.format", async () => {
     const { url } = await serve([{ say: GOOD }]);
-    const { json } = await post(url, "/v1/responses", {
+    const { json } = await post<OpenAiResponse>(url, "/v1/responses", {
       ...{ model: "assistant", input: "Which?" },
       text: { format: { type: "json_schema", ...format } },
     });
     expect(json.status).toBe("completed");
-    expect(JSON.parse(json.output.at(-1).content[0].text)).toEqual(good);
+    expect(JSON.parse(json.output.at(-1)?.content[0]?.text ?? "")).toEqual(good);
   });
 
   test("get an error when the agent gives none that fits", async () => {
     const { url } = await serve(["no", "no", "no"].map((say) => ({ say })));
-    const { status, json } = await post(url, "/v1/chat/completions", {
+    const { status, json } = await post<OpenAiRefusal>(url, "/v1/chat/completions", {
       ...{ model: "assistant", messages: [{ role: "user", content: "Which?" }] },
       response_format: { type: "json_schema", json_schema: format },
     });
