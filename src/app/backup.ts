@@ -70,7 +70,7 @@ export async function backUpData(
 export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
   let isAtWork = false;
   return async () => {
-    if (isAtWork) throw new AppError("limit_exceeded", "A backup is being made. Ask again when it is done.");
+    if (isAtWork) throw new AppError("limit_exceeded", "A backup is in progress. Try again when it is done.");
     isAtWork = true;
     try {
       return await make();
@@ -84,7 +84,7 @@ export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
 export async function verifyBackup(dir: string): Promise<Manifest> {
   const text = await readFile(join(dir, MANIFEST), "utf8").catch(() => "");
   const manifest = Manifest.safeParse(parsed(text)).data;
-  if (!manifest) throw new AppError("invalid_request", `\`${dir}\` is no backup: it has no ${MANIFEST}.`);
+  if (!manifest) throw new AppError("invalid_request", `\`${dir}\` is not a backup: it has no ${MANIFEST}.`);
   const found = new Map((await filesOf(dir)).map((file) => [file.path, file]));
   for (const { path, sha256 } of manifest.files) {
     const there = found.get(path);

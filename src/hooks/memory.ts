@@ -53,7 +53,7 @@ export const memory = defineHook({
 
 interface Loaded {
   readonly text: string;
-  /** One sentence for each file that is there and could not be read. */
+  /** One sentence for each file that exists but could not be read. */
   readonly faults: readonly string[];
 }
 

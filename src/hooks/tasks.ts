@@ -251,7 +251,7 @@ async function change(
     const value = await next(task);
     if (value === task || (await items.put(shelf, { key: id, value, version: item.version }))) return true;
   }
-  throw new AppError("unavailable", `Too many change task \`${id}\` at once. Try again.`);
+  throw new AppError("unavailable", `Too many agents are changing task \`${id}\` at once. Try again.`);
 }
 
 function howTo({ status }: Task): string {
@@ -270,7 +270,7 @@ const isSame = (a: NewTask, b: NewTask) =>
 function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]): NewTask[] {
   const taken = new Set(there.map(({ id }) => id));
   const twice = news.filter(({ id }, at) => taken.has(id) || news.findIndex((each) => each.id === id) < at);
-  if (twice.length > 0) throw refused(`There is another task ${quoted(twice.map(({ id }) => id))} already.`);
+  if (twice.length > 0) throw refused(`There is already another task ${quoted(twice.map(({ id }) => id))}.`);
   const known = new Set([...taken, ...news.map(({ id }) => id)]);
   const unknown = news.flatMap(({ blocked_by }) => blocked_by.filter((id) => !known.has(id)));
   if (unknown.length > 0) throw refused(`There is no task ${quoted(unknown)} that another could wait for.`);
@@ -300,8 +300,6 @@ async function makeRoom(items: ItemStore, place: Place, { there, news }: Room): 
   const awaited = [...there.filter((task) => !isOver(task)), ...news].flatMap(({ blocked_by }) => blocked_by);
   const old = there.filter((task) => isOver(task) && !awaited.includes(task.id)).slice(0, over);
   if (old.length < over)
-    throw refused(
-      `The board has room for ${MAX_ITEMS} tasks. Complete or cancel some of those that there are.`,
-    );
+    throw refused(`The board holds at most ${MAX_ITEMS} tasks. Complete or cancel some of them first.`);
   for (const { id } of old) await items.delete(shelfOf(place), id);
 }

@@ -73,7 +73,7 @@ async function* unlessSilent(request: ModelRequest, { next, deltas, limit }: Lis
   let silence: AppError | undefined;
   const expire = () => {
     if (!isWaiting) return;
-    silence = new AppError("model_timeout", `The model said nothing for ${limit} s.`);
+    silence = new AppError("model_timeout", `The model sent nothing for ${limit} s.`);
     call.abort(silence);
   };
   const timer = setTimeout(expire, limit * 1000);

@@ -71,7 +71,7 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
   raw.once("close", () => clearInterval(timer));
 }
 
-/** Does the same for every long answer that is not an event stream, and counts what waits of those that are whole. */
+/** Does the same for every long answer that is not an event stream, and counts the unsent bytes of answers that are sent whole. */
 export function cutStalledAnswers(
   server: FastifyInstance,
   stallMs: number,

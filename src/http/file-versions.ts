@@ -52,7 +52,7 @@ export function preconditionIn(headers: IncomingHttpHeaders): Precondition | und
   if (!versions)
     throw new AppError(
       "invalid_request",
-      `\`If-Match: ${match}\` names no version. Send the \`ETag\` of a read.`,
+      `\`If-Match: ${match}\` does not name a version. Send the \`ETag\` of a read.`,
     );
   return { match: new Set(versions), isNew: none !== undefined };
 }

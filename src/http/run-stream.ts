@@ -217,11 +217,11 @@ export async function resumeAt(
 const notACursor = () =>
   new AppError(
     "invalid_request",
-    "This is not a cursor of this run. Use the id of the last event you got of it.",
+    "This is not a cursor of this run. Use the id of the last event that you received from it.",
   );
 
 export const expired = () =>
   new AppError(
     "events_expired",
-    "The events after this cursor are no longer available. Read the thread's messages instead.",
+    "Events after this cursor are no longer available. Read the thread's messages instead.",
   );

@@ -11,31 +11,39 @@ export function threadBusy(threadId: string, runId: string): AppError {
 }
 
 export function threadExists(id: string): AppError {
-  return new AppError("already_exists", `There is a thread \`${id}\` already.`);
+  return new AppError("already_exists", `Thread \`${id}\` already exists.`);
 }
 
 export function runExists(id: string): AppError {
-  return new AppError("already_exists", `There is a run \`${id}\` already.`);
+  return new AppError("already_exists", `Run \`${id}\` already exists.`);
 }
 
 export function queueFull(threadId: string, limit: number): AppError {
-  return new AppError("queue_full", `${limit} runs wait for thread \`${threadId}\` already.`, {
-    details: { limit },
-  });
+  return new AppError(
+    "queue_full",
+    `Thread \`${threadId}\` already has ${limit} waiting runs, which is the maximum.`,
+    {
+      details: { limit },
+    },
+  );
 }
 
 export function tenantFull(limit: number): AppError {
   return new AppError(
     "limit_exceeded",
-    `Runs are active or wait on ${limit} threads of your tenant already. Try again when some have ended.`,
+    `Your tenant already has ${limit} threads with active or waiting runs, which is the maximum. Try again when some runs have ended.`,
     { details: { limit } },
   );
 }
 
 export function inboxFull(runId: string, limit: number): AppError {
-  return new AppError("queue_full", `${limit} messages wait for run \`${runId}\` already.`, {
-    details: { limit },
-  });
+  return new AppError(
+    "queue_full",
+    `Run \`${runId}\` already has ${limit} messages that it has not read, which is the maximum.`,
+    {
+      details: { limit },
+    },
+  );
 }
 
 export function leaseLost({ run_id, epoch }: Lease): AppError {
@@ -45,7 +53,7 @@ export function leaseLost({ run_id, epoch }: Lease): AppError {
 export function tooManyDeferredCalls(threadId: string): AppError {
   return new AppError(
     "limit_exceeded",
-    `${MAX_DEFERRED_CALLS} calls of thread \`${threadId}\` wait for their results already.`,
+    `Thread \`${threadId}\` already has ${MAX_DEFERRED_CALLS} calls that wait for their results, which is the maximum.`,
     { details: { limit: MAX_DEFERRED_CALLS } },
   );
 }
@@ -77,14 +85,14 @@ export function cannotRewind(id: string): AppError {
 export function eventsExpired(after: number): AppError {
   return new AppError(
     "events_expired",
-    `The events after ${after} are not here: they are too old, or never were. Read the thread's messages instead.`,
+    `Events after ${after} are not available: they are too old, or never existed. Read the thread's messages instead.`,
   );
 }
 
 export function fellBehind(limit: number): AppError {
   return new AppError(
     "events_expired",
-    `More than ${limit} events waited to be read; they are lost. Reload and reconnect.`,
+    `The subscriber fell behind by more than ${limit} events, which were dropped. Reload and reconnect.`,
   );
 }
 

@@ -125,7 +125,7 @@ test("a second backup while one is made is refused, by the server and by `skein 
   await expect.poll(() => existsSync(join(dir, "data/backups")), { interval: 5 }).toBe(true);
   await expect(createClient({ baseUrl: url }).admin.backUp()).rejects.toMatchObject({
     status: 429,
-    message: expect.stringContaining("A backup is being made"),
+    message: expect.stringContaining("A backup is in progress"),
   });
   await expect(backUpTo(backup, { url, key: undefined })).rejects.toMatchObject({
     code: "already_exists",

@@ -87,7 +87,10 @@ export async function* awaitChild(
       if (typeof next === "string") return { status: next, child };
       record = next;
     }
-    throw new AppError("limit_exceeded", `The agent asked ${MAX_ROUNDS} times and was answered each time.`);
+    throw new AppError(
+      "limit_exceeded",
+      `The agent asked ${MAX_ROUNDS} times, which is the maximum, and was answered each time.`,
+    );
   } catch (error) {
     if (isHandover(run.signal) || endsTheRun(error)) throw error;
     // A background child keeps running when one call fails to wait for it.

@@ -9,7 +9,7 @@ export interface SubagentConfig {
   readonly agent: AgentDefinition;
   readonly subagents: Subagents;
   readonly items: ItemStore | undefined;
-  /** Children of one call that work at once. */
+  /** Children of one call that run at once. */
   readonly concurrency: number;
 }
 

@@ -219,7 +219,7 @@ function assertRoom({ thread_id }: Child, run: Run): void {
   if (running.length >= MAX_TASKS)
     throw new AppError(
       "limit_exceeded",
-      `${MAX_TASKS} tasks are in the background already. Wait for one of them, or cancel it.`,
+      `${MAX_TASKS} tasks are already in the background, which is the maximum. Wait for one of them, or cancel it.`,
     );
 }
 

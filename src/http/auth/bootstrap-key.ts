@@ -35,7 +35,7 @@ export async function keepBootstrapKey(store: ApiKeyStore, text: string, logger:
   if (found?.hash !== hash)
     throw new AppError(
       "config_invalid",
-      `BOOTSTRAP_API_KEY has the id of another key, ${id}. Give a new one: \`skein keys generate\`.`,
+      `BOOTSTRAP_API_KEY has the id of another key, ${id}. Generate a new one: \`skein keys generate\`.`,
     );
   if (found.revoked_at) logger.warn({ key_id: id }, "the key of BOOTSTRAP_API_KEY is revoked and stays so");
 }

@@ -77,7 +77,7 @@ export const TicketSecret = z
   .string()
   .min(32, "is too short: give at least 32 characters, such as `openssl rand -hex 32` makes");
 
-/** A part of the configuration may come from the environment: whether it is complete is said by `authProblems`. */
+/** Part of the configuration may come from the environment: `authProblems` checks whether it is complete. */
 export const AuthConfig = z.strictObject({
   scheme: SchemeName.default("none"),
   /** Who may send `X-Skein-Tenant` and the others. */

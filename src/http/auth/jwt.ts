@@ -16,7 +16,7 @@ const MAX_LENGTH = 8_192;
 
 const MISSING = "Send a token: `Authorization: Bearer …`.";
 const REFUSED = "The token is malformed, or its signature is not one of the issuer's.";
-/** What the signature holds, and is wrong all the same, by claim. */
+/** What is wrong with a token whose signature is valid, by claim. */
 const WRONG_CLAIMS: Readonly<Record<string, string>> = {
   iss: "The token is of another issuer (`iss`) than this server trusts.",
   aud: "The token is for another audience (`aud`) than this server.",

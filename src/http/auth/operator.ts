@@ -1,4 +1,4 @@
-// Who may see what belongs to no tenant: the scope `admin`, or the token that Prometheus has.
+// Who may read what belongs to no tenant: a principal with the scope `admin`, or Prometheus with its token.
 
 import type { FastifyRequest } from "fastify";
 import { hasCode } from "../../core/errors.ts";
@@ -6,7 +6,7 @@ import { timingSafeEqualText } from "../../lib/text.ts";
 import { type Authenticate, bearerToken } from "./credentials.ts";
 import { requireScope } from "./scopes.ts";
 
-/** Throws `unauthorized`, `forbidden`, or `unavailable` when that cannot be found out now. */
+/** Throws `unauthorized`, `forbidden`, or `unavailable` when that cannot be verified now. */
 export type RequireOperator = (request: FastifyRequest) => Promise<void>;
 
 export function operators(authenticate: Authenticate, metricsToken: string | undefined): RequireOperator {

@@ -83,7 +83,7 @@ function inTime<T>(work: () => Promise<T>, signal: AbortSignal, name: string): P
     const late = () =>
       reject(
         new AppError("unavailable", "The request could not be authenticated in time. Try again later.", {
-          cause: new Error(`The authentication scheme \`${name}\` took longer than its time.`),
+          cause: new Error(`The authentication scheme \`${name}\` exceeded its time limit.`),
         }),
       );
     signal.addEventListener("abort", late, { once: true });

@@ -1,12 +1,11 @@
-// Who is asking, and what for: every request has one, however it was found out.
+// Who sends a request, and what they may do. Every scheme of authentication yields one for a request.
 
 import { z } from "zod";
 import type { Owner } from "../../core/ids.ts";
 
 /**
- * What a principal may do. `read`: look at what is its own. `run`: change that, and have agents work. `tools`: manage
- * the tenant's tools. `admin`: look
- * after all users of the tenant. `operator`: look after all tenants. None contains another.
+ * What a principal may do. `read`: read what its owner has. `run`: change it, and start runs. `tools`: manage the tenant's tools.
+ * `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope contains another.
  */
 export const Scope = z.enum(["run", "read", "tools", "admin", "operator"]);
 export type Scope = z.infer<typeof Scope>;
@@ -22,7 +21,7 @@ export interface Principal extends Owner {
   readonly isGateway?: boolean;
 }
 
-/** A tenant or a user as credentials name them: no two that look alike by what cannot be seen. */
+/** A tenant or a user as credentials name them: without invisible characters, so that no two look alike. */
 export const OwnerName = z
   .string()
   .regex(

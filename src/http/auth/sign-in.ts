@@ -1,21 +1,21 @@
-// How people sign in on the page: the scheme, and for OpenID Connect where the issuer has its doors.
+// How people sign in on the page: the scheme, and for OpenID Connect the endpoints of the issuer.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
 import { type AuthConfig, IssuerUrl, kindOf, OidcConfig, SchemeKind } from "./config.ts";
 
-const Doors = z.object({
+const Endpoints = z.object({
   authorization_endpoint: IssuerUrl,
   token_endpoint: IssuerUrl,
   end_session_endpoint: IssuerUrl.optional(),
 });
-type Doors = z.output<typeof Doors>;
+type Endpoints = z.output<typeof Endpoints>;
 
 export const SignInOptions = z
   .object({
     auth: SchemeKind.describe("How the server learns who is asking."),
     oidc: z
-      .object({ ...OidcConfig.shape, ...Doors.shape, issuer: z.string(), audience: z.string() })
+      .object({ ...OidcConfig.shape, ...Endpoints.shape, issuer: z.string(), audience: z.string() })
       .optional()
       .describe(
         "With `jwt`, when people can sign in at the issuer: the code flow with PKCE, without a secret.",
@@ -34,30 +34,30 @@ const MAX_BYTES = 256 * 1024;
  */
 export function createSignIn({ scheme, oidc, jwt }: AuthConfig): () => Promise<SignInOptions> {
   const { issuer = "", audience = "" } = jwt;
-  let doors: Promise<Doors> | undefined;
+  let endpoints: Promise<Endpoints> | undefined;
   return async () => {
     if (!oidc) return { auth: kindOf(scheme) };
-    doors ??= doorsOf(issuer).catch((cause) => {
-      doors = undefined;
+    endpoints ??= endpointsOf(issuer).catch((cause) => {
+      endpoints = undefined;
       throw new AppError(
         "unavailable",
-        "The issuer of tokens does not say how people sign in. Try again later.",
+        "Cannot learn from the token issuer how to sign in. Try again later.",
         {
           cause,
         },
       );
     });
-    return { auth: kindOf(scheme), oidc: { ...oidc, ...(await doors), issuer, audience } };
+    return { auth: kindOf(scheme), oidc: { ...oidc, ...(await endpoints), issuer, audience } };
   };
 }
 
 /** Throws when there is no answer, and when it is that of another issuer. */
-async function doorsOf(issuer: string): Promise<Doors> {
+async function endpointsOf(issuer: string): Promise<Endpoints> {
   const url = `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`;
   const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
   if (!response.ok) throw new Error(`${url} answered ${response.status}.`);
   const answer: unknown = JSON.parse(await textOf(response));
-  return Doors.extend({ issuer: z.literal(issuer) }).parse(answer);
+  return Endpoints.extend({ issuer: z.literal(issuer) }).parse(answer);
 }
 
 async function textOf({ body }: Response): Promise<string> {

@@ -1,7 +1,7 @@
-// Tickets. A browser's EventSource, links and images send no headers, so their page gets a ticket and adds it to the URL as `?ticket=…`.
-// A ticket reads one path, for one principal, for a minute, because URLs end up in histories and logs. It may be used again
-// within that minute, as EventSource reconnects, and by any process with the same secret. A stream ends with the credentials
-// that it was made for.
+// Tickets. A browser's EventSource, links and images send no headers, so their page gets a ticket and adds it to the URL as
+// `?ticket=…`. A ticket allows one principal to read one path for a minute, because URLs end up in histories and logs. It may
+// be used again within that minute, as when EventSource reconnects, and at any process with the same secret. A stream ends with
+// the credentials that its ticket was made for.
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";

@@ -266,6 +266,6 @@ export function byteRange(
   const offset = suffix ? Math.max(0, size - Number(parts.last)) : Number(parts.first);
   const end = suffix || parts.last === "" ? size - 1 : Math.min(Number(parts.last), size - 1);
   if (offset > end || offset >= size)
-    throw new AppError("range_not_satisfiable", `The file has ${size} bytes; \`${header}\` lies outside.`);
+    throw new AppError("range_not_satisfiable", `The file has ${size} bytes; \`${header}\` is out of range.`);
   return { offset, length: end - offset + 1 };
 }

@@ -82,7 +82,7 @@ const statusOf = ({ name, isUp, since, checked_at, error }: DependencyState) => 
   ...omitUndefined({ error: error?.message }),
 });
 
-/** Not part of the contract: Prometheus has its own. */
+/** Not part of the API's contract: Prometheus has a format of its own. */
 export function metricsRoutes(app: App, { metrics, requireOperator }: RouteServices): void {
   if (!metrics) return;
   app.get("/metrics", { schema: { hide: true } }, async (request, reply) => {

@@ -202,7 +202,7 @@ export function runRoutes(app: App, services: RouteServices): void {
       await getRun(runs, key);
       const sent = await runs.sentRequests.read(key, n);
       if (sent) return sent;
-      throw new AppError("not_found", `Of the run \`${key.run_id}\` no request ${n} is kept.`);
+      throw new AppError("not_found", `No request ${n} of run \`${key.run_id}\` is kept.`);
     },
   );
 

@@ -109,7 +109,7 @@ export function toolRoutes(
     },
     async (request, reply) => {
       if (!replyResult(request.body))
-        throw new AppError("invalid_request", "Invalid body: give `result`, or `error`.");
+        throw new AppError("invalid_request", "Invalid body: send `result` or `error`.");
       if (!(await deliverResult(runs, tokenHash(request.params.token), request.body))) throw notAwaited();
       return reply.code(204).send(null);
     },

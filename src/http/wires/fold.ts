@@ -19,7 +19,7 @@ export interface FoldReader {
   readonly owner: Owner;
   /** The run to begin with. */
   readonly from: RunRecord;
-  /** A later run of the turn, which is at work: nothing before it is the end. Default: `from`. */
+  /** A later run of the turn, which is active: nothing before it is the end. Default: `from`. */
   readonly at?: RunRecord;
   readonly fold: Fold<Frame | LongFrame>;
   /** What is read: one run, a whole turn, or on until an event ends it; a function is called for each run. */
@@ -92,7 +92,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
 }
 
 /**
- * Folds what there is now, and does not wait for more. Resolves with the last run that was read. What is no longer kept is
+ * Folds the events that are there now, and does not wait for more. Resolves with the last run that was read. What is no longer kept is
  * folded from the messages.
  */
 export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<RunRecord> {

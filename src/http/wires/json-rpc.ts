@@ -70,7 +70,7 @@ const faultsIn = (faults: readonly Parameters<typeof sentence>[0][]) =>
 export interface ErrorCodes {
   /** Default: invalid parameters below status 500, else an internal error. */
   readonly codes: Partial<Record<ErrorCode, number>>;
-  /** What an error holds besides its code and message. */
+  /** The data of an error, besides its code and message. */
   readonly dataOf: (code: number, error: Error) => unknown;
 }
 

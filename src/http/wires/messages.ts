@@ -29,9 +29,9 @@ export type Alignment =
   | { readonly as: "replacement"; readonly of: string };
 
 /**
- * Compares the user's messages that a client sends, oldest first, with those of the thread: by id, and by their order where
- * no id is known. `isWhole`: the client sends all that it holds, so a message of the thread that is not among them, after
- * one that is, was edited away. `isRegenerated`: the client wants another answer to its newest message.
+ * Compares the user's messages that a client sends, oldest first, with those of the thread: by id, and by their order where no
+ * id is known. `isWhole`: the client sends everything that it has, so a message of the thread that is missing from the list,
+ * after one that is in it, was edited away. `isRegenerated`: the client wants another answer to its newest message.
  */
 export function align(
   thread: readonly Message[],
@@ -74,7 +74,7 @@ export function readDataUrl(url: string): { media_type: string; data: string } {
   if (media_type === undefined || data === undefined)
     throw new AppError(
       "invalid_request",
-      "Only `data:` URLs with base64 are taken: the server fetches nothing.",
+      "Only `data:` URLs with base64 are accepted: the server fetches nothing.",
     );
   return { media_type, data: data.replaceAll(/\s/g, "") };
 }

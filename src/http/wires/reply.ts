@@ -1,4 +1,4 @@
-// Answers with a run's frames, or with what was made of them.
+// Answers a request with the frames of a run, or with what was made of them.
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../../core/errors.ts";

@@ -1,8 +1,8 @@
-// Every thread in memory: whose it is, what it weighs, and which one is compressed, or goes, when room or time is up.
+// Every thread in memory: its owner, its size, and which one is compressed or dropped when memory is full or its time is over.
 //
-// A thread with a run that is active or waits is never dropped. A tenant with a quarter of the memory loses threads of its own
-// when it needs more; otherwise the tenant with most does. Of a tenant's, those go first that were not used for the longest
-// time; those that wait for a person's answer go last.
+// A thread with an active or waiting run is never dropped. A tenant that has a quarter of the memory loses its own threads when
+// it needs more; otherwise the tenant that has the most does. Of a tenant's threads the least recently used go first; those
+// that wait for a person's answer go last.
 
 import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
@@ -28,7 +28,7 @@ import {
 export interface Bounds {
   /** Of all threads. */
   readonly maxBytes: number;
-  /** Of those that are idle and not compressed. */
+  /** Of threads that are idle and not compressed. */
   readonly uncompressedBytes: number;
 }
 
@@ -314,7 +314,7 @@ export class MemoryThreads {
 function hasItsShare(bytes: number, maxBytes: number): AppError {
   return new AppError(
     "limit_exceeded",
-    `Your tenant's threads take ${bytes} of the ${maxBytes} bytes of memory for threads (\`retention.memory_bytes\`), which is its share, and all of them are in use. Try again later.`,
+    `Your tenant's threads take ${bytes} of the ${maxBytes} bytes of memory for threads (\`retention.memory_bytes\`), which is its share, and every one of them is in use. Try again later.`,
     { details: { limit: "retention.memory_bytes", of: "tenant", most: Math.floor(maxBytes / 4) } },
   );
 }
@@ -322,7 +322,7 @@ function hasItsShare(bytes: number, maxBytes: number): AppError {
 function allInUse(maxBytes: number): AppError {
   return new AppError(
     "unavailable",
-    `The memory for threads (${maxBytes} bytes) is full, and all of them are in use. Try again later.`,
+    `The memory for threads (${maxBytes} bytes) is full, and every thread is in use. Try again later.`,
   );
 }
 

@@ -115,7 +115,7 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
   });
   try {
     await withTimeout(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
-    // It has refused something, such as the number of the database, and would be used all the same.
+    // It has refused something, such as the number of the database, but would be used anyway.
     if (isReply(last)) throw last;
     return parse(await withTimeout(deadlineMs, commands.info()));
   } catch (error) {
@@ -138,7 +138,7 @@ function check({
   if (maxmemory !== "0" && policy !== "noeviction")
     throw new AppError(
       "config_invalid",
-      `Redis's maxmemory-policy is \`${policy}\`: it would throw runs and messages away. Set it to \`noeviction\`.`,
+      `Redis's maxmemory-policy is \`${policy}\`: it would evict runs and messages. Set it to \`noeviction\`.`,
     );
 }
 

@@ -1,4 +1,4 @@
-// Tasks: a task is a turn, from its first run on. Nothing of it is kept but the runs themselves.
+// Tasks: a task is a turn, from its first run on. Only the runs themselves are stored.
 
 import type { StreamEvent } from "../../../core/event.ts";
 import { Id, type Owner } from "../../../core/ids.ts";

@@ -73,7 +73,10 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       const sent = body.message ?? body.messages.at(-1);
       if (!sent)
-        throw new AppError("invalid_request", "messages: there is none; send the newest one at least.");
+        throw new AppError(
+          "invalid_request",
+          "messages: the list is empty; send at least the newest message.",
+        );
       const chat = { owner, thread_id: threadIdOf(body.id), agent: agents.find(request.params.agent).name };
       const begin = sent.role === "assistant" ? answer(chat, sent, request) : say(chat, sent, request);
       const { start, at, ...options } = await begin;
@@ -253,9 +256,9 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
   }
 
   /**
-   * The newest run, if its turn is over since a short while. A page reads the messages first and connects then: a turn that
-   * ends in between is in neither, unless it is streamed again. A page that holds it already shows it once, but for versions
-   * before 7, which would add it. Not a turn that waits for an answer, which may be on its way.
+   * The newest run, if its turn ended a short while ago. A page reads the messages first and then connects: a turn that ends in
+   * between is in neither, unless it is streamed again. A page that has it already shows it once, except in versions before 7,
+   * which would add it again. A turn that waits for an answer is not streamed, since the answer may be on its way.
    */
   async function justEnded(
     owner: Owner,

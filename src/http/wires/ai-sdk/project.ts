@@ -17,7 +17,7 @@ export interface ProjectOptions {
   readonly version: 5 | 6 | 7;
   /** Questions of earlier runs of the turn that this reader has seen: the message continues with their answers. */
   readonly asked?: readonly Interrupt[];
-  /** The id of the turn's run that is at work: questions before it are answered. */
+  /** The id of the active run of the turn: questions from before it are answered. */
   readonly at?: string;
 }
 
@@ -247,7 +247,7 @@ function createFold({ messageId, version, asked, at }: ProjectOptions) {
   function messageOf({ message }: DataOf<"on_message">): Chunk[] {
     if (message.role === "assistant") for (const call of message.tool_calls ?? []) calls.set(call.id, call);
     if (message.role === "tool") return result(message);
-    // What the user said while the run was at work. Versions before 7 show it after a reload.
+    // What the user said while the run was active. Versions before 7 show it after a reload.
     if (message.role !== "user" || !hasSpoken || version < 7) return [];
     return [...endStep(), { type: "steering-message", id: message.id, parts: uiPartsOf(message.content) }];
   }

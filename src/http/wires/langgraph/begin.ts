@@ -160,7 +160,7 @@ async function keyFor(
   if (replaces !== undefined) return keyOfMessage(said, known);
   const key = `message:${said.id}`;
   const earlier = await runs.known(owner, thread_id, key);
-  // Its message was forgotten since, and is said again.
+  // Its message has been dropped from the thread since, and is sent again.
   return earlier && isSettled(earlier.status) ? keyOfMessage(said, known) : key;
 }
 

@@ -49,5 +49,5 @@ function contentOf(path: string, file: unknown): string | null {
   const content = typeof file === "object" && file !== null && "content" in file ? file.content : undefined;
   if (typeof content === "string") return content;
   if (Array.isArray(content) && content.every((line) => typeof line === "string")) return content.join("\n");
-  throw new AppError("invalid_request", `files: the content of \`${path}\` is no text.`);
+  throw new AppError("invalid_request", `files: the content of \`${path}\` is not text.`);
 }

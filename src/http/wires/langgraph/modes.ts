@@ -1,4 +1,4 @@
-// What a run remembers of how it was asked for, in its metadata: the modes of its stream, for those who join it later.
+// Options of a request that its run keeps in its metadata: the modes of its stream, for clients that join it later.
 
 import type { RunRecord } from "../../../core/records.ts";
 import type { RunBody } from "./input.ts";

@@ -56,7 +56,7 @@ export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answ
   if (decisions.length > asked.length || (decisions.length < asked.length && !Array.isArray(value))) {
     const names = asked.map(({ name }) => name).join(", ");
     throw refused(
-      `send one decision for each request (${names}), in their order, and all at once. There are ${decisions.length}.`,
+      `send one decision for each request (${names}), in their order, and all at once; ${decisions.length} were sent.`,
     );
   }
   return decisions.flatMap((decision, index) => {

@@ -210,7 +210,7 @@ export function threadRoutes(app: App, services: RouteServices): void {
     if (values && Object.keys(values).length > 0)
       throw new AppError(
         "invalid_request",
-        "values: threads cannot be found by what they hold; use `metadata`.",
+        "values: threads cannot be searched by their values; use `metadata`.",
       );
     const wanted = ids && new Set(ids.map(threadIdOf));
     const sought = Object.entries(metadata ?? {});

@@ -270,7 +270,7 @@ function answerTo(
 ): Answer {
   const ids = open.map((each) => `\`${each.id}\``).join(", ");
   if (id === undefined && open.length > 1)
-    throw new AppError("invalid_request", `Several interrupts are open; say which \`id\`: ${ids}.`);
+    throw new AppError("invalid_request", `Several interrupts are open; send the \`id\` of one: ${ids}.`);
   const interrupt = id === undefined ? open[0] : open.find((each) => each.id === id);
   if (!interrupt)
     throw new AppError("interrupt_closed", `There is no open interrupt \`${id}\`. There are: ${ids}.`);

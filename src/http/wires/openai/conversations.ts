@@ -63,7 +63,7 @@ export function createConversations(
     if (results.length > 0) return resumed(owner, { thread_id, open, answers: results, said });
     const sent = userMessages(said.messages);
     const newest = sent.at(-1);
-    if (!newest) throw new AppError("invalid_request", "messages: there is none of the role `user`.");
+    if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
     const known = await threads.messages(owner, thread_id);
     const place = align(known, placed(known, sent), { isWhole: true, isRegenerated: true });
     const answers = place.as === "new" ? answersInWords(textOf(newest.content), open) : [];

@@ -1,4 +1,4 @@
-// What a client of the protocol asks to be done. Every refusal that is about the command is an answer, not an HTTP error.
+// The commands that a client of the protocol sends. Every refusal that is about the command is an answer, not an HTTP error.
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../../core/errors.ts";
@@ -121,7 +121,7 @@ async function inject({ services, sender, threadId }: CommandContext, params: Pa
   const { message } = checked(Inject, params);
   const { owner } = sender;
   const active = await services.stores.runs.active(owner, threadId);
-  if (!active) throw new AppError("run_not_active", "No run of this thread is at work. Start one instead.");
+  if (!active) throw new AppError("run_not_active", "No run of this thread is active. Start one instead.");
   const said = messageIn(message);
   if (said.role !== "user")
     throw new AppError(

@@ -160,7 +160,7 @@ export function conversationRoutes(
 }
 
 export const noConversation = (id: string) =>
-  new AppError("not_found", `There is no conversation \`${id}\`. Make one with POST /v1/conversations.`);
+  new AppError("not_found", `There is no conversation \`${id}\`. Create one with POST /v1/conversations.`);
 
 const conversationOf = ({ id, created_at, metadata }: Thread) => ({
   id,

@@ -1,4 +1,4 @@
-// Names of responses and of what is in them. An id says all that is needed to find the thing: nothing of it is kept.
+// Ids of responses and of what is in them. An id holds everything that is needed to find the item: nothing is stored for it.
 
 import type { Interrupt } from "../../../../core/interrupt.ts";
 import type { RunRecord } from "../../../../core/records.ts";
