@@ -1,4 +1,4 @@
-// What a program gets that imports `skein`.
+// The exports of the package `skein`.
 
 /// <reference types="node" preserve="true" />
 

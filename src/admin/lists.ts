@@ -1,4 +1,4 @@
-// What an admin sees of a tenant's users, and an operator of all tenants: who there is, what runs and waits, what is used.
+// What an admin sees of a tenant's users, and an operator of all tenants: users, active and waiting runs, and usage.
 
 import type { Interrupt } from "../core/interrupt.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";

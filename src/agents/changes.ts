@@ -1,4 +1,5 @@
-// What changes between two agents files: agents and MCP servers that come, go or differ, field by field, as they are written.
+// The differences between two agents files: agents and MCP servers that are added, removed or changed, field by field, as they
+// are written.
 
 import { isObject } from "../lib/json.ts";
 import { firstChars } from "../lib/text.ts";

@@ -1,6 +1,6 @@
-// Puts a backup in the place of a data folder. All that is slow happens beside the data: a copy, its check, its way to the disk.
-// Then a journal is written, in one step: from there on the new data count, and the next process that opens the folder finishes what is
-// left, which are renamings that may be repeated. Killed at any moment, it leaves the old data or the new.
+// Replaces a data folder by a backup. Everything slow happens beside the data: the copy, its check, and its sync to disk. Then
+// a journal is written, in one step: from then on the new data count, and the next process that opens the folder completes what
+// is left, which is renames that may be repeated. A restore that is killed at any moment leaves the old data or the new.
 
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { AppError } from "../core/errors.ts";
 import { holdFile, isInUse } from "../stores/sqlite/copies.ts";
 import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
 
-/** In the data folder, while a restore is at work. */
+/** In the data folder while a restore is in progress. */
 const WORK = "restore";
 /** What is replaced. Journals of databases come first: a new database must never meet an old journal. */
 const NAMES = [

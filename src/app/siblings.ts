@@ -6,7 +6,7 @@ import type { SharedMachine } from "../backends/definition.ts";
 export type MetricsFormat = "text" | "openMetrics";
 
 export interface Siblings {
-  /** From 1. A worker that takes the place of one that ended has its number. */
+  /** From 1. A worker that replaces one that ended has the same number. */
   readonly number: number;
   /** What the metrics of the others are now. Leaves out those that do not answer in time. */
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;

@@ -114,7 +114,7 @@ export abstract class CommandProcess {
   protected get settled(): Promise<void> {
     return this.#settled.promise;
   }
-  /** Whether all that is known of the exit has arrived. */
+  /** Whether everything about the exit has arrived. */
   protected get isReported(): boolean {
     return true;
   }

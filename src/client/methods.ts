@@ -238,7 +238,7 @@ function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
       const headers = version === undefined ? {} : ifVersion(version);
       return call("PUT /backend/files/{path}", at(path, agent), signal, { bytes: content, headers });
     },
-    /** A folder with all that is in it. */
+    /** A folder with everything in it. */
     delete: (path: string, { agent }: OfAgent = {}, signal?: Signal) =>
       call("DELETE /backend/files/{path}", at(path, agent), signal),
   };

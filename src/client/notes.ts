@@ -1,4 +1,4 @@
-// What a conversation says about how a run has gone, beside its messages.
+// Notes that a conversation shows about its runs, beside its messages.
 
 import type { NoteCell } from "./cells.ts";
 import type { Run, StreamEvent } from "./wire.ts";

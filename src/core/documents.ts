@@ -41,9 +41,10 @@ export interface Documents {
   /** Those that are due, longest first. */
   due(collection: Collection, limit: number): Promise<Document[]>;
   /**
-   * Writes all, or nothing when one of them is not at the version that was seen (`changed`), or the collection would have
-   * more than `limit` documents (`full`) or more than `bytes` of bodies (`large`). `version` is new, and becomes that of all that is written; a repeated call with
-   * it changes nothing more. Throws `not_found` when the collection's thread does not exist.
+   * Writes all documents or none: `changed` when one of them is not at the version that was seen, `full` when the collection
+   * would have more than `limit` documents, `large` when these would have more than `bytes` of bodies. `version` is new, and
+   * becomes the version of everything that is written; a repeated call with it changes nothing more. Throws `not_found` when
+   * the collection's thread does not exist.
    */
   write(
     collection: Collection,

@@ -148,10 +148,10 @@ interface Arrival<T, E> {
 }
 
 /**
- * Runs streams in parallel, at most `limit` at a time; yields their events as they come and returns their results in
- * the order given. A stream resumes only after its last event was consumed, so the consumer's work on an event is done
- * before the stream's next step. The first failure ends all streams, and so does a reader that leaves; neither waits for
- * their ends.
+ * Runs streams in parallel, at most `limit` at a time; yields their events as they come and returns their results in the order
+ * given. A stream resumes only after its last event was consumed, so the consumer's work on an event is done before the
+ * stream's next step. The first failure ends all streams, as does a consumer that stops reading; neither waits until they have
+ * ended.
  */
 export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
   const [only] = streams;

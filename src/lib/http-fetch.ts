@@ -1,10 +1,10 @@
 // `fetch` on node:http, for SDKs that accept one. A 2xx response is a `StreamResponse`, whose body is a Node stream: web
 // streams are slower. Any other response is read at once, up to a cap.
 //
-// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No
-// redirects, compression or HTTP/2; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
+// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No redirects,
+// compression or HTTP/2; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
 //
-// `send` is what is beneath it, for a caller who has no use for `Request`, `Headers` and `Response`.
+// `send` is the layer below, for callers that do not need `Request`, `Headers` and `Response`.
 
 import {
   Agent as HttpAgent,

@@ -166,7 +166,7 @@ function factsOf(error: unknown): Facts | undefined {
 
 const broken = (message: string): Facts => ({ status: undefined, types: [], message, whole: message });
 
-/** A failure of the network: its code alone, as its message may name the host. */
+/** A failure of the network: its code only, since its message may name the host. */
 function disconnected(error: Error): Facts {
   const { code } = z.object({ code: z.string().regex(/^[A-Z\d_]+$/) }).safeParse(error).data ?? {};
   return { ...broken(code ?? ""), whole: error.message };

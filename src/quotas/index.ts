@@ -68,7 +68,7 @@ const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
 /** How long active resources count after a refresh, in ms. */
 export const KEPT_MS = 60_000;
-/** A shorter answer is of no use: a call that is left less is refused. */
+/** A shorter answer is of no use: a call that could be given less is refused. */
 const LEAST_ANSWER = 256;
 /** How often a reservation is tried again at once, because other calls changed what is left. */
 const MAX_ATTEMPTS = 4;
@@ -233,7 +233,7 @@ function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined 
   return spent && tooLittle(spent, accounts, "for a model call");
 }
 
-/** The error of a call that is too large for what is left. Names the budget of which the least part is left. */
+/** The error for a call that exceeds what is left. Names the budget with the smallest share left. */
 function tooLarge(config: QuotaConfig, accounts: Accounts, input: number): AppError {
   const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
   const what = `for a model call with about ${input} tokens of input`;

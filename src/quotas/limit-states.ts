@@ -1,4 +1,4 @@
-// How much of each limit is used, and left.
+// How much of each limit is used, and how much is left.
 
 import type { Owner } from "../core/ids.ts";
 import type { LimitName, Quota } from "./config.ts";

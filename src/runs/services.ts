@@ -1,4 +1,4 @@
-// What executing a run needs of the other rooms.
+// The services of other rooms that executing a run needs.
 
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { BackendPool } from "../core/backend.ts";

@@ -54,7 +54,7 @@ export class Slots {
     return this.#idle.promise;
   }
 
-  /** Undefined if none is free, or the tenant has its share. */
+  /** Undefined if none is free, or the tenant uses its whole share. */
   take(tenant: string): Slot | undefined {
     // A run that is being claimed may be this tenant's.
     const unknown = this.#kept + this.#claiming;

@@ -14,7 +14,7 @@ export interface SubagentLimits {
 
 export const SUBAGENT_LIMITS: SubagentLimits = { atOnce: 256, perRun: 16, inAll: 200 };
 
-/** A tree of runs: a thread's own run and all that work for it. */
+/** A tree of runs: a thread's own run and all runs that work for it. */
 export interface TreeKey {
   readonly tenant: string;
   readonly user: string;

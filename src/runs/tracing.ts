@@ -1,4 +1,4 @@
-// What a run hands on of its trace: to callback tools, MCP servers and its subagents.
+// What a run passes on of its trace: to callback tools, MCP servers and its subagents.
 
 import type { Origin } from "../core/records.ts";
 import { parseTraceparent, spanIdOf, type TracedRun, traceparentOf } from "../core/trace-context.ts";
@@ -14,7 +14,7 @@ export function traceparentOfCall(
   return traceparentOf({ ...traces.contextOf(run), spanId: spanIdOf(run.id, callId) });
 }
 
-/** Of a run that works for a call of another one. */
+/** For a run that works for a call of another run. */
 export function originOfChild(
   services: Pick<RunServices, "traces">,
   parent: TracedRun,

@@ -1,5 +1,5 @@
-// What a store is written in, and which processes may use it. During an upgrade the last release and this one work on one store, so
-// a release reads what the one before it wrote, and writes what that one can read.
+// The format of a store's data, and which processes may use it. During an upgrade the last release and this one work on one
+// store, so a release reads what the one before it wrote, and writes what that one can read.
 
 import { AppError } from "../core/errors.ts";
 

@@ -22,13 +22,13 @@ export interface Kernel<Thread> {
   ref(owner: Owner, threadId: string): Thread;
 
   /**
-   * Loads the thread with what `lookups` asks for, calls `decide`, and carries out its writes, as one: no other change comes
-   * in between. `decide` is pure; it may be called again when the thread has changed meanwhile. When it
-   * throws, nothing is changed. Resolves once the writes are as durable as the store promises.
+   * Loads the thread and what `lookups` asks for, calls `decide`, and carries out its writes atomically: the thread does not
+   * change in between. `decide` is pure, and is called again when the thread has changed in the meantime. If it throws, nothing
+   * is changed. Resolves once the writes are as durable as the store promises.
    *
-   * After the commit the kernel keeps up what follows from the writes: a `hold_run` lets the new epoch append for
-   * `leaseMs` and no older one; a thread with runs that no process holds is found by `eachDue`; `tell` reaches
-   * `RunStore.subscribe`. A repeated commit (its answer was lost) has no second effect.
+   * After the commit the kernel maintains what follows from the writes: after a `hold_run` only the new epoch may append, for
+   * `leaseMs`; `eachDue` finds a thread whose runs no process holds; `tell` reaches `RunStore.subscribe`. Repeating a commit
+   * whose answer was lost has no second effect.
    */
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 
@@ -92,7 +92,7 @@ const MAX_ATTEMPTS = 100;
 
 /**
  * `Kernel.change` by compare-and-set. `guess` is decided on first, in place of a load; a commit finds out when it was
- * wrong, so it may not lead to anything else. Throws `unavailable` under endless contention.
+ * wrong, so it must have no other effect. Throws `unavailable` under endless contention.
  */
 export async function changeVersioned<V extends View, R>(
   store: Versioned<V>,

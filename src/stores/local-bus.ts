@@ -1,4 +1,4 @@
-// What a process that has its stores for itself tells its own subscribers: users' events, and notifications to the executor of runs.
+// Delivers within one process: users' events to their subscribers, and notifications to the executor of runs.
 
 import type { Announcement, EventBus, UserEvent } from "../core/bus.ts";
 import type { AppError } from "../core/errors.ts";

@@ -1,4 +1,5 @@
-// What was said, as attributes of spans, where `traces.contents` asks for it. Bounded: a trace is no second copy of the thread.
+// Messages and results as attributes of spans, where `traces.contents` asks for them. Bounded: a trace is no second copy of the
+// thread.
 
 import type { Attributes } from "@opentelemetry/api";
 import { type AssistantMessage, type Message, textOf } from "../core/message.ts";

@@ -1,8 +1,8 @@
-// A workspace on this machine's disk: `files` for the agent, and beside it `staging` for files being written or erased; and
-// the pinning of paths in it, so that a link that replaces part of a path meanwhile leads nowhere.
+// A workspace on this machine's disk: `files` for the agent, and beside it `staging` for files that are being written or
+// erased. Paths in it are pinned while they are used, so that a link that replaces a part of one in the meantime has no effect.
 //
-// On Linux an entry is opened with `O_PATH`, which follows links but has no effect; its real path is read from the open
-// entry, and all access goes through that. Elsewhere the real path is used: there a process of the same user that
+// On Linux an entry is opened with `O_PATH`, which follows links but changes nothing; its real path is read from the open
+// entry, and all access goes through that entry. Elsewhere the real path is used: there a process of the same user that
 // replaces folders by links at the right moment is not stopped.
 
 import { createHash } from "node:crypto";
@@ -120,7 +120,7 @@ export async function workspacesOf(dataDir: string, owner: Owner): Promise<strin
 }
 
 /**
- * With all that is in it. Of two calls at once one finds it; resolves with whether it was this one. A later call continues what
+ * With everything in it. Of two calls at once one finds it; resolves with whether it was this one. A later call continues what
  * an earlier one is still at, or has left: that one ends then.
  */
 export async function eraseWorkspace(dataDir: string, found: string): Promise<boolean> {

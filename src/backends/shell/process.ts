@@ -131,14 +131,15 @@ interface CommandScript {
 }
 
 /**
- * The command is one word in it and gets its own session, output and environment, which holds nothing of the server's
- * but the command's id. Two sentinels come: `ended` with the status, through the pipe and so behind all output; then
- * `closed`, when nothing holds the pipe any more. The session's standard error gets `started` with the pid and start
- * time of the process that becomes the command, the shell's own message about its end, and `reported`.
+ * The command is a single word of the script, and gets a session, an output and an environment of its own; that environment has
+ * nothing from the server but the command's id. Two sentinels are printed: `ended` with the status, through the pipe and
+ * therefore after all output; and `closed`, once nothing holds the pipe any more. Written to the session's standard error are
+ * `started`, with the pid and start time of the process that becomes the command, then the shell's own message about its end,
+ * and `reported`.
  *
- * Beside the command a process waits for one line on the session's input, sent with the first sentinel. If the input
- * ends instead, as when the server crashed, that process ends the command and everything it started. The script is one
- * compound command, so the shell has read all of it before that line arrives.
+ * Beside the command, a second process waits for one line on the session's input, which is sent with the first sentinel. If the
+ * input ends instead, as when the server has crashed, that process ends the command and everything that it started. The script
+ * is one compound command, so the shell has read all of it before that line arrives.
  */
 const scriptOf = ({ mark, id, command, workdir }: CommandScript) => `N=${mark} c=${quote(command)}
 {

@@ -11,7 +11,7 @@ import { jsonCopy } from "../../lib/json.ts";
 import type { Log } from "../log.ts";
 import type { ThreadHead } from "../thread-head.ts";
 
-/** What a thread weighs beside all that is in it, about. */
+/** Roughly what a thread takes besides its content. */
 export const THREAD_BYTES = 600;
 
 export interface Slot {
@@ -93,7 +93,7 @@ export interface DeferredEntry {
   readonly thread: ThreadEntry;
   readonly call: DeferredCall;
   readonly bytes: number;
-  /** When it must be looked after, if ever. */
+  /** When it must be checked, if ever. */
   dueAt: number | undefined;
 }
 

@@ -1,8 +1,9 @@
-// The one place where a run's events are written, together with what they mean. A PostgreSQL that is away is waited for as
-// long as a lease lasts.
+// Writes the events of runs together with their effects; nothing else does. Waits for an unreachable PostgreSQL for as long as
+// a lease lasts.
 //
-// What only adds to logs is written for all runs of this process with one statement, one at a time: while it is on its way,
-// more gathers for the next. It is on disk when it is shown: no viewer sees what a crash of PostgreSQL may take back.
+// Events that only extend logs are written for all runs of this process with one statement, one at a time: while it is on its
+// way, more gather for the next. They are on disk before they are shown: no viewer sees what a crash of PostgreSQL may take
+// back.
 
 import type { UserMessage } from "../../core/message.ts";
 import type { Lease } from "../../core/stores.ts";

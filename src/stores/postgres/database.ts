@@ -1,8 +1,8 @@
-// What is asked of PostgreSQL. What fails on the way to it is asked again until a deadline: a short one, or inside a run as
+// Statements and transactions on PostgreSQL. A failure on the way is retried until a deadline: a short one, or inside a run as
 // long as a lease lasts.
 //
-// A transaction's statements are sent without waiting for the answers of those before, so it costs two round trips: one for
-// what is decided upon, one for what is written.
+// A transaction sends its statements without waiting for the answers to those before, so it costs two round trips: one for what
+// is decided upon, one for what is written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResultRow } from "pg";

@@ -1,5 +1,5 @@
-// What goes when its time is up: threads, if they have a time to live, and the events of runs that have ended. One process
-// of all looks after it at a time.
+// Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended. Only one process does
+// so at a time.
 
 import { LRUCache } from "lru-cache";
 import type { Limits } from "../options.ts";
@@ -8,7 +8,7 @@ import { type Database, timeOf } from "./database.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 0.1;
-/** Threads that were used lately: they need not be looked at. */
+/** Threads that were used recently: they need not be checked. */
 const LATELY_USED = 10_000;
 const LONGEST_MS = 365 * 86_400_000;
 /** Deleted in one go. In between, others get their turn. */

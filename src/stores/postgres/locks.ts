@@ -1,4 +1,4 @@
-// What only one transaction may work on at a time, of all processes. Two names may share a number: then one waits in vain.
+// Locks that only one transaction of all processes holds at a time. Two names may share a number: then one waits needlessly.
 
 import { hash } from "node:crypto";
 

@@ -1,17 +1,18 @@
-// The tables, how they came to be, and the check that a database has them. All lie in the schema `skein`, so that a database
-// may be shared with other programs.
+// The tables, the steps that made them, and the check that a database has them. All are in the schema `skein`, so that a
+// database may be shared with other programs.
 //
-// `owner` is the JSON of [tenant, user], so no two owners share one. It leads the key of all that a user can ask for, so
-// nothing can be found, joined or deleted across owners. Texts that users choose are JSON, which has no zeros. Times are
-// milliseconds since 1970.
+// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask
+// for, so nothing can be found, joined or deleted across owners. Texts that users choose are stored as JSON, which has no NUL
+// characters. Times are milliseconds since 1970.
 
 import type { ClientBase } from "pg";
 import { type Format, join } from "../format.ts";
 import { lockNumber } from "./locks.ts";
 
-// `turns` has a row for each thread on which a run is active or waits: the active run, who may write it, how far its log is and by which batch,
-// and when the thread must be looked at. `due` and `turn` order those that wait for a process; `served` is when each tenant's
-// was last taken. `staged` are messages of threads that are being copied. `commits` are the changes of the last minute.
+// `turns` has a row for each thread with an active or waiting run: the active run, who may write it, its last entry and the
+// batch that wrote it, and when the thread must be checked. `due` and `turn` order those that wait for a process; `served` is
+// when a thread of each tenant was last taken. `staged` has messages of threads that are being copied, `commits` the changes of
+// the last minute.
 const VERSION_1 = `
 CREATE TABLE shared (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 CREATE TABLE commits (id text COLLATE "C" PRIMARY KEY, at bigint NOT NULL);

@@ -8,11 +8,11 @@ import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
 /**
  * Carries out the writes of a decision.
  *
- * Input: `id` names this commit. `expected`: `seen` of the thread on which was decided, empty if there was none; and
- * `held_until`, its lease's time, when the lease is to be taken over. `new_run`: the run that is added, which must not be
- * there yet, nor `key`. The unnamed arguments are the writes: each a name, the number of its arguments, and these.
- * Output: 1, the time, the active run's last seq and `seen`; or 0 and the thread as it is.
- * Atomicity: all writes or none. The ids of the last commits are kept, so the same commit again answers the same.
+ * Input: `id` names this commit. `expected` is `seen` of the thread that the decision was based on, empty if there was none;
+ * `held_until` is the end of its lease, when the lease is to be taken over. `new_run` is the run to add: neither it nor `key`
+ * may exist yet. The unnamed arguments are the writes, each as its name, the number of its arguments, and the arguments.
+ * Output: 1, the time, the active run's last seq and `seen`; or 0 and the thread as it is now.
+ * Atomicity: all writes or none. The ids of the last commits are kept, so a repeated commit gets the same answer.
  */
 const commit = (kind: "adds" | "always") =>
   script<[done: 1, at: number, seq: string | number, seen: string] | [done: 0, now: ThreadReply]>()({

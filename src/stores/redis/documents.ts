@@ -51,10 +51,10 @@ return found`,
 });
 
 /**
- * Writes nothing when one of the refusals in `order` holds, and returns the first that does: the rules of documents say which
- * there are and what there may be before, of `documents` and of `bytes` of those that are not written. The unnamed arguments
- * are, of each document, its key, the version seen, its new text and when it is due; no text deletes it. Answers a repeated
- * call as it did the first.
+ * Writes nothing when one of the refusals in `order` applies, and returns the first that does. `documents` and `bytes` limit
+ * what may be there already: how many documents, and how many bytes of those that are not written. The unnamed arguments are,
+ * for each document, its key, the version seen, its new text and when it is due; no text deletes it. A repeated call gets the
+ * same answer.
  */
 const definition = {
   keys: ["items", "due", "meta", "done"],
@@ -95,7 +95,7 @@ return { 'written', life() }`,
 } as const;
 
 type WriteReply = [outcome: "written" | Refusal, life: string];
-/** A full Redis refuses new documents, and takes changes of those that are there. */
+/** A full Redis refuses new documents, but accepts changes of existing ones. */
 const addDocuments = script<WriteReply>()({ kind: "adds", ...definition });
 const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });
 

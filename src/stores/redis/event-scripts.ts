@@ -9,9 +9,9 @@ import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, MESSAGE_BYTES, TTL } from ".
 const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel"] as const;
 
 /**
- * The fence. `before`: the run's last seq. `held()`: whether the lease is the caller's, not given back, and Redis has not
- * forgotten what it had confirmed. `is_written()`: whether the batch is there already, from a call whose answer was lost.
- * `advance(seq)`: notes how far the run is, and drops what can no longer be read. Uses lease, events; run, epoch,
+ * The fence. `before`: the run's last seq. `held()`: whether the caller holds the lease, has not given it back, and Redis has
+ * not lost what it had confirmed. `is_written()`: whether a call whose answer was lost has already written the batch.
+ * `advance(seq)`: records the run's last seq and drops the entries that can no longer be read. Uses lease, events; run, epoch,
  * batch, confirmed, kept.
  */
 const FENCE = `
@@ -32,11 +32,11 @@ local function advance(seq)
 end`;
 
 /**
- * `change(from, added)`: carries out what events mean, from that place of ARGV to its end: first so many messages, each
- * an id and a text, then slots. A message joins the thread once, and leaves the inbox with that. A slot is set,
- * deleted, or patched: of a patch every member is kept by itself, with a number that gives their order, so that it
- * costs what it brings and not what the slot holds. What a patch deletes is remembered only where it was there before
- * all patches. Uses meta, messages, ids, state, patches, inbox.
+ * `change(from, added)`: carries out what events mean. ARGV has, from that place to its end, the messages (their number, then
+ * an id and a text for each) and the changes of slots. A message is added to the thread once, and is then removed from the
+ * inbox. A slot is set, deleted or patched. Each member of a patched slot is stored by itself, with a number for its order, so
+ * that a patch costs as much as it changes, not as much as the slot holds. That a patch has deleted a member is remembered only
+ * if the member was there before all patches. Uses meta, messages, ids, state, patches, inbox.
  */
 const CHANGES = `${DELETE_PATCHES}${MESSAGE_BYTES}
 local function add(id, message)

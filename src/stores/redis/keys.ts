@@ -1,8 +1,7 @@
-// Every name under which something lies in Redis, and every channel. They are built here and nowhere else.
+// The name of every key in Redis, and of every channel. They are built here and nowhere else.
 //
-// What belongs to an owner carries the owner's tag: a hash, so that the names of two owners never collide,
-// and no name of a person is in a key. What is between braces decides where in a cluster a key lives: a thread has
-// one place, with all that is in it.
+// Keys of an owner contain the owner's tag: a hash, so that the names of two owners never collide and no key contains a
+// person's name. The part between braces decides where in a cluster a key lives: all keys of a thread are in one slot.
 
 import { hash } from "node:crypto";
 import type { Collection } from "../../core/documents.ts";
@@ -51,7 +50,7 @@ export const THREAD = [
   "lease",
   /** Hash: a message's id → its number and itself: what was left for that run. */
   "inbox",
-  /** Hash: a call whose result comes later → what it is at and all that is known of it, but its result. */
+  /** Hash: a call whose result comes later → its state and everything that is known of it, except its result. */
   "deferred",
   /** Hash: a call of those → its result. */
   "replies",
@@ -119,7 +118,7 @@ export const OWNERS = "sk:{owners}";
 /** Text: when owners of threads of older versions were looked for first, in ms. */
 export const OWNERS_FOUND = "sk:{owners}:found";
 
-/** Where it is noted when threads must be looked after. */
+/** When threads must be checked. */
 export interface SchedulePlace {
   /** Sorted set: the tenants that have any. */
   readonly tenants: string;
@@ -171,10 +170,10 @@ export const userChannel = (database: number, owner: Owner) => `sk${database}:{$
 export const callChannel = (database: number) => `sk${database}:{calls}`;
 
 /**
- * What a tenant and one of its users have used and use. All of a tenant's lies in one place, since it changes as one:
- * `rate`: text, when all requests so far are worked off. `spent`: hash, what was used in the newest day and month.
- * `reserved`: hash, each reservation and their sums; `due`: sorted set, when they are void. `usage`, `tenant_usage`: hashes,
- * the days of the user and of all users by agent and model. `users`: hash, the days of all users by their names.
+ * What a tenant and one of its users use. All keys of a tenant are in one slot, since they change together. `rate`: text, when
+ * all requests so far are worked off. `spent`: hash, what was used in the newest day and month. `reserved`: hash, each
+ * reservation and their sums; `due`: sorted set, when they expire. `usage`, `tenant_usage`: hashes, the days of the user and of
+ * all users by agent and model. `users`: hash, the days of all users by their names.
  */
 export function quotaKeys(owner: Owner) {
   const place = `sk:{${tenantTag(owner)}}`;

@@ -33,7 +33,7 @@ export interface Lifetime {
   used(owner: Owner, id: string, life: string): void;
   /** Restarts the time to live of a changed thread. Does not wait. */
   renew(owner: Owner, id: string): void;
-  /** Before a thread may be made. Also looks after some of the list that may be gone. Throws `unavailable`. */
+  /** Before a thread may be created. Also checks some entries of the list whose threads may have expired. Throws `unavailable`. */
   list(owner: Owner, id: string): Promise<void>;
   /** After a thread was changed. Throws `unavailable`. */
   changed(owner: Owner, id: string): Promise<void>;

@@ -210,11 +210,11 @@ return { sum(''), sum(user) }`,
 });
 
 /**
- * A call's amounts are reserved if no budget is exceeded with what the call needs of it. A reservation is in the sums until it
- * ends or is void, never longer. Again: the same answer, and nothing more.
+ * Reserves a call's amounts if no budget would be exceeded by what the call needs. A reservation counts until it is settled or
+ * expires, never longer. A repeated call gets the same answer and reserves nothing more.
  *
- * Returns: whether it was granted, and what there is with that. The unnamed arguments are the budgets: the places of what is
- * used and of what is reserved in `accounts()`, what is needed, and the limit.
+ * Returns whether it was granted, and the accounts after that. The unnamed arguments are the budgets: for each, the places of
+ * the used and of the reserved amount in `accounts()`, the amount needed, and the limit.
  */
 export const reserve = script<[granted: 0 | 1, accounts: AccountsReply] | OtherDay>()({
   kind: "adds",
@@ -238,7 +238,7 @@ end
 return { 1, accounts() }`,
 });
 
-/** What a tenant and a user have used, and what is reserved for them; what is void is let go. */
+/** What a tenant and a user have used, and what is reserved for them. Expired reservations are removed first. */
 export const readAccounts = script<AccountsReply | OtherDay>()({
   kind: "always",
   keys: ["spent", "own_spent", "reserved", "due"],
@@ -249,12 +249,12 @@ return accounts()`,
 });
 
 /**
- * A call's reservation has ended, and what it used is counted: in the tenant's and the user's newest day and month, in
- * the rows of both for the day, its agent and its model, of which a day has `most_rows`, and in the user's of the day, of
- * which a tenant has `most_users`; what comes then is in one more. A new day drops the rows of those before `first`. Again, for
- * a while: nothing more.
+ * Ends a call's reservation and counts what the call used: in the current day and month of the tenant and of the user; in the
+ * rows of both for the day, by agent and model, at most `most_rows` a day; and in the tenant's rows for the day by user, at
+ * most `most_users`. What exceeds these limits is counted in one more row. A new day drops the rows from before `first`. A
+ * repeated call counts nothing, for as long as `asking`.
  *
- * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without, nothing was used.
+ * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them nothing was used.
  */
 export const settleCall = script<number | OtherDay>()({
   kind: "always",

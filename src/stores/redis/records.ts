@@ -175,7 +175,7 @@ function* pairs(flat: readonly string[]): Generator<[field: string, value: strin
   for (let at = 0; at < flat.length; at += 2) yield [flat[at] ?? "", flat[at + 1] ?? ""];
 }
 
-/** The words before the first `count` spaces, and all that is behind them. */
+/** The words before the first `count` spaces, and the rest. */
 function split(text: string, count: number): string[] {
   const words = [];
   let from = 0;

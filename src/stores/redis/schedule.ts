@@ -87,10 +87,10 @@ export function createSchedule(
 }
 
 /**
- * Input: `wait` in ms; `most`, how many threads the tenant may have with this one, or empty. Output: how many others it has, and
- * the time of the entry unless there are too many. An entry that is there stays, and so does an earlier time. The time always
- * differs from the one before, so that a concurrent `rescheduleEntry` does not remove it; repeated, the entry is half a
- * millisecond earlier.
+ * Input: `wait` in ms; `most`, how many threads the tenant may have including this one, or empty. Output: how many others it
+ * has and, unless those are too many, the time of the entry. An existing entry stays, and keeps its time if that is earlier.
+ * The time always differs from the previous one, so that a concurrent `rescheduleEntry` does not remove the entry: a repeated
+ * call makes it half a millisecond earlier.
  */
 const addEntry = script<[others: number, time?: string]>()({
   kind: "always",
@@ -121,9 +121,10 @@ return 1`,
 });
 
 /**
- * Output: up to `limit` entries that are due, as tenant, thread, time …, one of each tenant in turn, the tenant that was
- * served longest ago first, and none of the tenants in the list `except`. They are put off by `hold`, so that no other process claims them before; `taken` keeps what this
- * call has claimed, so that it may be repeated. A tenant's set is found by its name: all are in one slot.
+ * Output: up to `limit` due entries, as tenant, thread, time …: one of each tenant in turn, beginning with the tenant that was
+ * served longest ago, without the tenants in the list `except`. They are postponed by `hold`, so that no other process claims
+ * them before; `taken` keeps what this call has claimed, so that it may be repeated. A tenant's set is found by its name: all
+ * are in one slot.
  */
 const claimEntries = script<string[]>()({
   kind: "always",

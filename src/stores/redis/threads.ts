@@ -1,4 +1,4 @@
-// What is read of threads.
+// Reads of threads.
 
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";

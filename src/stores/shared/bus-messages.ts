@@ -1,4 +1,5 @@
-// What processes tell each other by way of a store. It may come from another version of this program, or from another program.
+// The messages that processes send each other by way of a store. They may come from another version of this program, or from
+// another program.
 
 import { z } from "zod";
 import type { UserEvent } from "../../core/bus.ts";

@@ -1,9 +1,9 @@
-// Appends on their way to a store that several processes share. Of each run one batch is on its way at a time, so order is kept; what is said
-// meanwhile goes with the next.
+// Batches the appends of runs to a store that several processes share. Of each run one batch is on its way at a time, so the
+// order is kept; what the run emits in the meantime goes into the next one.
 //
-// What only shows progress waits for others, up to WINDOW_MS after the last words before it, so that the store sees a bounded
-// rate of each run. Everything else is sent in the same turn of the event loop, and takes along what is before it. When
-// a batch fails, so does all that waits behind it: nothing is left out in the middle.
+// Progress events wait for more, up to WINDOW_MS after the last of them was sent, so that the store sees a bounded rate of each
+// run. Every other event is sent in the same turn of the event loop, with all that waits before it. When a batch fails, so does
+// everything that waits behind it: nothing is left out in the middle.
 
 import { AppError } from "../../core/errors.ts";
 import { type EventName, isProgress, type StreamEvent } from "../../core/event.ts";

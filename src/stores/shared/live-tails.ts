@@ -1,5 +1,5 @@
-// The newest of what the runs say that are followed in this process: one subscription and one short log for each, for
-// however many follow it. The store is the truth: what was missed, or is no longer here, is read from there.
+// The newest events of the runs that are followed in this process: one subscription and one short log for each run, for any
+// number of followers. The store is the truth: what was missed, or is no longer here, is read from there.
 
 import { isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Lease, LogEntry, RunKey } from "../../core/stores.ts";
@@ -18,7 +18,7 @@ const SILENCE_MS = 5_000;
 
 /** How what other processes write of a run comes to this one. It may be missed. */
 export interface RunFeed {
-  /** Resolves once what is said of `run` goes to `listener`, the only one; or, while the store is away, at once. */
+  /** Resolves once the events of `run` reach `listener`, the only one; while the store is unreachable, at once. */
   join(run: RunKey, listener: RunListener): Promise<void>;
   leave(run: RunKey): void;
 }

@@ -1,12 +1,12 @@
-// For a store on another machine: when it does not answer, and how long is waited for that: inside a run as long as a lease
-// lasts, elsewhere a short time.
+// For a store on another machine: whether it answers, and how long calls wait for it: inside a run as long as a lease lasts,
+// elsewhere a short time.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 export class Deadlines {
   readonly #shortMs: number;
   readonly #inRunMs: number;
-  /** Set for all that is asked inside a run. */
+  /** Set for every call inside a run. */
   readonly #run = new AsyncLocalStorage<true>();
 
   constructor(shortMs: number, inRunMs: number) {

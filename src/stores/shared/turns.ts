@@ -1,6 +1,6 @@
-// Reads of much data, in stores that several processes share: a bounded number is on its way from the store at once, so that
-// nothing else waits behind more than these. Tenants take turns. When the store is away, all who wait get `unavailable` as
-// soon as one of them does: each by itself would wait as long as that again.
+// Large reads, in stores that several processes share: only a bounded number is on its way at once, so that nothing else waits
+// behind more than these. Tenants take turns. When the store is unreachable, all that wait get `unavailable` as soon as one of
+// them does: each by itself would wait as long again.
 
 import { hasCode } from "../../core/errors.ts";
 

@@ -47,7 +47,7 @@ export interface OpenDocuments {
   close(): void;
 }
 
-/** Makes the file when there is none. Throws `unavailable` when it cannot be used, as does all that is asked later. */
+/** Makes the file when there is none. Throws `unavailable` when it cannot be used, as do all later calls. */
 export function openSqliteKeyFile(dataDir: string, now: () => number = Date.now): OpenDocuments {
   const file = openSmallFile({
     path: join(dataDir, "keys.db"),

@@ -53,7 +53,7 @@ export class LiveRuns {
     return this.#add(key, this.#newest.get(...rowKey(key))?.last ?? 0, true);
   }
 
-  /** The same of one that has not begun either: it has said nothing, and nothing was left for it. */
+  /** The same for a run that has not begun either: it has no events and no inbox. */
   openNew(key: RunKey): LiveRun {
     return this.find(key) ?? this.#add(key, 0, false);
   }

@@ -130,7 +130,7 @@ UPDATE runs SET begun = number WHERE status <> 'pending' AND NOT (status = 'canc
 CREATE UNIQUE INDEX runs_begun ON runs (owner, thread_id, begun) WHERE begun IS NOT NULL;
 `;
 
-// `tenant` is JSON, as in `owner`. `due_at` is when a call must be looked after, if ever.
+// `tenant` is JSON, as in `owner`. `due_at` is when a call must be checked, if ever.
 const VERSION_4 = `
 CREATE TABLE http_tools (
   tenant TEXT NOT NULL,

@@ -1,8 +1,8 @@
-// Appends on their way to the file. What several runs say at about the same time is written in one transaction.
+// Batches the appends to the file: what several runs emit at about the same time is written in one transaction.
 //
-// What only shows progress is written in the same turn of the event loop as well, unless writing has just taken long: then it
-// waits for MAX_WAIT_MS or MAX_WAITING events. Everything else takes along what is before it, and is on disk when its
-// append resolves.
+// Progress events are written in the same turn of the event loop as well, unless the last write took long: then they wait for
+// MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all that waits before it, and is on disk when its append
+// resolves.
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
