@@ -169,14 +169,12 @@ describe.each([
         return { sent, text: comparable(answer, values) };
       };
 
+      const pairFor = pairsOf(method, (isOwner) => enter(url, newcomer, isOwner));
       for (const each of casesOf(method)) {
         if (newcomer === neighbour && each.inputs.some(isOfTenant)) continue;
         // The neighbour is an admin of the tenant.
         if (newcomer === neighbour && each.operation.path.startsWith("/admin/")) continue;
-        const [asking, comparing] = await Promise.all([
-          enter(url, newcomer, each),
-          enter(url, newcomer, each),
-        ]);
+        const [asking, comparing] = await pairFor(each);
         for (const things of adas) {
           const { sent, text } = await answered(each, asking, things);
           expect(text, sent).toBe((await answered(each, comparing, neverMade(things))).text);
@@ -260,9 +258,21 @@ interface Asker extends Person {
   readonly own: Partial<Things>;
 }
 
-async function enter(url: string, newcomer: () => Person, { inputs, mixture }: Case): Promise<Asker> {
+/** Two that are alike. Reading leaves no trace, so that what only reads is asked by the same two; all else by new ones. */
+function pairsOf(method: string, entered: (isOwner: boolean) => Promise<Asker>) {
+  const pairs = new Map<boolean, Promise<[Asker, Asker]>>();
+  return ({ inputs, mixture }: Case): Promise<[Asker, Asker]> => {
+    const isOwner = inputs.some((input) => input.place === "path" && !mixture.has(input));
+    const pair = pairs.get(isOwner) ?? Promise.all([entered(isOwner), entered(isOwner)]);
+    if (method === "GET") pairs.set(isOwner, pair);
+    return pair;
+  };
+}
+
+/** With a thread and a run when `isOwner`. */
+async function enter(url: string, newcomer: () => Person, isOwner: boolean): Promise<Asker> {
   const who = newcomer();
-  if (inputs.every((input) => input.place !== "path" || mixture.has(input))) return { ...who, own: {} };
+  if (!isOwner) return { ...who, own: {} };
   const { start, read } = client(url, who);
   await (await start("mine", { input: "hello" })).text();
   return { ...who, own: { thread: "mine", run: (await read("/threads/mine/runs")).items[0]?.id ?? "" } };

@@ -51,6 +51,9 @@ export function deployAs(other: Deploy): void {
   deploy = other;
 }
 
+/** Whether they do. */
+export const isDeployedElsewhere = (): boolean => deploy !== startOne;
+
 /** Closed, and its folder removed, when the test has finished. */
 export const startServer = (options: ServerOptions = {}): Promise<TestServer> => deploy(options);
 

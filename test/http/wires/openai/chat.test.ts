@@ -259,29 +259,6 @@ describe("a chat client", () => {
     });
   });
 
-  test.each([
-    ["n", { n: 2 }, "only 1"],
-    ["response_format", { response_format: { type: "grammar" } }, "json_schema"],
-    [
-      "messages",
-      {
-        messages: [
-          { role: "user", content: [{ type: "image_url", image_url: { url: "https://example.com/a.png" } }] },
-        ],
-      },
-      "Only `data:` URLs",
-    ],
-    ["model", { model: "unknown" }, "There is no model"],
-  ])("is refused in OpenAI's shape: %s", async (_, change, words) => {
-    const { client } = await started([{ say: "ok" }]);
-    const body = {
-      model: MODEL,
-      messages: [user("hi")],
-      ...change,
-    } as OpenAI.ChatCompletionCreateParamsNonStreaming;
-    await expect(client.chat.completions.create(body)).rejects.toThrow(words);
-  });
-
   test("sends images, and the model sees them", async () => {
     let seen: unknown;
     const { client } = await started(({ messages }) => {

@@ -1,6 +1,5 @@
-// Answers, conversations and refusals of the Responses API, as OpenAI's own SDK meets them.
+// Answers and conversations of the Responses API, as OpenAI's own SDK meets them.
 
-import type OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import { saidIn, statusesOf, threadsOf } from "../../../support/native.ts";
 import { conversationOf, itemOf, model, SLOW, started, typesOf } from "./responses.ts";
@@ -208,56 +207,5 @@ describe("a response in the foreground", () => {
       status: "incomplete",
       incomplete_details: { reason: "max_output_tokens" },
     });
-  });
-});
-
-describe("a request is refused in OpenAI's shape", () => {
-  const image = "https://example.com/a.png";
-  test.each([
-    ["tools[0]", { tools: [{ type: "web_search" }] }, "configured on the server"],
-    ["text.format", { text: { format: { type: "grammar" } } }, "json_schema"],
-    ["prompt", { prompt: { id: "pmpt_1" } }, "configured on the server"],
-    ["max_tool_calls", { max_tool_calls: 3 }, "configured on the server"],
-    ["tool_choice", { tool_choice: "required" }, "only `auto`"],
-    ["previous_response_id", { previous_response_id: "resp_x", conversation: "c" }, "together"],
-    ["background", { background: true, store: false }, "not stored"],
-    ["input", { input: [] }, "there is none"],
-    ["input[0]", { input: [{ type: "computer_call" }] }, "not supported"],
-    [
-      null,
-      { input: [{ role: "user", content: [{ type: "input_image", image_url: image }] }] },
-      "`data:` URLs",
-    ],
-  ])("%s", async (param, change, words) => {
-    const { client } = await started([]);
-    const body = { model, input: "hi", ...change } as OpenAI.Responses.ResponseCreateParamsNonStreaming;
-    const error = await client.responses.create(body).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({
-      status: 400,
-      type: "invalid_request_error",
-      code: "invalid_request",
-      param,
-    });
-    expect((error as Error).message).toContain(words);
-  });
-
-  test("for a model, a response, a conversation and a route that do not exist", async () => {
-    const { client } = await started([]);
-    const response = `resp_${"x".repeat(22)}_thread`;
-    for (const request of [
-      () => client.responses.create({ model: "gpt-4", input: "hi" }),
-      () => client.responses.create({ model, input: "hi", previous_response_id: response }),
-      () => client.responses.create({ model, input: "hi", conversation: "none" }),
-      () => client.responses.retrieve(response),
-      () => client.responses.retrieve("resp_"),
-      () => client.responses.cancel(response),
-      () => client.responses.delete(response),
-      () => client.responses.inputItems.list(response),
-      () => client.conversations.retrieve("none"),
-      () => client.conversations.items.list("none"),
-      () => client.post("/responses/compact", { body: {} }),
-      () => client.post("/responses/input_tokens", { body: {} }),
-    ])
-      await expect(request()).rejects.toMatchObject({ status: 404, type: "invalid_request_error" });
   });
 });
