@@ -16,7 +16,7 @@ export async function textBeside(
   const target = await realpath(path).catch(() => path);
   const way = relative(root, target);
   const isOutside = isAbsolute(file) || isAbsolute(way) || way.split(sep)[0] === "..";
-  if (isOutside) return { fault: `must lie below the folder of this file: \`${file}\` does not` };
+  if (isOutside) return { fault: `must be in the folder of this file or below it: \`${file}\` is not` };
   const read = await readText(target, MAX_FILE_BYTES);
   if ("fault" in read) return { fault: `must name a text file: \`${file}\` ${read.fault}` };
   if (!read.text.trim()) return { fault: `must name a text file: \`${file}\` is empty` };

@@ -105,8 +105,7 @@ function listNotes(items: ItemStore): Tool {
 
 const shelfOf = (run: Run): Shelf => ({ owner: run.owner, of: { thread: rootOf(run) }, kind: "notes" });
 
-const missing = (name: string) =>
-  failed(`There is no note \`${name}\`. list_notes shows those that there are.`);
+const missing = (name: string) => failed(`There is no note \`${name}\`. list_notes lists the existing ones.`);
 
 const heading = ({ key, updated_at }: Item, by: string) => `${key} (${by}, ${updated_at}):`;
 

@@ -68,8 +68,8 @@ export async function requireVersion(
     if (hasCode(error, "not_found")) return undefined;
     throw error;
   });
-  if (isNew && stat) throw failed(`There is a file at \`${path}\` already.`);
-  if (match && !stat) throw failed(`There is no file at \`${path}\` any more.`);
+  if (isNew && stat) throw failed(`A file already exists at \`${path}\`.`);
+  if (match && !stat) throw failed(`There is no longer a file at \`${path}\`.`);
   if (!match || match === "any" || !stat) return;
   const { etag } = await versionOf(backend, stat, signal);
   if (match.has(etag)) return;

@@ -73,5 +73,5 @@ async function* execute(call: ToolCall, run: Run): Stream<ToolResult> {
   const answer = yield* askFor({ call, kind: "tool", prompt: `Carry out \`${call.name}\`.` }, run);
   if (!answer) return interrupted();
   if (answer.decision === "respond") return done(answer.message ?? "");
-  return failed(answer.message ?? "The front end did not carry it out.");
+  return failed(answer.message ?? "The front end did not execute the tool.");
 }

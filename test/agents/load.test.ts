@@ -278,7 +278,7 @@ test("refuses context that is not there, that is nothing, or that is too much, a
 `;
   expect(await problemsOf(load(text, { files }))).toEqual([
     "agents.yaml:2:22: agents.a.context[1]: must name a text file: `nowhere.md` does not exist",
-    "agents.yaml:2:44: agents.a.context[2]: must lie below the folder of this file: `../x.md` does not",
+    "agents.yaml:2:44: agents.a.context[2]: must be in the folder of this file or below it: `../x.md` is not",
     "agents.yaml:3:8: agents.b.context: must hold no more than 262144 characters in all, and holds 409607",
     "agents.yaml:4:8: agents.c.context: must have at least 1 entry",
     "agents.yaml:4:31: agents.c.identity: ` ` must not be empty",
@@ -308,7 +308,7 @@ test("reads no system prompt from outside the folder, from no file, and none tha
     const [problem = ""] = await problemsOf(loadAgents({ file, catalogue, env: {} }));
     return problem.replace("agents.yaml:1:16: agents.a.system_prompt: ", "");
   };
-  const outside = (path: string) => `must lie below the folder of this file: \`${path}\` does not`;
+  const outside = (path: string) => `must be in the folder of this file or below it: \`${path}\` is not`;
   expect(await problemOf("/etc/passwd")).toBe(outside("/etc/passwd"));
   expect(await problemOf("../../../../../../etc/passwd")).toBe(outside("../../../../../../etc/passwd"));
   expect(await problemOf("link.md")).toBe(outside("link.md"));

@@ -64,7 +64,7 @@ describe("rules in files beside agents.yaml", () => {
 
   test("must lie below its folder", async () => {
     const [problem] = await refusalOf(agent("permissions: { files: [../base.json] }"));
-    expect(problem).toContain("must lie below the folder of this file");
+    expect(problem).toContain("must be in the folder of this file or below it");
   });
 });
 

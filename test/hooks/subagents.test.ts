@@ -171,7 +171,7 @@ describe("a task that is given to another agent", () => {
     });
     const [first, second] = results(events);
     expect(first).toMatch(/LEAD: You are `lead` yourself/);
-    expect(first).toMatch(/cook: There is no agent `cook`.*There are: `coder`, `tester`/);
+    expect(first).toMatch(/cook: There is no agent `cook`.*Use one of: `coder`, `tester`/);
     expect(first).toMatch(/\[coder-task-1\] agent coder: completed\nc!/);
     expect(dataOf(own(events), "on_tool_end").map(({ error }) => error !== undefined)).toEqual([false, true]);
     expect(second).toMatch(/There is no agent `cook`/);

@@ -142,7 +142,7 @@ export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
       if (judge.fail === "closed") return `could not be judged: ${error.message}`;
-      yield warning("guardrail_unavailable", `Let through without the judge's word: ${error.message}`);
+      yield warning("guardrail_unavailable", `Allowed without the judge's verdict: ${error.message}`);
       return undefined;
     }
   };

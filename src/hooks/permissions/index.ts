@@ -89,7 +89,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           yield* keep(answer, call, run);
         } catch (error) {
           if (!(error instanceof AppError)) throw error;
-          yield warning("not_remembered", `The answer counts for this call alone. ${error.message}`);
+          yield warning("not_remembered", `The answer counts for this call only. ${error.message}`);
         }
       }
 

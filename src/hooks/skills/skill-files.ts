@@ -145,7 +145,7 @@ function split(text: string): { header: string; body: string } | { fault: string
   if (!/^---[ \t]*\n/.test(text)) return { header: "", body: text };
   const lines = text.split("\n");
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---");
-  if (end === -1) return { fault: "has a header that no line `---` closes" };
+  if (end === -1) return { fault: "has a header without a closing line `---`" };
   return { header: lines.slice(1, end).join("\n"), body: lines.slice(end + 1).join("\n") };
 }
 
@@ -153,7 +153,7 @@ function readHeader(yaml: string): z.output<typeof Header> | { fault: string } {
   if (yaml.length > MAX_HEADER) return { fault: `has a header of more than ${MAX_HEADER} characters` };
   try {
     const header = Header.safeParse(parse(yaml, { logLevel: "error", prettyErrors: false }) ?? {});
-    return header.success ? header.data : { fault: "has a header whose `name` or `description` is no text" };
+    return header.success ? header.data : { fault: "has a header whose `name` or `description` is not text" };
   } catch {
     return { fault: "has a header that is not valid YAML" };
   }

@@ -212,7 +212,7 @@ async function* follow(
   } finally {
     watch.end();
   }
-  yield* spans.ends({ code: "cancelled", message: "It was followed no further." });
+  yield* spans.ends({ code: "cancelled", message: "It is no longer followed." });
   return { usage, ending };
 }
 

@@ -47,7 +47,7 @@ export function memberCalled(name: string, config: SubagentConfig): { member: Me
   const member = found && members(agent).find((each) => each.name === found.name);
   if (member) return { member };
   const names = agents.map((each) => `\`${each.name}\``).join(", ");
-  return { fault: `There is no agent \`${name}\` that you may give tasks to. There are: ${names}.` };
+  return { fault: `There is no agent \`${name}\` that you may give tasks to. Use one of: ${names}.` };
 }
 
 /** The agent whose backend a member shares; undefined when it has its own. */

@@ -42,7 +42,7 @@ export class RpcError extends AppError {
 export const unknownMethod = (method: string, known: readonly string[]) =>
   new RpcError(
     RPC.unknownMethod,
-    `There is no method \`${method}\`. There are: ${known.map((name) => `\`${name}\``).join(", ")}.`,
+    `There is no method \`${method}\`. Use one of: ${known.map((name) => `\`${name}\``).join(", ")}.`,
   );
 
 /** Throws `RpcError` for what is no request and no notification. */

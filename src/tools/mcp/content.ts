@@ -29,7 +29,7 @@ export function resultOf(result: CallToolResult, mask: Mask): ToolResult {
   const output = bounded(parts, mask);
   if (!result.isError) return done(output);
   if (typeof output !== "string") return failed("The tool reports an error.", output);
-  return failed(output.trim() === "" ? "The tool failed and does not say why." : output);
+  return failed(output.trim() === "" ? "The tool failed without giving a reason." : output);
 }
 
 const text = (content: string): Part => ({ type: "text", text: content });

@@ -134,9 +134,9 @@ async function readLog({ stderr }: Child, onLog: (line: string) => void): Promis
   }
 }
 
-// The server's process leads its own process group. A shell in that group holds the end of a pipe: when this process dies, the
-// pipe closes and the shell kills the group. Processes that left the group are found by a mark in their environment when the
-// server is ended here (with a /proc), and survive when this process dies.
+// The server's process leads a process group. A shell in that group holds the end of a pipe: when this process dies, the pipe
+// closes and the shell kills the group. Processes that have left the group are found by a mark in their environment when the
+// server is ended here (on systems with /proc); when this process dies they survive.
 const SCRIPT = `{ read -r _ <&3; kill -KILL 0; } </dev/null >/dev/null 2>&1 &
 exec 3<&-
 exec "$@"`;

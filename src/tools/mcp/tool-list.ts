@@ -199,12 +199,13 @@ const PROPERTY = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /** `fault` completes "its parameters …". */
 export function usableParameters(schema: unknown): { parameters: JsonSchema } | { fault: string } {
-  if (!isObject(schema)) return { fault: "are no JSON Schema" };
+  if (!isObject(schema)) return { fault: "are not a JSON Schema" };
   if (isTooDeep(schema, 0)) return { fault: `are nested more than ${MAX_DEPTH} deep` };
   const json = JSON.stringify(schema, (_, value) =>
     typeof value === "string" ? value.toWellFormed() : value,
   );
-  if (json.length > MAX_CHARS) return { fault: `have ${json.length} characters; ${MAX_CHARS} are the most` };
+  if (json.length > MAX_CHARS)
+    return { fault: `have ${json.length} characters; the maximum is ${MAX_CHARS}` };
   const { type = "object", ...rest }: Record<string, unknown> = JSON.parse(json);
   if (type !== "object") return { fault: "must be of type `object`" };
   const kept = Object.entries(rest).filter(([keyword]) => !NOT_AT_TOP.includes(keyword));

@@ -120,7 +120,7 @@ test("and lets through with a warning when it is open", async () => {
   expect(outcome).toMatchObject({ stop_reason: "end_turn" });
   expect(seen).toBe("rain");
   expect(dataOf(events, "warning")).toEqual([
-    { code: "guardrail_unavailable", message: "Let through without the judge's word: no key" },
+    { code: "guardrail_unavailable", message: "Allowed without the judge's verdict: no key" },
   ]);
 });
 

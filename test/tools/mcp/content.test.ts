@@ -105,6 +105,6 @@ test("a failure that is no text keeps what it shows", async () => {
     content: [{ type: "image" }],
   });
   expect((await answered({ content: [], isError: true })).error).toBe(
-    "The tool failed and does not say why.",
+    "The tool failed without giving a reason.",
   );
 });

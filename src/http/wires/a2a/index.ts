@@ -290,7 +290,7 @@ function agentNamed({ agents }: Pick<RouteServices, "agents">, name: string) {
   const agent = all.find((each) => each.name === name);
   if (agent) return agent;
   const names = all.map((each) => `\`${each.name}\``).join(", ");
-  throw new AppError("not_found", `There is no agent \`${name}\`. There are: ${names}.`);
+  throw new AppError("not_found", `There is no agent \`${name}\`. Use one of: ${names}.`);
 }
 
 /** Throws `RpcError`: a client that names no version speaks 0.3. */

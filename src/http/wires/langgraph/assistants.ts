@@ -161,7 +161,7 @@ export function agentNamed(agents: RouteServices["agents"], id: string): AgentIn
   const agent = agents.list().find(({ name }) => name === id || assistantIdOf(name) === id);
   if (agent) return agent;
   const names = agents.list().map(({ name }) => `\`${name}\``);
-  throw new AppError("not_found", `There is no assistant \`${id}\`. There are: ${names.join(", ")}.`);
+  throw new AppError("not_found", `There is no assistant \`${id}\`. Use one of: ${names.join(", ")}.`);
 }
 
 /** A UUID (version 5) of the agent's name. */

@@ -273,6 +273,6 @@ function answerTo(
     throw new AppError("invalid_request", `Several interrupts are open; send the \`id\` of one: ${ids}.`);
   const interrupt = id === undefined ? open[0] : open.find((each) => each.id === id);
   if (!interrupt)
-    throw new AppError("interrupt_closed", `There is no open interrupt \`${id}\`. There are: ${ids}.`);
+    throw new AppError("interrupt_closed", `There is no open interrupt \`${id}\`. Open ones: ${ids}.`);
   return { id: interrupt.id, decision, ...omitUndefined({ message }) };
 }

@@ -58,7 +58,7 @@ const Envelope = z.looseObject({
   }),
 });
 
-/** Throws `RpcError` for a revision that is not spoken here. */
+/** Throws `RpcError` for a revision that is not supported. */
 export function clientOf(request: FastifyRequest, params: unknown): ClientOfCall {
   const { _meta } = Envelope.safeParse(params).data ?? {};
   const version = _meta?.["io.modelcontextprotocol/protocolVersion"];
@@ -83,7 +83,7 @@ const UNSUPPORTED_VERSION = -32022;
 const unsupported = (requested: string) =>
   new RpcError(
     UNSUPPORTED_VERSION,
-    `This revision of MCP is not spoken here. There are: ${VERSIONS.join(", ")}.`,
+    `This revision of MCP is not supported. Use one of: ${VERSIONS.join(", ")}.`,
     { supported: VERSIONS, requested },
   );
 

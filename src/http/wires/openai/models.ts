@@ -53,7 +53,7 @@ export function findAgent(agents: Pick<AgentRegistry, "list">, name: string): Ag
   const agent = agents.list().find((each) => each.name === name);
   if (agent) return agent;
   const names = agents.list().map((each) => `\`${each.name}\``);
-  throw new AppError("not_found", `There is no model \`${name}\`. There are: ${names.join(", ")}.`, {
+  throw new AppError("not_found", `There is no model \`${name}\`. Use one of: ${names.join(", ")}.`, {
     details: { param: "model", code: "model_not_found" },
   });
 }

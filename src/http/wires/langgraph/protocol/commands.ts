@@ -51,7 +51,7 @@ export async function carryOut(
   if (!carry) {
     const error = NOT_SUPPORTED.has(method) ? "not_supported" : "unknown_command";
     const names = Object.keys(METHODS).join(", ");
-    return { type: "error", error, message: `There is no command \`${method}\` here. There are: ${names}.` };
+    return { type: "error", error, message: `There is no command \`${method}\` here. Use one of: ${names}.` };
   }
   try {
     return { type: "success", result: await carry(context, params ?? {}) };

@@ -118,7 +118,7 @@ export function project(thread: ShownThread): ProtocolFold {
       case "on_chat_model_end":
         return onModelEnd(speaker, event.data);
       case "message_discard":
-        return speakers.withdraw(speaker, { code: "discarded", message: "The message is begun again." });
+        return speakers.withdraw(speaker, { code: "discarded", message: "The message starts again." });
       case "on_message": {
         const { message } = event.data;
         return [...whole(speaker, message, run), ...speakers.add(speaker, message)];
