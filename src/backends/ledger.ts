@@ -55,17 +55,17 @@ export interface SandboxLedger {
    */
   idle(idleMs: number, limit: number, of?: SandboxesOf): Promise<SandboxRecord[]>;
   /**
-   * Makes it `ending` and returns it as it is then, to be settled with. Undefined when it was used or changed since
-   * `seen` was read, or was `ending` for less than a minute: then nothing is changed. Of several, one may begin. For a
-   * move `copy` names the engine that its files are copied to.
+   * Makes it `ending` and returns the new record, which `settle` takes. Undefined, with no effect, when it was used or changed
+   * since `seen` was read, or has been `ending` for less than a minute. Of several callers, one may begin. For a move, `copy`
+   * names the engine that its files are copied to.
    */
   begin(seen: SandboxRecord, where?: Pick<Where, "copy">): Promise<SandboxRecord | undefined>;
-  /** For one that `begin` returned: the minute begins again. Undefined, and nothing is changed, as with `settle`. */
+  /** For one that `begin` returned: its minute starts again. Undefined, with no effect, as with `settle`. */
   extend(seen: SandboxRecord, where?: Where): Promise<SandboxRecord | undefined>;
   /**
-   * What became of one that `begin` returned, or of one that was seen to be so already. Its last use stays; `gone`
-   * deletes the record. False when it was used or changed since `seen` was read, as by others when a minute was
-   * not enough: then nothing is changed.
+   * Records what became of one that `begin` returned, or that was already seen in that state. Its last use stays; `gone`
+   * deletes the record. False, with no effect, when it was used or changed since `seen` was read, for example by another
+   * process when a minute was not enough.
    */
   settle(
     seen: SandboxRecord,

@@ -31,9 +31,9 @@ export type { Run as RunRecord } from "./wire.ts";
 export interface ClientOptions {
   readonly baseUrl: string;
   /**
-   * A function is called before each request, so that a new token can replace one that has expired; and with the refusal
-   * when the server answers 401: it then gets one more attempt if it gives other headers. What it throws ends the call,
-   * except `ConnectionLost`, after which what is followed is tried again.
+   * A function is called before each request, so that a new token can replace one that has expired; and with the refusal when
+   * the server answers 401: if it then returns other headers, the request is sent once more. What it throws ends the call,
+   * except `ConnectionLost`, after which a followed stream is retried.
    */
   readonly headers?: ClientHeaders | HeadersFunction;
   readonly fetch?: typeof fetch;

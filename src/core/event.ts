@@ -1,9 +1,9 @@
-// Stream events: the same inside and on the wire.
+// Stream events: the same inside the server and on the wire.
 //
-// Readers pass over events, kinds of deltas and fields that they do not know: a newer release may be writing to the same store.
+// Readers skip unknown events, kinds of deltas and fields: a newer release may be writing to the same store.
 //
-// A delta carries only `path` and `data`; the event that opens its bracket has the rest. Every other event is stamped
-// with ids and time when it is stored.
+// A delta carries only `path` and `data`; the event that opens its span has the rest. Every other event gets its ids and its
+// time when it is stored.
 
 import { z } from "zod";
 import { Answer, Interrupt } from "./interrupt.ts";

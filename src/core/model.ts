@@ -91,9 +91,9 @@ export interface Model {
    */
   outputLimit?(request: ModelRequest): number | undefined;
   /**
-   * Yields nothing but `on_chat_model_stream` events, those that `deltas` does not take; returns the finished reply.
-   * Throws `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts.
-   * Accepts any history: repairs what a provider would refuse.
+   * Yields only `on_chat_model_stream` events, those that `deltas` does not take; returns the finished reply. Throws `AppError`
+   * with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts. Accepts any history: repairs what a
+   * provider would refuse.
    */
   stream(request: ModelRequest, deltas?: DeltaSink): Stream<ModelReply>;
 }

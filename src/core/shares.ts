@@ -30,8 +30,8 @@ export interface Holding {
 }
 
 /**
- * Whether a tenant may take one more place. Alone it may take all but the reserve. Beside others it may take an equal
- * share, which is never more than half. Of the last places it may take as many as it leaves, so that a tenant without a
+ * Whether a tenant may take one more place. While it is the only one it may take all but the reserve. Beside others it may take
+ * an equal share, never more than half. Of the last places it may take as many as it leaves free, so that a tenant without a
  * place gets one as long as there is one.
  */
 export function verdict({ size, reserve }: Places, { own, used, others }: Holding): Verdict {

@@ -39,8 +39,8 @@ export interface NewRun {
   /** The run that it resumes. */
   readonly resumes?: string;
   /**
-   * The id of a message: as the run is accepted, this and all later messages are forgotten, and so are the thread's
-   * deferred calls, except those that it has left. The thread must be free (else `thread_busy`, for every `whenBusy`) and
+   * The id of a message: when the run is accepted, this and all later messages are forgotten, and so are the thread's deferred
+   * calls, except those that it no longer waits for. The thread must be free (else `thread_busy`, for every `whenBusy`) and
    * have the message (else `invalid_request`).
    */
   readonly rewind_to?: string;
@@ -138,9 +138,9 @@ export interface ThreadStore {
   measured(owner: Owner, id: string): Promise<MeasuredThread | undefined>;
   message(owner: Owner, id: string, messageId: string): Promise<Message | undefined>;
   /**
-   * Creates a thread that begins with the messages of thread `from`, up to and with `until`, and says so. Copies in slices, and lets
-   * other work run between them; no read shows the thread before it is whole. Throws `not_found` without `from` or `until`,
-   * `thread_busy` when `from` loses messages meanwhile, and what `create` throws.
+   * Creates a thread that begins with the messages of thread `from`, up to and including `until`, and records where it came
+   * from. Copies in slices, and lets other work run between them; no read shows the thread before it is complete. Throws
+   * `not_found` without `from` or `until`, `thread_busy` when `from` loses messages in the meantime, and what `create` throws.
    */
   fork(
     owner: Owner,

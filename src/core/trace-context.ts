@@ -1,5 +1,5 @@
-// Where a run belongs among the traces of others: W3C `traceparent`, and ids that come out of the run's own. So every process that
-// ends a span writes the same one, a take-over continues the trace, and a call's span is known before the call is made.
+// The place of a run in traces: W3C `traceparent`, and ids derived from the run's own id. So every process that ends a span
+// writes the same one, a take-over continues the trace, and a call's span is known before the call is made.
 
 import { createHash } from "node:crypto";
 import type { Origin } from "./records.ts";

@@ -62,8 +62,8 @@ export async function headers(): Promise<Record<string, string>> {
 }
 
 /**
- * After the server has refused them: renews tokens, or leaves the page for the issuer, which brings it back at once if it still
- * knows who this is; then it never resolves. Throws `ConnectionLost`; `SignInRefused` when there is no way to new ones.
+ * After the server has refused them: renews the tokens, or goes to the issuer, which returns to the page at once if the person
+ * is still signed in there; then it never resolves. Throws `ConnectionLost`; `SignInRefused` when there is no way to new ones.
  */
 export async function replaceCredentials(): Promise<void> {
   if (await renewed()) return;

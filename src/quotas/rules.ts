@@ -23,8 +23,8 @@ export const requestMs = (perMinute: number | undefined): number | undefined =>
   perMinute === undefined ? undefined : RATE_WINDOW_MS / perMinute;
 
 /**
- * One request more. `ends` is when all requests so far are worked off, if they are worked off evenly; no time may be further
- * than a minute ahead. Returns the new times of the scopes that have a rate, or the refusal, which changes none of them.
+ * Takes one more request. `ends` is when all requests so far are worked off, at an even rate; no time may be further than a
+ * minute ahead. Returns the new times of the scopes that have a rate, or the refusal, which changes none of them.
  */
 export function takeRequest(
   ends: PerScope<number | undefined>,

@@ -108,9 +108,8 @@ export interface QuotaStore {
   ): Promise<"new" | "kept" | QuotaScope>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
-   * Counts `bytes` as stored under `id`, in place of what was counted for it, for `ms` from now; 0 counts it no longer.
-   * Returns the scope whose limit it would exceed, having changed nothing; less than before is never refused. An undefined
-   * limit is none.
+   * Counts `bytes` as stored under `id` for `ms` from now, in place of what was counted before; 0 ends that. Returns the scope
+   * whose limit would be exceeded, with no effect; a smaller number is never refused. An undefined limit is no limit.
    */
   setStored(
     owner: Owner,

@@ -1,6 +1,6 @@
-// What the model was sent in each call of a run, kept beside the thread where the server's settings ask for it. A message
-// that was sent as the thread has it is kept by its id alone, so most of a long conversation costs nothing; system blocks,
-// tools and messages that hooks have changed are in no log, so they are kept whole.
+// What the model was sent in each call of a run, stored beside the thread if the server's settings say so. A message that was
+// sent as the thread has it is stored as its id, so most of a long conversation costs nothing; system blocks, tools and
+// messages that hooks have changed are in no log, so they are stored whole.
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";

@@ -1,7 +1,7 @@
-// Whose turn it is, in stores that one process has for itself: the threads on which runs are active or wait. Of those
-// without a holder, tenants take turns; within a tenant the longest-waiting thread comes first.
+// Whose turn it is, in stores of a single process: the threads with active or waiting runs. Tenants take turns with the threads
+// that no process holds; within a tenant the longest-waiting thread comes first.
 //
-// As large as what it stands for. A turn costs the same however many wait.
+// The queue takes as much memory as it has threads. A turn costs the same however many wait.
 
 import type { Waiting } from "../core/stores.ts";
 import type { Limits } from "./options.ts";

@@ -41,9 +41,9 @@ export interface Kernel<Thread> {
   unstage(thread: Thread, token: string): Promise<void>;
 
   /**
-   * Calls `look` for threads with runs that no process holds, one of each tenant in turn, those first that wait longest,
-   * until `limit` of them were found or none is left. A thread that was not found is looked at again at `until`. The
-   * tenants in `except` are left out, and keep their turn.
+   * Calls `look` for threads with runs that no process holds, one of each tenant in turn, those first that have waited longest,
+   * until it has found `limit` runs or no thread is left. A thread without a result is looked at again at `until`. The tenants
+   * in `except` are left out, and keep their turn.
    */
   eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
 

@@ -1,7 +1,7 @@
-// A sandbox's container: its specification, isolated by default independent of the image, and the way from any state of the
+// A sandbox's container: its specification, which isolates it by default for any image, and the way from any state of the
 // engine to one running container of that specification.
 //
-// Other processes and people may do the same or the opposite meanwhile: each step inspects, does one thing, and inspects
+// Other processes and people may do the same or the opposite at the same time: each step inspects, does one thing, and inspects
 // again.
 
 import { createHash } from "node:crypto";

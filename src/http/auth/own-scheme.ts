@@ -31,8 +31,9 @@ export interface OwnScheme {
   /** What `auth.scheme` says to choose it. */
   readonly name: string;
   /**
-   * Who sends a request; nothing for credentials that are missing or wrong (401). Called for every request. What it throws
-   * refuses the request, too: 500, or the status of an `AppError`. `signal` aborts after ten seconds, and the request gets 503.
+   * Who sends a request; nothing for credentials that are missing or wrong (401). Called for every request. An error that it
+   * throws refuses the request as well: with 500, or the status of an `AppError`. `signal` aborts after ten seconds, and the
+   * request gets 503.
    */
   authenticate(
     request: AuthRequest,

@@ -16,10 +16,9 @@ import { memoryOwners } from "./owners.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
-   * What all threads together may weigh, about. When it is reached the thread that was not used for the longest
-   * time goes, never one with a run that is active or waits. When no thread can go, every addition is
-   * refused with `unavailable`; only the end of a run is always written. What users keep with agents has a bound of
-   * its own.
+   * Roughly how many bytes all threads together may take. At the limit the least recently used thread is dropped, never one
+   * with an active or waiting run. When no thread can be dropped, every addition is refused with `unavailable`; only the end of
+   * a run is always written. What users store with agents has a limit of its own.
    */
   readonly maxBytes?: number;
   /** What idle threads may weigh as they are. Those that were not used for longer are kept compressed. */

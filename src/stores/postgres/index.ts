@@ -1,5 +1,5 @@
-// Everything in one PostgreSQL database, for any number of processes. What a method has changed is there for all of them, and
-// on disk, when it resolves; except for what quotas have counted, where a crash of PostgreSQL may cost the last moments.
+// Everything in one PostgreSQL database, for any number of processes. What a method has changed is visible to all of them, and
+// on disk, when it resolves; except the counters of quotas, where a crash of PostgreSQL may cost the last moments.
 
 import type { Documents } from "../../core/documents.ts";
 import { randomId } from "../../lib/random-id.ts";

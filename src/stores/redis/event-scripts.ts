@@ -146,9 +146,9 @@ return { 'ended', seq, waiting }`,
 });
 
 /**
- * `last` is the run's last seq; `state` says whether the run has not ended, or is `gone`, its events, when their time
- * is over. Nothing when there is no such run. Rows are id, text, id, text … `epochs` are those that wrote something, the
- * oldest first, each followed by the seq of its first entry; `epoch` is the one that may write.
+ * `last` is the run's last seq. `state` says whether the run has ended, or is `gone` when its events have expired. Nothing when
+ * there is no such run. Rows are id, text, id, text … `epochs` are those that wrote something, the oldest first, each followed
+ * by the seq of its first entry; `epoch` is the one that may write.
  */
 export type EventsReply = [
   last: number,

@@ -1,5 +1,5 @@
-// Everything in one Redis, or a cluster, for any number of processes. What a method has changed is there for all of
-// them when it resolves; how long it outlives Redis is up to Redis's own settings.
+// Everything in one Redis, or a cluster, for any number of processes. What a method has changed is visible to all of them when
+// it resolves; how long it outlives Redis is up to Redis's own settings.
 
 import { Redis } from "ioredis";
 import type { Documents } from "../../core/documents.ts";

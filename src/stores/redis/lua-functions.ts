@@ -35,8 +35,8 @@ local function expire(ms)
 end`;
 
 /**
- * `message_bytes()`: of the thread's messages. A thread of version 0.1.0 has no count until messages are added to it.
- * `texts_from(place)`: the bytes of the messages from a place on. `count_bytes(bytes)`: notes them. Uses meta, messages.
+ * `message_bytes()`: the bytes of the thread's messages. A thread of version 0.1.0 has no count until messages are added to it.
+ * `texts_from(place)`: the bytes of the messages from a place on. `count_bytes(bytes)`: records them. Uses meta, messages.
  */
 export const MESSAGE_BYTES = `
 local function texts_from(place)

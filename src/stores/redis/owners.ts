@@ -1,6 +1,6 @@
-// Who has threads in Redis: one sorted set of all owners, by name. An owner is noted before a thread is made, and again
-// with a later use, so that what older versions have made is found as well. Who has no threads any more goes when someone
-// looks.
+// Who has threads in Redis: one sorted set of all owners, by name. An owner is recorded before a thread is created, and again
+// at a later use, so that threads that older versions have created are found as well. An owner without threads is removed when
+// the list is read.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../core/ids.ts";

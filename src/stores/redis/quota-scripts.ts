@@ -27,9 +27,9 @@ local function full(used, more, most)
 end`;
 
 /**
- * `free(id)`: ends a reservation; whether there was one. `lapse()`: ends those that are void. The hash has each as
- * `id:<id>`: its user and amounts; and the sums, of the tenant as `tokens` and `cost`, of a user with its tag behind.
- * Uses reserved, due.
+ * `free(id)`: ends a reservation, and returns whether there was one. `lapse()`: ends expired ones. The hash has each
+ * reservation as `id:<id>` with its user and amounts, and the sums: those of the tenant as `tokens` and `cost`, those of a user
+ * with its tag appended. Uses reserved, due.
  */
 const RESERVED = `
 local function add(user, unit, amount)
@@ -76,10 +76,10 @@ end`;
 export type AccountsReply = string[];
 
 /**
- * Moves both times on by a step, from now at least; an empty step moves none. Nothing is moved when a time would be further
- * than `window` ahead, but for `slack`. Again: they are moved once more.
+ * Moves both times forward by a step, from now at the earliest; an empty step moves none. Moves neither when a time would be
+ * further ahead than `window` plus `slack`. A repeated call moves them again.
  *
- * Returns: how much too far each would be, or nothing.
+ * Returns how much too far ahead each would be, or nothing.
  */
 export const takeRequest = script<[] | [tenant: string, user: string]>()({
   kind: "adds",
@@ -152,9 +152,9 @@ return { redis.call('ZCOUNT', held, after, '+inf'), redis.call('ZCOUNT', own_hel
 });
 
 /**
- * `count(user, id, bytes)`: what is stored under an id, and the sums with it; `sum(name)`: of all, or of a user. `lapse()`:
- * ends what no longer counts. The hash has each as `id:<user> <id>`, and the sums as `sum:` and `sum:<user>`. Uses stored,
- * due.
+ * `count(user, id, bytes)`: sets what is stored under an id, and updates the sums; `sum(name)`: the sum of all, or of a user.
+ * `lapse()`: ends what has expired. The hash has each entry as `id:<user> <id>`, and the sums as `sum:` and `sum:<user>`. Uses
+ * stored, due.
  */
 const STORED = `
 local function sum(name) return tonumber(redis.call('HGET', stored, 'sum:' .. name) or 0) end

@@ -119,8 +119,8 @@ return { redis.call('LLEN', messages), head(), unpack(about, 4, 11) }`,
 });
 
 /**
- * Output: the next messages after the message `after`, up to `limit` and up to `bytes`, but at least one, and whether they
- * are the last; nothing when there is no message `after`. What is read beyond `bytes` is at most what is returned.
+ * Output: the next messages after the message `after`, up to `limit` and `bytes`, but at least one, and whether they are the
+ * last; nothing when there is no message `after`. At most as much is read beyond `bytes` as is returned.
  */
 export const readMessages = script<[messages: string[], isLast: 0 | 1, life: string] | null>()({
   kind: "reads",

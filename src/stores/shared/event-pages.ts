@@ -29,8 +29,8 @@ export interface Pages {
   look(run: RunKey): Promise<LogState | undefined>;
 }
 
-// Pages of logs for the viewers of this process. However many replay at once, a bounded number of pages is on its way from
-// the store, so that runs never wait behind more than these; viewers who want the same page at the same time share it.
+// Pages of logs for the viewers of this process. Only a bounded number of pages is on its way from the store at once, for any
+// number of viewers, so that runs never wait behind more than these; viewers that want the same page at the same time share it.
 // A viewer asks for the next page when it has taken the one before.
 /** Pages on their way at once: about 1 MiB, unless single events are larger. */
 const AT_ONCE = 4;

@@ -1,6 +1,6 @@
-// Everything in one SQLite file, for one process; quotas in `usage.db` beside it. What a method has changed survives the
-// death of the process, and that of the machine too, except for events that nothing is built upon (deltas, progress,
-// brackets of model calls): those are on disk with the next event that counts.
+// Everything in one SQLite file, for one process; quotas in `usage.db` beside it. What a method has changed survives the death
+// of the process, and of the machine as well, except for events that nothing relies on (deltas, progress, the spans of model
+// calls): those are on disk with the next event that counts.
 
 import { dirname, join } from "node:path";
 import type { AllStores } from "../all-stores.ts";

@@ -1,8 +1,7 @@
-// The tables, how they came to be, and the check that a file has them.
+// The tables, the steps that made them, and the check that a file has them.
 //
-// `owner` is the JSON of [tenant, user], so no two owners share one. It leads the key of
-// all that a user can ask for, so nothing can be found, joined or deleted across owners. Times are milliseconds
-// since 1970.
+// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask
+// for, so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
 
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
@@ -120,9 +119,9 @@ CREATE INDEX sandboxes_by_state ON sandboxes (state, used_at);
 CREATE INDEX sandboxes_due ON sandboxes (due_at) WHERE due_at IS NOT NULL;
 `;
 
-// `begun` numbers the runs of a thread in the order in which they were begun. Of those that are there already some were
-// cancelled while they waited: their logs have two entries, and no run that was begun says so little. `released` counts
-// the attempts that ended because the run was given back.
+// `begun` numbers the runs of a thread in the order in which they began. Some of the runs that existed before were cancelled
+// while they waited: their logs have two entries, fewer than any run that began. `released` counts the attempts that ended
+// because the run was given back.
 const VERSION_3 = `
 ALTER TABLE runs ADD COLUMN begun INTEGER;
 ALTER TABLE runs ADD COLUMN released INTEGER NOT NULL DEFAULT 0;
