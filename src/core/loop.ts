@@ -190,6 +190,7 @@ async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
     ...(agent.output ? { output: agent.output.schema } : {}),
     toolCalled: hasCalledTools(run.messages),
     signal: run.signal,
+    tenant: run.owner.tenant,
   };
   for (const hook of having(agent, "modifyRequest"))
     request = (yield* inNameOf(hook, () => hook.modifyRequest(request, run))) ?? request;

@@ -55,6 +55,8 @@ export interface ModelRequest {
   /** Whether a tool was called since the user's last message: a `tool_choice` that forces a call is then fulfilled. */
   readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
+  /** For whom: long work with it takes turns with other tenants'. Absent of a request that no run makes. */
+  readonly tenant?: string;
   /** W3C `traceparent` of the call. For gateways of the operator, not for providers. */
   readonly traceparent?: string;
   /** The most tokens of the answer, thinking included. Sent to every provider; lowers `max_tokens` and `thinking`. */

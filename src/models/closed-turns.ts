@@ -2,11 +2,13 @@
 // thread adds the turns that were closed since, and writes only its newest turn itself.
 
 import { areLong, type Message } from "../core/message.ts";
+import type { ModelRequest } from "../core/model.ts";
+import { losers } from "../core/shares.ts";
 import { ownTurn } from "../lib/async.ts";
 import { jsonList } from "./json-list.ts";
 import { beginsTurn, CallIds, newestTurn, repairClosed, type Step } from "./repair.ts";
 
-/** Of all that is kept. Past it those go to which nothing was added for the longest time. */
+/** Of all that is kept. Past it those go to which nothing was added for the longest time, of the tenant that has most. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Of one thread. */
 const MAX_THREAD_BYTES = 4 * 1024 * 1024;
@@ -30,11 +32,24 @@ export interface ClosedTurns {
 
 interface Kept extends ClosedTurns {
   readonly wire: WireSteps;
+  readonly weight: Weight;
 }
 
-/** By the first message of the thread. */
-const kept = new Map<Message, Kept>();
+interface Weight {
+  readonly tenant: string;
+  readonly bytes: number;
+  readonly first: WeakRef<Message>;
+}
+
+/**
+ * By the first message of the thread, and as long as others hold that: a run does, and in memory the store, until the thread
+ * is deleted or compressed.
+ */
+const kept = new WeakMap<Message, Kept>();
+/** Of what is kept, in the order of its growth. */
+const weights = new Set<Weight>();
 let keptBytes = 0;
+const collected = new FinalizationRegistry<Weight>(discount);
 
 /** Turns that are left out of a request's parameters, to stand behind the first `at` of its messages. */
 export interface LeftOut {
@@ -53,7 +68,7 @@ export const leftOut = (
  * written. Undefined when there are none, and for few short messages.
  */
 export async function closedTurns(
-  messages: readonly Message[],
+  { messages, tenant = "" }: Pick<ModelRequest, "messages" | "tenant">,
   wire: WireSteps,
 ): Promise<ClosedTurns | undefined> {
   if (messages.length < FEW && !areLong(messages)) return undefined;
@@ -64,10 +79,10 @@ export async function closedTurns(
   const ids = before?.ids.copy() ?? new CallIds(wire.callId);
   const steps = repairClosed(news, ids, from === 0);
   if (!steps) return before;
-  if (areLong(news)) await ownTurn();
-  const texts = [...(before ? [before.text, COMMA] : []), ...(await jsonList(wire.write(steps)))];
+  if (areLong(news)) await ownTurn(tenant);
+  const texts = [...(before ? [before.text, COMMA] : []), ...(await jsonList(wire.write(steps), tenant))];
   const closed = { messages: messages.slice(0, from + news.length), text: Buffer.concat(texts), ids, wire };
-  keep(closed);
+  keep(closed, tenant);
   return closed;
 }
 
@@ -81,25 +96,39 @@ function find(messages: readonly Message[], wire: WireSteps): Kept | undefined {
   return isBeginning && beginsTurn(messages, found.messages.length) ? found : undefined;
 }
 
-function keep(closed: Kept): void {
+function keep(closed: Omit<Kept, "weight">, tenant: string): void {
   const [first] = closed.messages;
   if (!first) return;
-  forget(first);
-  if (bytesOf(closed) > MAX_THREAD_BYTES) return;
-  kept.set(first, closed);
-  keptBytes += bytesOf(closed);
-  for (const oldest of kept.keys()) {
-    if (keptBytes <= MAX_BYTES) return;
-    forget(oldest);
-  }
+  const before = kept.get(first);
+  if (before) forget(before.weight);
+  const bytes = bytesOf(closed);
+  if (bytes > MAX_THREAD_BYTES) return;
+  const weight = { tenant, bytes, first: new WeakRef(first) };
+  kept.set(first, { ...closed, weight });
+  collected.register(first, weight, weight);
+  weights.add(weight);
+  keptBytes += bytes;
+  while (keptBytes > MAX_BYTES) forget(oldestOf(losers(bytesByTenant(), tenant)[0] ?? tenant) ?? weight);
 }
 
-function forget(first: Message): void {
-  const old = kept.get(first);
-  if (!old) return;
-  kept.delete(first);
-  keptBytes -= bytesOf(old);
+function forget(weight: Weight): void {
+  const first = weight.first.deref();
+  if (first) kept.delete(first);
+  collected.unregister(weight);
+  discount(weight);
 }
 
-/** What its messages weigh counts as well, as they may be kept by nothing else. */
-const bytesOf = ({ text, messages }: Kept) => 2 * text.length + 100 * messages.length;
+function discount(weight: Weight): void {
+  if (weights.delete(weight)) keptBytes -= weight.bytes;
+}
+
+function bytesByTenant(): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { tenant, bytes } of weights) sums.set(tenant, (sums.get(tenant) ?? 0) + bytes);
+  return sums;
+}
+
+const oldestOf = (tenant: string) => weights.values().find((weight) => weight.tenant === tenant);
+
+/** Of the text and of the list of messages; those themselves are held by others. */
+const bytesOf = ({ text, messages }: ClosedTurns) => text.length + 8 * messages.length;

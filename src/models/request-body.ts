@@ -24,11 +24,12 @@ export async function requestBody(
   leftOut?: LeftOut,
 ): Promise<RequestBody> {
   const headers = traceHeaders(request);
+  const { tenant = "" } = request;
   const open = leftOut ? request.messages.slice(leftOut.closed.messages.length) : request.messages;
-  if (areLong(open)) await ownTurn();
+  if (areLong(open)) await ownTurn(tenant);
   else if (!leftOut) return { body: params, headers };
   return {
-    body: await written(params, leftOut),
+    body: await written(params, leftOut, tenant),
     headers: { ...headers, "content-type": "application/json" },
   };
 }
@@ -36,11 +37,15 @@ export async function requestBody(
 export const traceHeaders = ({ traceparent }: ModelRequest): RequestBody["headers"] =>
   traceparent === undefined ? {} : { traceparent };
 
-async function written({ messages, ...rest }: Params, leftOut: LeftOut | undefined): Promise<Uint8Array> {
+async function written(
+  { messages, ...rest }: Params,
+  leftOut: LeftOut | undefined,
+  tenant: string,
+): Promise<Uint8Array> {
   const at = leftOut?.at ?? 0;
   const before = messages.slice(0, at).map((message) => `${JSON.stringify(message)},`);
   const head = `${JSON.stringify(rest).slice(0, -1)},"messages":[${before.join("")}`;
   const closed = leftOut ? [leftOut.closed.text, Buffer.from(",")] : [];
-  const open = await jsonList(messages.slice(at));
+  const open = await jsonList(messages.slice(at), tenant);
   return Buffer.concat([Buffer.from(head), ...closed, ...open, Buffer.from("]}")]);
 }

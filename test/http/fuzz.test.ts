@@ -2,13 +2,12 @@
 // contract, and nothing stays behind.
 
 import { promisify } from "node:util";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/core/errors.ts";
 import { isWirePath, WireName } from "../../src/http/wires/names.ts";
+import { collectGarbage } from "../support/garbage.ts";
 import { operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";
 import { type RawRequest, requestsFor } from "./arbitrary.ts";
@@ -289,7 +288,6 @@ async function clear({ read, ask }: ReturnType<typeof client>): Promise<void> {
 }
 
 function heapUsed(): number {
-  setFlagsFromString("--expose-gc");
-  runInNewContext("gc")();
+  collectGarbage();
   return process.memoryUsage().heapUsed;
 }

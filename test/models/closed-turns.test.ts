@@ -1,7 +1,10 @@
+import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assistantMessage, type Message, toolMessage, userMessage } from "../../src/core/message.ts";
 import { deepFreeze } from "../../src/lib/json.ts";
+import { createModel } from "../../src/models/index.ts";
+import { collectGarbage } from "../support/garbage.ts";
 import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -33,6 +36,34 @@ const Turn = fc
   ]);
 /** What is taken back of a thread before its next turn, in messages. */
 const Thread = fc.array(fc.tuple(Turn, fc.constantFrom(0, 0, 0, 1, 3)), { minLength: 2, maxLength: 8 });
+
+const KIB = 1024;
+
+const longThread = (length: number) =>
+  [userMessage("x".repeat(length)), assistantMessage("Yes."), userMessage("And?")].map((each) =>
+    deepFreeze(each),
+  );
+
+/** A long thread that tells how often the arguments of its call were written. */
+function countedThread() {
+  let times = 0;
+  const args = {
+    get path() {
+      times++;
+      return "/x";
+    },
+  };
+  const made = { id: "a", name: "read", args };
+  const turns = [userMessage("x".repeat(64 * KIB)), assistantMessage("", made), toolMessage(made, "done")];
+  const all = [...turns, assistantMessage("Yes."), userMessage("And?")];
+  return { messages: all.map((each) => deepFreeze(each)), timesWritten: () => times };
+}
+
+const openai = () =>
+  createModel(
+    { provider: "openai", model: "gpt-5-mini", api_key: "k", base_url: `${fake.current.url}/v1` },
+    {},
+  );
 
 describe.each(PROVIDERS)("a long thread, sent to $name turn after turn", ({ model }) => {
   test("is what it would be if all of it were written each time, also after a rewind", async () => {
@@ -69,4 +100,31 @@ describe.each(PROVIDERS)("a long thread, sent to $name turn after turn", ({ mode
     await ask(asked, { messages });
     expect(JSON.stringify(lastBody(fake.current))).toContain("Twice.");
   });
+});
+
+test("what a provider was sent of a tenant's thread is written once, however much others are sent meanwhile", async () => {
+  const asked = openai();
+  const { messages, timesWritten } = countedThread();
+  await ask(asked, { messages, tenant: "quiet" });
+  const once = timesWritten();
+  const loud: Message[][] = [];
+  for (let n = 0; n < 28; n++) {
+    loud.push(longThread(1536 * KIB));
+    await ask(asked, { messages: loud.at(-1) ?? [], tenant: `loud ${n % 2}` });
+  }
+  await ask(asked, { messages: [...messages, userMessage("And?")], tenant: "quiet" });
+  expect(timesWritten()).toBe(once);
+});
+
+test("what a provider was sent of a thread is let go with the thread", async () => {
+  const asked = openai();
+  const sent = async () => {
+    const messages = longThread(64 * KIB);
+    await ask(asked, { messages });
+    return new WeakRef(messages[0] ?? {});
+  };
+  const first = await sent();
+  await turn();
+  collectGarbage();
+  expect(first.deref()).toBeUndefined();
 });

@@ -40,7 +40,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
           connected ??= connect(options);
           const send = await connected;
           const wireOf: WireOf = async ({ isWhole }) => {
-            const closed = isWhole ? undefined : await closedTurns(request.messages, wireSteps);
+            const closed = isWhole ? undefined : await closedTurns(request, wireSteps);
             const wire = toWire(request, model, { ...settings, ...request.settings }, closed);
             return { ...wire, leftOut: leftOut(closed, wire.params) };
           };

@@ -43,7 +43,7 @@ export function openaiModel(options: OpenAIOptions): Model {
           const target = { model, settings: { ...settings, ...request.settings }, dialect };
           const send = await connected;
           const wireOf: WireOf = async ({ isWhole }) => {
-            const closed = isWhole ? undefined : await closedTurns(request.messages, steps);
+            const closed = isWhole ? undefined : await closedTurns(request, steps);
             const params = toWire(request, target, closed);
             return { params, leftOut: leftOut(closed, params) };
           };
