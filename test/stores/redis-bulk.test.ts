@@ -1,6 +1,7 @@
 // One tenant's megabytes on the way to and from Redis, and another tenant's commands.
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
+import type { Collection } from "../../src/core/documents.ts";
 import type { Owner } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
@@ -16,22 +17,25 @@ afterAll(() => redis?.close());
 const GRACE: Owner = { tenant: "navy", user: "grace" };
 const KIB = 1024;
 const LONG = "x".repeat(1024 * KIB);
+const NOTES: Collection = { kind: "notes", owner: ADA, of: { agent: "helper" } };
 
 needing(redis, "redis-server").describe("megabytes of one tenant", () => {
   /** A thread of ADA's of five megabytes, a small one of GRACE's, and a way to Redis that holds back what is long. */
-  async function held() {
+  async function held({ deadlineMs = 60_000 } = {}) {
     redis?.ask("FLUSHALL");
     const proxy = await cuttingProxy(redis?.port ?? 0);
     onTestFinished(() => proxy.close());
     const stores = await createRedisStores({
       url: `redis://127.0.0.1:${proxy.port}`,
-      deadlineMs: 60_000,
+      deadlineMs,
       leaseMs: 60_000,
     });
     onTestFinished(() => stores.close());
     const messages = upTo(5).map(() => userMessage(LONG));
     await stores.threads.create(ADA, { id: "fat", metadata: {}, messages, state: { much: LONG } });
     await stores.threads.create(GRACE, { id: "small", metadata: {} });
+    const writes = upTo(5).map((n) => ({ key: `note ${n}`, seen: undefined, body: LONG }));
+    await stores.documents.write(NOTES, writes, { version: "v1" });
     proxy.holdAfter(512 * KIB);
     return { proxy, stores };
   }
@@ -60,6 +64,8 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
         return threads.message(ADA, "fat", first?.id ?? "");
       },
     ],
+    ["documents that are read", ({ documents }) => documents.read(NOTES, ["note 1", "note 2"])],
+    ["documents that are listed", ({ documents }) => documents.list(NOTES)],
     [
       "a thread that is created",
       ({ threads }) => threads.create(ADA, { id: "new", metadata: {}, messages: [userMessage(LONG)] }),
@@ -93,11 +99,27 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
     expect(done.indexOf(GRACE.tenant)).toBeLessThan(6);
   });
 
+  test("whose way is so slow that they come too late keep no one from reading as much soon after", async () => {
+    const { proxy, stores } = await held({ deadlineMs: 1000 });
+    await stores.threads.create(GRACE, {
+      id: "long",
+      metadata: {},
+      messages: [userMessage(LONG.slice(0, 256 * KIB))],
+    });
+    // Something always comes: the connection is in use, and slow.
+    const dripping = setInterval(() => proxy.drip(), 20);
+    onTestFinished(() => clearInterval(dripping));
+    await expect(stores.threads.messages(ADA, "fat")).rejects.toMatchObject({ code: "unavailable" });
+    expect(await stores.threads.messages(GRACE, "long")).toHaveLength(1);
+  });
+
   test("arrive whole, however many readers there are", async () => {
     const { proxy, stores } = await held();
     proxy.release();
     const all = await Promise.all(upTo(12).map(() => stores.threads.messages(ADA, "fat")));
     for (const messages of all) expect(messages.map(({ content }) => content)).toEqual(Array(5).fill(LONG));
     expect(await stores.threads.state(ADA, "fat")).toEqual({ much: LONG });
+    const bodies = (await stores.documents.list(NOTES)).map(({ body }) => body);
+    expect(bodies).toEqual(Array(5).fill(LONG));
   });
 });

@@ -2,7 +2,6 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { AppError } from "../../src/core/errors.ts";
 import type { Cursor, RunKey } from "../../src/core/stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { createReplays, type Page } from "../../src/stores/shared/event-pages.ts";
@@ -67,7 +66,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
   test("ask for four pages at once, each for all who want it, and let a run read before them", async () => {
     const asked: Cursor[] = [];
     const open: (() => void)[] = [];
-    const connection = { isInRun: false };
+    const connection = { isInRun: false, ms: 60_000 };
     const read = (_run: RunKey, cursor: Cursor) => {
       asked.push(cursor);
       return new Promise<Page | undefined>((resolve) => open.push(() => resolve(undefined)));
@@ -90,22 +89,17 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     expect(asked).toHaveLength(21);
   });
 
-  test("get `unavailable` together when Redis is away, not one after another", async () => {
-    const away = new AppError("unavailable", "Redis does not answer.");
-    const open: ((error: Error) => void)[] = [];
-    const read = () => new Promise<undefined>((_resolve, reject) => open.push(reject));
-    const replays = createReplays({ read }, { isInRun: false });
+  test("that wait for a page get `unavailable` within their own time, not one after another", async () => {
+    const open: (() => void)[] = [];
+    const read = () => new Promise<undefined>((resolve) => open.push(() => resolve(undefined)));
+    const replays = createReplays({ read }, { isInRun: false, ms: 1 });
     const reading = upTo(200).map((seq) => replays.read(run, { seq }));
-    const outcomes = Promise.allSettled(reading);
-    await turn();
-    for (const reject of open) reject(away);
-    expect(new Set((await outcomes).map((each) => "reason" in each && each.reason))).toEqual(new Set([away]));
+    const waiting = await Promise.allSettled(reading.slice(4));
+    for (const each of waiting)
+      expect(each).toMatchObject({ status: "rejected", reason: { code: "unavailable" } });
     expect(open).toHaveLength(4);
-    const next = upTo(5).map((seq) => replays.read(run, { seq }));
-    await turn();
-    expect(open).toHaveLength(8);
-    open.forEach((reject) => void reject(away));
-    await Promise.allSettled(next);
+    for (const answer of open) answer();
+    expect(await Promise.all(reading.slice(0, 4))).toEqual(Array(4).fill(undefined));
   });
 
   test("do not keep a run from its end", async () => {

@@ -36,7 +36,7 @@ test("a reader gets an entry that was written after another reader asked for the
   onTestFinished(() => feeds.close());
   const events = sharedEvents({
     pages,
-    replays: createReplays(pages, { isInRun: false }),
+    replays: createReplays(pages, { isInRun: false, ms: 60_000 }),
     feeds,
     writer: { append: () => Promise.reject(new Error("This test writes nothing.")) },
   });

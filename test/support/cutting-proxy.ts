@@ -21,6 +21,8 @@ export interface CuttingProxy {
   /** From now on a connection on which more than `bytes` have passed, in both directions, passes nothing on until `release`. */
   holdAfter(bytes: number): void;
   release(): void;
+  /** Lets one byte pass of what is held back. */
+  drip(): void;
   /** Cuts all connections now. */
   cutAll(): void;
   /** The hashes of Redis's scripts that were asked for since this was called. */
@@ -41,7 +43,7 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   const silences = new Set<() => void>();
   let mostBytes = Number.POSITIVE_INFINITY;
-  const held: (() => void)[] = [];
+  const held: { readonly to: Socket; readonly chunk: Buffer }[] = [];
   let every = 0;
   let counted = SCRIPT;
   let asked = 0;
@@ -85,7 +87,7 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
     const pass = (to: Socket, chunk: Buffer) => {
       bytes += mostBytes === Number.POSITIVE_INFINITY ? 0 : chunk.length;
       if (bytes <= mostBytes) to.write(chunk);
-      else held.push(() => void to.write(chunk));
+      else held.push({ to, chunk });
     };
     let isLost = false;
     client.on("data", (chunk) => {
@@ -138,7 +140,13 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
     },
     release() {
       mostBytes = Number.POSITIVE_INFINITY;
-      for (const write of held.splice(0)) write();
+      for (const { to, chunk } of held.splice(0)) to.write(chunk);
+    },
+    drip() {
+      const first = held.shift();
+      if (!first) return;
+      first.to.write(first.chunk.subarray(0, 1));
+      if (first.chunk.length > 1) held.unshift({ to: first.to, chunk: first.chunk.subarray(1) });
     },
     cutAll,
     watch() {

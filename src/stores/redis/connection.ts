@@ -9,12 +9,14 @@ import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../errors.ts";
 import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
 import { createTurns } from "../shared/turns.ts";
-import { type Clients, isReplica, isUnknownScript, mayPass, noAnswer, refusal } from "./client.ts";
+import { type Clients, isReplica, isReply, isUnknownScript, mayPass, noAnswer, refusal } from "./client.ts";
 
 /** A readiness probe does not wait longer. */
 const PING_MS = 2_000;
 /** Scripts with much data that are on their way at once: about 0.5 MiB, unless single messages are larger. */
 const BULK_AT_ONCE = 2;
+/** What is read beside other commands. More has the connection for much data. */
+export const LITTLE_BYTES = 32 * 1024;
 /** From so many characters of arguments on a script goes with those that have much data. */
 const BULK_CHARS = 64 * 1024;
 const PAUSE_MS = 20;
@@ -82,7 +84,7 @@ export class Connection {
 
   /** A single command, where a script has nothing to add. It must allow to be repeated. Throws `unavailable`. */
   ask<T>(command: (client: Redis | Cluster) => Promise<T>): Promise<T> {
-    return this.#repeatedly(this.deadlines.ms, command);
+    return this.#repeatedly(this.#until(), command);
   }
 
   /** Says something on a channel, at most once. Waits for nothing, and fails silently. */
@@ -146,7 +148,7 @@ export class Connection {
 
   async #evaluate<Reply>(script: Script<string, string, Reply>, values: string[]): Promise<Reply> {
     // The script's own file says what it returns.
-    return (await this.#repeatedly(this.deadlines.ms, evaluation(script, values))) as Reply;
+    return (await this.#repeatedly(this.#until(), evaluation(script, values))) as Reply;
   }
 
   async #evaluateBulk<Reply>(
@@ -155,13 +157,22 @@ export class Connection {
     tenant: string,
   ): Promise<Reply> {
     const { ms, isInRun } = this.deadlines;
-    const ask = () => this.#repeatedly(ms, evaluation(script, values), this.#bulk);
+    const until = this.#until();
+    const ask = () => this.#repeatedly(until, evaluation(script, values), this.#bulk);
     // A run waits longer than others, and so not for them. The script's own file says what it returns.
-    return (await (isInRun ? ask() : this.#inTurn(tenant, ask))) as Reply;
+    return (await (isInRun ? ask() : this.#inTurn(tenant, ms, ask))) as Reply;
   }
 
-  async #repeatedly<T>(ms: number, ask: (client: Client) => Promise<T>, client = this.#client): Promise<T> {
-    const until = performance.now() + ms;
+  /** When what is asked now is given up. */
+  #until(): number {
+    return performance.now() + this.deadlines.ms;
+  }
+
+  async #repeatedly<T>(
+    until: number,
+    ask: (client: Client) => Promise<T>,
+    client = this.#client,
+  ): Promise<T> {
     let first: unknown;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
@@ -173,7 +184,11 @@ export class Connection {
         if (!mayPass(error)) throw refusal(error);
         // The last one may only say that the time is over.
         first ??= error;
-        if (performance.now() + pause >= until) throw noAnswer(this.#trouble ?? first);
+        if (performance.now() + pause >= until) {
+          // What is asked next must not wait for the rest of an answer that no one takes.
+          if (client === this.#bulk && !isReply(error)) this.#bulk.disconnect(true);
+          throw noAnswer(this.#trouble ?? first);
+        }
         // Behind the same name there may be another server by now.
         if (isReplica(error)) this.#reconnect();
         await sleep(pause);

@@ -4,7 +4,7 @@
 import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { REFUSALS, type Refusal, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
-import { script } from "./connection.ts";
+import { LITTLE_BYTES, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 
@@ -18,22 +18,37 @@ local function life()
   return redis.call('PTTL', meta) .. ' ' .. (redis.call('HGET', meta, 'outcome') or '')
 end`;
 
-const readDocuments = script<[found: (string | null)[], life: string, now: string]>()({
+/** Of a list that is read beside other commands. */
+const LITTLE_MANY = 256;
+
+/** Nothing when the documents have more than `bytes`, if that is not empty. */
+const readDocuments = script<[found: (string | null)[], life: string, now: string] | null>()({
   kind: "reads",
   keys: ["items", "meta"],
-  args: [],
+  args: ["bytes"],
   lua: `${LIFE}
+if bytes ~= '' then
+  local left = tonumber(bytes)
+  for at = REST, #ARGV do left = left - redis.call('HSTRLEN', items, ARGV[at]) end
+  if left < 0 then return false end
+end
 local found = {}
 for at = REST, #ARGV do found[#found + 1] = redis.call('HGET', items, ARGV[at]) end
 return { found, life(), string.format('%.0f', time()) }`,
 });
 
-/** Key, text, key, text … */
-const listDocuments = script<[found: string[], life: string]>()({
+/** Key, text, key, text …; nothing when there are more than `most` or they have more than `bytes`, if that is not empty. */
+const listDocuments = script<[found: string[], life: string] | null>()({
   kind: "reads",
   keys: ["items", "meta"],
-  args: [],
+  args: ["most", "bytes"],
   lua: `${LIFE}
+if bytes ~= '' then
+  if redis.call('HLEN', items) > tonumber(most) then return false end
+  local left = tonumber(bytes)
+  for _, key in ipairs(redis.call('HKEYS', items)) do left = left - redis.call('HSTRLEN', items, key) end
+  if left < 0 then return false end
+end
 return { redis.call('HGETALL', items), life() }`,
 });
 
@@ -107,14 +122,25 @@ export function redisDocuments({
   return {
     async read(collection, keys) {
       const names = keys.map((key) => nameOf(collection, key));
-      const [texts, life, now] = await redis.run(readDocuments, collectionKeys(collection), {}, names);
+      const place = collectionKeys(collection);
+      const few = await redis.run(readDocuments, place, { bytes: LITTLE_BYTES }, names);
+      // Without a bound there is always an answer.
+      const all =
+        few ?? (await redis.runBulk(tenantOf(collection))(readDocuments, place, { bytes: "" }, names));
+      const [texts = [], life = "", now = 0] = all ?? [];
       used(collection, life);
       const found = keys.map((key, at) => documentOf(key, texts[at] ?? undefined));
       return { found, exists: !life.startsWith("-2"), now: Number(now) };
     },
 
     async list(collection) {
-      const [found, life] = await redis.run(listDocuments, collectionKeys(collection), {});
+      const place = collectionKeys(collection);
+      const bounds = { most: LITTLE_MANY, bytes: LITTLE_BYTES };
+      const few = await redis.run(listDocuments, place, bounds);
+      // Without a bound there is always an answer.
+      const all =
+        few ?? (await redis.runBulk(tenantOf(collection))(listDocuments, place, { most: "", bytes: "" }));
+      const [found = [], life = ""] = all ?? [];
       used(collection, life);
       return documentsOf(collection, found);
     },

@@ -120,7 +120,8 @@ return { redis.call('LLEN', messages), head(), unpack(about, 4, 11) }`,
 
 /**
  * Output: the next messages after the message `after`, up to `limit` and `bytes`, but at least one, and whether they are the
- * last; nothing when there is no message `after`. At most as much is read beyond `bytes` as is returned.
+ * last; nothing when there is no message `after`. At most as much is read beyond `bytes` as is returned. With `whole`: all of
+ * them or none; nothing is read when the thread's messages are so long on average that they would not fit.
  */
 export const readMessages = script<[messages: string[], isLast: 0 | 1, life: string] | null>()({
   kind: "reads",
@@ -136,6 +137,10 @@ end
 local count = redis.call('LLEN', messages)
 local stop = limit == '' and count or math.min(count, from + limit)
 local found, left, step = {}, tonumber(bytes), 1
+if whole == '1' and from < stop then
+  local total = tonumber(redis.call('HGET', meta, 'bytes') or 0)
+  if total / count * (stop - from) > left then return { {}, 0, ttl_and_outcome() } end
+end
 while from < stop do
   local texts = redis.call('LRANGE', messages, from, math.min(from + step, stop) - 1)
   for _, text in ipairs(texts) do

@@ -7,14 +7,12 @@ import type { ThreadQuery } from "../../core/stores.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
+import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import { type Listed, listed } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
 import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
-
-/** What is read beside other commands. More has the connection for much data. */
-const LITTLE_BYTES = 32 * 1024;
 
 /** `onRead` gets every thread that `get` returns. */
 export function redisThreads(

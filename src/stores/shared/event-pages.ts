@@ -2,6 +2,7 @@
 
 import type { Cursor, LogEntry, RunKey } from "../../core/stores.ts";
 import type { Held } from "../seen.ts";
+import type { Deadlines } from "./outages.ts";
 import { createTurns } from "./turns.ts";
 
 export interface LogState {
@@ -37,7 +38,7 @@ const AT_ONCE = 4;
 
 export function createReplays(
   pages: Pick<Pages, "read">,
-  caller: { readonly isInRun: boolean },
+  caller: Pick<Deadlines, "isInRun" | "ms">,
 ): Pick<Pages, "read"> {
   const wanted = new Map<string, Promise<Page | undefined>>();
   const inTurn = createTurns(AT_ONCE);
@@ -47,7 +48,7 @@ export function createReplays(
       // A run does not wait behind viewers.
       if (caller.isInRun) return pages.read(run, after);
       const name = nameOf(run, after);
-      const page = wanted.get(name) ?? inTurn(run.owner.tenant, () => pages.read(run, after));
+      const page = wanted.get(name) ?? inTurn(run.owner.tenant, caller.ms, () => pages.read(run, after));
       if (!wanted.has(name)) {
         wanted.set(name, page);
         const forget = () => void wanted.delete(name);

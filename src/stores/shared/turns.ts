@@ -1,24 +1,23 @@
 // Large reads, in stores that several processes share: only a bounded number is on its way at once, so that nothing else waits
-// behind more than these. Tenants take turns. When the store is unreachable, all that wait get `unavailable` as soon as one of
-// them does: each by itself would wait as long again.
+// behind more than these. Tenants take turns. Each read waits for its turn within its own deadline: one that fails or takes
+// long ends no other.
 
-import { hasCode } from "../../core/errors.ts";
+import { AppError } from "../../core/errors.ts";
+import { withTimeout } from "./outages.ts";
 
-export type InTurn = <T>(tenant: string, read: () => Promise<T>) => Promise<T>;
+/** Throws `unavailable` when the turn has not come within `ms`, and what `read` throws. */
+export type InTurn = <T>(tenant: string, ms: number, read: () => Promise<T>) => Promise<T>;
 
 export function createTurns(atOnce: number): InTurn {
   /** By tenant; the one whose turn is next comes first. */
   const waiting = new Map<string, PromiseWithResolvers<void>[]>();
   let reading = 0;
 
-  return async (tenant, read) => {
+  return async (tenant, ms, read) => {
     if (reading < atOnce) reading++;
-    else await queued(tenant);
+    else await queued(tenant, ms);
     try {
       return await read();
-    } catch (error) {
-      if (hasCode(error, "unavailable")) refuseAll(error);
-      throw error;
     } finally {
       const next = takeNext();
       if (next) next.resolve();
@@ -26,12 +25,23 @@ export function createTurns(atOnce: number): InTurn {
     }
   };
 
-  function queued(tenant: string): Promise<void> {
+  async function queued(tenant: string, ms: number): Promise<void> {
     const turn = Promise.withResolvers<void>();
     const line = waiting.get(tenant);
     if (line) line.push(turn);
     else waiting.set(tenant, [turn]);
-    return turn.promise;
+    try {
+      await withTimeout(ms, turn.promise);
+    } catch (cause) {
+      leave(tenant, turn);
+      throw new AppError("unavailable", "The store is busy. Try again later.", { cause });
+    }
+  }
+
+  function leave(tenant: string, turn: PromiseWithResolvers<void>): void {
+    const left = (waiting.get(tenant) ?? []).filter((each) => each !== turn);
+    if (left.length > 0) waiting.set(tenant, left);
+    else waiting.delete(tenant);
   }
 
   function takeNext(): PromiseWithResolvers<void> | undefined {
@@ -42,11 +52,5 @@ export function createTurns(atOnce: number): InTurn {
     const next = line.shift();
     if (line.length > 0) waiting.set(tenant, line);
     return next;
-  }
-
-  function refuseAll(error: unknown): void {
-    const all = [...waiting.values()].flat();
-    waiting.clear();
-    for (const { reject } of all) reject(error);
   }
 }
