@@ -191,22 +191,24 @@ function sizeOfPart(part: Part): number {
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 
-/** Whether writing the messages as JSON takes a turn of the event loop of its own. */
-export function areLong(messages: readonly Message[]): boolean {
+/** Whether writing the messages as JSON takes a turn of the event loop of its own; or, with `most`, about more bytes than these. */
+export function areLong(messages: readonly Message[], most = LARGE_BYTES): boolean {
   let length = 0;
   for (const message of messages) {
     length += lengthOf(message);
-    if (length > LARGE_BYTES) return true;
+    if (length > most) return true;
   }
   return false;
 }
 
-/** Of what may be long. */
-function lengthOf(message: Message): number {
-  if (typeof message.content === "string") return message.content.length;
-  return message.content.reduce(
+/** Of a message without its content, about: its id, role and time. */
+const FRAME_BYTES = 100;
+
+function lengthOf({ content }: Message): number {
+  if (typeof content === "string") return FRAME_BYTES + content.length;
+  return content.reduce(
     (sum, part) => sum + (part.type === "text" ? part.text : part.data).length,
-    0,
+    FRAME_BYTES,
   );
 }
 

@@ -12,6 +12,11 @@ const MAX_DEPTH = 64;
 /** Keys of one map: each step with a map of more takes milliseconds. */
 const MAX_KEYS = 10_000;
 
+const large = new WeakSet<object>();
+
+/** Whether to check and convert this body takes turns of the event loop of its own. */
+export const isLargeBody = (body: unknown) => typeof body === "object" && body !== null && large.has(body);
+
 export interface JsonBodies {
   /** Keys and values of a body. */
   readonly maxEntries: number;
@@ -53,8 +58,11 @@ export function readJsonBodies(
       const value = await new Promise((resolve, reject) => {
         void parse(request, body.toString(), (error, parsed) => (error ? reject(error) : resolve(parsed)));
       });
-      // What follows may take as long as parsing.
-      if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
+      if (body.length > LARGE_BYTES) {
+        if (typeof value === "object" && value !== null) large.add(value);
+        // What follows may take as long as parsing.
+        await ownTurn(tenantOf(request));
+      }
       return value;
     },
   );

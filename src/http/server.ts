@@ -14,7 +14,7 @@ import { AppError } from "../core/errors.ts";
 import type { EventLoopWatch } from "../lib/event-loop.ts";
 import { randomId } from "../lib/random-id.ts";
 import { checksHosts } from "./auth/config.ts";
-import { guard, limitRequests } from "./auth/guard.ts";
+import { guard, limitRequests, spreadRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
 import { operators } from "./auth/operator.ts";
 import { routesAt } from "./auth/scopes.ts";
@@ -102,6 +102,7 @@ export async function createServer(
   server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
   const authenticate = createAuthenticate(auth, findKey, ownScheme);
   guard(server, { authenticate, tickets, credentials });
+  spreadRequests(server);
   const requireOperator = operators(authenticate, metricsToken);
   const isOperator = (request: FastifyRequest) =>
     requireOperator(request).then(

@@ -3,16 +3,20 @@
 import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
-import type { z } from "zod";
+import { z } from "zod";
 import { AppError } from "../core/errors.ts";
-import { check, type Fault, sentence } from "../lib/check.ts";
+import { check, checkInTurns, type Fault, sentence } from "../lib/check.ts";
 import { fitted } from "../lib/fitted.ts";
+import { tenantOf } from "./auth/guard.ts";
+import { isLargeBody } from "./json-body.ts";
 
 /** The server as the routes see it. */
 export type App = ReturnType<typeof withZod>;
 
 export function withZod(server: FastifyInstance) {
+  const known = checkLargeBodies(server);
   server.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
+    if (known.has(data)) return { value: data };
     // Fastify passes null for a missing body.
     const checked = check(schema, data ?? undefined);
     return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
@@ -21,6 +25,22 @@ export function withZod(server: FastifyInstance) {
     fittingJson(server, schema, { method, url }),
   );
   return server.withTypeProvider<ZodTypeProvider>();
+}
+
+/** Large bodies are checked before the others, as Fastify's validators cannot pause. Returns those that fit. */
+function checkLargeBodies(server: FastifyInstance): Pick<WeakSet<object>, "has"> {
+  const known = new WeakSet<object>();
+  server.addHook("preValidation", (request, _reply, done) => {
+    const { schema } = request.routeOptions;
+    if (!isLargeBody(request.body) || !(schema?.body instanceof z.ZodType)) return done();
+    const checking = checkInTurns(schema.body, request.body, tenantOf(request)).then((checked) => {
+      if ("faults" in checked) throw invalid(checked.faults, "body");
+      request.body = checked.value;
+      known.add(Object(checked.value));
+    });
+    checking.then(() => done(), done);
+  });
+  return known;
 }
 
 /**

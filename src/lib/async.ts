@@ -156,16 +156,39 @@ const SLICE_MS = 10;
 let sharedSince: number | undefined;
 
 /**
+ * Whether those who share this turn of the event loop have kept it for long: what follows then awaits `ownTurn`. Cheap enough
+ * for every step of work that waits for nothing.
+ */
+export function isTurnSpent(): boolean {
+  if (sharedSince !== undefined) return performance.now() - sharedSince > SLICE_MS;
+  sharedSince = performance.now();
+  setImmediate(() => (sharedSince = undefined));
+  return false;
+}
+
+/**
  * Resolves at once as long as those who share this turn of the event loop have not kept it for long, else in a turn of
  * its own. For loops over work that takes little time each and waits for nothing, as reads of a file or of memory do.
  */
 export async function sharedTurn(tenant: string): Promise<void> {
-  if (sharedSince !== undefined) {
-    if (performance.now() - sharedSince <= SLICE_MS) return;
-    await ownTurn(tenant);
+  if (!isTurnSpent()) return;
+  await ownTurn(tenant);
+  sharedSince = undefined;
+  isTurnSpent();
+}
+
+/** `list.map(work)`, in as many turns of the event loop as it takes. */
+export async function mapInTurns<T, R>(
+  tenant: string,
+  list: readonly T[],
+  work: (each: T, index: number) => R,
+): Promise<R[]> {
+  const results: R[] = [];
+  for (const [index, each] of list.entries()) {
+    if (isTurnSpent()) await sharedTurn(tenant);
+    results.push(work(each, index));
   }
-  sharedSince = performance.now();
-  setImmediate(() => (sharedSince = undefined));
+  return results;
 }
 
 /** Bytes from which on work with a text gets a turn of its own: a millisecond's work. */

@@ -1,6 +1,8 @@
-// Schemas whose check ends early: each fault of a list or map takes time, and a body may bring thousands of them.
+// Schemas whose check ends early: each fault of a list or map takes time, and a body may bring thousands of them. The check of
+// a list may also pause, as thousands of valid entries take time as well.
 
 import { z } from "zod";
+import { isTurnSpent, sharedTurn } from "./async.ts";
 
 /** `z.record(key, value)` which is refused for more than `most` keys before any of them is checked. */
 export function boundedMap<K extends z.core.$ZodRecordKey, V extends z.ZodType>(
@@ -42,23 +44,57 @@ interface ListDefinition extends z.core.$ZodArrayDef {
 /** Faulty entries of a list, after which its check ends. */
 const MAX_FAULTY = 20;
 
+/** The context of a check that may pause: its lists leave turns of the event loop to others. */
+export interface PausingContext extends z.core.ParseContext<z.core.$ZodIssue> {
+  /** For whom it is. */
+  readonly tenant: string;
+}
+
+type Context = z.core.ParseContextInternal & Partial<PausingContext>;
+type Payload = z.core.ParsePayload;
+
+/** Up to so many entries may pause themselves, each of which takes longer then. */
+const FEW = 32;
+
 const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList", (list, def) => {
   z.ZodArray.init(list, def);
+  const { element, most } = def;
   const refuse = list._zod.parse;
-  list._zod.parse = (payload, context) => {
-    const { value: entries, issues } = payload;
-    if (!Array.isArray(entries) || entries.length > def.most) return refuse(payload, context);
-    const values: unknown[] = [];
-    let faulty = 0;
-    for (let at = 0; at < entries.length && faulty < MAX_FAULTY; at++) {
-      const checked = def.element._zod.run({ value: entries[at], issues: [] }, context);
+  list._zod.parse = (payload, context: Context) => {
+    const { value: entries } = payload;
+    if (!Array.isArray(entries) || entries.length > most) return refuse(payload, context);
+    if (context.async && context.tenant !== undefined) return checkInTurns(payload, entries, context);
+    const take = into(payload);
+    for (const value of entries) {
+      const checked = element._zod.run({ value, issues: [] }, context);
       if (checked instanceof Promise) throw new z.core.$ZodAsyncError();
-      values.push(checked.value);
-      if (checked.issues.length === 0) continue;
-      issues.push(...z.core.util.prefixIssues(at, checked.issues));
-      faulty++;
+      if (!take(checked)) break;
     }
-    payload.value = values;
     return payload;
   };
+
+  async function checkInTurns(payload: Payload, entries: unknown[], context: Context): Promise<Payload> {
+    const { tenant = "" } = context;
+    const ofEntries = entries.length > FEW ? { ...context, async: false } : context;
+    const take = into(payload);
+    for (const value of entries) {
+      if (isTurnSpent()) await sharedTurn(tenant);
+      const checking = element._zod.run({ value, issues: [] }, ofEntries);
+      if (!take(checking instanceof Promise ? await checking : checking)) break;
+    }
+    return payload;
+  }
 });
+
+/** Takes the checked entries of the list in `payload`, in order; false once enough of them were faulty. */
+function into(payload: Payload): (checked: Payload) => boolean {
+  const values: unknown[] = [];
+  payload.value = values;
+  let faulty = 0;
+  return ({ value, issues }) => {
+    const at = values.push(value) - 1;
+    if (issues.length === 0) return true;
+    payload.issues.push(...z.core.util.prefixIssues(at, issues));
+    return ++faulty < MAX_FAULTY;
+  };
+}

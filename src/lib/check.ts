@@ -2,6 +2,7 @@
 // right. Never repeats a value of the checked data.
 
 import { z } from "zod";
+import type { PausingContext } from "./bounded-schemas.ts";
 import { didYouMean } from "./did-you-mean.ts";
 
 type Path = readonly PropertyKey[];
@@ -19,7 +20,20 @@ export interface Fault {
 export type Checked<T> = { readonly value: T } | { readonly faults: readonly Fault[] };
 
 export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z.output<S>> {
-  const result = schema.safeParse(value, { error: wording, reportInput: true });
+  return checked(schema.safeParse(value, { error: wording, reportInput: true }));
+}
+
+/** The same for what may be long: the bounded lists in it leave turns of the event loop to others. */
+export async function checkInTurns<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  tenant: string,
+): Promise<Checked<z.output<S>>> {
+  const context: PausingContext = { error: wording, reportInput: true, tenant };
+  return checked(await schema.safeParseAsync(value, context));
+}
+
+function checked<T>(result: z.ZodSafeParseResult<T>): Checked<T> {
   if (result.success) return { value: result.data };
   return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, [])) };
 }

@@ -24,7 +24,7 @@ import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
 import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import type { DeltaSink } from "../core/stream.ts";
 import { failed } from "../core/tool.ts";
-import { ownTurn } from "../lib/async.ts";
+import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { standIns, trackInterrupts } from "./deferred.ts";
@@ -98,6 +98,8 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
           const work = each.afterWrite?.(event);
           if (work) await work;
         }
+        // A store that answers at once would let thousands of messages pass in one turn of the event loop.
+        if (isTurnSpent()) await sharedTurn(owner.tenant);
       }
     }
 

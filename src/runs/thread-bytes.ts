@@ -6,7 +6,7 @@ import { isTerminal } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import { areLong, type Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
-import { ownTurn } from "../lib/async.ts";
+import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 
@@ -28,7 +28,10 @@ export async function bytesWith(
   if (messages.length === 0) return undefined;
   let bytes = before;
   if (areLong(messages)) await ownTurn(owner.tenant);
-  for (const message of messages) bytes += sizeOf(message);
+  for (const message of messages) {
+    if (isTurnSpent()) await sharedTurn(owner.tenant);
+    bytes += sizeOf(message);
+  }
   if (bytes > limit) throw threadFull(thread_id, bytes, limit);
   return bytes;
 }

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { freeTurn, ownTurn, sharedTurn } from "../../src/lib/async.ts";
+import { freeTurn, mapInTurns, ownTurn, sharedTurn } from "../../src/lib/async.ts";
+import { keepBusy } from "../support/busy.ts";
 
 /** Notes each of `waits` when it is over, and every turn of the event loop until then. */
 async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<string[][]> {
@@ -16,11 +17,6 @@ async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<
     if (left > 0) turns.push([]);
   }
   return turns.filter((names) => names.length > 0);
-}
-
-/** For longer than others may be kept waiting. */
-function keepBusy(): void {
-  for (const until = performance.now() + 20; performance.now() < until; );
 }
 
 describe("long pieces of work", () => {
@@ -44,6 +40,18 @@ describe("long pieces of work", () => {
     expect(turns).toBe(0);
     keepBusy();
     await sharedTurn("acme");
+    expect(turns).toBe(1);
+  });
+
+  test("on each entry of a list leave turns to others, and keep the order", async () => {
+    await turn();
+    let turns = 0;
+    void turn().then(() => turns++);
+    const work = (entry: string, index: number) => {
+      keepBusy();
+      return entry + index;
+    };
+    expect(await mapInTurns("acme", ["a", "b", "c"], work)).toEqual(["a0", "b1", "c2"]);
     expect(turns).toBe(1);
   });
 

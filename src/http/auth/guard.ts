@@ -5,6 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Origin } from "../../core/records.ts";
 import { parseTraceparent } from "../../core/trace-context.ts";
+import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
 import type { Quotas } from "../../quotas/index.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
@@ -111,5 +112,13 @@ export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   server.addHook("onRequest", async (request) => {
     if (accessTo(request) === "public") return;
     await quotas.request(ownerOf(request));
+  });
+}
+
+/** Call it after `guard`. Requests that come at once take turns of the event loop, tenants by turns. */
+export function spreadRequests(server: FastifyInstance): void {
+  server.addHook("onRequest", (request, _reply, done) => {
+    if (!isTurnSpent()) return done();
+    sharedTurn(tenantOf(request)).then(() => done(), done);
   });
 }

@@ -7,6 +7,7 @@ import type { Owner } from "../../core/ids.ts";
 import { type Message, NO_USAGE } from "../../core/message.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { LogEntry, Stores } from "../../core/stores.ts";
+import { sharedTurn } from "../../lib/async.ts";
 import { keyOf } from "../../runs/control.ts";
 import { followThread, readLogRange } from "../../runs/follow.ts";
 import { trackTurn } from "../../runs/turn.ts";
@@ -65,6 +66,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
       };
       try {
         for await (const batch of stores.events.read(keyOf(owner, run), 0, signal)) {
+          await sharedTurn(owner.tenant);
           yield framesOf(batch);
           hasBegun = true;
         }

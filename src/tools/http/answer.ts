@@ -4,6 +4,7 @@ import { replyResult, replyText } from "../../core/delivered-result.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, type ToolResult } from "../../core/tool.ts";
+import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
 import { jsonSize } from "../../lib/json.ts";
 import { FetchError } from "../../lib/ssrf-safe-fetch/dial.ts";
 import type { PublicResponse } from "../../lib/ssrf-safe-fetch/index.ts";
@@ -40,12 +41,12 @@ export interface EndpointFailure {
   readonly cause?: unknown;
 }
 
-/** Yields the progress that the server tells. Throws a `FetchError`. */
-export async function* answerOf(response: PublicResponse, call: ToolCall): Stream<Answer> {
+/** Yields the progress that the server tells. Throws a `FetchError`. What is long takes turns of the tenant's. */
+export async function* answerOf(response: PublicResponse, call: ToolCall, tenant: string): Stream<Answer> {
   const { status } = response;
   if (status === 202) return { kind: "deferred" };
   if (status === 204) return settled(done("The tool is done. It had nothing to say."));
-  if (status >= 200 && status < 300) return settled(yield* readResult(response, call));
+  if (status >= 200 && status < 300) return settled(yield* readResult(response, call, tenant));
   const result = failed(await refusal(response));
   const failure = { code: `http_${status}`, message: `It answered with HTTP ${status}.` };
   if (!MAY_PASS.has(status)) return { kind: "result", result, failure };
@@ -57,10 +58,10 @@ const settled = (result: ToolResult): Answer => ({ kind: "result", result });
 /** Statuses that say nothing about the call itself. */
 const MAY_PASS: ReadonlySet<number> = new Set([408, 425, 429, 502, 503, 504]);
 
-async function* readResult(response: PublicResponse, call: ToolCall): Stream<ToolResult> {
+async function* readResult(response: PublicResponse, call: ToolCall, tenant: string): Stream<ToolResult> {
   const mediaType = mediaTypeOf(response);
   const stream = streamOf(mediaType, MAX_RESULT_BYTES);
-  if (stream) return yield* readStream(stream(response.read(MAX_STREAM_BYTES)), call);
+  if (stream) return yield* readStream(stream(response.read(MAX_STREAM_BYTES)), call, tenant);
   if (!isJson(mediaType))
     throw new FetchError("unreadable", `the answer is ${shown(mediaType)}, not application/json`);
   const reply = parsed(await textOf(response, MAX_RESULT_BYTES));
@@ -70,9 +71,14 @@ async function* readResult(response: PublicResponse, call: ToolCall): Stream<Too
 }
 
 /** `{progress}` any number of times, then `{result}` or `{error}`. Other values are skipped. */
-async function* readStream(texts: AsyncGenerator<string>, call: ToolCall): Stream<ToolResult> {
+async function* readStream(
+  texts: AsyncGenerator<string>,
+  call: ToolCall,
+  tenant: string,
+): Stream<ToolResult> {
   let told = 0;
   for await (const text of texts) {
+    if (isTurnSpent()) await sharedTurn(tenant);
     const reply = parsed(text);
     const result = replyResult(reply);
     if (result) return result;

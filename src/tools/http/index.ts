@@ -126,7 +126,7 @@ async function* send(
   const signal = AbortSignal.any([run.signal, deadline]);
   const attempt = async function* (): Stream<Answer> {
     await using response = await fetch(tool.callback_url, { ...(await request.signed()), signal });
-    return yield* answerOf(response, call);
+    return yield* answerOf(response, call, run.owner.tenant);
   };
   try {
     return yield* persist(attempt, { isRepeatable, signal, left: () => ends - performance.now() });

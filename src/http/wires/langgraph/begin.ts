@@ -4,6 +4,7 @@ import { AppError, hasCode } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
 import type { Message, UserMessage } from "../../../core/message.ts";
 import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
+import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
@@ -13,10 +14,18 @@ import type { RouteServices } from "../../services.ts";
 import { keyOfMessage } from "../messages.ts";
 import { agentNamed } from "./assistants.ts";
 import { writeFiles } from "./files.ts";
-import { checkpointIn, clientTools, type RunBody, refuseUnsupported, roleOf, sentMessages } from "./input.ts";
+import {
+  checkpointIn,
+  clientTools,
+  messageIn,
+  type RunBody,
+  refuseUnsupported,
+  roleOf,
+  sentMessages,
+} from "./input.ts";
 import { runMetadata } from "./modes.ts";
 import { answersOf } from "./resume.ts";
-import { taskOf } from "./task.ts";
+import { countingIn, taskOf } from "./task.ts";
 
 export interface Sender {
   readonly owner: Owner;
@@ -90,7 +99,8 @@ async function running(
 ): Promise<Begin> {
   const { stores, runs } = services;
   const known = await stores.threads.messages(owner, thread_id);
-  const task = taskOf(known, sentMessages(body), checkpointIn(body));
+  const messages = await mapInTurns(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
+  const task = taskOf(known, messages, checkpointIn(body));
   const { input, replaces } = task;
   if (task.as === "repeat") {
     const newest = await newestRun(stores.runs, owner, thread_id);

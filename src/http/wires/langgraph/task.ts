@@ -1,10 +1,10 @@
 // What the input of a run means on the thread as it is: new messages, messages in place of others, or a repeat. Pure.
 
 import { AppError } from "../../../core/errors.ts";
-import type { Message } from "../../../core/message.ts";
+import { isUserInputRole, type Message } from "../../../core/message.ts";
 import { align } from "../messages.ts";
 import { type Checkpoint, checkpointOf, headOf } from "./checkpoints.ts";
-import { messageIn, roleOf, type SentMessage } from "./input.ts";
+import { roleOf, type SentMessage } from "./input.ts";
 
 export interface Task {
   /** `repeat`: the thread's newest message, sent again, whose run is known. */
@@ -14,10 +14,10 @@ export interface Task {
   readonly replaces?: string;
 }
 
-/** Throws `invalid_request` when there is nothing to do, and for an unknown checkpoint. */
+/** `said`: what counts of what is sent. Throws `invalid_request` when there is nothing to do, and for an unknown checkpoint. */
 export function taskOf(
   thread: readonly Message[],
-  sent: readonly SentMessage[],
+  said: readonly Message[],
   checkpointId: string | undefined,
 ): Task {
   const checkpoint = checkpointId === undefined ? undefined : checkpointOf(thread, checkpointId);
@@ -26,7 +26,7 @@ export function taskOf(
       "invalid_request",
       `checkpoint: there is no checkpoint \`${checkpointId}\` in this thread; it may have been rewritten.`,
     );
-  const input = newIn(thread, sent);
+  const input = newIn(thread, said);
   const isBranch = checkpoint !== undefined && checkpoint.count < thread.length;
   if (input.length === 0) {
     const isUnanswered = thread.at(-1)?.role === "user";
@@ -43,16 +43,18 @@ export function taskOf(
 const nothingToDo = () =>
   new AppError("invalid_request", "There is nothing to do: send `input`, `command` or a `checkpoint`.");
 
+/** What of the sent messages counts: the model's messages and results of tools are the history of a thread that has none. */
+export function countingIn(thread: readonly Message[], sent: readonly SentMessage[]): readonly SentMessage[] {
+  return thread.length === 0 ? sent : sent.filter((each) => isUserInputRole(roleOf(each)));
+}
+
 /**
  * The messages to run with. A client may send all that it holds: what the thread has already is left out, except the newest
- * one. The model's messages and results of tools count as the history of a thread that has none.
+ * one.
  */
-function newIn(thread: readonly Message[], sent: readonly SentMessage[]): Message[] {
+function newIn(thread: readonly Message[], said: readonly Message[]): Message[] {
   const known = new Set(thread.map(({ id }) => id));
-  const isEmpty = thread.length === 0;
-  const said = sent.filter((each) => isEmpty || ["user", "system"].includes(roleOf(each)));
-  const messages = said.map(messageIn);
-  return messages.filter(({ id }, index) => !known.has(id) || index === messages.length - 1);
+  return said.filter(({ id }, index) => !known.has(id) || index === said.length - 1);
 }
 
 /** Another answer to the message of the user that the checkpoint follows. */

@@ -6,13 +6,14 @@ import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Message, textOf, type UserMessage, userMessages } from "../../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
+import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { withHold } from "../../../quotas/holds.ts";
 import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
 import type { RouteServices } from "../../services.ts";
-import { align } from "../messages.ts";
+import { align, type SentMessage } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 
 /** What a request says, in the terms of this server. */
@@ -65,7 +66,8 @@ export function createConversations(
     const newest = sent.at(-1);
     if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
     const known = await threads.messages(owner, thread_id);
-    const place = align(known, placed(known, sent), { isWhole: true, isRegenerated: true });
+    const held = await placed(owner.tenant, userMessages(known), sent);
+    const place = align(known, held, { isWhole: true, isRegenerated: true });
     const answers = place.as === "new" ? answersInWords(textOf(newest.content), open) : [];
     if (answers.length > 0) return resumed(owner, { thread_id, open, answers, said });
     const system = known.length === 0 ? said.messages.filter(({ role }) => role === "system") : [];
@@ -207,14 +209,25 @@ export function createConversations(
 
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
-/** The sent messages with the ids of the thread's that say the same, in order. */
-function placed(known: readonly Message[], sent: readonly UserMessage[]) {
-  const users = userMessages(known);
+/** The sent messages with the ids of the thread's that say the same, in order. The newest has none. */
+async function placed(
+  tenant: string,
+  known: readonly UserMessage[],
+  sent: readonly UserMessage[],
+): Promise<SentMessage[]> {
+  const texts = await mapInTurns(tenant, known, textOfContent);
+  // Of the messages with a text, the earliest comes last.
+  const places = Map.groupBy([...texts.keys()].reverse(), (at) => texts[at]);
   let next = 0;
-  return sent.map(({ content }, index) => {
-    const at = users.findIndex((each, place) => place >= next && isSame(each.content, content));
-    if (at < 0 || index === sent.length - 1) return { content };
+  return mapInTurns(tenant, sent, (message, index) => {
+    const { content } = message;
+    const same = (index < sent.length - 1 && places.get(textOfContent(message))) || [];
+    while ((same.at(-1) ?? next) < next) same.pop();
+    const at = same.pop();
+    if (at === undefined) return { content };
     next = at + 1;
-    return { id: users[at]?.id, content };
+    return { id: known[at]?.id, content };
   });
 }
+
+const textOfContent = ({ content }: UserMessage) => JSON.stringify(content);

@@ -96,7 +96,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
     request: FastifyRequest<{ Body: ChatCompletionBody }>,
   ): Promise<Beginning> {
     const { body, headers } = request;
-    const said = saidIn(request);
+    const said = await saidIn(request);
     const name = conversationOf(headers, body.metadata);
     if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
     // No one can be asked on a thread that only this request knows.
@@ -128,7 +128,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
   }
 }
 
-function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Said {
+async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Promise<Said> {
   const { body } = request;
   const { temperature, max_tokens, max_completion_tokens } = body;
   const settings = omitUndefined({
@@ -137,7 +137,7 @@ function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Said {
   });
   return {
     agent: body.model,
-    messages: historyOf(body.messages),
+    messages: await historyOf(ownerOf(request).tenant, body.messages),
     answersTo: (open) => answersInResults(body.messages, open),
     endsWithAnswer: body.messages.at(-1)?.role === "tool",
     request: {

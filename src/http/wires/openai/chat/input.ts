@@ -13,6 +13,7 @@ import {
   toolMessage,
   userMessage,
 } from "../../../../core/message.ts";
+import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../../lib/bounded-schemas.ts";
 import { readDataUrl } from "../../messages.ts";
 import { argumentsOf, clientTools, contentFrom, outputSchema, partFrom, refused } from "../given.ts";
@@ -95,14 +96,14 @@ function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part
   );
 }
 
-/** A client's history as messages of a thread. */
-export function historyOf(sent: readonly SentMessage[]): Message[] {
+/** A client's history as messages of a thread. A long one takes several turns of the event loop. */
+export function historyOf(tenant: string, sent: readonly SentMessage[]): Promise<Message[]> {
   const names = new Map(
     sent.flatMap(({ tool_calls }) =>
       (tool_calls ?? []).map(({ id, function: { name } }) => [id, name] as const),
     ),
   );
-  return sent.map((message) => {
+  return mapInTurns(tenant, sent, (message) => {
     const content = contentOf(message);
     if (message.role === "user") return userMessage(content);
     if (message.role === "assistant") return assistantMessage(textOf(content), ...callsOf(message));

@@ -10,7 +10,7 @@ import type { Stores } from "../../../../core/stores.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { newestRun } from "../../../../runs/control.ts";
 import { forkThread } from "../../../../runs/thread-actions.ts";
-import { sentBy } from "../../../auth/guard.ts";
+import { ownerOf, sentBy } from "../../../auth/guard.ts";
 import { expired, idempotencyKey } from "../../../run-stream.ts";
 import type { RouteServices } from "../../../services.ts";
 import { foldSoFar } from "../../fold.ts";
@@ -22,6 +22,7 @@ import { runOfResponse } from "./ids.ts";
 import {
   answersIn,
   isAnswer,
+  isMessage,
   itemsOf,
   messagesOf,
   type ResponseBody,
@@ -40,7 +41,7 @@ export function beginnings(
 
   async function beginningOf(owner: Owner, request: ResponseRequest): Promise<Beginning> {
     const { body, headers } = request;
-    const said = saidIn(request);
+    const said = await saidIn(request);
     const { previous_response_id, conversation, metadata } = body;
     if (previous_response_id) return after(owner, previous_response_id, onlyNew(said, body));
     if (conversation) {
@@ -125,14 +126,14 @@ export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Pr
   return input;
 }
 
-function saidIn(request: ResponseRequest): Said {
+async function saidIn(request: ResponseRequest): Promise<Said> {
   const { body } = request;
   const items = itemsOf(body);
   const last = items.at(-1);
   if (!last) throw refused("input", "there is none. Send a text or items.");
   const instructions = body.instructions ? [systemMessage(body.instructions)] : [];
   return {
-    messages: [...instructions, ...messagesOf(items)],
+    messages: [...instructions, ...(await messagesOf(ownerOf(request).tenant, items))],
     answersTo: (open) => answersIn(items, open),
     endsWithAnswer: isAnswer(last),
     request: {
@@ -155,7 +156,7 @@ function onlyNew(said: Said, body: ResponseBody): Said {
       "what the assistant has said is in the conversation already. Send only what is new.",
     );
   const items = itemsOf(body);
-  if (items.some(isAnswer) && messagesOf(items).some(isInput))
+  if (items.some(isAnswer) && items.some(isMessage))
     throw refused(
       "input",
       "answers and a new message cannot be sent together. Send the answers, then the message.",

@@ -84,7 +84,7 @@ export function conversationRoutes(
       const owner = ownerOf(request);
       const { metadata, items } = request.body ?? {};
       const id = newThreadId();
-      const thread = { id, metadata: metadata ?? {}, messages: messagesOf(items ?? []) };
+      const thread = { id, metadata: metadata ?? {}, messages: await messagesOf(owner.tenant, items ?? []) };
       return withHold(quotas, { owner, thing: "threads", id }, async () =>
         conversationOf(await threads.create(owner, thread)),
       );

@@ -14,6 +14,7 @@ import {
 } from "../../../../core/message.ts";
 import type { ModelSettings } from "../../../../core/model.ts";
 import { Metadata } from "../../../../core/records.ts";
+import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { readDataUrl } from "../../messages.ts";
@@ -145,15 +146,19 @@ const REPLAYED: ReadonlySet<string> = new Set([
 ]);
 const ANSWERS: ReadonlySet<string> = new Set(["function_call_output", "mcp_approval_response"]);
 
+export const isMessage = (item: SentItem) => typeOf(item) === "message";
 export const isAnswer = (item: SentItem) => ANSWERS.has(typeOf(item));
 
-/** The items as messages of a thread, calls of the client's tools and their results among them. */
-export function messagesOf(items: readonly SentItem[]): Message[] {
+/**
+ * The items as messages of a thread, calls of the client's tools and their results among them. Many of them take several turns
+ * of the event loop.
+ */
+export async function messagesOf(tenant: string, items: readonly SentItem[]): Promise<Message[]> {
   const names = new Map(items.map(({ call_id, name }) => [call_id, name]));
-  return items.flatMap((item, index): Message[] => {
+  const all = await mapInTurns(tenant, items, (item, index): Message[] => {
     const type = typeOf(item);
     const { call_id = "", name = "" } = item;
-    if (type === "message") return [messageFrom(item, `input[${index}]`)];
+    if (isMessage(item)) return [messageFrom(item, `input[${index}]`)];
     if (type === "function_call")
       return [assistantMessage("", { id: call_id, name, args: argumentsOf(item.arguments ?? "") })];
     if (type === "function_call_output")
@@ -164,6 +169,7 @@ export function messagesOf(items: readonly SentItem[]): Message[] {
       `items of type \`${type}\` are not supported; use message, function_call_output or mcp_approval_response.`,
     );
   });
+  return all.flat();
 }
 
 function messageFrom({ role, content }: SentItem, param: string): Message {
