@@ -5,8 +5,10 @@ import { AppError } from "../core/errors.ts";
 import { isTerminal } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import { areLong, type Message } from "../core/message.ts";
-import type { ThreadStore } from "../core/stores.ts";
+import type { Thread } from "../core/records.ts";
+import type { NewThread, ThreadStore } from "../core/stores.ts";
 import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
+import { withHold } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 
@@ -59,6 +61,26 @@ export async function storing<T>(
     await recount(counted, { owner, thread_id });
     throw error;
   }
+}
+
+interface Creating {
+  readonly threads: Pick<ThreadStore, "bytes" | "create">;
+  readonly quotas: Quotas;
+  readonly threadBytes: number | undefined;
+}
+
+/** Creates a thread that begins with messages, and counts both. Throws `already_exists`, `limit_exceeded`. */
+export function createWithMessages(
+  { threads, quotas, threadBytes }: Creating,
+  owner: Owner,
+  thread: NewThread,
+): Promise<Thread> {
+  const { id, messages = [] } = thread;
+  const place = { owner, thread_id: id };
+  return withHold(quotas, { owner, thing: "threads", id }, async () => {
+    const bytes = await bytesWith(0, place, messages, threadBytes);
+    return storing({ threads, quotas }, place, bytes, () => threads.create(owner, thread));
+  });
 }
 
 /** Counts what the thread has now. Never throws: a count that is wrong is corrected by the thread's next run. */

@@ -39,6 +39,15 @@ async function api(options: Parameters<typeof startServer>[0]) {
 }
 
 describe("a thread that would exceed its limit of bytes", () => {
+  test("is not begun with the history of an OpenAI client", async () => {
+    const { send, url } = await api({ script: [{ say: "ok" }] });
+    const items = [{ role: "user", content: "x".repeat(LIMIT) }];
+    expect((await send("/v1/conversations", { items })).status).toBe(429);
+    const messages = [...items, { role: "assistant", content: "y" }, { role: "user", content: "go" }];
+    expect((await send("/v1/chat/completions", { model: "assistant", messages })).status).toBe(429);
+    expect(await (await fetch(`${url}/threads`)).json()).toEqual({ items: [] });
+  });
+
   test("refuses the run with the limit and its value, and nothing is written", async () => {
     const { send, messages } = await api({ script: [{ say: "ok" }] });
     const refused = await send("/threads/new/runs", { input: "x".repeat(LIMIT) });
@@ -111,6 +120,25 @@ describe("the quota of stored bytes", () => {
     expect(await messages("c")).toBeUndefined();
     expect(await used()).toBe(before);
     expect((await send("/threads/b/runs", { input: "x".repeat(1_000) })).status).toBe(200);
+  });
+
+  test("counts the messages with which OpenAI's clients begin a conversation, and refuses too many", async () => {
+    const { send, used, messages } = await api({ script: [{ say: "ok" }], config: quotas(10_000) });
+    const conversation = (length: number) =>
+      send("/v1/conversations", { items: [{ role: "user", content: "x".repeat(length) }] });
+    const { body } = await conversation(6_000);
+    const held = ((await messages(String(body.id))) ?? []).map((each) => JSON.stringify(each).length);
+    expect(await used()).toBe(held[0]);
+    expect((await conversation(6_000)).status).toBe(429);
+    expect(await used()).toBe(held[0]);
+    const history = [
+      { role: "user", content: "y".repeat(6_000) },
+      { role: "assistant", content: "z" },
+      { role: "user", content: "go" },
+    ];
+    const refused = await send("/v1/responses", { model: "assistant", input: history });
+    expect(refused.status).toBe(429);
+    expect(await used()).toBe(held[0]);
   });
 
   test("ends a run whose agent exceeds it", async () => {

@@ -8,10 +8,10 @@ import { type Message, textOf, type UserMessage, userMessages } from "../../../c
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { withHold } from "../../../quotas/holds.ts";
 import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
+import { createWithMessages } from "../../../runs/thread-bytes.ts";
 import type { RouteServices } from "../../services.ts";
 import { align, type SentMessage } from "../messages.ts";
 import { answersInWords } from "../words.ts";
@@ -113,9 +113,7 @@ export function createConversations(
       thread_id,
       isAnonymous,
       async start(stream) {
-        await withHold(quotas, { owner, thing: "threads", id: thread_id }, () =>
-          threads.create(owner, thread),
-        );
+        await createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
         const { start } = begun(owner, thread_id, { ...said, messages: said.messages.slice(end) });
         return start(stream).catch(async (error: unknown) => {
           if (!isAnonymous) await forget(owner, thread_id);

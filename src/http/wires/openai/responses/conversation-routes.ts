@@ -5,9 +5,9 @@ import { AppError } from "../../../../core/errors.ts";
 import type { Owner } from "../../../../core/ids.ts";
 import { newThreadId } from "../../../../core/ids.ts";
 import { Metadata, type Thread } from "../../../../core/records.ts";
-import { withHold } from "../../../../quotas/holds.ts";
 import { openOn } from "../../../../runs/start.ts";
 import { deleteThreadTree } from "../../../../runs/thread-actions.ts";
+import { createWithMessages } from "../../../../runs/thread-bytes.ts";
 import { ownerOf } from "../../../auth/guard.ts";
 import { inSlices, jsonOf, objectOf, payloadOf } from "../../../long-answers.ts";
 import type { RouteServices } from "../../../services.ts";
@@ -62,7 +62,7 @@ export function listOf(items: readonly Item[], { limit, order, after }: z.infer<
 
 export function conversationRoutes(
   app: App,
-  { stores: { threads }, quotas, agents, httpTools, unreadAnswers }: RouteServices,
+  { stores: { threads }, runs, quotas, agents, httpTools, unreadAnswers }: RouteServices,
 ): void {
   const tags = ["openai"];
   const toJson = fittingJson(app, ListedItem, {
@@ -85,8 +85,8 @@ export function conversationRoutes(
       const { metadata, items } = request.body ?? {};
       const id = newThreadId();
       const thread = { id, metadata: metadata ?? {}, messages: await messagesOf(owner.tenant, items ?? []) };
-      return withHold(quotas, { owner, thing: "threads", id }, async () =>
-        conversationOf(await threads.create(owner, thread)),
+      return conversationOf(
+        await createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread),
       );
     },
   );
