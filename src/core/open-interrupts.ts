@@ -124,6 +124,12 @@ function broughtTo({ id, run_id }: Kept, run: Run): Answer | undefined {
   return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
 }
 
+/** The interrupts in the order of the calls, of which these are the ids: calls that run at once ask in any order. */
+export const inCallOrder = <I extends Pick<Interrupt, "call_id">>(
+  open: readonly I[],
+  calls: readonly string[],
+) => open.toSorted((a, b) => calls.indexOf(a.call_id) - calls.indexOf(b.call_id));
+
 /** The ids of the interrupts that an event of a run answers or withdraws. */
 export function closedBy(event: StreamEvent): string[] {
   if (event.event !== "on_state" || event.data.key !== STATE_KEY) return [];

@@ -99,7 +99,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
           if (work) await work;
         }
         // A store that answers at once would let thousands of messages pass in one turn of the event loop.
-        if (isTurnSpent()) await sharedTurn(owner.tenant);
+        if (event.event === "on_message" && isTurnSpent()) await sharedTurn(owner.tenant);
       }
     }
 

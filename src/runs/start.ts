@@ -4,7 +4,7 @@ import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
 import { areLong, type Message, unanswered } from "../core/message.ts";
-import { openInterrupts } from "../core/open-interrupts.ts";
+import { inCallOrder, openInterrupts } from "../core/open-interrupts.ts";
 import { type ClientTool, isSettled, type Lineage, type Origin, type RunRecord } from "../core/records.ts";
 import type { NewRun, RunKey, StartResult, StopMode, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
@@ -277,13 +277,16 @@ const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
   tool: ["respond", "deny"],
 };
 
-/** The thread's open interrupts, in the order in which they were asked. */
+/** The thread's open interrupts, in the order of their calls. */
 export async function openOn(threads: ThreadStore, owner: Owner, threadId: string): Promise<Interrupt[]> {
   const open = openInterrupts(new Map(Object.entries(await threads.state(owner, threadId))));
   if (open.length === 0) return open;
   // A failed run answers its calls but leaves their interrupts in the state.
   const calls = unanswered(await threads.messages(owner, threadId)).map(({ id }) => id);
-  return open.filter(({ call_id }) => calls.includes(call_id));
+  return inCallOrder(
+    open.filter(({ call_id }) => calls.includes(call_id)),
+    calls,
+  );
 }
 
 /** Throws `interrupt_closed` for an interrupt that is not open, `invalid_request` for an answer that does not fit it. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../../src/core/interrupt.ts";
-import { askFor, forwardInterrupts, openInterrupts } from "../../src/core/open-interrupts.ts";
+import { askFor, forwardInterrupts, inCallOrder, openInterrupts } from "../../src/core/open-interrupts.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
 import { type Play, type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
@@ -156,4 +156,15 @@ describe("what a subagent asks", () => {
     expect(got.at(-1)).toMatchObject([{ id: "approval_a", decision: "deny" }]);
     expect(dataOf(events, "on_interrupt").map(({ id }) => id)).toEqual(["th_child:tool_b"]);
   });
+});
+
+test("interrupts stand in the order of the calls, also when calls that run at once ask in another one", () => {
+  const asked = [
+    { id: "approval_c", call_id: "c" },
+    { id: "question_b", call_id: "b" },
+    { id: "approval_a", call_id: "a" },
+    { id: "tool_b", call_id: "b" },
+  ];
+  const ids = inCallOrder(asked, ["a", "b", "c"]).map(({ id }) => id);
+  expect(ids).toEqual(["approval_a", "question_b", "tool_b", "approval_c"]);
 });

@@ -3,6 +3,7 @@
 import type { EventName, StreamEvent } from "../../../core/event.ts";
 import type { Interrupt } from "../../../core/interrupt.ts";
 import { type Message, type ToolCall, unanswered } from "../../../core/message.ts";
+import { inCallOrder } from "../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { merge } from "../../../core/run.ts";
 import { shownContents, shownTodos } from "../shown.ts";
@@ -206,7 +207,8 @@ function createFold(modes: ReadonlySet<string>, history: History, namespace?: st
   const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
     shown("metadata", { run_id, thread_id, attempt });
   const done = ({ status, stop_reason }: DataOf<"done">): Shown[] => {
-    const asked = [...open.values()];
+    const calls = messages.unanswered().map(({ id }) => id);
+    const asked = inCallOrder([...open.values()], calls);
     if (status === "interrupted" && asked.length > 0)
       return [...frame("updates", "updates", { __interrupt__: interruptsOf(asked) }), ...values(asked), END];
     const waiting = status === "interrupted" ? messages.unanswered() : [];

@@ -3,6 +3,7 @@
 import type { EventName, StreamEvent } from "../../../../core/event.ts";
 import type { Interrupt } from "../../../../core/interrupt.ts";
 import type { Message } from "../../../../core/message.ts";
+import { inCallOrder } from "../../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import { interruptsOf, shownArgs } from "../shapes.ts";
 import { namespaceOf, type ShownThread, type Speaker, Speakers } from "./speakers.ts";
@@ -86,7 +87,7 @@ export function project(thread: ShownThread): ProtocolFold {
   function end({ agent: graph_name }: RunRecord, data: Data): Told[] {
     return [
       ...speakers.snapshotOfState(),
-      ...interruptsOf(asked).map(({ id, value }) =>
+      ...interruptsOf(inCallOrder(asked, [...calls])).map(({ id, value }) =>
         teller.tell("input.requested", [], { interrupt_id: id, payload: value }),
       ),
       lifecycle([], { ...data, graph_name }),
