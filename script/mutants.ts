@@ -125,7 +125,7 @@ const commit = () =>
     16,
   );
 
-/** Throws with all that is wrong with the lists: an edit that no longer fits the code is an error. */
+/** Throws with everything that is wrong with the lists: an edit that no longer fits the code is an error. */
 async function readMutants(): Promise<Mutant[]> {
   const problems: string[] = [];
   const mutants: Mutant[] = [];

@@ -11,7 +11,8 @@ const SWEPT = "*.md compose.yaml bench config deploy docker docs examples script
 const UNCLEAR = `
   whoever, whatever, whichever, somebody, anybody, nobody, anew, mend, hitherto, for oneself, of one's own, of ours,
   is told, are told, was told, goes on, go on, going on, gone on, is gone, are gone, to be had, for ever, as befits,
-  that there is, once and for all, again and again, over and over, of its own accord, serve us
+  that there is, once and for all, again and again, over and over, of its own accord, serve us,
+  all that is, all the same, lately, look after, looks after, looked after
 `;
 
 /** Names that have a successor in the glossary or the code, in exactly this case. */

@@ -153,7 +153,7 @@ async function helperIn(docker: Docker, container: string, signal: AbortSignal):
   throw new Error("The helper for files does not start in the image `debian`.");
 }
 
-/** Removes all that is left of this run. */
+/** Removes everything that is left of this run. */
 async function clear(docker: Docker, { deployment }: Surroundings): Promise<void> {
   for (const [key, value] of [
     ["label", `skein.deployment=${deployment}`],

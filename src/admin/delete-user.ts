@@ -46,7 +46,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
     }
     deleted += progress;
     hasMore = items.length > 0;
-    // All that is left is in use.
+    // Everything that is left is in use.
     if (progress === 0) break;
   }
   const rest = {

@@ -108,7 +108,7 @@ export interface Backend {
     include: string | undefined,
     signal: AbortSignal,
   ): Promise<Found<GrepMatch>>;
-  /** Removes a file, or a folder with all that is in it. */
+  /** Removes a file, or a folder with everything in it. */
   remove(path: string, signal: AbortSignal): Promise<void>;
 }
 

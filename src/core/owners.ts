@@ -5,7 +5,7 @@ import type { Shelf } from "./items.ts";
 
 /**
  * Those who have threads, each once, in an order that never changes: who comes or goes between two calls moves no one
- * else. Who has lost the last thread lately may still be listed.
+ * else. One whose last thread was deleted recently may still be listed.
  */
 export interface Owners {
   /** Up to `limit` tenants, those behind the tenant `after`; fewer only when there are no more. */

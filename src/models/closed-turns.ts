@@ -8,7 +8,7 @@ import { ownTurn } from "../lib/async.ts";
 import { jsonList } from "./json-list.ts";
 import { beginsTurn, CallIds, newestTurn, repairClosed, type Step } from "./repair.ts";
 
-/** Of all that is kept. Past it those go to which nothing was added for the longest time, of the tenant that has most. */
+/** Of everything that is kept. Past it those go to which nothing was added for the longest time, of the tenant that has most. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Of one thread. */
 const MAX_THREAD_BYTES = 4 * 1024 * 1024;

@@ -191,7 +191,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     throw error;
   });
   if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
-  // If that fails, the run is accepted all the same, and counts for a minute.
+  // If that fails, the run is still accepted, and counts for a minute.
   if (result.outcome === "queued") await countWaiting(runs, owner, result.run).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
   return runOf(result);

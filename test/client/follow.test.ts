@@ -175,7 +175,7 @@ async function cursorOf(client: ReturnType<typeof createClient>, run: string): P
 }
 
 describe("the state of the connection", () => {
-  test("is reported once for each change, over all that is followed", async () => {
+  test("is reported once for each change, over everything that is followed", async () => {
     const server = await startServer({ script: () => ({ say: "Hello." }), config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server);
     const states: string[] = [];

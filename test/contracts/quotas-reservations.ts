@@ -105,7 +105,7 @@ export function reservationsContract(open: OpenQuotas): void {
       }),
     );
 
-    test("of a process that died is void after its time, and its settlement counts all the same", () =>
+    test("of a process that died is void after its time, and its settlement still counts", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const limit = { tokens_per_day: 100 };
         const { id } = await reserve(quotas, 100, limit, { ms: 1000, cost: 3 });

@@ -234,7 +234,7 @@ export function threadsContract(open: Open): void {
         expect(await find({ agent: "unknown" })).toEqual([]);
       }));
 
-    test("are deleted with all that is in them", () =>
+    test("are deleted with everything in them", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t", { idempotency_key: "once" });
         await stores.events.append(lease, [message("one"), state("todos", ["a"]), done()]);

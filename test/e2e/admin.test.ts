@@ -1,4 +1,4 @@
-// Admins look after the users of their tenant, operators after all: over HTTP, on each store.
+// Admins manage the users of their tenant, operators those of all: over HTTP, on each store.
 
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

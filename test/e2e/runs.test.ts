@@ -272,7 +272,7 @@ describe("stopping and steering", () => {
   });
 });
 
-test("a run that cannot begin has failed, and what the user said is in the thread all the same", async () => {
+test("a run that cannot begin has failed, and what the user said is still in the thread", async () => {
   const dir = await temporaryFolder();
   await mkdir(join(dir, "data"));
   await writeFile(join(dir, "data", "workspaces"), "no folder can be made here");

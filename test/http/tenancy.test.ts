@@ -216,7 +216,7 @@ test("a ticket for ada's stream opens what a ticket for no stream opens", async 
   }
 });
 
-test("a list, and the stream of all that is one's own, hold nothing of ada's", async () => {
+test("a list, and the stream of everything that is one's own, hold nothing of ada's", async () => {
   const { url, ada } = await serve();
   const others = NEWCOMERS.map((newcomer) => newcomer());
   const streams = await Promise.all(others.map((who) => view(`${url}/events`, { headers: headersOf(who) })));

@@ -317,7 +317,7 @@ describe("a thread that is kept compressed", () => {
       await expect(other?.next()).rejects.toMatchObject({ code: "events_expired" });
     }));
 
-  test("weighs all that is in it while it is used, and little when it is not", () =>
+  test("weighs everything in it while it is used, and little when it is not", () =>
     inWorld(packing({ maxBytes: 150 * 1024 }), async ({ stores }) => {
       const long = message("x".repeat(40 * 1024));
       for (let n = 0; n < 20; n++) {

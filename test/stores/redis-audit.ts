@@ -29,7 +29,7 @@ const PARTS = new Set([
   ...["lease", "inbox", "events", "deleted", "deferred", "replies"],
   ...["notes", "tasks", "reflections", "settings", "sent"],
 ]);
-/** Of a thread on which a run is active or waits, these may go all the same: what has ended. */
+/** Of a thread on which a run is active or waits, these may still go: what has ended. */
 const PASSING_PARTS = new Set(["events", "deleted"]);
 
 /** Every key that is where it should not be, or stays longer than it may. */

@@ -141,7 +141,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     await durable?.resume();
     await reachable(stores);
     await stores.events.append(claim.lease, [note("x"), done()]);
-    // What came too late may have arrived all the same, once.
+    // What came too late may have arrived nevertheless, once.
     const messages = await stores.threads.messages(ADA, "t");
     expect(await reading()).toEqual(upTo(3 + messages.length, 2));
     expect(messages.length).toBeLessThanOrEqual(1);

@@ -146,7 +146,7 @@ describe("a database of an older version", () => {
     await close();
   });
 
-  test("keeps all that is beside runs, and has then room for items, children and resumed runs", async () => {
+  test("keeps everything that is beside runs, and has then room for items, children and resumed runs", async () => {
     madeBy(4);
     for (const time of ["first", "second"]) {
       const { threads, runs, documents, deferredCalls, items, close } = createSqliteStores({

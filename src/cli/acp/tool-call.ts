@@ -29,7 +29,7 @@ export function titleOf(name: string, args: Readonly<Record<string, unknown>>): 
   return title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE)}…` : title;
 }
 
-/** All that is known of a call before it runs. */
+/** Everything that is known of a call before it runs. */
 export function shownCall({ id, name, args }: Pick<WrittenCall, "id" | "name" | "args">): ToolCall {
   return {
     toolCallId: id,

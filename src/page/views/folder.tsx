@@ -126,7 +126,7 @@ function Entry({ entry, path, ...props }: FolderProps & { entry: FileEntry }) {
           <Confirm
             class="quiet"
             label={`Delete the folder ${name}`}
-            question="Delete it with all that is in it?"
+            question="Delete it with everything in it?"
             onConfirm={() => props.folders.remove(path)}
           >
             ✕

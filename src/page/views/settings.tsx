@@ -116,8 +116,8 @@ const SCOPES = {
   read: "look (read)",
   run: "work with agents (run)",
   tools: "manage the tenant's tools (tools)",
-  admin: "look after the users of the tenant (admin)",
-  operator: "look after all tenants (operator)",
+  admin: "manage the users of the tenant (admin)",
+  operator: "manage all tenants (operator)",
 } as const;
 
 const SCHEMES = {

@@ -131,7 +131,7 @@ function assemble(
   }
 }
 
-/** The documents alone, for programs that only look after API keys, with connections of their own. Throws as `createPostgresStores` does. */
+/** The documents alone, for programs that only manage API keys, with connections of their own. Throws as `createPostgresStores` does. */
 export async function openPostgresKeys(
   url: string,
   now?: () => number,

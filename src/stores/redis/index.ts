@@ -202,7 +202,7 @@ redis.call('SET', key, name, 'NX')
 return redis.call('GET', key)`,
 });
 
-/** The documents alone, for programs that only look after API keys, with a connection of their own. Throws as `createRedisStores` does. */
+/** The documents alone, for programs that only manage API keys, with a connection of their own. Throws as `createRedisStores` does. */
 export async function openRedisKeys(
   url: string,
   now?: () => number,

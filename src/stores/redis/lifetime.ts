@@ -135,7 +135,7 @@ if sample == '0' then return {} end
 return redis.call('ZRANDMEMBER', threads, sample, 'WITHSCORES')`,
 });
 
-// Removes a deleted thread from its owner's list, unless it was changed since it was seen there, or so lately that it
+// Removes a deleted thread from its owner's list, unless it was changed since it was seen there, or so recently that it
 // may be about to be made.
 const unlistThread = script<number>()({
   kind: "always",

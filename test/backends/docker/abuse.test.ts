@@ -163,7 +163,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       expect(cost.mib).toBeLessThan(256);
     });
 
-    test("in a line of 40 MB, or a file of nothing, is read and searched all the same", async () => {
+    test("in a line of 40 MB, or a file of nothing, is still read and searched", async () => {
       await execute(attacker, "head -c 40000000 /dev/zero | tr '\\0' a > line; truncate -s 40000000 hole");
       expect((await execute(attacker, "cat line")).omitted).toBeGreaterThan(39_000_000);
       expect((await readAll(attacker, "hole")).equals(Buffer.alloc(40_000_000))).toBe(true);

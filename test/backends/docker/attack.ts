@@ -37,7 +37,7 @@ export async function newHouse(engine: Engine, image: TestImage, more: object = 
   return { world, pool, attacker, neighbour, restart };
 }
 
-/** Does something while the neighbour works on, and looks after him once more when it is done. */
+/** Does something while the neighbour works on, and checks on him once more when it is done. */
 export async function beside<T>({ neighbour }: Pick<House, "neighbour">, attack: Promise<T>): Promise<T> {
   const { promise: over, resolve } = Promise.withResolvers<true>();
   attack.then(

@@ -21,7 +21,7 @@ async function heldBy({ docker }: Engine, { deployment }: World): Promise<string
   return [...containers.flatMap(({ Names }) => Names), ...(Volumes ?? []).map(({ Name }) => Name)];
 }
 
-/** Of all that is in the workspace: kinds, modes, owners, sizes, link targets and contents. */
+/** Of everything in the workspace: kinds, modes, owners, sizes, link targets and contents. */
 const LISTING = `find . -mindepth 1 ! -path './.skein*' | sort | while read -r f; do
   stat -c '%A %u:%g %h %n' "$f"; if [ -h "$f" ]; then readlink "$f"; elif [ -f "$f" ]; then md5sum < "$f"; fi; done`;
 const FILL = `mkdir -p deep/er empty && echo text > deep/er/f && ln deep/er/f hard && ln -s ../nowhere soft && ln -s /etc/passwd away &&

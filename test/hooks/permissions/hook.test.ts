@@ -160,7 +160,7 @@ test("the model is not shown what it may never call", async () => {
   expect(shown).toEqual([["execute"]]);
 });
 
-test("a tool that is not shown is denied all the same", async () => {
+test("a tool that is not shown is still denied", async () => {
   const { messages } = await running(["ls"], { rules: [{ deny: "execute", id: "never" }], mode: "bypass" });
   expect(toolMessages(messages)[0]?.error).toContain("rule `never`");
 });

@@ -182,7 +182,7 @@ describe("the store of keys", () => {
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };
     const { key, record } = await issueApiKey(store, about);
     const send = (text: string) =>
-      // All that is looked at.
+      // Everything that is looked at.
       authenticate({ raw: { rawHeaders: ["X-API-Key", text] } } as never).catch(() => undefined);
     await send(key);
     for (let n = 0; n < 20_000; n++) await send(`sk_${String(n).padStart(22, "0")}_${"x".repeat(43)}`);

@@ -1,4 +1,4 @@
-// All that is beyond an engine's host, in a network namespace of its own, once it knows the address of the resolver:
+// Everything that is beyond an engine's host, in a network namespace of its own, once it knows the address of the resolver:
 // answers every connection to port 80 of any of its addresses with "reached", and at the resolver every question for
 // a name with 203.0.113.7. Says "here", then "ready", and goes at the end of its input.
 

@@ -90,7 +90,7 @@ describe("a stream of responses that breaks", () => {
     const replay = await client.responses.stream({ response_id: id }).finalResponse();
     expect(replay.output_text).toBe("Hello.");
     const forked = client.responses.create({ model, input: "on", previous_response_id: id });
-    expect((await forked).status).toBe("failed"); // The script has no second turn, and the thread continues all the same.
+    expect((await forked).status).toBe("failed"); // The script has no second turn, and the thread still continues.
   });
 });
 
