@@ -1,4 +1,4 @@
-// `fetch` on node:http, for SDKs that accept one. A 2xx response is a `StreamResponse`, whose body is a Node stream: web
+// `fetch` on node:http, for SDKs that accept one. The body of a 2xx response is a Node stream, which `streamOf` returns: web
 // streams are slower. Any other response is read at once, up to a cap.
 //
 // Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No redirects,
@@ -6,14 +6,12 @@
 //
 // `send` is the layer below, for callers that do not need `Request`, `Headers` and `Response`.
 
-import {
-  Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingMessage,
-  type RequestOptions,
-} from "node:http";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
+
+// An import of it would read everything that it exports, and some of that loads Node's own fetch: a tenth of a server's start.
+const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
 
 const MAX_ERROR_BYTES = 64 * 1024;
 /** How long `release` waits for the rest of a body. */
@@ -25,15 +23,10 @@ const options = {
 };
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
 
-/** A response with an unread body. The caller must end it, with `release` or `stream.destroy()`. */
-export class StreamResponse extends Response {
-  readonly stream: IncomingMessage;
+const streams = new WeakMap<Response, IncomingMessage>();
 
-  constructor(stream: IncomingMessage, status: number) {
-    super(null, { status, headers: headersOf(stream) });
-    this.stream = stream;
-  }
-}
+/** The unread body of a 2xx response of `httpFetch`. The caller must end it, with `release` or `destroy`. */
+export const streamOf = (response: Response): IncomingMessage | undefined => streams.get(response);
 
 export async function httpFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const { method = "GET", body = null, signal } = init;
@@ -43,9 +36,11 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
   const headers = Object.fromEntries(new Headers(init.headers));
   const stream = await send(target, { method, headers, body, signal: signal ?? undefined });
   const status = stream.statusCode ?? 0;
-  if (status >= 200 && status < 300) return new StreamResponse(stream, status);
-  const text = await readCapped(stream, MAX_ERROR_BYTES);
-  return new Response(status === 304 ? null : text, { status, headers: headersOf(stream) });
+  const isSuccess = status >= 200 && status < 300;
+  const text = isSuccess || status === 304 ? null : await readCapped(stream, MAX_ERROR_BYTES);
+  const response = new Response(text, { status, headers: headersOf(stream) });
+  if (isSuccess) streams.set(response, stream);
+  return response;
 }
 
 /** Discards the rest of the body, so that its connection can be reused; destroys it if that takes too long. */

@@ -149,7 +149,8 @@ const Said = z.object({ message: Word, type: Word, code: Word });
 /** How the errors of both SDKs look; they share their makers. */
 const Thrown = z.object({
   status: z.number(),
-  headers: z.instanceof(Headers).optional(),
+  // Not before there is an error: `Headers` comes with Node's own fetch, which is loaded then.
+  headers: z.custom<Headers>((value) => value instanceof Headers).optional(),
   error: z.unknown(),
 });
 

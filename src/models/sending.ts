@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import type { ModelRequest } from "../core/model.ts";
-import { headersOf, readCapped, StreamResponse, send, targetOf } from "../lib/http-fetch.ts";
+import { headersOf, readCapped, send, streamOf, targetOf } from "../lib/http-fetch.ts";
 import type { LeftOut } from "./closed-turns.ts";
 import { ProviderError } from "./failure.ts";
 import { requestBody, traceHeaders } from "./request-body.ts";
@@ -40,7 +40,8 @@ export function throughSdk(client: SdkClient, path: string, { takesObjectsOnly =
     const response = await client
       .post(path, { body, headers: { ...own, ...headers }, signal, stream: true })
       .asResponse();
-    if (response instanceof StreamResponse) return response.stream;
+    const stream = streamOf(response);
+    if (stream) return stream;
     throw new TypeError("The SDK did not use the fetch it was given.");
   };
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 
-/** Prints what a program loads with a module: packages, and SQLite of Node's own. */
+/** Prints what a program loads with a module: packages, and of Node's own SQLite and `fetch`. */
 const programThatLoads = (module: string) => `
 import { registerHooks } from "node:module";
 const loaded = new Set();
@@ -16,6 +16,7 @@ registerHooks({
 const getBuiltinModule = process.getBuiltinModule;
 process.getBuiltinModule = (name) => (loaded.add(name), getBuiltinModule(name));
 await import(${JSON.stringify(new URL(`../../src/${module}`, import.meta.url).href)});
+if (process.moduleLoadList.some((name) => name.endsWith("/undici"))) loaded.add("fetch");
 console.log(JSON.stringify([...loaded]));
 `;
 
@@ -26,7 +27,7 @@ function loadedWith(module: string): string[] {
 
 const ON_DEMAND = [
   ...["@anthropic-ai/sdk", "openai", "@modelcontextprotocol/client", "@agentclientprotocol/sdk"],
-  ...["ioredis", "pg", "node:sqlite", "dockerode", "undici", "standardwebhooks", "jose"],
+  ...["ioredis", "pg", "node:sqlite", "dockerode", "undici", "standardwebhooks", "jose", "fetch"],
 ];
 
 test("the library loads no provider, no database, no engine and no server before it needs them", () => {
