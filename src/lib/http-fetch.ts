@@ -8,6 +8,7 @@
 
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { finished } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 
 // An import of it would read everything that it exports, and some of that loads Node's own fetch: a tenth of a server's start.
@@ -62,6 +63,39 @@ export async function readCapped(stream: IncomingMessage, cap: number): Promise<
     if (size >= cap) break;
   }
   return Buffer.concat(chunks).subarray(0, cap).toString("utf8");
+}
+
+/**
+ * Calls `take` with what has arrived together, in the turn of the event loop that brings it, until it returns false: resolves with
+ * false then, and with true at the end of the body. Throws what breaks the body, and what `take` throws.
+ */
+export function readWhile(body: IncomingMessage, take: (piece: Buffer) => boolean): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    // At once: nothing more may be read for a caller who wants no more.
+    const leave = () => {
+      forget();
+      body.off("readable", read);
+    };
+    const read = () => {
+      try {
+        for (let piece: Buffer | null = body.read(); piece; piece = body.read()) {
+          if (take(piece)) continue;
+          leave();
+          return resolve(false);
+        }
+      } catch (error) {
+        leave();
+        reject(error);
+      }
+    };
+    const forget = finished(body, { writable: false }, (error) => {
+      leave();
+      if (error) reject(error);
+      else resolve(true);
+    });
+    body.on("readable", read);
+    read();
+  });
 }
 
 /** Where requests go, taken apart once. */

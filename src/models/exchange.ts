@@ -6,7 +6,7 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
-import { readCapped, release } from "../lib/http-fetch.ts";
+import { readCapped, readWhile, release } from "../lib/http-fetch.ts";
 import { type SseParser, sseParser } from "../lib/sse-parser.ts";
 import { awsFrames } from "./aws-frames.ts";
 import { failureOf, ProviderError } from "./failure.ts";
@@ -72,7 +72,10 @@ async function* run(
   }
 }
 
-/** The events of one piece of the body come one after the other, without waiting between them. */
+/**
+ * The events of what has arrived together come one after the other. Deltas go to their sink in the turn of the event loop that
+ * brings them; what it does not take is yielded, and no more is read until then.
+ */
 async function* read(
   body: IncomingMessage,
   { reader, deltas }: Pick<Exchange, "reader" | "deltas">,
@@ -83,20 +86,35 @@ async function* read(
   const isFramed = body.headers["content-type"]?.includes("vnd.amazon.eventstream");
   const parser = isFramed ? awsFrames(take) : sseParser(take);
   let bytes = 0;
-  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-    bytes += chunk.length;
+  /** What is to be yielded. */
+  let left: readonly StreamEvent[] = [];
+  const takeIn = (piece: Buffer) => {
+    bytes += piece.length;
     if (bytes > MAX_REPLY_BYTES)
       throw new ProviderError(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
-    push(parser, chunk);
-    for (const event of joined(events)) {
+    push(parser, piece);
+    left = untaken(joined(events), deltas, signal);
+    events.length = 0;
+    return left.length === 0 && !reader.ended;
+  };
+  while (!reader.ended) {
+    if (await readWhile(body, takeIn)) throw new ProviderError("the stream ended before the reply did");
+    for (const event of left) {
       if (!deltas?.(event)) yield event;
       signal.throwIfAborted();
     }
-    events.length = 0;
-    if (reader.ended) break;
   }
-  if (!reader.ended) throw new ProviderError("the stream ended before the reply did");
   return reader.finish();
+}
+
+/** The events from the first one on that `deltas` does not take. */
+function untaken(
+  events: readonly StreamEvent[],
+  deltas: DeltaSink | undefined,
+  signal: AbortSignal,
+): readonly StreamEvent[] {
+  const at = events.findIndex((event) => signal.aborted || !deltas?.(event));
+  return at < 0 ? [] : events.slice(at);
 }
 
 /** Pieces of text that arrive together are shown together: one event instead of many, and none of it later. */

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { httpFetch, readCapped, release, streamOf } from "../../src/lib/http-fetch.ts";
+import { httpFetch, readCapped, readWhile, release, streamOf } from "../../src/lib/http-fetch.ts";
 
 async function serving(listener: RequestListener) {
   let connections = 0;
@@ -80,6 +80,31 @@ describe("an answer", () => {
       (_, response) => void response.writeHead(302, { location: "/other" }).end(),
     );
     expect((await httpFetch(url)).status).toBe(302);
+  });
+
+  test("is read as far as its reader wants, in turns, and to its end", async () => {
+    const { url } = await serving((_, response) => void response.end("x".repeat(1_000_000)));
+    const stream = await bodyOf(await httpFetch(url));
+    const sizes: number[] = [];
+    const takeOne = (piece: Buffer) => sizes.push(piece.length) < 0;
+    expect(await readWhile(stream, takeOne)).toBe(false);
+    expect(sizes).toHaveLength(1);
+    while (!(await readWhile(stream, takeOne)));
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(1_000_000);
+  });
+
+  test("whose reader throws, or whose connection breaks, throws that", async () => {
+    const { url } = await serving((_, response) => void response.write("begun"));
+    const stream = await bodyOf(await httpFetch(url));
+    const refusal = new Error("no");
+    const refuse = () => {
+      throw refusal;
+    };
+    await expect(readWhile(stream, refuse)).rejects.toBe(refusal);
+    const rest = readWhile(stream, () => true);
+    stream.destroy();
+    await expect(rest).rejects.toMatchObject({ code: "ERR_STREAM_PREMATURE_CLOSE" });
   });
 
   test("that is released leaves its connection to the next", async () => {
