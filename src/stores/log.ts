@@ -161,16 +161,25 @@ export function cursorOf(after: number | Cursor): Cursor {
   throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${cursor.seq}.`);
 }
 
+/** Where a reader begins, in which log. */
+export interface Opened {
+  readonly log: Log;
+  readonly after: Cursor;
+  /** Returns at least one entry after a cursor that the log does not hold, or throws. */
+  older(after: Cursor): readonly LogEntry[] | Promise<readonly LogEntry[]>;
+}
+
 /**
- * Replay and live as one: the entries after `after`, in batches, until the log has ended or `signal` aborts.
- * What the log does not hold comes from `older`, which returns at least one entry or throws.
+ * Replay and live as one: the entries of what `open` finds, in batches, until the log has ended or `signal` aborts. Throws what
+ * `open` throws.
  */
 export async function* follow(
-  log: Log,
-  after: Cursor,
+  open: () => Opened | Promise<Opened>,
   signal: AbortSignal,
-  older: (after: Cursor) => readonly LogEntry[] | Promise<readonly LogEntry[]>,
 ): AsyncGenerator<readonly LogEntry[], void, void> {
+  const opened = open();
+  // What is found at once is read at once.
+  const { log, after, older } = opened instanceof Promise ? await opened : opened;
   if (after.seq > log.last) throw eventsExpired(after.seq);
 
   let wake = () => {};

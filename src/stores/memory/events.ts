@@ -1,8 +1,8 @@
 // The event log in memory: an append is a push, a read is a cursor.
 
-import type { EventLog, RunKey } from "../../core/stores.ts";
+import type { Cursor, EventLog, RunKey } from "../../core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
-import { cursorOf, follow, Log } from "../log.ts";
+import { cursorOf, follow, Log, type Opened } from "../log.ts";
 import { pendingEvent } from "../outcomes.ts";
 import { assertSeen, seenOf } from "../seen.ts";
 import { commit } from "./commit-events.ts";
@@ -24,16 +24,17 @@ export function memoryEvents(memory: MemoryThreads): EventLog {
       return run ? seenOf(logOf(run).held, cursor) : 0;
     },
 
-    async *read(key, after, signal) {
-      const cursor = cursorOf(after);
-      const run = find(key);
-      if (!run) throw noSuchRun(key.run_id);
-      const log = logOf(run);
-      assertSeen(log.held, cursor);
-      // The thread may have been compressed and uncompressed meanwhile.
-      yield* follow(log, cursor, signal, ({ seq }) => find(key)?.log?.take(seq) ?? expired(seq));
-    },
+    read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
   };
+
+  function open(key: RunKey, after: Cursor): Opened {
+    const run = find(key);
+    if (!run) throw noSuchRun(key.run_id);
+    const log = logOf(run);
+    assertSeen(log.held, after);
+    // The thread may have been compressed and uncompressed meanwhile.
+    return { log, after, older: ({ seq }) => find(key)?.log?.take(seq) ?? expired(seq) };
+  }
 
   function find({ owner, thread_id, run_id }: RunKey): RunEntry | undefined {
     const run = memory.findRun(owner, thread_id, run_id);

@@ -3,7 +3,7 @@
 
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
-import { cursorOf, follow, Log } from "../log.ts";
+import { cursorOf, follow, Log, type Opened } from "../log.ts";
 import { seenOf } from "../seen.ts";
 import type { Pages } from "./event-pages.ts";
 import type { LiveTails } from "./live-tails.ts";
@@ -42,10 +42,11 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
         const { last, state, entries } = page;
         if (entries.length > 0 && !signal.aborted) yield entries;
         cursor = entries.at(-1) ?? cursor;
-        if (state !== "live") return yield* follow(new Log(0, last).end(), cursor, signal, olderOf(run));
+        const place = { after: cursor, older: olderOf(run) };
+        if (state !== "live") return yield* follow(() => ({ log: new Log(0, last).end(), ...place }), signal);
         const feed = feeds.open(run, page);
         try {
-          for await (const batch of live(feed.log, cursor, signal, olderOf(run))) {
+          for await (const batch of live({ log: feed.log, ...place }, signal)) {
             yield batch;
             cursor = batch.at(-1) ?? cursor;
           }
@@ -73,13 +74,10 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
 }
 
 /** The page may have been ahead of what has come so far. */
-async function* live(
-  log: Log,
-  cursor: Cursor,
-  ...rest: [AbortSignal, (after: Cursor) => Promise<readonly LogEntry[]>]
-): Batches {
-  const from = cursor.seq > log.last ? { seq: log.last } : cursor;
-  for await (const batch of follow(log, from, ...rest)) {
+async function* live(at: Opened, signal: AbortSignal): Batches {
+  const { log, after: cursor } = at;
+  const after = cursor.seq > log.last ? { seq: log.last } : cursor;
+  for await (const batch of follow(() => ({ ...at, after }), signal)) {
     const isNew = batch[0] && batch[0].seq > cursor.seq;
     const news = isNew ? batch : batch.filter(({ seq }) => seq > cursor.seq);
     if (news.length > 0) yield news;

@@ -1,9 +1,9 @@
 // The event log in the file: an append is a row, a read is a cursor. Who follows closely is served from memory.
 
 import { isSettled, type RunStatus } from "../../core/records.ts";
-import type { EventLog, LogEntry, RunKey } from "../../core/stores.ts";
+import type { Cursor, EventLog, LogEntry, RunKey } from "../../core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
-import { cursorOf, firstBatch, follow, Log } from "../log.ts";
+import { cursorOf, firstBatch, follow, Log, type Opened } from "../log.ts";
 import { ownerText, rowKey } from "../row-keys.ts";
 import { type EventRow, entriesOf } from "../rows.ts";
 import { assertSeen, type Held, seenOf } from "../seen.ts";
@@ -50,19 +50,24 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
       return found ? seenOf(heldOf(key, found), cursor) : 0;
     },
 
-    async *read(key, after, signal) {
-      const cursor = cursorOf(after);
-      const found = await find(key);
-      if (!found) throw noSuchRun(key.run_id);
-      assertSeen(heldOf(key, found), cursor);
-      const { log, isKept } = found;
-      yield* follow(log, cursor, signal, ({ seq }) => {
+    read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
+  };
+
+  async function open(key: RunKey, after: Cursor): Promise<Opened> {
+    const found = await find(key);
+    if (!found) throw noSuchRun(key.run_id);
+    assertSeen(heldOf(key, found), after);
+    const { log, isKept } = found;
+    return {
+      log,
+      after,
+      older({ seq }) {
         const batch = isKept && log.last - seq <= eventsPerRun ? batchAfter(key, seq) : [];
         if (batch[0]?.seq !== seq + 1) throw eventsExpired(seq);
         return batch;
-      });
-    },
-  };
+      },
+    };
+  }
 
   function heldOf(key: RunKey, { log, isKept }: Found): Held {
     const { last } = log;
