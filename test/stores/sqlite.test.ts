@@ -244,6 +244,25 @@ describe("a database", () => {
       expect(seqsOf(await readAll(stores, keyOf(bad)))).toEqual([1, 2]);
     }));
 
+  test("writes the megabytes of several runs in turns of the event loop of their own", () =>
+    inWorld(open, async ({ stores }) => {
+      const claims = await Promise.all(upTo(4).map((n) => claimed(stores, `t${n}`)));
+      let turns = 0;
+      let isOver = false;
+      const count = () => {
+        turns++;
+        if (!isOver) setImmediate(count);
+      };
+      count();
+      const writes = claims.map(async ({ lease }) => {
+        await stores.events.append(lease, [message("x".repeat(512 * 1024))]);
+        return turns;
+      });
+      const written = await Promise.all(writes);
+      isOver = true;
+      expect(new Set(written).size).toBe(4);
+    }));
+
   test("does not grow with what a run said long ago", async () => {
     await inWorld(
       open,

@@ -79,7 +79,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     async change(thread, lookups, decide) {
       for (;;) {
         // What waits to be written may end a run or change the thread: it comes first.
-        writer.flush();
+        writer.flushThread(thread);
         database.assertOpen();
         const rest = lifetime.visit(...thread);
         if (rest) {

@@ -1,13 +1,14 @@
 // Batches the appends to the file: what several runs emit at about the same time is written in one transaction.
 //
 // Progress events are written in the same turn of the event loop as well, unless the last write took long: then they wait for
-// MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all that waits before it, and is on disk when its append
-// resolves.
+// MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all of its run that waits before it, and is on disk when
+// its append resolves. When much waits, one turn writes the events of some runs, and the next one those of others.
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
 import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
+import { ownerText, type ThreadKey } from "../row-keys.ts";
 import type { EventCommitter } from "./commit-events.ts";
 import type { Database } from "./database.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
@@ -17,6 +18,8 @@ const MAX_WAIT_MS = 5;
 const WAIT_PER_WORK = 4;
 const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
+/** Of what is written in one turn of the event loop; one turn ends with the run that passes it. */
+const TURN_CHARS = 256 * 1024;
 
 /** What waits of one run. */
 interface Waiting {
@@ -24,6 +27,7 @@ interface Waiting {
   readonly epoch: number;
   readonly pending: PendingEvent[];
   readonly written: PromiseWithResolvers<void>;
+  chars: number;
   ends: boolean;
   isDurable: boolean;
 }
@@ -32,7 +36,7 @@ export class Writer {
   readonly #database: Database;
   readonly #live: LiveRuns;
   readonly #commit: EventCommitter;
-  #waiting = new Map<LiveRun, Waiting>();
+  readonly #waiting = new Map<LiveRun, Waiting>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
@@ -56,21 +60,46 @@ export class Writer {
     const canWait = events.every(({ event }) => isProgress(event));
     waiting.isDurable ||= !canWait;
     waiting.pending.push(...pending);
+    for (const { json } of pending) waiting.chars += json.length;
     this.#waiting.set(run, waiting);
     this.#count += pending.length;
     this.#schedule(canWait);
     return waiting.written.promise;
   }
 
-  /** Writes what waits, now. To be called before anything that changes who may write. Throws nothing: `append` does. */
+  /** Writes what waits, now. Throws nothing: `append` does. */
   flush(): void {
+    this.#writeUpTo(Number.POSITIVE_INFINITY);
+  }
+
+  /** The same for one thread. To be called before anything that changes who may write there. */
+  flushThread([owner, id]: ThreadKey): void {
+    const isOfThread = ({ run: { key } }: Waiting) => key.thread_id === id && ownerText(key.owner) === owner;
+    const all = [...this.#waiting.values()].filter(isOfThread);
+    if (all.length > 0) this.#writeOut(all);
+  }
+
+  #writeUpTo(chars: number): void {
     clearTimeout(this.#timer);
     clearImmediate(this.#immediate);
     this.#timer = undefined;
     this.#immediate = undefined;
-    const all = [...this.#waiting.values()];
-    this.#waiting = new Map();
-    this.#count = 0;
+    const all: Waiting[] = [];
+    let left = chars;
+    for (const waiting of this.#waiting.values()) {
+      if (left <= 0) break;
+      left -= waiting.chars;
+      all.push(waiting);
+    }
+    this.#writeOut(all);
+    if (this.#waiting.size > 0) this.#immediate ??= setImmediate(() => this.#writeUpTo(TURN_CHARS));
+  }
+
+  #writeOut(all: readonly Waiting[]): void {
+    for (const { run, pending } of all) {
+      this.#waiting.delete(run);
+      this.#count -= pending.length;
+    }
     const begun = performance.now();
     try {
       this.#write(all);
@@ -84,9 +113,10 @@ export class Writer {
 
   #schedule(mayWait: boolean): void {
     const wait = this.#restsUntil - performance.now();
-    if (this.#count >= MAX_WAITING) this.flush();
-    else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(() => this.flush());
-    else this.#timer ??= setTimeout(() => this.flush(), wait);
+    const write = () => this.#writeUpTo(TURN_CHARS);
+    if (this.#count >= MAX_WAITING) write();
+    else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(write);
+    else this.#timer ??= setTimeout(write, wait);
   }
 
   #writeAlone(waiting: Waiting): void {
@@ -108,5 +138,13 @@ export class Writer {
 }
 
 function newWaiting(run: LiveRun, epoch: number): Waiting {
-  return { run, epoch, pending: [], written: Promise.withResolvers(), ends: false, isDurable: false };
+  return {
+    run,
+    epoch,
+    pending: [],
+    written: Promise.withResolvers(),
+    chars: 0,
+    ends: false,
+    isDurable: false,
+  };
 }
