@@ -201,6 +201,10 @@ export function areLong(messages: readonly Message[], most = LARGE_BYTES): boole
   return false;
 }
 
+/** About the length of the messages as JSON. */
+export const lengthOfAll = (messages: readonly Message[]) =>
+  messages.reduce((length, message) => length + lengthOf(message), 0);
+
 /** Of a message without its content, about: its id, role and time. */
 const FRAME_BYTES = 100;
 

@@ -2,7 +2,12 @@
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
+import { areLong, lengthOfAll, type Message } from "../../../core/message.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import { clientDisconnect } from "../../client-disconnect.ts";
+import { inSlices } from "../../long-answers.ts";
 import type { Unread, UnreadAnswers } from "../../unread-answers.ts";
+import { messageShape } from "./shapes.ts";
 
 const PIECE_CHARS = 64 * 1024;
 
@@ -10,12 +15,36 @@ export interface WrittenJson {
   readonly parts: Iterable<string>;
   /** What the parts are made of, which is kept until the client has read the last one. */
   readonly texts: readonly string[];
+  /** Counts what waits, if that has begun. */
+  readonly unread?: Unread | undefined;
+}
+
+/**
+ * The messages as JSON, to make an answer of. Those of a long thread are written in several turns of the event loop, and count
+ * from the beginning: many clients may ask for them at once. Throws `unavailable` when there is no room for them, and ends when
+ * the client has left.
+ */
+export async function messageTexts(
+  reply: FastifyReply,
+  messages: readonly Message[],
+  unreadAnswers: Pick<UnreadAnswers, "open">,
+): Promise<Pick<WrittenJson, "texts" | "unread">> {
+  const left = clientDisconnect(reply);
+  const unread = areLong(messages) ? unreadAnswers.open(reply) : undefined;
+  unread?.(lengthOfAll(messages));
+  const texts: string[] = [];
+  const toJson = (message: Message) => JSON.stringify(messageShape(message));
+  for await (const slice of inSlices(ownerOf(reply.request).tenant, messages, toJson)) {
+    left.throwIfAborted();
+    texts.push(...slice);
+  }
+  return { texts, unread };
 }
 
 /** Answers with a text of JSON. A short one is sent whole; of a long one counts what waits for the client. */
 export function sendText(
   reply: FastifyReply,
-  { parts, texts }: WrittenJson,
+  { parts, texts, unread }: WrittenJson,
   unreadAnswers: Pick<UnreadAnswers, "open">,
 ): never {
   reply.type("application/json; charset=utf-8");
@@ -25,7 +54,7 @@ export function sendText(
   const payload =
     second === undefined
       ? first
-      : Readable.from(counted(chain(first, second, pieces), texts, unreadAnswers.open(reply)), {
+      : Readable.from(counted(chain(first, second, pieces), texts, unread ?? unreadAnswers.open(reply)), {
           objectMode: false,
         });
   // The text is that of a value that the route's schema describes.

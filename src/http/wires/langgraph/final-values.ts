@@ -12,9 +12,9 @@ import { clientDisconnect } from "../../client-disconnect.ts";
 import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import { credentialsEnd } from "../../sse.ts";
-import type { WrittenJson } from "./answers.ts";
+import { messageTexts, type WrittenJson } from "./answers.ts";
 import { interruptsOf, stateShape } from "./shapes.ts";
-import { messageTexts, valuesText } from "./states.ts";
+import { valuesText } from "./states.ts";
 
 export const Values = z
   .looseObject({})
@@ -27,7 +27,7 @@ interface Waiting {
 
 /** The thread's values once the run has ended. Throws `shutting_down`, and when the credentials end first. */
 export async function finalValues(
-  { runs, stores: { threads }, streams, access }: RouteServices,
+  { runs, stores: { threads }, streams, access, unreadAnswers }: RouteServices,
   reply: FastifyReply,
   { owner, run, on_disconnect }: Waiting,
 ): Promise<WrittenJson> {
@@ -50,8 +50,8 @@ export async function finalValues(
     ...(open.length > 0 ? { __interrupt__: interruptsOf(open) } : {}),
     ...omitUndefined({ __error__: failureOf(ended) }),
   };
-  const texts = await messageTexts(owner.tenant, messages);
-  return { parts: valuesText(texts, rest), texts };
+  const kept = await messageTexts(reply, messages, unreadAnswers);
+  return { ...kept, parts: valuesText(kept.texts, rest) };
 }
 
 function failureOf({ status, error, stop_reason = "error" }: RunRecord) {

@@ -10,18 +10,11 @@ import { endRun, openOn } from "../../../runs/start.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
-import { sendText } from "./answers.ts";
+import { messageTexts, sendText } from "./answers.ts";
 import { checkpointOf, headOf, type Checkpoint as Place } from "./checkpoints.ts";
 import { writeFiles } from "./files.ts";
 import { Checkpoint, MAX_SENT_KEYS } from "./input.ts";
-import {
-  checkpointShape,
-  historyOf,
-  messageTexts,
-  type Selection,
-  stateText,
-  type WholeThread,
-} from "./states.ts";
+import { checkpointShape, historyOf, type Selection, stateText, type WholeThread } from "./states.ts";
 import { ThreadParams } from "./threads.ts";
 
 const tags = ["langgraph"];
@@ -132,10 +125,10 @@ export function stateRoutes(app: App, services: RouteServices): void {
       const whole = await wholeThread(owner, request.params.thread_id);
       // The states of a subagent are those of its own thread.
       if (checkpoint?.checkpoint_ns) return [];
-      const texts = await messageTexts(owner.tenant, whole.messages);
-      const places = historyOf(whole, texts, { limit, before: idIn(before) });
-      const parts = listText(whole, texts, places, selectionOf(select));
-      return sendText(reply, { parts, texts }, unreadAnswers);
+      const kept = await messageTexts(reply, whole.messages, unreadAnswers);
+      const places = historyOf(whole, kept.texts, { limit, before: idIn(before) });
+      const parts = listText(whole, kept.texts, places, selectionOf(select));
+      return sendText(reply, { ...kept, parts }, unreadAnswers);
     },
   );
 
@@ -202,8 +195,8 @@ export function stateRoutes(app: App, services: RouteServices): void {
     at: Place,
     select: Selection,
   ): Promise<never> {
-    const texts = await messageTexts(ownerOf(reply.request).tenant, whole.messages);
-    return sendText(reply, { parts: stateText(whole, texts, { at, select }), texts }, unreadAnswers);
+    const kept = await messageTexts(reply, whole.messages, unreadAnswers);
+    return sendText(reply, { ...kept, parts: stateText(whole, kept.texts, { at, select }) }, unreadAnswers);
   }
 
   /** Throws `not_found`. */

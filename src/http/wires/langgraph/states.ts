@@ -4,10 +4,9 @@
 import type { Interrupt } from "../../../core/interrupt.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
-import { inSlices } from "../../long-answers.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { type Checkpoint, checkpointBefore, checkpointsOf, stepOf } from "./checkpoints.ts";
-import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
+import { interruptsOf, stateShape } from "./shapes.ts";
 
 /** A thread with all that its states are made of. */
 export interface WholeThread {
@@ -26,14 +25,6 @@ export function* valuesText(
   for (const [index, text] of texts.entries()) yield index === 0 ? text : `,${text}`;
   const more = JSON.stringify(rest).slice(1);
   yield more === "}" ? "]}" : `],${more}`;
-}
-
-/** The messages as JSON. Those of a long thread are written in several turns of the event loop. */
-export async function messageTexts(tenant: string, messages: readonly Message[]): Promise<string[]> {
-  const texts: string[] = [];
-  const toJson = (message: Message) => JSON.stringify(messageShape(message));
-  for await (const slice of inSlices(tenant, messages, toJson)) texts.push(...slice);
-  return texts;
 }
 
 /** What a client wants of a state: everything, or these fields, such as `values.messages`. */

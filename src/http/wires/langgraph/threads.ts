@@ -17,12 +17,12 @@ import { jsonOf, type Lists, listOf, payloadOf } from "../../long-answers.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
-import { sendText } from "./answers.ts";
+import { messageTexts, sendText } from "./answers.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { MAX_SENT_KEYS } from "./input.ts";
 import { MAX_KEYS, scalarsIn } from "./modes.ts";
 import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
-import { messageTexts, ofAgent, valuesText } from "./states.ts";
+import { ofAgent, valuesText } from "./states.ts";
 
 const tags = ["langgraph"];
 
@@ -131,9 +131,9 @@ export function threadRoutes(app: App, services: RouteServices): void {
       const { thread_id: id } = request.params;
       const thread = found(await threads.get(owner, id), id);
       const [messages, state] = await Promise.all([threads.messages(owner, id), threads.state(owner, id)]);
-      const texts = await messageTexts(owner.tenant, messages);
-      const parts = threadText(await headShape(owner, thread), texts, state);
-      return sendText(reply, { parts, texts }, unreadAnswers);
+      const kept = await messageTexts(reply, messages, unreadAnswers);
+      const parts = threadText(await headShape(owner, thread), kept.texts, state);
+      return sendText(reply, { ...kept, parts }, unreadAnswers);
     },
   );
 
