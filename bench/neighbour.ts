@@ -1,18 +1,21 @@
-// A tenant that reads its list of threads repeatedly while another one attacks: a worker thread, so that building the
-// attacks does not delay it. Its parent says when to stop and then gets how long each answer took, in ms.
+// A tenant that reads its list of threads repeatedly while another one attacks: a process of its own, as it stands for another
+// machine. Its parent says when to stop and then gets how long each answer took, in ms.
 
 import { Agent, get } from "node:http";
+import { setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parentPort, workerData } from "node:worker_threads";
 
-/** What the worker is given. */
+/** What the process is given as JSON, as its only argument. */
 export interface NeighbourData {
   readonly port: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 const PAUSE_MS = 5;
-const { port, headers } = workerData as NeighbourData;
+// Its parent says what it is.
+const { port, headers } = JSON.parse(process.argv[2] ?? "") as NeighbourData;
+// What builds the attacks, and the provider, must not delay it. Only root may do so.
+if (process.getuid?.() === 0) setPriority(-19);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 function ask(): Promise<number> {
@@ -28,13 +31,14 @@ function ask(): Promise<number> {
 }
 
 let isOver = false;
-parentPort?.once("message", () => {
+process.once("message", () => {
   isOver = true;
 });
 const answers: number[] = [];
+process.send?.("asks");
 while (!isOver) {
   answers.push(await ask());
   await sleep(PAUSE_MS);
 }
 agent.destroy();
-parentPort?.postMessage(answers);
+process.send?.(answers, () => process.disconnect());

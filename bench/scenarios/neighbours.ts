@@ -1,9 +1,9 @@
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Worker } from "node:worker_threads";
 import { ATTACKS, type Attack, type Attacker, attackerOn } from "../attacks.ts";
 import type { Server } from "../children.ts";
 import type { NeighbourData } from "../neighbour.ts";
@@ -76,13 +76,17 @@ async function attacked(
 
 /** How long each answer to tenant B took meanwhile. */
 async function whileWaiting(server: Server, work: () => Promise<void>): Promise<readonly number[]> {
-  const workerData: NeighbourData = { port: server.port, headers: headersOf("neighbour") };
-  const worker = new Worker(join(import.meta.dirname, "../neighbour.ts"), { workerData });
-  const answered = once(worker, "message");
-  await once(worker, "online");
-  await work();
-  worker.postMessage("stop");
-  // The worker answers with one message.
-  const [answers] = (await answered) as [number[]];
-  return answers;
+  const data: NeighbourData = { port: server.port, headers: headersOf("neighbour") };
+  const neighbour = fork(join(import.meta.dirname, "../neighbour.ts"), [JSON.stringify(data)]);
+  try {
+    await once(neighbour, "message");
+    await work();
+    const answered = once(neighbour, "message");
+    neighbour.send("stop");
+    // It answers with one message.
+    const [answers] = (await answered) as [number[]];
+    return answers;
+  } finally {
+    neighbour.kill();
+  }
 }
