@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exceeded, hasRoom, takeRequest, withReserved } from "../../src/quotas/rules.ts";
-import type { PerScope } from "../../src/quotas/store.ts";
+import type { Amounts, Budget as Limits, PerScope } from "../../src/quotas/store.ts";
 import { ADA, BOB } from "../stores/fixture.ts";
 import { HOUR, type OpenQuotas, type QuotaWorld, quotasIn, spending } from "../stores/fixture-quotas.ts";
 
@@ -27,7 +27,14 @@ const Budget = fc.record({
   cost_per_day: most(30),
   cost_per_month: most(40),
 });
-const Call = fc.record({
+interface Call {
+  readonly owner: typeof ADA;
+  readonly amounts: Amounts;
+  readonly budgets: PerScope<Limits>;
+  readonly ends: boolean;
+  readonly pause: number;
+}
+const Call: fc.Arbitrary<Call> = fc.record({
   owner: Owner,
   amounts: fc.record({ tokens: fc.nat(150), cost: fc.nat(9) }),
   budgets: fc.record({ tenant: Budget, user: Budget }),
@@ -35,15 +42,27 @@ const Call = fc.record({
   pause: fc.constantFrom(0, 5 * HOUR),
 });
 
+/** What chance may not find: two calls for which there is room one by one, and not together. */
+const TOGETHER = (["tenant", "user"] as const).map((scope): Call[] => {
+  const amounts = { tokens: 100, cost: 5 };
+  const call = { owner: ADA, amounts, ends: false, pause: 0 };
+  const tight = { tenant: {}, user: {}, [scope]: { tokens_per_day: 150, cost_per_month: 8 } };
+  return [
+    { ...call, budgets: { tenant: {}, user: {} } },
+    { ...call, budgets: tight },
+  ];
+});
+
 export function limitsContract(open: OpenQuotas): void {
   const inWorld = quotasIn(open);
   const holds = <Step>(
     step: fc.Arbitrary<Step>,
     play: (world: QuotaWorld, steps: readonly Step[]) => Promise<void>,
+    examples: readonly Step[][] = [],
   ) =>
     fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 15 }), (steps) => inWorld((world) => play(world, steps))),
-      { numRuns: 10 },
+      { numRuns: 10, examples: examples.map((steps) => [steps]) },
     );
 
   describe("a limit, after anything that was granted and refused", () => {
@@ -79,18 +98,23 @@ export function limitsContract(open: OpenQuotas): void {
       }));
 
     test("on tokens and cost is held against what is used and reserved together", () =>
-      holds(Call, async ({ quotas, elsewhere, advance }, steps) => {
-        for (const [n, { owner, amounts: wanted, budgets, ends, pause }] of steps.entries()) {
-          const before = await elsewhere.accounts(owner);
-          const reservation = { id: `call-${n}`, amounts: wanted, ms: 100 * HOUR };
-          const isGranted = hasRoom(before, budgets, wanted);
-          expect(await quotas.reserve(owner, reservation, budgets)).toEqual({
-            isGranted,
-            accounts: isGranted ? withReserved(before, wanted) : before,
-          });
-          if (isGranted && ends) await quotas.settle(owner, reservation.id, spending({ cost: wanted.cost }));
-          advance(pause);
-        }
-      }));
+      holds(
+        Call,
+        async ({ quotas, elsewhere, advance }, steps) => {
+          for (const [n, { owner, amounts: wanted, budgets, ends, pause }] of steps.entries()) {
+            const before = await elsewhere.accounts(owner);
+            const reservation = { id: `call-${n}`, amounts: wanted, ms: 100 * HOUR };
+            const isGranted = hasRoom(before, budgets, wanted);
+            expect(await quotas.reserve(owner, reservation, budgets)).toEqual({
+              isGranted,
+              accounts: isGranted ? withReserved(before, wanted) : before,
+            });
+            if (isGranted && ends)
+              await quotas.settle(owner, reservation.id, spending({ cost: wanted.cost }));
+            advance(pause);
+          }
+        },
+        TOGETHER,
+      ));
   });
 }
