@@ -17,8 +17,8 @@ export async function listTenants(
   page: PageOf,
 ): Promise<Page<{ tenant: string }>> {
   if (tenant !== undefined) {
-    const [any] = await owners.list({ limit: 1, tenant });
-    return { items: any ? [{ tenant }] : [] };
+    const [first] = await owners.list({ limit: 1, tenant });
+    return { items: first ? [{ tenant }] : [] };
   }
   const found = await owners.tenants({ limit: page.limit + 1, after: nameAt(page.cursor) });
   return pageOfNames(

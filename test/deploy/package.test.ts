@@ -111,11 +111,18 @@ test("SIGTERM to `npm start` reaches the server", async () => {
 
 /** A server that takes requests; asked to stop when the test has finished. */
 async function started(cwd: string, [program = "", ...args]: readonly string[], env: Record<string, string>) {
-  const child = spawn(program, args, { cwd, env: { ...NODE_ENV, PORT: "0", HOME: dir, ...env } });
+  const options = { cwd, env: { ...NODE_ENV, PORT: "0", HOME: dir, ...env }, detached: true };
+  const child = spawn(program, args, options);
   const exited = once(child, "exit");
+  const closed = once(child, "close");
   onTestFinished(async () => {
-    child.kill("SIGTERM");
-    await exited;
+    // npx exits without its server, which is of its group and holds its output open.
+    try {
+      process.kill(-Number(child.pid), "SIGTERM");
+    } catch {
+      // All have exited.
+    }
+    await closed;
   });
   let printed = "";
   const url = await new Promise<string>((resolve, reject) => {
