@@ -256,6 +256,7 @@ describe("runs that wait for room", () => {
     const { runs, start } = managed(slow, { hooks: [hold], maxActive: 2, script: () => ({ say: "ok" }) });
     await runs.open();
     const first = await start(ADA, "go", "one");
+    await expect.poll(() => order).toEqual(["one"]);
     await start(ADA, "go", "two");
     await expect.poll(() => order).toEqual(["one", "two"]);
     await start(OTHER, "go", "waits");

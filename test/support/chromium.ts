@@ -66,7 +66,7 @@ async function open(browser: Browser, url: string, { before }: TabOptions = {}):
   });
   onTestFinished(async () => {
     await context.close();
-    expect(errors, "errors of the page").toEqual([]);
+    expect(errors, `errors of the page: ${errors.join("; ")}`).toEqual([]);
   });
   await before?.(page);
   await page.goto(url);
