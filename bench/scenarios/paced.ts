@@ -20,13 +20,19 @@ export const paced: Scenario = {
   },
 };
 
-/** All `lanes` are live together for two and a half seconds. */
+/** All `lanes` are live together for two and a half seconds, where the server keeps up. */
 export async function paceOf(rig: Rig, server: Server, lanes: number) {
   const spreadMs = lanes * SPREAD_MS_PER_STREAM;
   const tokens = (spreadMs + LIVE_MS) / DELAY_MS;
-  const { steady, latencyMs } = await rig.load(server, {
+  const { steady, latencyMs, ...all } = await rig.load(server, {
     ...{ lanes, spreadMs },
     script: script({ tokens, delayMs: DELAY_MS, stamped: true }),
   });
-  return { cpu: steady.cpuMs / (steady.tokens / 1000), ...latencyMs };
+  return {
+    cpu: steady.cpuMs / (steady.tokens / 1000),
+    ...latencyMs,
+    wholeCpu: all.cpuMs / (all.tokens / 1000),
+    cores: all.cpuMs / all.ms,
+    pace: (spreadMs + tokens * DELAY_MS) / all.ms,
+  };
 }

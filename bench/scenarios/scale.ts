@@ -10,17 +10,19 @@ import { inputOf, script } from "../script.ts";
 import { paceOf } from "./paced.ts";
 import { beyondTheRequest } from "./turns.ts";
 
-const CROWDS = [500, 1000, 2000];
+const CROWDS = [125, 250, 500, 1000, 2000];
 
 export const crowd: Scenario = {
   name: "crowd",
-  about: `${CROWDS.join(", ")} streams of 20 tokens per second, while all of them are live`,
+  about: `${CROWDS.join(", ")} streams of 20 tokens per second, from the first to the last`,
   async run(rig) {
     const rows: Row[] = [];
     for (const lanes of CROWDS) {
       const pairs = await rig.pairs((server) => paceOf(rig, server, lanes));
       rows.push(
-        row(`${lanes}: CPU ms per 1,000 tokens`, pairs, "cpu"),
+        row(`${lanes}: CPU ms per 1,000 tokens`, pairs, "wholeCpu"),
+        row("  cores that the server uses", pairs, "cores"),
+        row("  part of the pace that is kept", pairs, "pace"),
         row("  added latency p50, ms", pairs, "p50"),
         row("  added latency p99, ms", pairs, "p99"),
       );
@@ -87,7 +89,9 @@ export const manyThreads: Scenario = {
     const before = await memoryOf(server);
     const few = await rig.load(server, { ...job, runs: FEW / LANES });
     const between = await memoryOf(server);
-    await rig.load(server, { ...job, runs: (MANY - 2 * FEW) / LANES });
+    for (let threads = 2 * FEW; threads < MANY; threads += FEW) {
+      await rig.load(server, { ...job, runs: FEW / LANES });
+    }
     const many = await rig.load(server, { ...job, runs: FEW / LANES });
     const after = await memoryOf(server);
     const list = await timeOf(() => attackerOn(server.port, {}).send("GET", "/threads"));
