@@ -27,12 +27,6 @@ export class OwnerMap<V> {
     return [...(this.#tenants.get(owner.tenant)?.get(owner.user)?.values() ?? [])];
   }
 
-  owners(): Owner[] {
-    return [...this.#tenants].flatMap(([tenant, users]) =>
-      [...users.keys()].map((user) => ({ tenant, user })),
-    );
-  }
-
   *values(): Generator<V> {
     for (const users of this.#tenants.values()) for (const values of users.values()) yield* values.values();
   }

@@ -8,6 +8,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
+import { mapInTurns } from "../../lib/async.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
@@ -66,7 +67,8 @@ export function createApiKeys(documents: Documents): ApiKeyStore {
     },
 
     async list(tenant) {
-      const keys = (await documents.list(KEYS)).map((document) => shown(recordOf(document)));
+      const all = await documents.list(KEYS);
+      const keys = await mapInTurns(tenant ?? "", all, (document) => shown(recordOf(document)));
       return keys
         .filter((key) => tenant === undefined || key.tenant === tenant)
         .sort((a, b) =>

@@ -137,7 +137,7 @@ function stampOf(memory: MemoryThreads, { id, thread }: RunEntry): Stamp {
 
 function apply(memory: MemoryThreads, run: LiveRun, pending: PendingEvent): void {
   if (!changesThread(pending)) return;
-  run.thread.updatedAt = memory.limits.now();
+  memory.change(run.thread, memory.limits.now());
   if (pending.message) takeIn(memory, run, pending.message);
   const change = changeOf(pending);
   if (change?.event === "on_state") setSlot(memory, run.thread, change.data);
@@ -170,7 +170,7 @@ function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
   entry.stopReason = ending.stop_reason;
   entry.error = ending.error;
   entry.endedAt = memory.limits.now();
-  thread.updatedAt = entry.endedAt;
+  memory.change(thread, entry.endedAt);
   entry.lastSeq = log.last;
   entry.work = undefined;
   memory.weigh(thread, -work.requestBytes);

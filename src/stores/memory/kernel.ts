@@ -149,7 +149,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       },
 
       async list(owner, query) {
-        return pageOfThreads(memory.threadsOf(owner), query);
+        return pageOfThreads(memory, owner, query);
       },
 
       async bytes(owner, id) {

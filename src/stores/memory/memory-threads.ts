@@ -8,11 +8,14 @@ import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import { losers } from "../../core/shares.ts";
 import type { Lease } from "../../core/stores.ts";
+import { countBefore } from "../../lib/sorted.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { ControlChannel } from "../local-bus.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
+import { ownerText } from "../row-keys.ts";
+import { ChangeOrder } from "./change-order.ts";
 import { compress, uncompress } from "./compression.ts";
 import {
   collectionBytes,
@@ -49,6 +52,10 @@ export class MemoryThreads {
   readonly calls = new ControlChannel();
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
+  /** Of each owner who has threads, by `ownerText`. */
+  readonly #orders = new Map<string, ChangeOrder>();
+  /** Those owners, in order. */
+  readonly #owners: string[] = [];
   /** What may be dropped, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
@@ -77,7 +84,7 @@ export class MemoryThreads {
   find(owner: Owner, id: string): ThreadEntry | undefined {
     this.assertOpen();
     const thread = this.#threads.get(owner, id);
-    if (thread && this.#isDue(thread)) this.remove(thread);
+    if (thread && this.isDue(thread)) this.remove(thread);
     else if (thread) this.touch(thread);
     return thread && this.#threads.get(owner, id);
   }
@@ -112,25 +119,29 @@ export class MemoryThreads {
     return this.#deferred.values();
   }
 
-  threadsOf(owner: Owner): ThreadEntry[] {
+  /** All of the owner's, or those below the thread `parent`; oldest change first. Some may be due. */
+  threadsOf(owner: Owner, parent?: string): readonly ThreadEntry[] {
     this.assertOpen();
-    return this.#threads.of(owner).filter((thread) => !this.#isDue(thread));
+    return this.#orders.get(ownerText(owner))?.of(parent) ?? [];
   }
 
-  /** Those who have threads. */
-  owners(): Owner[] {
+  /** Up to `limit` of those who have threads, as `ownerText` has them, in order: those behind `after` and before `before`. */
+  ownersBetween(after: string, before: string, limit: number): string[] {
     this.assertOpen();
-    return this.#threads.owners();
+    const from = countBefore(this.#owners, (owner) => owner <= after);
+    return this.#owners.slice(from, from + limit).filter((owner) => owner < before);
   }
 
   add(thread: ThreadEntry): void {
     this.#threads.set(thread.owner, thread.id, thread);
+    this.#enter(thread);
     this.#count(thread, thread.bytes);
     this.touch(thread);
   }
 
   remove(thread: ThreadEntry): void {
     this.#threads.delete(thread.owner, thread.id);
+    this.#leave(thread);
     this.#take(thread);
     for (const run of thread.runs) this.forgetEvents(run);
     this.forgetCalls(thread);
@@ -158,6 +169,11 @@ export class MemoryThreads {
     this.#uncompressed.add(thread);
     this.#uncompressedBytes += thread.bytes;
     this.#compressOthers(thread);
+  }
+
+  /** The thread was changed at `at`. */
+  change(thread: ThreadEntry, at: number): void {
+    if (thread.updatedAt !== at) this.#orders.get(ownerText(thread.owner))?.move(thread, at);
   }
 
   weigh(thread: ThreadEntry, bytes: number): void {
@@ -229,7 +245,7 @@ export class MemoryThreads {
     }
     for (const droppable of [this.#idle, this.#interrupted])
       for (const thread of droppable) {
-        if (!this.#isDue(thread)) break;
+        if (!this.isDue(thread)) break;
         this.remove(thread);
       }
   }
@@ -257,7 +273,30 @@ export class MemoryThreads {
     else this.#tenants.delete(tenant);
   }
 
-  /** Out of every order that it stands in. */
+  #enter(thread: ThreadEntry): void {
+    const owner = ownerText(thread.owner);
+    const order = this.#orders.get(owner) ?? new ChangeOrder();
+    if (order.isEmpty) {
+      this.#orders.set(owner, order);
+      this.#owners.splice(this.#placeOf(owner), 0, owner);
+    }
+    order.add(thread);
+  }
+
+  #leave(thread: ThreadEntry): void {
+    const owner = ownerText(thread.owner);
+    const order = this.#orders.get(owner);
+    order?.remove(thread);
+    if (!order?.isEmpty) return;
+    this.#orders.delete(owner);
+    this.#owners.splice(this.#placeOf(owner), 1);
+  }
+
+  #placeOf(owner: string): number {
+    return countBefore(this.#owners, (other) => other < owner);
+  }
+
+  /** Out of every order of what may be dropped. */
   #take(thread: ThreadEntry): void {
     this.#idle.delete(thread);
     this.#interrupted.delete(thread);
@@ -303,7 +342,7 @@ export class MemoryThreads {
     for (const run of thread.runs) if (run.log) this.retain(run);
   }
 
-  #isDue(thread: ThreadEntry): boolean {
+  isDue(thread: ThreadEntry): boolean {
     if (isBusy(thread)) return false;
     const { threadTtlMs, interruptedTtlMs, now } = this.limits;
     const ttl = thread.outcome === "interrupted" ? Math.max(interruptedTtlMs, threadTtlMs) : threadTtlMs;

@@ -6,13 +6,7 @@ import type { MemoryThreads } from "./memory-threads.ts";
 
 export function memoryOwners(memory: MemoryThreads, { shelves }: MemoryDocuments): OwnerIndex {
   return {
-    async between(after, before, limit) {
-      const texts = memory.owners().map(({ tenant, user }) => JSON.stringify([tenant, user]));
-      return texts
-        .filter((text) => text > after && text < before)
-        .sort((a, b) => (a < b ? -1 : 1))
-        .slice(0, limit);
-    },
+    between: async (after, before, limit) => memory.ownersBetween(after, before, limit),
     shelves: async (owner) => shelves(owner),
   };
 }

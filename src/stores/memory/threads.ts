@@ -3,7 +3,9 @@
 import type { Owner } from "../../core/ids.ts";
 import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
-import { decodePosition, encodePosition, pageOf } from "../page.ts";
+import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
+import { decodePosition, encodePosition, type Position, pageOf } from "../page.ts";
+import { changedBefore } from "./change-order.ts";
 import { sizeOf } from "./commit-events.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { isBusy, THREAD_BYTES, type ThreadEntry } from "./records.ts";
@@ -62,33 +64,41 @@ export function describe(
 
 const weightOf = ({ title, metadata }: ThreadEntry) => Buffer.byteLength(JSON.stringify([title, metadata]));
 
-export function pageOfThreads(
-  threads: readonly ThreadEntry[],
+/** In as many turns of the event loop as it takes: a filter may pass over all of the owner's threads. */
+export async function pageOfThreads(
+  memory: MemoryThreads,
+  owner: Owner,
   { limit, cursor, ...filter }: ThreadQuery,
-): Page<Thread> {
-  const start = cursor === undefined ? undefined : decodePosition(cursor);
-  const q = filter.q?.toLowerCase();
-  const found = threads
-    .filter((thread) => isOfFamily(thread, filter))
-    .filter((thread) => filter.agent === undefined || thread.agent === filter.agent)
-    .filter((thread) => filter.status === undefined || statusOf(thread) === filter.status)
-    .filter((thread) => q === undefined || thread.title?.toLowerCase().includes(q))
-    .sort(newestFirst)
-    .filter((thread) => start === undefined || newestFirst(start, thread) < 0);
-  const { items, ...next } = pageOf(found, limit, encodePosition);
-  return { items: items.map(toThread), ...next };
+): Promise<Page<Thread>> {
+  const fits = filterOf(filter);
+  const found: { readonly thread: Thread; readonly place: Position }[] = [];
+  let last = cursor === undefined ? undefined : decodePosition(cursor);
+  for (;;) {
+    const threads = memory.threadsOf(owner, filter.parent);
+    let left = last ? changedBefore(threads, last) : threads.length;
+    while (left > 0 && found.length <= limit && !isTurnSpent()) {
+      const thread = threads[--left];
+      if (!thread) break;
+      // A thread that changes until the page is full stands where it was found.
+      last = { updatedAt: thread.updatedAt, id: thread.id };
+      if (fits(thread) && !memory.isDue(thread)) found.push({ thread: toThread(thread), place: last });
+    }
+    if (left === 0 || found.length > limit) break;
+    await sharedTurn(owner.tenant);
+  }
+  const { items, ...next } = pageOf(found, limit, ({ place }) => encodePosition(place));
+  return { items: items.map(({ thread }) => thread), ...next };
 }
 
-function isOfFamily({ parent }: ThreadEntry, query: Pick<ThreadQuery, "parent" | "children">): boolean {
-  if (query.parent !== undefined) return parent?.thread_id === query.parent;
-  return query.children === true || parent === undefined;
-}
+type Filter = Omit<ThreadQuery, "limit" | "cursor">;
 
-function newestFirst(
-  a: Pick<ThreadEntry, "updatedAt" | "id">,
-  b: Pick<ThreadEntry, "updatedAt" | "id">,
-): number {
-  return b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);
+function filterOf({ parent, children, agent, status, q }: Filter): (thread: ThreadEntry) => boolean {
+  const part = q?.toLowerCase();
+  return (thread) =>
+    (parent !== undefined || children === true || !thread.parent) &&
+    (agent === undefined || thread.agent === agent) &&
+    (status === undefined || statusOf(thread) === status) &&
+    (part === undefined || (thread.title?.toLowerCase().includes(part) ?? false));
 }
 
 const statusOf = (thread: ThreadEntry) => (isBusy(thread) ? "busy" : thread.outcome);

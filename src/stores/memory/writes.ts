@@ -105,7 +105,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
       case "describe_thread":
         describe(memory, thread, write);
         for (const key of write.forget ?? []) setSlot(memory, thread, { key });
-        thread.updatedAt = now();
+        memory.change(thread, now());
         return;
       case "clear_thread":
         clear(thread);
@@ -140,7 +140,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
     thread.runs.push(run);
     if (thread.title === undefined) describe(memory, thread, { title });
     thread.agent = run.agent;
-    thread.updatedAt = run.createdAt;
+    memory.change(thread, run.createdAt);
     memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
   }
 
@@ -174,7 +174,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
     memory.weigh(thread, -collectionBytes(thread));
     thread.collections = undefined;
     thread.outcome = "idle";
-    thread.updatedAt = now();
+    memory.change(thread, now());
     memory.touch(thread);
   }
 }

@@ -1,11 +1,13 @@
 // Threads, runs and deferred calls as the file has them.
 
+import type { SQLInputValue } from "node:sqlite";
 import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Message } from "../../core/message.ts";
 import type { RunRecord } from "../../core/records.ts";
+import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
-import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
+import { badCursor, decodePosition, encodePosition, fitting, type Position, pageOf } from "../page.ts";
 import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
 import {
   ASKS_ITSELF,
@@ -40,18 +42,25 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   const selectThread = database.query<ThreadRow>(
     `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = ? AND id = ? AND staged IS NULL`,
   );
-  const pageOfThreads = (below: string) =>
-    database.query<ThreadRow>(`
-      SELECT ${THREAD_COLUMNS} FROM threads
-      WHERE owner = ?1 AND staged IS NULL AND (updated_at, id) < (?2, ?3)
-        AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR instr(title_folded, ?6) > 0)
-        AND NOT ${hasEnded(8, 9)} ${below} ORDER BY updated_at DESC, id DESC LIMIT ?7`);
+  const listOf = (which: string) => {
+    const listed = `
+      owner = ?1 AND staged IS NULL AND (updated_at, id) < (?2, ?3) AND ${which} ORDER BY updated_at DESC, id DESC`;
+    return {
+      search: database.query<ThreadRow>(`
+        SELECT ${THREAD_COLUMNS} FROM (SELECT * FROM threads WHERE ${listed} LIMIT ${SEARCHED_ROWS})
+        WHERE (?5 IS NULL OR agent = ?5) AND (?6 IS NULL OR status = ?6) AND (?7 IS NULL OR instr(title_folded, ?7) > 0)
+          AND NOT ${hasEnded(9, 10)} LIMIT ?8`),
+      lastSearched: database.query<{ updated_at: number; id: string }>(
+        `SELECT updated_at, id FROM threads WHERE ${listed} LIMIT 1 OFFSET ${SEARCHED_ROWS - 1}`,
+      ),
+    };
+  };
   const countInterrupted = database.query<{ count: number }>(`
     SELECT count(*) AS count FROM threads
     WHERE outcome = 'interrupted' AND status <> 'busy' AND staged IS NULL AND ${ASKS_ITSELF} AND NOT ${hasEnded(1, 2)}`);
   // Two, because each is served by an index of its own.
-  const selectAny = pageOfThreads("");
-  const selectBelow = pageOfThreads("AND parent_thread IS ?10");
+  const all = listOf("?4 IS NULL");
+  const below = listOf("parent_thread IS ?4");
   const selectBytes = database.query<{ bytes: number }>(
     "SELECT bytes FROM threads WHERE owner = ? AND id = ? AND staged IS NULL",
   );
@@ -170,15 +179,20 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
       },
 
       async list(owner, { limit, cursor, agent, status, q, parent, children }) {
-        const { updatedAt, id } = cursor === undefined ? NEWEST : decodePosition(cursor);
+        const { search, lastSearched } = children && parent === undefined ? all : below;
         const filter = [agent ?? null, status ?? null, q?.toLowerCase() ?? null];
-        const values = [ownerText(owner), updatedAt, id, ...filter, limit + 1, ...lifetime.ended()];
-        const rows = database.read(() =>
-          children && parent === undefined
-            ? selectAny.all(...values)
-            : selectBelow.all(...values, parent ?? null),
-        );
-        const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
+        const rows: ThreadRow[] = [];
+        let start: Position | undefined = cursor === undefined ? NEWEST : decodePosition(cursor);
+        while (start) {
+          const from: SQLInputValue[] = [ownerText(owner), start.updatedAt, start.id, parent ?? null];
+          const missing = limit + 1 - rows.length;
+          rows.push(...database.read(() => search.all(...from, ...filter, missing, ...lifetime.ended())));
+          if (rows.length > limit) break;
+          const last = database.read(() => lastSearched.get(...from));
+          start = last && placeOf(last);
+          if (isTurnSpent()) await sharedTurn(owner.tenant);
+        }
+        const page = pageOf(rows, limit, (row) => encodePosition(placeOf(row)));
         return { ...page, items: page.items.map(toThread) };
       },
 
@@ -237,11 +251,19 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   }
 }
 
+/** So many rows of an owner's list are searched in one go. In between, others get their turn. */
+const SEARCHED_ROWS = 1000;
+
 /** Of a page of messages. */
 const MAX_ROWS = 1000;
 
 const FIRST_PAGE = { number: Number.MAX_SAFE_INTEGER };
 /** Before every position there is: no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };
+
+const placeOf = ({ updated_at, id }: Pick<ThreadRow, "updated_at" | "id">): Position => ({
+  updatedAt: updated_at,
+  id,
+});
 
 const recordOf = (row: RunRow | undefined) => row && toRecord(row);
