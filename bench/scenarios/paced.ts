@@ -23,7 +23,7 @@ export const paced: Scenario = {
 /** All `lanes` are live together for two and a half seconds, where the server keeps up. */
 export async function paceOf(rig: Rig, server: Server, lanes: number) {
   const spreadMs = lanes * SPREAD_MS_PER_STREAM;
-  const tokens = (spreadMs + LIVE_MS) / DELAY_MS;
+  const tokens = Math.ceil((spreadMs + LIVE_MS) / DELAY_MS);
   const { steady, latencyMs, ...all } = await rig.load(server, {
     ...{ lanes, spreadMs },
     script: script({ tokens, delayMs: DELAY_MS, stamped: true }),
