@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type AgentDefinition, ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import { PluginList } from "../core/plugin-ref.ts";
-import type { Fault } from "../lib/check.ts";
+import { type Fault, SELDOM } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
@@ -97,7 +97,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
 }
 
 async function extended({ extend, catalogue, file }: AgentsSource, data: unknown): Promise<Extended> {
-  const plugins = WithPlugins.safeParse(data).data?.plugins ?? [];
+  const plugins = WithPlugins.safeParse(data, SELDOM).data?.plugins ?? [];
   if (extend) return extend(plugins, file);
   const message = "cannot be loaded here";
   return { catalogue, files: [], faults: plugins.map((_, index) => ({ index, message })) };
@@ -161,7 +161,7 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
   const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
   return listed.flatMap((entry, index) => {
     const place = [...placeOf("subagents"), index];
-    const name = typeof entry === "string" ? entry : NamedAgent.safeParse(entry).data?.agent;
+    const name = typeof entry === "string" ? entry : NamedAgent.safeParse(entry, SELDOM).data?.agent;
     if (name === undefined) return [];
     const path = typeof entry === "string" ? place : [...place, "agent"];
     // `defaults` may name every agent.
@@ -174,7 +174,8 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
 }
 const NamedAgent = z.looseObject({ agent: z.string() });
 
-const serverNames = (data: unknown) => Object.keys(WithServers.safeParse(data).data?.mcp_servers ?? {});
+const serverNames = (data: unknown) =>
+  Object.keys(WithServers.safeParse(data, SELDOM).data?.mcp_servers ?? {});
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
 
 const namedTools = ({ tools }: RawAgent["fields"]) => z.array(z.string()).safeParse(tools).data ?? [];
@@ -183,7 +184,7 @@ const namedTools = ({ tools }: RawAgent["fields"]) => z.array(z.string()).safePa
 function sharingFaults(drafts: readonly Drafted[]): Fault[] {
   const meant = new Map<string, { agent: string; options: string }>();
   return drafts.flatMap(({ name: agent, fields, placeOf }) => {
-    const { type, name = agent, ...rest } = SharedBackend.safeParse(fields.backend).data ?? {};
+    const { type, name = agent, ...rest } = SharedBackend.safeParse(fields.backend, SELDOM).data ?? {};
     if (type !== "docker") return [];
     const options = JSON.stringify(Object.entries(rest).sort());
     const other = meant.get(name);
@@ -229,7 +230,7 @@ function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] 
   return [{ path: placeOf("subagents"), message }];
 }
 
-const modelSpecOf = ({ model }: RawAgent["fields"]) => ModelSpec.safeParse(model).data;
+const modelSpecOf = ({ model }: RawAgent["fields"]) => ModelSpec.safeParse(model, SELDOM).data;
 
 const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
@@ -238,7 +239,7 @@ const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.strin
 function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
   const { name, fields, prompt, rules } = draft;
   const { value: permissions } = permissionsOf(draft);
-  const { backend: _, permissions: __, ...own } = schema.parse(fields);
+  const { backend: _, permissions: __, ...own } = schema.parse(fields, SELDOM);
   return {
     ...own,
     name,
@@ -249,13 +250,13 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
       ...HookFields.parse(fields.hooks ?? {}),
       ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),
     }),
-    ...(fields.backend ? { backend: { name, ...BackendFields.parse(fields.backend) } } : {}),
+    ...(fields.backend ? { backend: { name, ...BackendFields.parse(fields.backend, SELDOM) } } : {}),
   };
 }
 
 /** Rules from files come before those beside `files`. */
 function withRules(permissions: unknown, { rules: filed }: FiledRules): unknown {
-  const { files, rules = [], ...rest } = RuleFields.safeParse(permissions).data ?? {};
+  const { files, rules = [], ...rest } = RuleFields.safeParse(permissions, SELDOM).data ?? {};
   return files ? { ...rest, rules: [...filed, ...rules] } : permissions;
 }
 

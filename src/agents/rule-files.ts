@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";
-import { check, type Fault, sentence } from "../lib/check.ts";
+import { check, type Fault, SELDOM, sentence } from "../lib/check.ts";
 import { textBeside } from "./text-beside.ts";
 
 export interface FiledRules {
@@ -16,7 +16,7 @@ export interface FiledRules {
 }
 
 const Permissions = z.looseObject({ files: z.array(z.string()) });
-const namesIn = (permissions: unknown) => Permissions.safeParse(permissions).data?.files ?? [];
+const namesIn = (permissions: unknown) => Permissions.safeParse(permissions, SELDOM).data?.files ?? [];
 
 /** The files that permissions name, in any folder. */
 export const ruleFiles = (permissions: unknown, configFile: string): string[] =>

@@ -5,6 +5,7 @@ import { AgentFields, ModelSpec } from "../core/agent.ts";
 import { messageOf } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";
 import { PluginList } from "../core/plugin-ref.ts";
+import { SELDOM } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isPattern, toolMatcher } from "./tool-choice.ts";
@@ -84,7 +85,7 @@ function hookSettings(hooks: readonly HookDefinition[]) {
 
 /** `true` is enough for a hook that has a default for every option. */
 function hookSetting({ options }: HookDefinition) {
-  const needsNothing = options.safeParse({}).success;
+  const needsNothing = options.safeParse({}, SELDOM).success;
   return z.union([needsNothing ? z.boolean() : z.literal(false), options]);
 }
 

@@ -4,7 +4,7 @@
 import { dirname, join } from "node:path";
 import { AgentFields } from "../core/agent.ts";
 import type { SystemBlock } from "../core/model.ts";
-import type { Fault } from "../lib/check.ts";
+import { type Fault, SELDOM } from "../lib/check.ts";
 import { xmlTag } from "../lib/text.ts";
 import { textBeside } from "./text-beside.ts";
 
@@ -37,8 +37,8 @@ export async function readPrompt(fields: Fields, configFile: string): Promise<Pr
 /** The files that a prompt names, in any folder. */
 export function promptFiles(fields: Fields, configFile: string): string[] {
   const texts = [
-    system_prompt.safeParse(fields.system_prompt).data,
-    ...(context.safeParse(fields.context).data ?? []),
+    system_prompt.safeParse(fields.system_prompt, SELDOM).data,
+    ...(context.safeParse(fields.context, SELDOM).data ?? []),
   ];
   return texts.flatMap((each) =>
     typeof each === "object" && "file" in each ? [join(dirname(configFile), each.file)] : [],
@@ -64,7 +64,7 @@ const HINTS = oneBlock(
 );
 
 async function instructions(prompt: unknown, configFile: string): Promise<Prompt> {
-  const { success, data = "" } = system_prompt.safeParse(prompt);
+  const { success, data = "" } = system_prompt.safeParse(prompt, SELDOM);
   if (!success) return NOTHING;
   if (typeof data === "string") return data.trim() ? oneBlock("instructions", data) : NOTHING;
   if (Array.isArray(data)) return ownBlocks(data);
@@ -88,7 +88,7 @@ function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
 
 /** One block of all texts. */
 async function projectContext(written: unknown, configFile: string): Promise<Prompt> {
-  const given = context.safeParse(written).data ?? [];
+  const given = context.safeParse(written, SELDOM).data ?? [];
   const read = await Promise.all(
     given.map(async (each) =>
       typeof each === "string" ? { text: each } : textBeside(configFile, each.file),

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { AuthConfig, JwtAlgorithm, JwtConfig, SchemeName, TicketSecret } from "../http/auth/config.ts";
-import { check, sentence } from "../lib/check.ts";
+import { checkSeldom, sentence } from "../lib/check.ts";
 import { HostName, Network, Origin } from "../lib/hosts.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
@@ -70,7 +70,7 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
   const set = Object.fromEntries(
     Object.keys(Settings.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
   );
-  const checked = check(Settings, set);
+  const checked = checkSeldom(Settings, set);
   if ("value" in checked) return checked;
   return {
     problems: checked.faults.map((fault) => `environment: ${sentence(fault, env[String(fault.path[0])])}`),

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import { pluginRefs } from "../core/plugin-ref.ts";
 import { authProblems } from "../http/auth/config.ts";
+import { SELDOM } from "../lib/check.ts";
 import { readText } from "../lib/read-text.ts";
 import { readTls } from "../lib/tls-files.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
@@ -61,7 +62,7 @@ async function readServerFile(env: Variables): Promise<{ value: ServerConfig } |
   const path = env.CONFIG_FILE || DEFAULT_FILE;
   const read = await readText(path, MAX_YAML_BYTES);
   if ("text" in read) return checkText(path, read.text, env);
-  if (read.isMissing && !env.CONFIG_FILE) return { value: ServerConfig.parse({}) };
+  if (read.isMissing && !env.CONFIG_FILE) return { value: ServerConfig.parse({}, SELDOM) };
   return { problems: [`${env.CONFIG_FILE ? "environment: CONFIG_FILE: " : ""}\`${path}\` ${read.fault}`] };
 }
 

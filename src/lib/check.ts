@@ -20,8 +20,16 @@ export interface Fault {
 export type Checked<T> = { readonly value: T } | { readonly faults: readonly Fault[] };
 
 export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z.output<S>> {
-  return checked(schema.safeParse(value, { error: wording, reportInput: true }));
+  return checked(schema.safeParse(value, REPORT));
 }
+
+/** The same for what is read seldom, such as settings. */
+export function checkSeldom<S extends z.ZodType>(schema: S, value: unknown): Checked<z.output<S>> {
+  return checked(schema.safeParse(value, { ...REPORT, ...SELDOM }));
+}
+
+/** For schemas that are used seldom: at the first use of each map zod would compile code, which takes longer than dozens of uses. */
+export const SELDOM = { jitless: true } as const;
 
 /** The same for what may be long: the bounded lists in it leave turns of the event loop to others. */
 export async function checkInTurns<S extends z.ZodType>(
@@ -29,7 +37,7 @@ export async function checkInTurns<S extends z.ZodType>(
   value: unknown,
   tenant: string,
 ): Promise<Checked<z.output<S>>> {
-  const context: PausingContext = { error: wording, reportInput: true, tenant };
+  const context: PausingContext = { ...REPORT, tenant };
   return checked(await schema.safeParseAsync(value, context));
 }
 
@@ -47,6 +55,8 @@ function wording(issue: RawIssue): string | undefined {
   if (message === undefined || issue.code === "unrecognized_keys") return message;
   return emptiness(issue.input) + message;
 }
+
+const REPORT = { error: wording, reportInput: true } as const;
 
 const emptiness = (input: unknown) =>
   input === undefined ? "is missing: " : input === null ? "is empty: " : "";

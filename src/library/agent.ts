@@ -14,7 +14,7 @@ import { arrangeHooks } from "../core/hook-order.ts";
 import type { Model } from "../core/model.ts";
 import { hooks } from "../hooks/index.ts";
 import { permissions, permissionsWith } from "../hooks/permissions/index.ts";
-import { check, type Fault } from "../lib/check.ts";
+import { checkSeldom, type Fault } from "../lib/check.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { createModel, missingKey } from "../models/index.ts";
 import { nativeTools } from "../tools/native.ts";
@@ -79,7 +79,7 @@ function define(options: AgentOptions) {
   const configured = isBackend(backend) ? undefined : backend;
   const { single } = fileSchemas(catalogue);
   const more = omitUndefined({ hooks: hook_settings, permissions, backend: configured });
-  const checked = check(single.omit({ plugins: true }), { name, ...fields, ...more });
+  const checked = checkSeldom(single.omit({ plugins: true }), { name, ...fields, ...more });
   const faults = [...("faults" in checked ? checked.faults : []), ...faultsOf(options, spec, catalogue)];
   if (faults.length > 0) throw new AppError("config_invalid", faults.map(formatFault(name)).join("\n"));
   const definition: AgentDefinition = {

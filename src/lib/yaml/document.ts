@@ -4,7 +4,7 @@
 
 import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
-import { type Checked, check, type Fault, sentence } from "../check.ts";
+import { type Checked, checkSeldom, type Fault, sentence } from "../check.ts";
 import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts";
 import { type Filled, fillIn, type Variables } from "./variables.ts";
 
@@ -70,11 +70,11 @@ function locate(fault: Fault, tree: Tree, filled: Filled): Located {
 
 /** Values of variables are texts at first; where the schema wants a number or boolean, they are converted. */
 function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Filled): Checked<z.output<S>> {
-  const first = check(schema, dataOf(tree));
+  const first = checkSeldom(schema, dataOf(tree));
   if ("value" in first || filled.isEmpty) return first;
   const mistyped = first.faults.filter((fault) => fault.isMistyped);
   const retyped = mistyped.filter(({ path }) => filled.retype(placeOf(tree, path).node));
-  return retyped.length > 0 ? check(schema, dataOf(tree)) : first;
+  return retyped.length > 0 ? checkSeldom(schema, dataOf(tree)) : first;
 }
 
 const SECRET = /key|secret|token|password|authorization/i;
