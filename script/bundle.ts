@@ -27,6 +27,7 @@ const { metafile } = await build({
   logLevel: "warning",
 });
 checkPlaces(metafile);
+for (const file of Object.keys(metafile.outputs)) escapeCharacters(file);
 importFirst("index.js", "./lib/node-version.js");
 for (const name of BUNDLED)
   cpSync(join("node_modules", name, "LICENSE"), join(dist, `chunks/${name}.LICENSE`));
@@ -35,6 +36,18 @@ for (const name of BUNDLED)
 function importFirst(entry: string, module: string): void {
   const path = join(dist, entry);
   writeFileSync(path, `import "${module}";\n${readFileSync(path, "utf8")}`);
+}
+
+/**
+ * Leaves only ASCII. One other character, be it in a comment, and V8 keeps the whole file in two bytes a character. esbuild escapes
+ * those of strings, and not those of comments and regular expressions.
+ */
+function escapeCharacters(file: string): void {
+  const text = readFileSync(file, "utf8");
+  if (/String\.raw`[^`]*[^`\0-\x7f]/.test(text))
+    throw new Error(`${file} has a raw template that an escape would change.`);
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  writeFileSync(file, text.replace(/[^\0-\x7f]/g, escaped));
 }
 
 /** Throws for a module that asks where it lies and lies deeper, or less deep, than its source: it would not find its files. */
