@@ -146,6 +146,23 @@ describe("in a file", () => {
     close();
   });
 
+  test("spending is not lost with a reservation that could not be written", async () => {
+    const dir = await temporaryFolder();
+    const { quotas, close } = openSqliteQuotas(dir);
+    const beside = new DatabaseSync(join(dir, "usage.db"));
+    beside.exec(
+      "CREATE TRIGGER stuck BEFORE INSERT ON reserved BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+    );
+    await quotas.settle(ADA, "unreserved", SPENT);
+    const amounts = { tokens: 10, cost: 5 };
+    const reserving = quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
+    await expect(reserving).rejects.toMatchObject({ code: "unavailable" });
+    beside.exec("DROP TRIGGER stuck");
+    beside.close();
+    expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
+    close();
+  });
+
   test("no one else on the machine can read it", async () => {
     const dir = await temporaryFolder();
     const { quotas, close } = openSqliteQuotas(dir);

@@ -54,13 +54,21 @@ export function sqliteSpending(
 ): { readonly store: SpendingStore; stop(): void } {
   const { maxNames, maxUncounted, countMs } = bounds;
   const { read } = file;
-  const change = <T>(work: () => T) => file.write("fast", work);
+  const change = <T>(work: () => T): T => {
+    isCounted = false;
+    const result = file.write("fast", work);
+    // Not before the commit, which may fail as well.
+    if (isCounted) uncounted.clear();
+    return result;
+  };
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
   /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
   const names = new Map<string, string>();
   /** Spending that is not in the tables yet, by all that its rows are found by. */
   const uncounted = new Map<string, Uncounted>();
+  /** Whether the change in progress has put all of it into the tables. */
+  let isCounted = false;
   let timer: NodeJS.Timeout | undefined;
 
   const store: SpendingStore = {
@@ -165,7 +173,7 @@ export function sqliteSpending(
 
   /** Within a change. */
   function countAll(): void {
-    if (uncounted.size === 0) return;
+    if (uncounted.size === 0 || isCounted) return;
     for (const { owner, day, sum } of uncounted.values()) {
       const { tenant, user } = namesOf(owner);
       const month = monthOf(Date.parse(day));
@@ -175,7 +183,7 @@ export function sqliteSpending(
       countUser({ tenant, user: owner.user }, day, sum);
       for (const name of [tenant, user]) remember(name, month);
     }
-    uncounted.clear();
+    isCounted = true;
     clear();
   }
 
