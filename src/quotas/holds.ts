@@ -11,21 +11,31 @@ export interface HeldResource {
   readonly id: string;
 }
 
+export interface MadeResource extends HeldResource {
+  /** How long it counts while it is made, in ms. Default: as long as when it is there. */
+  readonly makingMs?: number;
+}
+
 /**
  * Acquires the resource, runs `work`, and releases the resource again if `work` throws. Throws `limit_exceeded`, and what
  * `work` throws.
  */
 export async function withHold<T>(
   quotas: Quotas,
-  { owner, thing, id }: HeldResource,
+  { owner, thing, id, makingMs }: MadeResource,
   work: () => Promise<T>,
 ): Promise<T> {
-  const isNew = await quotas.acquire(owner, thing, id);
+  const isNew = await quotas.acquire(owner, thing, id, makingMs);
+  const keep = async () => {
+    if (makingMs !== undefined) await quotas.refresh(owner, thing, id);
+  };
   try {
-    return await work();
+    const made = await work();
+    await keep().catch(() => {});
+    return made;
   } catch (error) {
     // If that fails, the hold expires.
-    if (isNew) await quotas.release(owner, thing, id).catch(() => {});
+    await (isNew ? quotas.release(owner, thing, id) : keep()).catch(() => {});
     throw error;
   }
 }

@@ -28,12 +28,12 @@ export interface Quotas extends ModelCallQuotas {
   /** Counts a request. Throws `limit_exceeded`. */
   request(owner: Owner): Promise<void>;
   /** Whether anything limits these: without limits none is counted. */
-  counts(thing: Resource): boolean;
+  counts(thing: Resource | "stored_bytes"): boolean;
   /**
-   * Counts a resource until it is released or its hold expires; a repeated call extends the hold. Throws
-   * `limit_exceeded`. True when it did not count before.
+   * Counts a resource until it is released or its hold expires, after `ms` if that is given; a repeated call restarts the
+   * hold. Throws `limit_exceeded`. True when it did not count before.
    */
-  acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
+  acquire(owner: Owner, thing: Resource, id: string, ms?: number): Promise<boolean>;
   /** The same for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
@@ -44,9 +44,9 @@ export interface Quotas extends ModelCallQuotas {
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
    * Counts the bytes of a thread's messages, in place of what was counted for it. Throws `limit_exceeded` when they are more
-   * than before and exceed a limit.
+   * than before and exceed a limit. They count for as long as an unused thread is kept, or for `ms`.
    */
-  setStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
+  setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
   /** The same for bytes that are stored already, even beyond the limits. */
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
   /** Throws `limit_exceeded` when a run could not call its model even once. */
@@ -94,12 +94,12 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       if (refused) throw exceeded(config, "requests_per_minute", refused.full, refused.wait_ms);
     },
 
-    counts: (thing) => isLimited(LIMIT_OF[thing]),
+    counts: (thing) => isLimited(thing === "stored_bytes" ? thing : LIMIT_OF[thing]),
 
-    async acquire(owner, thing, id) {
+    async acquire(owner, thing, id, ms = lives[thing]) {
       const limit = LIMIT_OF[thing];
       if (!isLimited(limit)) return false;
-      const answer = await store.hold(owner, { thing, id, ms: lives[thing] }, most(limit));
+      const answer = await store.hold(owner, { thing, id, ms }, most(limit));
       if (answer === "new" || answer === "kept") return answer === "new";
       throw exceeded(config, limit, answer, RETRY_MS[thing]);
     },
@@ -120,9 +120,9 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       if (isLimited(LIMIT_OF[thing])) await store.release(owner, thing, id);
     },
 
-    async setStored(owner, id, bytes) {
+    async setStored(owner, id, bytes, ms = threadLife) {
       if (!isLimited("stored_bytes")) return;
-      const full = await store.setStored(owner, { id, bytes, ms: threadLife }, most("stored_bytes"));
+      const full = await store.setStored(owner, { id, bytes, ms }, most("stored_bytes"));
       if (full) throw exceeded(config, "stored_bytes", full, 0);
     },
 

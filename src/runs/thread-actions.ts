@@ -16,11 +16,10 @@ import type { RunStore, Stores, ThreadStore } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
-import { withHold } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { notFound } from "./control.ts";
 import type { Agents } from "./services.ts";
-import { recount, storing } from "./thread-bytes.ts";
+import { counting } from "./thread-bytes.ts";
 
 /** State that a fork copies. Open questions, subagents and permissions stay with the original. */
 const FORKED = ["todos", "files"];
@@ -48,7 +47,7 @@ export async function forkThread(
       "invalid_request",
       `message_id: there is no message \`${message_id}\` in this thread.`,
     );
-  return withHold(quotas, { owner, thing: "threads", id }, async () => {
+  return counting({ threads, quotas }, { owner, thread_id: id }, async (store) => {
     const state = await threads.state(owner, threadId);
     const { agent, metadata } = thread;
     const copy = {
@@ -58,13 +57,7 @@ export async function forkThread(
       ...omitUndefined({ agent, title: title ?? thread.title }),
     };
     const bytes = await threads.bytes(owner, threadId);
-    const place = { owner, thread_id: id };
-    const forked = await storing({ threads, quotas }, place, bytes, () =>
-      threads.fork(owner, threadId, copy, message_id),
-    );
-    // Less was copied than was counted before.
-    if (message_id !== undefined) await recount({ threads, quotas }, place);
-    return forked;
+    return store(bytes, () => threads.fork(owner, threadId, copy, message_id));
   });
 }
 

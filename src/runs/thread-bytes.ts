@@ -40,7 +40,7 @@ export async function bytesWith(
 
 interface Counted {
   readonly threads: Pick<ThreadStore, "bytes">;
-  readonly quotas: Pick<Quotas, "setStored" | "recordStored"> | undefined;
+  readonly quotas: Pick<Quotas, "counts" | "setStored" | "recordStored"> | undefined;
 }
 
 /**
@@ -77,15 +77,41 @@ export function createWithMessages(
 ): Promise<Thread> {
   const { id, messages = [] } = thread;
   const place = { owner, thread_id: id };
-  return withHold(quotas, { owner, thing: "threads", id }, async () => {
+  return counting({ threads, quotas }, place, async (store) => {
     const bytes = await bytesWith(0, place, messages, threadBytes);
-    return storing({ threads, quotas }, place, bytes, () => threads.create(owner, thread));
+    return store(bytes, () => threads.create(owner, thread));
   });
+}
+
+/** How long a thread counts that is being created, in ms: longer than that takes. */
+const CREATING_MS = 10 * 60_000;
+
+/**
+ * Counts a thread that `work` creates, and the bytes that it says it will store. What a process that dies meanwhile leaves
+ * counts for ten minutes. Throws `limit_exceeded`, and what `work` throws.
+ */
+export function counting<T>(
+  { threads, quotas }: { readonly threads: Pick<ThreadStore, "bytes">; readonly quotas: Quotas },
+  place: Place,
+  work: (store: (bytes: number | undefined, create: () => Promise<T>) => Promise<T>) => Promise<T>,
+): Promise<T> {
+  const { owner, thread_id: id } = place;
+  return withHold(quotas, { owner, thing: "threads", id, makingMs: CREATING_MS }, () =>
+    work(async (bytes, create) => {
+      if (bytes === undefined) return create();
+      await quotas.setStored(owner, id, bytes, CREATING_MS);
+      try {
+        return await create();
+      } finally {
+        await recount({ threads, quotas }, place);
+      }
+    }),
+  );
 }
 
 /** Counts what the thread has now. Never throws: a count that is wrong is corrected by the thread's next run. */
 export async function recount({ threads, quotas }: Counted, { owner, thread_id }: Place): Promise<void> {
-  if (!quotas) return;
+  if (!quotas?.counts("stored_bytes")) return;
   try {
     await quotas.recordStored(owner, thread_id, await threads.bytes(owner, thread_id));
   } catch {

@@ -1,10 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
-import { NO_USAGE } from "../../src/core/message.ts";
+import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import type { Thread } from "../../src/core/records.ts";
+import type { ThreadStore } from "../../src/core/stores.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { admit, holdWhile, withHold } from "../../src/quotas/holds.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
+import { createWithMessages } from "../../src/runs/thread-bytes.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
@@ -256,6 +259,33 @@ describe("what is held", () => {
     expect((await store.held(ADA)).user.threads).toBe(1);
     await quotas.release(ADA, "threads", "1");
     expect((await store.held(ADA)).user.threads).toBe(0);
+  });
+
+  describe("a thread that begins with messages", () => {
+    const YEAR = 365 * 24 * 3_600_000;
+    const NEW = { id: "long", metadata: {}, messages: [userMessage("x".repeat(100))] };
+    const begun = (create: ThreadStore["create"]) => {
+      const { quotas, store, advance } = world({ user: { threads: 5, stored_bytes: 10_000 } });
+      const threads = { create, bytes: async () => 200 };
+      const creating = createWithMessages({ threads, quotas, threadBytes: undefined }, ADA, NEW);
+      const counted = async () => [(await store.held(ADA)).user.threads, (await store.stored(ADA)).user];
+      return { creating, counted, advance };
+    };
+
+    test("counts with its bytes as long as it is there", async () => {
+      const { creating, counted, advance } = begun(async ({ tenant }) => ({ id: tenant }) as Thread);
+      await creating;
+      advance(YEAR);
+      expect(await counted()).toEqual([1, 200]);
+    });
+
+    test("counts for ten minutes when the process that creates it dies", async () => {
+      const { counted, advance } = begun(() => new Promise(() => {}));
+      await expect.poll(counted).toEqual([1, expect.any(Number)]);
+      await expect.poll(async () => (await counted())[1]).toBeGreaterThan(100);
+      advance(10 * 60_000 + 1);
+      expect(await counted()).toEqual([0, 0]);
+    });
   });
 
   test("a run counts for a minute, unless it starts or waits", async () => {
