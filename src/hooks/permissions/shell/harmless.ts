@@ -29,6 +29,10 @@ export const isInert = (name: string): boolean => INERT.has(baseName(name)) && !
 /** Whether it may run what files of the workspace say. */
 export const runsProject = (name: string): boolean => knownUse(name)?.runsProject === true;
 
+/** Whether it may write files that only an archive names. */
+export const unpacks = (name: string, args: readonly Argument[]): boolean =>
+  knownUse(name)?.unpacks?.(args.map(({ text }) => text)) ?? false;
+
 /** Whether the program is known to run no other one with these arguments. */
 export function isHarmless(name: string, args: readonly Argument[]): boolean {
   if (INERT.has(baseName(name))) return true;
@@ -52,7 +56,7 @@ const INERT: ReadonlySet<string> = new Set(
     fold fmt expand unexpand column comm join uniq shuf seq look tsort ptx basename dirname dir vdir ls tree realpath readlink
     file cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum base32 base64 diff cmp grep egrep fgrep jq expr
     numfmt factor touch mkdir rmdir mktemp cp mv rm ln link unlink chmod chown chgrp truncate sync tee dd shred gzip gunzip zcat
-    bzip2 bunzip2 bzcat xz unxz xzcat zstd zstdcat unzip
+    bzip2 bunzip2 bzcat xz unxz xzcat zstd zstdcat
   `),
 );
 
@@ -64,9 +68,11 @@ const WRITERS: ReadonlySet<string> = new Set(
 
 /** Folders of programs, and files that say what programs run: hooks, configuration, start-up files. */
 const PLACES_THAT_RUN = [
-  /(?:^|[/=]|^-\w+)\.(?:(?:git|gitconfig|husky|bash\w*|profile|zsh\w*|ssh|npmrc|wgetrc|curlrc|inputrc|lesskey|config)(?:\/|$)|[^/=*]*\*)/,
+  /(?:^|[/={]|^-\w+)\.(?:(?:git|gitconfig|husky|bash\w*|profile|zsh\w*|ssh|npmrc|wgetrc|curlrc|inputrc|lesskey|config)(?:\/|$)|[^/=*]*\*)/,
   /^(?:[^/=]*=|-\w)?(?:\/|~|\.\.).*\/s?bin(?:\/|$)/,
   /^(?:[^/=]*=|-\w)?(?:\/|~\/|(?:\.\.\/)+)(?:usr\/)?(?:local\/)?(?:s?bin|lib(?:exec|x?\d*)|etc)(?:\/|$)/,
+  // git takes a folder that has one for a repository.
+  /(?:^|[/=])HEAD$|[^/]\.git(?:\/|$)/,
 ];
 const isPlaceThatRuns = (path: string) => PLACES_THAT_RUN.some((place) => place.test(path));
 

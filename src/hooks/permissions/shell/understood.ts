@@ -1,7 +1,15 @@
 // For rules that deny or ask: the commands that a line runs, when all of them are known to run nothing else. Any
 // other command makes the whole line doubtful, and a doubtful line counts as anything.
 
-import { type Argument, changesWhatRuns, isHarmless, isInert, isKnown, runsProject } from "./harmless.ts";
+import {
+  type Argument,
+  changesWhatRuns,
+  isHarmless,
+  isInert,
+  isKnown,
+  runsProject,
+  unpacks,
+} from "./harmless.ts";
 import { type Command, fullReading, type Reading, type Word } from "./known-commands.ts";
 import { isHarmlessVariable } from "./uses/index.ts";
 
@@ -52,8 +60,10 @@ function doubtAboutWords(words: readonly Word[], found: (readonly Word[])[], dep
       return "a file that may say what is run";
     return doubtAboutWords(inner.words, found, depth + 1);
   }
-  if (isHarmless(program, args))
+  if (isHarmless(program, args)) {
+    if (unpacks(program, args)) return `\`${program}\`, which writes what an archive holds`;
     return runsProject(program) ? `\`${program}\`, which runs what files say` : undefined;
+  }
   if (!isKnown(program)) return `\`${program}\`, which may run anything`;
   return `\`${program}\` with arguments that may make it run something else`;
 }

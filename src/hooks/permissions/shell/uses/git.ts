@@ -1,4 +1,5 @@
-// git: for each subcommand, the options that run no other program.
+// git: for each subcommand, the options that run no other program. A bare repository is not made: its hooks and its configuration
+// would be files of a folder like any other.
 
 import type { Use } from "./use.ts";
 
@@ -56,7 +57,7 @@ export const GIT: Use = {
     clean: git("dfnqxX", "e"),
     clone: git("qvnl", "bj", {
       ...ADDRESS_OF_REPOSITORY,
-      long: "quiet verbose progress no-checkout depth branch single-branch no-tags shallow-since bare",
+      long: "quiet verbose progress no-checkout depth branch single-branch no-tags shallow-since",
     }),
     commit: git("aqvsnpi0z", "mFC", { long: `${GIT_LONG} file fixup reuse-message` }),
     config: {
@@ -71,7 +72,7 @@ export const GIT: Use = {
     "for-each-ref": git(),
     "format-patch": git("nNks0123456789", "o"),
     grep: git("niIlLcwvhHoqpEFPWzar0123456789", "efABCm"),
-    init: git("qb", "b", { long: "quiet bare initial-branch" }),
+    init: git("qb", "b", { long: "quiet initial-branch" }),
     log: git(`${DIFFS}gqiEFP`, "nGSULl"),
     "ls-files": git("cdmoisuktvz", "x"),
     "ls-remote": git("hbtq", "", ADDRESS_OF_REPOSITORY),

@@ -33,7 +33,8 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
     },
   ],
   ["rg", { flags: "acFHhiIlLnNopqsSUuvwxzP0.", valued: "ABCEefgjmMrtTd", long: RG }],
-  ["tar", { check: isTar }],
+  ["tar", { check: isTar, unpacks: doesTarUnpack }],
+  ["unzip", { check: () => true, unpacks: (args) => !args.some((arg) => /^-[lptvZ]/.test(arg)) }],
   [
     "sort",
     {
@@ -116,6 +117,12 @@ const TAR: Use = {
   valued: "fCbXLNV",
   long: "create extract list append update file directory exclude verbose gzip bzip2 xz zstd strip-components one-top-level keep-old-files overwrite wildcards totals get",
 };
+
+function doesTarUnpack(args: readonly string[]): boolean {
+  return args.some(
+    (arg, at) => /^--(?:ex|get)/.test(arg) || (at === 0 ? /^-?\w*x/ : /^-[^-fCbXLNV]*x/).test(arg),
+  );
+}
 
 function isTest(args: readonly string[]): boolean {
   const own = args[0] === "!" ? args.slice(1) : args;

@@ -16,6 +16,8 @@ export interface Use {
   readonly check?: (args: readonly string[]) => boolean;
   /** The first word that is no option names one of these. */
   readonly subcommands?: Readonly<Record<string, Use>>;
+  /** Whether it writes files that only an archive names, such as git's hooks. A rule that denies takes that for anything. */
+  readonly unpacks?: (args: readonly string[]) => boolean;
   /** Runs what files of the workspace say. A rule may allow it by name; a rule that denies takes it for anything. */
   readonly runsProject?: true;
 }
