@@ -225,6 +225,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         metrics,
         limits: {
           bodyBytes: limits.body_bytes,
+          incomingBytes: limits.incoming_bytes,
           bodyEntries: limits.body_entries,
           requestMs: limits.request_timeout,
           uploadBytes: limits.upload_bytes,

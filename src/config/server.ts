@@ -115,6 +115,7 @@ const Backends = z.strictObject({ allow_local: z.boolean().default(false), docke
 const Limits = z.strictObject({
   body_bytes: count.default(MIB),
   body_entries: count.default(20_000),
+  incoming_bytes: count.default(256 * MIB),
   upload_bytes: count.default(1024 * MIB),
   request_timeout: Interval.prefault("60s"),
   runs: count.default(500),

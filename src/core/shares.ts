@@ -65,13 +65,13 @@ export class Shares {
     return verdict(this.#places, { own: (held ?? 0) + own, used: this.#used + taken, others });
   }
 
-  /** Takes a place without asking. Returns a function that gives it back, once. */
-  take(tenant: string): () => void {
-    this.#used++;
-    this.#held.set(tenant, (this.#held.get(tenant) ?? 0) + 1);
+  /** Takes places without asking. Returns a function that gives them back, once. */
+  take(tenant: string, count = 1): () => void {
+    this.#used += count;
+    this.#held.set(tenant, this.heldBy(tenant) + count);
     let isHeld = true;
     return () => {
-      if (isHeld) this.#giveBack(tenant);
+      if (isHeld) this.#giveBack(tenant, count);
       isHeld = false;
     };
   }
@@ -103,9 +103,9 @@ export class Shares {
     );
   }
 
-  #giveBack(tenant: string): void {
-    this.#used--;
-    const left = (this.#held.get(tenant) ?? 0) - 1;
+  #giveBack(tenant: string, count: number): void {
+    this.#used -= count;
+    const left = this.heldBy(tenant) - count;
     if (left > 0) this.#held.set(tenant, left);
     else this.#held.delete(tenant);
   }

@@ -15,6 +15,7 @@ import { getRun, keyOf, stopRun } from "../runs/control.ts";
 import { followThread, outputOf, type ThreadCursor } from "../runs/follow.ts";
 import { isRevoked } from "./auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
+import { bodyIsDone } from "./incoming-bodies.ts";
 import { inSlices, jsonOf, listOf, payloadOf } from "./long-answers.ts";
 import { FinishedRun } from "./schemas.ts";
 import type { RouteServices } from "./services.ts";
@@ -49,6 +50,7 @@ export async function replyWithRun(
     if (on_disconnect === "cancel") await cancelIfActive(runs, key);
   };
   if (!place) {
+    bodyIsDone(request);
     const over = credentialsEnd(access.credentials, reply);
     const ended = await finishedRun(runs.stores, key, { reply, closing: streams.closing, over }, onLeft);
     const parts = finishedParts(owner.tenant, ended, json);

@@ -29,6 +29,7 @@ import {
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { limitConnections } from "./connections.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
+import { boundIncomingBodies } from "./incoming-bodies.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { endLongAnswers } from "./long-answers.ts";
 import { pluginRoutes } from "./plugin-routes.ts";
@@ -110,6 +111,8 @@ export async function createServer(
       () => false,
     );
   limitRequests(server, services.quotas);
+  const hasSeveralTenants = auth.scheme !== "none";
+  boundIncomingBodies(server, services.limits, hasSeveralTenants);
   const unreadAnswers = new UnreadAnswers(services.limits.unreadBytes, logger);
   cutStalledAnswers(server, services.limits.stallMs, unreadAnswers);
   endLongAnswers(server, credentials);
@@ -119,7 +122,7 @@ export async function createServer(
   const streams = createStreams(
     services.limits,
     { quotas: services.quotas, credentials, unreadAnswers },
-    auth.scheme !== "none",
+    hasSeveralTenants,
   );
   server.addHook("preClose", async () => streams.close());
   const routeServices = { ...services, streams, unreadAnswers, requireOperator, isOperator };

@@ -87,6 +87,8 @@ export interface HttpLimits extends StreamLimits {
   readonly connections?: ConnectionLimits;
   /** Bytes of a JSON body. */
   readonly bodyBytes: number;
+  /** Bytes of JSON bodies that may be on their way, or worked on, together. */
+  readonly incomingBytes: number;
   /** Keys and values of a JSON body. */
   readonly bodyEntries: number;
   /** How long the body of a request may take to arrive, and an upload may send nothing, in ms. */

@@ -13,6 +13,7 @@ import type { Quotas } from "../quotas/index.ts";
 import { type Credentials, isRevoked } from "./auth/credential-end.ts";
 import { ownerOf, principalOf } from "./auth/guard.ts";
 import { clientDisconnect, counted, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
+import { bodyIsDone } from "./incoming-bodies.ts";
 import type { LongText } from "./json-parts.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
@@ -187,6 +188,7 @@ async function sendFrames(
   const denied = whenDenied.signal;
   const stop = linkedTo(denied, closing);
 
+  bodyIsDone(reply.request);
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
   // The headers share a packet with events that come at once, and do not wait for later ones.

@@ -251,6 +251,7 @@ async function bareServer() {
   const runs = createEngine({ stores, agents, backends, logger, maxActive: 1 });
   const limits = {
     bodyBytes: 1000,
+    incomingBytes: 100_000,
     bodyEntries: 1000,
     requestMs: 10_000,
     uploadBytes: 1000,

@@ -49,6 +49,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
       access: { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] },
       limits: {
         bodyBytes: 1000,
+        incomingBytes: 100_000,
         bodyEntries: 1000,
         requestMs: 10_000,
         uploadBytes: 1000,

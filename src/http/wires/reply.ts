@@ -6,6 +6,7 @@ import type { Owner } from "../../core/ids.ts";
 import type { RunRecord } from "../../core/records.ts";
 import { keyOf } from "../../runs/control.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
+import { bodyIsDone } from "../incoming-bodies.ts";
 import { cancelIfActive } from "../run-stream.ts";
 import type { RouteServices } from "../services.ts";
 import { credentialsEnd, type EarlyEnd, type Frames, type Heartbeat } from "../sse.ts";
@@ -51,6 +52,7 @@ export async function readRun(
   { owner, start, framesOf, cancelsOnLeave }: WholeRun,
 ): Promise<RunRecord> {
   const run = await start();
+  bodyIsDone(reply.request);
   const left = clientDisconnect(reply);
   const over = credentialsEnd(access.credentials, reply);
   for await (const _ of framesOf(run)(AbortSignal.any([left, streams.closing, over])));
