@@ -170,7 +170,11 @@ export const COMMANDS: readonly Command[] = [
     name: "threads import",
     argument: "DIR",
     about: "create threads from such a folder",
-    options: { ...OWNER, config: FILES.config, data: FILES.data },
+    options: {
+      ...OWNER,
+      resume: { about: "continue an interrupted import: leave threads that exist as they are" },
+      ...{ config: FILES.config, data: FILES.data },
+    },
     run: async (values, dir = "") =>
       (await import("./threads/command.ts")).importFrom(dir, values, environment(values)),
   }),

@@ -1,7 +1,7 @@
 import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { exportThreads } from "../../src/cli/threads/export.ts";
+import { exportThreads, type ReadableThreads } from "../../src/cli/threads/export.ts";
 import { importThreads } from "../../src/cli/threads/import.ts";
 import type { Owner } from "../../src/core/ids.ts";
 import { assistantMessage, type Message, userMessage } from "../../src/core/message.ts";
@@ -98,6 +98,29 @@ describe("an export", () => {
   });
 });
 
+test("an export continues when threads are deleted, and lose messages, while it reads them", async () => {
+  const { threads } = await opened();
+  const messages = Array.from({ length: 150 }, (_, index) => userMessage(`message ${index}`));
+  for (const id of ["cleared", "deleted", "kept"]) await threads.create(ADA, { id, metadata: {}, messages });
+  const changes = new Map([
+    ["cleared", () => threads.clear(ADA, "cleared")],
+    ["deleted", () => threads.delete(ADA, "deleted")],
+  ]);
+  const used: ReadableThreads = {
+    ...threads,
+    async messages(owner, id, query) {
+      const page = await threads.messages(owner, id, query);
+      await changes.get(id)?.();
+      changes.delete(id);
+      return page;
+    },
+  };
+  const dir = await temporaryFolder();
+  expect(await exportThreads(used, ADA, dir)).toContain("Exported 2 threads with 150 messages");
+  expect((await readdir(dir)).toSorted()).toEqual(["cleared", "kept"]);
+  expect(await readFile(join(dir, "cleared/history.jsonl"), "utf8")).toBe("");
+});
+
 describe("an import", () => {
   test("creates the same threads for the given owner, in the same order", async () => {
     const { dir, stores, all } = await exported();
@@ -113,6 +136,15 @@ describe("an import", () => {
     expect((await other.threads.list(BOB, { limit: 10, parent: "trip" })).items).toMatchObject([
       { id: "child", parent: PARENT },
     ]);
+  });
+
+  test("continues one that was interrupted, when told to leave what is there as it is", async () => {
+    const { dir, stores } = await exported();
+    await stores.threads.delete(ADA, "child");
+    const told = await importThreads(stores.threads, ADA, dir, { resumes: true });
+    expect(told).toMatch(/^Imported 1 threads with 1 messages from .*\. 1 threads existed/);
+    expect(await stores.threads.messages(ADA, "child")).toHaveLength(1);
+    expect(await stores.threads.messages(ADA, "trip")).toHaveLength(2);
   });
 
   test("keeps messages with unusual line separators unchanged", async () => {
@@ -154,6 +186,20 @@ describe("an import", () => {
       "a line that is no message",
       (dir) => writeFile(join(dir, "trip/history.jsonl"), '{"id":"1","role":"boss","content":""}\n'),
       /trip\/history\.jsonl:1: .*role/,
+    ],
+    [
+      "a line that is longer than any message",
+      (dir) => appendFile(join(dir, "trip/history.jsonl"), `{"${"x".repeat(65 * 1024 * 1024)}`),
+      /trip\/history\.jsonl:3: is longer than 64 MiB/,
+    ],
+    [
+      "a state that is nested too deep to be read",
+      (dir) =>
+        writeFile(
+          join(dir, "trip/metadata.json"),
+          `{"session_id":"trip","state":{"todos":${"[".repeat(20_000)}${"]".repeat(20_000)}}}`,
+        ),
+      /trip\/metadata\.json: must not be nested more than 500 deep; it is 20002 deep/,
     ],
     [
       "a message that comes twice",

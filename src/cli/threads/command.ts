@@ -31,8 +31,12 @@ export async function exportTo(
   return say(await exportThreads(remoteThreads({ url, key: env.SKEIN_API_KEY }), owner, dir));
 }
 
-export function importFrom(dir: string, whose: Whose, env: NodeJS.ProcessEnv): Promise<number> {
-  return inStore(whose, env, (store, owner) => importThreads(store, owner, dir));
+export function importFrom(
+  dir: string,
+  { resume: resumes, ...whose }: Whose & { readonly resume?: boolean | undefined },
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  return inStore(whose, env, (store, owner) => importThreads(store, owner, dir, { resumes }));
 }
 
 /** Works on the configured store. A SQLite store must not be in use by a server. */

@@ -1,9 +1,9 @@
 // `skein threads export`: writes all threads of one user to a folder, from a store or a running server. It reads one thread
 // at a time, page by page.
 
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError } from "../../core/errors.ts";
+import { AppError, hasCode } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
@@ -19,11 +19,34 @@ export type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "s
 /** Returns a summary. Throws `already_exists` when the folder of a thread exists: no file is overwritten. */
 export async function exportThreads(threads: ReadableThreads, owner: Owner, dir: string): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  let messages = 0;
+  let [count, messages] = [0, 0];
   // List all ids first: a thread that changes during the export moves in the list.
-  const all = await listed(threads, owner, { children: true });
-  for (const { id } of all) messages += (await exportThread(threads, { owner, id }, dir)) ?? 0;
-  return `Exported ${all.length} threads with ${messages} messages to ${dir}.`;
+  for (const { id } of await listed(threads, owner, { children: true })) {
+    const written = await exportWhole(threads, { owner, id }, dir);
+    if (written === undefined) continue;
+    count++;
+    messages += written;
+  }
+  return `Exported ${count} threads with ${messages} messages to ${dir}.`;
+}
+
+/** A thread that loses messages more often while it is read is in use, and cannot be exported. */
+const MAX_ATTEMPTS = 5;
+
+/** The same as `exportThread`, which begins again when the thread loses messages while it is read. */
+async function exportWhole(
+  threads: ReadableThreads,
+  place: { owner: Owner; id: string },
+  dir: string,
+): Promise<number | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await exportThread(threads, place, dir);
+    } catch (error) {
+      if (!hasCode(error, "not_found") || attempt === MAX_ATTEMPTS) throw error;
+      await rm(join(dir, place.id), { recursive: true });
+    }
+  }
 }
 
 async function listed(
@@ -41,7 +64,10 @@ async function listed(
   return found;
 }
 
-/** Returns the number of messages; `undefined` when the thread was deleted. `metadata.json` comes last and marks a complete export. */
+/**
+ * Returns the number of messages; `undefined` when the thread was deleted. `metadata.json` comes last and marks a complete export.
+ * Throws `not_found` when messages are deleted meanwhile.
+ */
 async function exportThread(
   threads: ReadableThreads,
   { owner, id }: { owner: Owner; id: string },

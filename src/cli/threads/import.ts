@@ -10,6 +10,7 @@ import { Message } from "../../core/message.ts";
 import type { Parent } from "../../core/records.ts";
 import type { ThreadStore } from "../../core/stores.ts";
 import { check, sentence } from "../../lib/check.ts";
+import { jsonSize } from "../../lib/json.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { readText } from "../../lib/read-text.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
@@ -17,11 +18,25 @@ import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;
 /** A run holds the whole thread in memory. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
+/** Of one message. */
+const MAX_LINE_CHARS = 64 * 1024 * 1024;
+/** Nested lists and maps. Recursive code must not overflow the stack on them. */
+const MAX_DEPTH = 500;
 const MAX_PROBLEMS = 20;
 
+export interface ImportOptions {
+  /** Threads that exist are passed over, as after an import that was interrupted. Default: they are problems. */
+  readonly resumes?: boolean | undefined;
+}
+
 /** Returns a summary. Throws `invalid_request` with every problem, one per line, before anything is created. */
-export async function importThreads(threads: ThreadStore, owner: Owner, dir: string): Promise<string> {
-  const all = await checkAll(threads, owner, dir);
+export async function importThreads(
+  threads: ThreadStore,
+  owner: Owner,
+  dir: string,
+  { resumes = false }: ImportOptions = {},
+): Promise<string> {
+  const { all, passedOver } = await checkAll(threads, owner, dir, resumes);
   let messages = 0;
   // Oldest change first, which keeps the order of the list.
   for (const { id } of all.toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1))) {
@@ -37,7 +52,8 @@ export async function importThreads(threads: ThreadStore, owner: Owner, dir: str
     });
     messages += history.length;
   }
-  return `Imported ${all.length} threads with ${messages} messages from ${dir}.`;
+  const rest = passedOver > 0 ? ` ${passedOver} threads existed and were left as they are.` : "";
+  return `Imported ${all.length} threads with ${messages} messages from ${dir}.${rest}`;
 }
 
 interface Checked {
@@ -45,16 +61,25 @@ interface Checked {
   readonly updated_at: string;
 }
 
-async function checkAll(threads: ThreadStore, owner: Owner, dir: string): Promise<Checked[]> {
-  const found: Checked[] = [];
+async function checkAll(
+  threads: ThreadStore,
+  owner: Owner,
+  dir: string,
+  resumes: boolean,
+): Promise<{ readonly all: Checked[]; readonly passedOver: number }> {
+  const all: Checked[] = [];
+  let passedOver = 0;
   const problems: string[] = [];
   for (const id of await foldersOf(dir)) {
     try {
       const { updated_at = "" } = await readAbout(dir, id);
       for await (const _ of readHistory(dir, id));
-      if (await threads.get(owner, id))
-        throw broken(`Thread \`${id}\` already exists. Import never overwrites a thread.`);
-      found.push({ id, updated_at });
+      if (!(await threads.get(owner, id))) all.push({ id, updated_at });
+      else if (resumes) passedOver++;
+      else
+        throw broken(
+          `Thread \`${id}\` already exists. Import never overwrites a thread; --resume leaves it as it is.`,
+        );
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== "invalid_request") throw error;
       problems.push(error.message);
@@ -62,7 +87,7 @@ async function checkAll(threads: ThreadStore, owner: Owner, dir: string): Promis
     if (problems.length >= MAX_PROBLEMS) break;
   }
   if (problems.length > 0) throw broken(problems.join("\n"));
-  return found;
+  return { all, passedOver };
 }
 
 const broken = (message: string) => new AppError("invalid_request", message);
@@ -105,15 +130,19 @@ async function* readHistory(dir: string, id: string): AsyncGenerator<Message, vo
   }
 }
 
-/** Splits at LF only. `readline` would also split at U+2028, which a message may contain. */
+/** Splits at LF only. `readline` would also split at U+2028, which a message may contain. Throws `invalid_request` for a line that is too long. */
 async function* linesOf(file: string): AsyncGenerator<string, void, void> {
   let line = "";
+  let number = 1;
   for await (const chunk of createReadStream(file, { encoding: "utf8" })) {
     const [first = "", ...more] = String(chunk).split("\n");
     line += first;
+    if (line.length > MAX_LINE_CHARS)
+      throw broken(`${file}:${number}: is longer than ${MAX_LINE_CHARS / 1024 / 1024} MiB.`);
     for (const next of more) {
       yield line;
       line = next;
+      number++;
     }
   }
   yield line;
@@ -127,6 +156,9 @@ function parsed<S extends z.ZodType>(schema: S, text: string, place: string): z.
 }
 
 function jsonOf(text: string, place: string): unknown {
+  const { depth } = jsonSize(Buffer.from(text));
+  if (depth > MAX_DEPTH)
+    throw broken(`${place}: must not be nested more than ${MAX_DEPTH} deep; it is ${depth} deep.`);
   try {
     return JSON.parse(text);
   } catch {

@@ -70,9 +70,16 @@ export function remoteThreads(remote: Remote): ReadableThreads {
     list: async (_, query) => (await get("/threads", omitUndefined(query))) as Page<Thread>,
     get: async (_, id) => (await getIfThere(pathOf(id))) as Thread | undefined,
     messages: async (_, id, query = {}) =>
-      ((await get(`${pathOf(id)}/messages`, omitUndefined(query))) as { items: Message[] }).items,
-    state: async (_, id) => (await get(`${pathOf(id)}/state`)) as Record<string, unknown>,
+      ((await getThere(`${pathOf(id)}/messages`, omitUndefined(query))) as { items: Message[] }).items,
+    state: async (_, id) => (await getThere(`${pathOf(id)}/state`)) as Record<string, unknown>,
   };
+
+  /** Throws `not_found` as a store does. */
+  async function getThere(path: string, query?: object): Promise<unknown> {
+    const answer = await getIfThere(path, query);
+    if (answer === undefined) throw new AppError("not_found", `${path} was not found.`);
+    return answer;
+  }
 }
 
 const pathOf = (id: string) => `/threads/${encodeURIComponent(id)}`;
