@@ -32,12 +32,14 @@ export interface Surroundings {
 }
 
 const ROOT = join(import.meta.dirname, "..");
+/** As script/start has it; for the relay as well. */
+const NODE_ARGS = ["--v8-pool-size=0"];
 
 export function bareRelay({ children, dir, providerPort }: Surroundings): Target {
   return {
     start: (nodeArgs = []) =>
       children.serve({
-        program: [process.execPath, ...nodeArgs, join(import.meta.dirname, "bare-relay.ts")],
+        program: [process.execPath, ...NODE_ARGS, ...nodeArgs, join(import.meta.dirname, "bare-relay.ts")],
         place: "measured",
         env: { PROVIDER_URL: `http://127.0.0.1:${providerPort}/v1` },
         logFile: join(dir, "bare.log"),
@@ -63,7 +65,7 @@ export async function skein(
       const database = await databases?.();
       const home = mkdtempSync(join(dir, "skein-"));
       return children.serve({
-        program: [process.execPath, ...nodeArgs, join(root, "dist/main.js"), "serve"],
+        program: [process.execPath, ...NODE_ARGS, ...nodeArgs, join(root, "dist/main.js"), "serve"],
         place: "measured",
         env: {
           ...configure(home, providerPort, provider, agents),

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -10,6 +11,7 @@ import { ask, logOf, pidsOf, samplesOf, serveTwo, workerWithRun } from "../suppo
 const redis = await sharedRedis();
 afterAll(() => redis?.close());
 const promtool = needing(!spawnSync("promtool", ["--version"]).error, "promtool");
+const linux = needing(process.platform === "linux", "Linux, whose /proc lists threads");
 
 const SLOW = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
@@ -56,6 +58,16 @@ needing(redis, "redis-server").describe("two workers", () => {
       return lists.map(({ items }) => items.map(({ name }) => name).join());
     };
     await expect.poll(names).toEqual(["writer", "writer", "writer", "writer"]);
+  });
+
+  linux.test("collect garbage with one thread each", async () => {
+    const server = await serveTwo(redis);
+    for (const pid of pidsOf(server).values()) {
+      const threads = readdirSync(`/proc/${pid}/task`).map((thread) =>
+        readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").trim(),
+      );
+      expect(threads.filter((name) => name === "V8Worker")).toHaveLength(1);
+    }
   });
 
   test("do not outlive the process that started them", async () => {

@@ -17,6 +17,8 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
   // Each worker gets as many connections, and one that hangs gets no second one. Left to the operating system, a burst
   // of streams goes to the worker that wakes up first.
   cluster.schedulingPolicy = cluster.SCHED_RR;
+  // Each has about one processor: more threads for its collection of garbage would take the others'.
+  cluster.setupPrimary({ execArgv: [...process.execArgv, "--v8-pool-size=1"] });
   const logger = createLogger(config);
   const workers = createWorkers(config, logger);
   const stopped = stopSignal().then((signal) => ({ signal }));
