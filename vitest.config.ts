@@ -54,6 +54,7 @@ const alone = [
   "test/http/wires/langgraph/{protocol-react,use-stream}.test.ts",
   "test/models/{azure,vertex}.test.ts",
   "test/page/large.test.ts",
+  "test/quotas/reservations.test.ts",
   "test/runs/executor.test.ts",
   "test/stores/{cuts,memory-room,postgres,postgres-quotas,redis-cluster,redis-large}.test.ts",
 ];

@@ -9,6 +9,7 @@ import { modelMatcher } from "../core/model.ts";
 import { randomId } from "../lib/random-id.ts";
 import type { LimitName, Price, Quota, QuotaConfig } from "./config.ts";
 import { budgetStates, LIMIT_OF, type LimitState, limitStates } from "./limit-states.ts";
+import { KeptReservations, RESERVED_MS } from "./reservations.ts";
 import {
   type Accounts,
   type Amounts,
@@ -72,8 +73,6 @@ export const KEPT_MS = 60_000;
 const LEAST_ANSWER = 256;
 /** How often a reservation is tried again at once, because other calls changed what is left. */
 const MAX_ATTEMPTS = 4;
-/** Longer than nearly every model call. The settlement of a longer one still counts. */
-const RESERVED_MS = 15 * 60_000;
 
 /** When to retry, in ms, where the time cannot be known. */
 const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
@@ -85,6 +84,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
   const priceOn = pricing(config.prices);
   const priceFor = (model: string) => priceOn(model) ?? FREE;
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
+  const kept = new KeptReservations(store);
   const lives = { runs: KEPT_MS, streams: KEPT_MS, threads: threadLife };
 
   return {
@@ -146,7 +146,10 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
       for (let output = most, attempt = 1; ; attempt++) {
         const reservation = { id, amounts: amountsOf({ input, output }, price), ms: RESERVED_MS };
         const { isGranted, accounts } = await store.reserve(owner, reservation, config);
-        if (isGranted) return { isGranted, id, outputLimit: output, ...softOf(config, accounts) };
+        if (isGranted) {
+          kept.add(owner, id);
+          return { isGranted, id, outputLimit: output, ...softOf(config, accounts) };
+        }
         const answer = (among: "spent" | "reserved") => answerLeft(config, accounts, { input, price, among });
         const left = Math.min(answer("spent"), most);
         if (left < least)
@@ -163,6 +166,7 @@ export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs 
     },
 
     async settle(owner, id, call) {
+      kept.remove(id);
       if (!call) return hasBudgets ? store.settle(owner, id, undefined) : undefined;
       const usage = plausible(call.usage);
       await store.settle(owner, id, { ...call, usage, cost: priceOf(priceFor(call.model), usage) });

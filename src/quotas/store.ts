@@ -128,6 +128,8 @@ export interface QuotaStore {
     reservation: { readonly id: string; readonly amounts: Amounts; readonly ms: number },
     budgets: PerScope<Budget>,
   ): Promise<{ readonly isGranted: boolean; readonly accounts: Accounts }>;
+  /** Those of the tenant's reservations with these ids that have not expired last for `ms` from now. */
+  extend(tenant: string, ids: readonly string[], ms: number): Promise<void>;
   /** Ends the reservation, unless it has expired, and counts the spending, if any. */
   settle(owner: Owner, id: string, spending: Spending | undefined): Promise<void>;
   accounts(owner: Owner): Promise<Accounts>;

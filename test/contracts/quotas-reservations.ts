@@ -59,6 +59,25 @@ export function reservationsContract(open: OpenQuotas): void {
         expect((await reserve(quotas, 900, limit)).isGranted).toBe(true);
       }));
 
+    test("that is extended lasts longer, unless it has expired", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const limit = { tokens_per_day: 1000 };
+        const reserved = async () => (await quotas.accounts(ADA)).tenant.reserved;
+        const [kept, lost] = [
+          await reserve(quotas, 600, limit, { ms: HOUR }),
+          await reserve(quotas, 30, limit, { ms: HOUR, owner: BOB }),
+        ];
+        advance(HOUR - 1);
+        await elsewhere.extend(ADA.tenant, [kept.id, "unknown"], HOUR);
+        advance(1);
+        await elsewhere.extend(ADA.tenant, [lost.id], HOUR);
+        expect(await reserved()).toEqual(amounts(600));
+        advance(HOUR - 2);
+        expect(await reserved()).toEqual(amounts(600));
+        advance(1);
+        expect(await reserved()).toEqual(amounts(0));
+      }));
+
     test("of a hundred at once never goes past the budget", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const limit = { tokens_per_day: 1050 };

@@ -139,6 +139,15 @@ describe("a model call", () => {
   const limited = (user: z.input<typeof QuotaConfig>["user"], output = 10) =>
     world({ user, prices: { "*": { input: 1, output, cache_write: 2 } } });
 
+  test("of a process that has died keeps its reservation for 45 seconds at most", async () => {
+    const { quotas, advance } = limited({ tokens_per_day: 10_000 });
+    expect(await quotas.reserve(ADA, call(0, 10_000))).toMatchObject({ isGranted: true });
+    advance(44_999);
+    expect(await quotas.reserve(ADA, call(0, 10_000))).toMatchObject({ isGranted: false, isSpent: false });
+    advance(1);
+    expect(await quotas.reserve(ADA, call(0, 10_000))).toMatchObject({ isGranted: true });
+  });
+
   test("gets the limit that is reserved for it", async () => {
     const { quotas, store } = limited({ tokens_per_day: 10_000 });
     expect(await quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ isGranted: true, outputLimit: 4000 });

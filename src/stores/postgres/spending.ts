@@ -47,7 +47,7 @@ interface Sum {
   readonly cost: number;
 }
 
-type SpendingStore = Pick<QuotaStore, "reserve" | "settle" | "accounts" | "usage" | "tenantUsage">;
+type SpendingStore = Pick<QuotaStore, "reserve" | "extend" | "settle" | "accounts" | "usage" | "tenantUsage">;
 
 export function postgresSpending(database: Database): SpendingStore {
   const change = <T>(owner: Owner, work: (tx: Transaction) => Promise<T>) =>
@@ -68,6 +68,14 @@ export function postgresSpending(database: Database): SpendingStore {
         );
         return { isGranted: true, accounts: withReserved(before, amounts) };
       });
+    },
+
+    async extend(tenant, ids, ms) {
+      await database.query(
+        `UPDATE reserved SET ends = ${timeOf(3)} + $4::bigint
+        WHERE tenant = $1 AND id = ANY ($2) AND ends > ${timeOf(3)}`,
+        [tenantText(tenant), ids, database.clock(), ms],
+      );
     },
 
     async settle(owner, id, spending) {

@@ -238,6 +238,23 @@ end
 return { 1, accounts() }`,
 });
 
+/** The reservations with these ids, the unnamed arguments, that have not expired last for `ms` from now. Again: from then on. */
+export const extendReserved = script<number>()({
+  kind: "always",
+  keys: ["reserved", "due"],
+  args: ["ms"],
+  lua: `
+local now = time()
+for at = REST, #ARGV do
+  local ends = redis.call('ZSCORE', due, ARGV[at])
+  if ends and tonumber(ends) > now then redis.call('ZADD', due, string.format('%.0f', now + ms), ARGV[at]) end
+end
+for _, key in ipairs({ reserved, due }) do
+  if redis.call('PTTL', key) < 2 * ms then redis.call('PEXPIRE', key, string.format('%.0f', 2 * ms)) end
+end
+return 1`,
+});
+
 /** What a tenant and a user have used, and what is reserved for them. Expired reservations are removed first. */
 export const readAccounts = script<AccountsReply | OtherDay>()({
   kind: "always",

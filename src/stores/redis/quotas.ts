@@ -44,6 +44,7 @@ import {
   type AccountsReply,
   countHeld,
   type DAY,
+  extendReserved,
   hold,
   type OtherDay,
   readAccounts,
@@ -110,6 +111,10 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
         redis.run(reserve, quotaKeys(owner), { ...call, ...day }, limits),
       );
       return { isGranted: granted === 1, accounts: accountsOf(accounts) };
+    },
+
+    async extend(tenant, ids, ms) {
+      await redis.run(extendReserved, quotaKeys({ tenant, user: "" }), { ms }, ids);
     },
 
     async settle(owner, id, spending) {

@@ -123,6 +123,7 @@ export function quotaStatements(file: SmallFile) {
     reserve: file.query(
       "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",
     ),
+    extendReserved: file.query("UPDATE reserved SET ends = ? WHERE id = ? AND ends > ?"),
     findReserved: file.query("SELECT 1 FROM reserved WHERE id = ?"),
     unreserve: file.query("DELETE FROM reserved WHERE id = ?"),
     spent: file.query<Sum>("SELECT tokens, cost FROM spent WHERE name = ? AND period = ?"),

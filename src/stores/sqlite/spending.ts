@@ -44,7 +44,7 @@ export interface SpendingOptions {
   readonly bounds: Bounds;
 }
 
-type SpendingStore = Pick<QuotaStore, "reserve" | "settle" | "accounts" | "usage" | "tenantUsage">;
+type SpendingStore = Pick<QuotaStore, "reserve" | "extend" | "settle" | "accounts" | "usage" | "tenantUsage">;
 
 /** `stop` counts what still waits. */
 export function sqliteSpending(
@@ -79,6 +79,12 @@ export function sqliteSpending(
         if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
         sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
         return { isGranted: true, accounts: withReserved(before, amounts) };
+      });
+    },
+
+    async extend(_, ids, ms) {
+      change(() => {
+        for (const id of ids) sql.extendReserved.run(now() + ms, id, now());
       });
     },
 

@@ -1,0 +1,28 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { QuotaConfig } from "../../src/quotas/config.ts";
+import { createQuotas } from "../../src/quotas/index.ts";
+import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
+
+const ADA = { tenant: "acme", user: "ada" };
+
+test("a model call keeps its reservation for as long as it lasts, and no longer", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let time = Date.parse("2026-11-30T12:00:00.000Z");
+  const { quotas: store, close } = openMemoryQuotas(() => time);
+  onTestFinished(close);
+  const config = QuotaConfig.parse({ user: { tokens_per_day: 10_000 } });
+  const quotas = createQuotas(store, config, { threadMs: 1000 });
+  const reserved = async () => (await store.accounts(ADA)).user.reserved.tokens;
+  const size = () => ({ input: 0, output: 6000 });
+  const granted = await quotas.reserve(ADA, { model: "m", size, takesLess: false });
+  if (!granted.isGranted) throw granted.error;
+  for (let seconds = 0; seconds < 600; seconds += 15) {
+    time += 15_000;
+    await vi.advanceTimersByTimeAsync(15_000);
+  }
+  expect(await reserved()).toBe(6000);
+  await quotas.settle(ADA, granted.id, undefined);
+  expect(await reserved()).toBe(0);
+  expect(vi.getTimerCount()).toBe(0);
+});
