@@ -34,29 +34,25 @@ const long = [
 ];
 /**
  * What has a process of its own: it changes or measures its process or its clock, makes a browser's globals, loads a module
- * whose state lasts, or works for so long that its start is nothing. All other files share as many processes as run at a time,
- * which load the program once.
+ * whose state lasts, or replaces what others import. All other files share as many processes as run at a time, which load the
+ * program once.
  */
 const alone = [
   "test/backends/local.test.ts",
-  "test/backends/shell/{commands,files-interrupted,perl-link,session,shell}.test.ts",
+  "test/backends/shell/{commands,perl-link,session,shell}.test.ts",
   "test/config/load.test.ts",
-  "test/deploy/package.test.ts",
-  "test/e2e/{langgraph-replicas,last-release,statement-cuts,store-outage}.test.ts",
-  "test/e2e/{subagent-crashes,subagent-moments,trace,trace-contents,traces,viewers}.test.ts",
+  "test/e2e/{langgraph-replicas,statement-cuts,viewers}.test.ts",
   "test/e2e/wires/{postgres,replicas,sqlite}.test.ts",
-  "test/examples/{acp,browser,custom-agent,langgraph,library,openai}.test.ts",
   "test/hooks/{run-limits,timeout}.test.ts",
-  "test/hooks/permissions/real-shells.test.ts",
   "test/http/auth/jwt-keys.test.ts",
-  "test/http/{connections,crowd,event-loop,fuzz,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
+  "test/http/{crowd,event-loop,fuzz,slow-readers,slow-requests}.test.ts",
   "test/http/wires/ag-ui/copilotkit.test.ts",
   "test/http/wires/langgraph/{protocol-react,use-stream}.test.ts",
   "test/models/{azure,vertex}.test.ts",
   "test/page/large.test.ts",
   "test/quotas/reservations.test.ts",
   "test/runs/executor.test.ts",
-  "test/stores/{cuts,memory-room,postgres,postgres-quotas,redis-cluster,redis-large}.test.ts",
+  "test/stores/memory-room.test.ts",
 ];
 const passedOver = process.env.TESTS === "short" ? long : [];
 
