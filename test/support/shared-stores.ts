@@ -20,7 +20,7 @@ export interface SharedStore {
 
 /** Undefined where there is none: see needing.ts. */
 export async function sharedRedis(): Promise<SharedStore | undefined> {
-  const redis = await startRedis("--appendonly", "yes", "--appendfsync", "always", "--databases", "1000");
+  const redis = await startRedis("--appendonly", "yes", "--appendfsync", "no", "--databases", "1000");
   if (!redis) return undefined;
   let databases = 0;
   return {
