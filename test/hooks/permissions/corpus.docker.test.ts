@@ -9,7 +9,7 @@ import { type Spec, verdictOn } from "./given.ts";
 
 /** Another one each time; PERMISSIONS_SEED makes the same lines again. */
 const seed = Number(process.env.PERMISSIONS_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const LINES = 2_500;
+const LINES = 1_500;
 
 /** Each line in a folder of its own, in a shell that is given it as the tool for commands gives it. Prints those that succeed. */
 const RUNNER = `
