@@ -5,13 +5,13 @@ import { onReplicas, unlessStored } from "../../support/deployments.ts";
 import { needing } from "../../support/needing.ts";
 import { deployAs } from "../../support/server.ts";
 import { sharedPostgres } from "../../support/shared-stores.ts";
-import { WIRES } from "./wires.ts";
+import { askedAndFollowed } from "./wires.ts";
 
 const postgres = await sharedPostgres();
 afterAll(() => postgres?.close());
 if (postgres) deployAs(unlessStored(onReplicas(postgres)));
 
-// What differs from Redis is below the wires: one of them is enough.
+// What differs from Redis is below the wires: what one of them asks and follows is enough.
 needing(postgres, "postgres").describe("ai-sdk on two replicas on PostgreSQL", async () => {
-  await WIRES["ai-sdk"]?.();
+  await askedAndFollowed();
 });

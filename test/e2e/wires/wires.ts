@@ -1,11 +1,16 @@
 // The scenarios of each wire, to be run against another deployment. A file that changes globals has no place here,
 // nor one about single requests, which are answered alike by any of several servers.
 
+/** Of one wire, what several requests share through the store: questions with their answers, and streams that are opened again. */
+export async function askedAndFollowed(): Promise<void> {
+  await import("../../http/wires/ai-sdk/interrupts.test.ts");
+  await import("../../http/wires/ai-sdk/resume.test.ts");
+}
+
 export const WIRES: Readonly<Record<string, () => Promise<unknown>>> = {
   "ai-sdk": async () => {
     await import("../../http/wires/ai-sdk/conversation.test.ts");
-    await import("../../http/wires/ai-sdk/interrupts.test.ts");
-    await import("../../http/wires/ai-sdk/resume.test.ts");
+    await askedAndFollowed();
   },
   openai: async () => {
     await import("../../http/wires/openai/chat.test.ts");
