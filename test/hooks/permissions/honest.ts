@@ -8,7 +8,7 @@ export const NAMED: readonly string[] = [
   ..."node python3 make cargo go pytest tsc eslint prettier curl jq tree stat file du df which date test printf tee".split(
     " ",
   ),
-  ..."xxd basename dirname sha256sum rsync zip unzip ruff mypy vitest jest pnpm yarn chmod ln mytool ./gradlew".split(
+  ..."xxd basename dirname sha256sum rsync zip unzip ruff mypy vitest jest pnpm yarn chmod ln install gcc mytool ./gradlew".split(
     " ",
   ),
 ];
@@ -76,6 +76,10 @@ export const HONEST: readonly string[] = [
   "git config --get user.name",
   "git config --list",
   "git worktree list",
+  "git worktree add ../fix main",
+  "git mv a.txt src/b.txt",
+  "git format-patch -o patches HEAD~1",
+  "git clone ../a b",
   "git clean -fdn",
   "git reflog -10",
   "git merge-base main HEAD",
@@ -195,6 +199,10 @@ export const HONEST: readonly string[] = [
   "zip -r out.zip src",
   "unzip -o a.zip -d out",
   "mytool --check src",
+  "mytool -o out/x.txt src",
+  "install -m 755 -d bin",
+  "gcc -std=c17 -O2 -Wall -Wextra -Isrc -DX=1 -fPIC -c a.c -o a.o",
+  "gcc -g -fsanitize=address a.o b.o -Lout -lm -o a",
   "./gradlew test",
   "git add -A && git commit -m 'Done' && git push",
   "npm run build && npm test || echo failed",

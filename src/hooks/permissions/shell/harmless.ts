@@ -3,6 +3,7 @@
 
 import { baseName } from "./programs.ts";
 import { USES } from "./uses/index.ts";
+import { isCompiler } from "./uses/projects.ts";
 import { follows, listed, type Use } from "./uses/use.ts";
 
 /** An argument as far as it is known. */
@@ -63,8 +64,17 @@ const INERT: ReadonlySet<string> = new Set(
 /** They write where their arguments say. */
 const WRITERS: ReadonlySet<string> = new Set(
   listed(`cp mv ln link tee dd tar unzip gzip gunzip bzip2 bunzip2 xz unxz zstd xxd tree cd chmod rsync scp
-    curl wget sed split uniq shuf zip`),
+    curl wget sed split uniq shuf zip install`),
 );
+
+/** Subcommands of git that do. */
+const GIT_WRITERS: ReadonlySet<string> = new Set(listed("clone format-patch init mv worktree"));
+
+function isWriter(name: string, args: readonly Argument[]): boolean {
+  const program = baseName(name);
+  if (WRITERS.has(program) || isCompiler(program)) return true;
+  return program === "git" && args.some(({ text }) => GIT_WRITERS.has(text));
+}
 
 /** Folders of programs, and files that say what programs run: hooks, configuration, start-up files. */
 const PLACES_THAT_RUN = [
@@ -74,7 +84,7 @@ const PLACES_THAT_RUN = [
   // git takes a folder that has one for a repository.
   /(?:^|[/=])HEAD$|[^/]\.git(?:\/|$)/,
 ];
-const isPlaceThatRuns = (path: string) => PLACES_THAT_RUN.some((place) => place.test(path));
+export const isPlaceThatRuns = (path: string): boolean => PLACES_THAT_RUN.some((place) => place.test(path));
 
 /**
  * Whether the command writes, or goes to, where other programs find what to run. `outputs` are the files that it is redirected
@@ -85,10 +95,9 @@ export function changesWhatRuns(
   args: readonly Argument[],
   outputs: readonly Argument[],
 ): boolean {
-  if (outputs.length === 0 && !WRITERS.has(baseName(name))) return false;
+  const writes = isWriter(name, args);
+  if (outputs.length === 0 && !writes) return false;
   return [...args, ...outputs].some(
-    (word) =>
-      isPlaceThatRuns(word.text) ||
-      (word.isOpaque && (WRITERS.has(baseName(name)) || outputs.includes(word))),
+    (word) => isPlaceThatRuns(word.text) || (word.isOpaque && (writes || outputs.includes(word))),
   );
 }

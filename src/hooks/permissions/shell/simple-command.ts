@@ -2,7 +2,7 @@
 // touch no file. Anything else makes the whole line doubtful, so a line that is read means the same to every shell and runs only
 // the commands returned. Linear in the text; throws nothing.
 
-import { changesWhatRuns, isHarmless, isKnown } from "./harmless.ts";
+import { changesWhatRuns, isHarmless, isKnown, isPlaceThatRuns } from "./harmless.ts";
 import { isNeverAllowed, isRunner } from "./programs.ts";
 
 /** Longer lines are not read. */
@@ -127,18 +127,19 @@ function doubtAboutName([name]: PlainCommand): string | undefined {
   return name.text.includes("=") ? "an assignment before a command" : undefined;
 }
 
-/** A word that no program splits: an unknown program is allowed no other words. */
+/** Words that no program splits. */
 const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
+
+/** An unknown program is allowed no other arguments: it may run, or write to, what they name. */
+const isPlain = ({ text, isLiteral }: PlainWord) =>
+  isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);
 
 function doubtAbout([name, ...args]: PlainCommand): string | undefined {
   if (name === undefined) return "a command without words";
   if (isNeverAllowed(name.text)) return `\`${name.text}\`, which may run anything`;
   if (changesWhatRuns(name.text, args, [])) return "a file that may say what is run";
   if (isHarmless(name.text, args)) return undefined;
-  if (
-    isKnown(name.text) ||
-    !args.every(({ text, isLiteral }) => isLiteral && SIMPLE.test(text) && !isRunner(text))
-  )
+  if (isKnown(name.text) || !args.every(isPlain))
     return `\`${name.text}\` with arguments that may make it run or write something else`;
   return undefined;
 }

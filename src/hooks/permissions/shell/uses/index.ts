@@ -73,6 +73,14 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
       long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data recursive level no-parent no-clobber timestamping spider progress show-progress",
     },
   ],
+  [
+    "install",
+    {
+      flags: "bcCdDpTv",
+      valued: "gmotS",
+      long: "directory mode owner group verbose preserve-timestamps compare target-directory no-target-directory",
+    },
+  ],
   ["scp", { flags: "rpqvCB346", valued: "Pl", operand: /^[\w./@:~+][\w./@:~+-]*$/ }],
   [
     "rsync",

@@ -74,6 +74,19 @@ const MAKE = project({
   operand: /^[\w./%+-]+$/,
 });
 
+const COMPILERS: ReadonlySet<string> = new Set(listed("cc gcc c++ g++ clang clang++"));
+/** `gcc-14` is `gcc`. */
+export const isCompiler = (program: string): boolean => COMPILERS.has(program.replace(/-\d+$/, ""));
+
+/** None of them names a program, a plugin or a file of options. `-W…` with a comma hands options on. */
+const COMPILER_OPTION =
+  /^-(c|S|E|o|v|w|-version|g\d?|O[0-3sgz]?|pedantic|shared|static|pthread|std=[\w+]+|[DIlLU].*|M[MDPGFTQ]*|W[\w-]*(=\d+)?|m[\w-]+(=[\w.+-]+)?)$/;
+const COMPILER_FEATURE =
+  /^-f(PIC|PIE|pic|pie|lto|openmp|exceptions|rtti|wrapv|sanitize=[\w,]+|visibility=\w+|no-[\w-]+|stack-protector[\w-]*|diagnostics-color(=\w+)?)$/;
+const isCompilerArgument = (arg: string) =>
+  !/^[@-]/.test(arg) || COMPILER_OPTION.test(arg) || COMPILER_FEATURE.test(arg);
+const COMPILER = project({ check: (args) => args.every(isCompilerArgument) });
+
 export const PROJECT_USES: readonly (readonly [program: string, use: Use])[] = [
   ["npm", NPM],
   ["pnpm", NPM],
@@ -85,6 +98,7 @@ export const PROJECT_USES: readonly (readonly [program: string, use: Use])[] = [
   ["node", NODE],
   ["nodejs", NODE],
   ...["ruby", "perl", "php", "lua"].map((name) => [name, LANGUAGE] as const),
+  ...[...COMPILERS].map((name) => [name, COMPILER] as const),
   ["cargo", CARGO],
   ["go", GO],
   ...PROJECT_TOOLS.map((name) => [name, project({ check: areToolArguments })] as const),
