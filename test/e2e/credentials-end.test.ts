@@ -56,6 +56,11 @@ async function ticketed(url: string, path: string, headers: Record<string, strin
   return `${url}${path}?ticket=${((await made.json()) as { ticket: string }).ticket}`;
 }
 
+async function statusesOf(url: string, key: string) {
+  const answer = await fetch(`${url}/threads/t1/runs`, { headers: bearer(key) });
+  return ((await answer.json()) as { items: { status: string }[] }).items.map(({ status }) => status);
+}
+
 async function revoke(store: object, options: KeyOptions = {}) {
   const { urls, keys, issue, open, entered } = await withKeys(store, options);
   const [revoked, kept] = [await issue(), await issue()];
@@ -80,14 +85,15 @@ async function revoke(store: object, options: KeyOptions = {}) {
     body: JSON.stringify({ input: "and", on_busy: "enqueue" }),
   });
   await expect.poll(() => streams.slice(0, 4).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  await expect.poll(() => statusesOf(first, kept.key)).toContain("pending");
   await keys.revoke(revoked.record.id);
   expect(await Promise.all(streams.map(endOf))).toEqual(streams.map(() => "credentials_revoked"));
   const answer = await waiting;
   expect([answer.status, await answer.json()]).toMatchObject([401, { code: "credentials_revoked" }]);
   expect((await fetch(ticket)).status).toBe(401);
   open();
-  const seen = names(await others.ended());
-  expect(seen.at(-1)).toBe("done");
+  // By default the run continues.
+  expect((await others.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
 }
 
 describe("a revoked key ends its streams and long answers, and no others", () => {
@@ -147,6 +153,28 @@ test("a key that expires ends its streams", async () => {
   const streams = [await view(`${urls[0]}/events`, { headers: bearer(key) }), await view(ticket)];
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
   expect(await Promise.all(streams.map(endOf))).toEqual(["credentials_expired", "credentials_expired"]);
+});
+
+test("with on_revoked: cancel a key that expires ends no run, neither one at work nor one that waits", async () => {
+  const { urls, issue, open, entered } = await withKeys(
+    { store: "memory" },
+    {
+      auth: { on_revoked: "cancel" },
+      script: ({ messages }) =>
+        messages.at(-1)?.role === "tool" ? { say: "Through." } : { call: [{ tool: "gate" }] },
+    },
+  );
+  const [expiring, kept] = [await issue(new Date(Date.now() + 5_000).toISOString()), await issue()];
+  const headers = bearer(expiring.key);
+  const run = await post(`${urls[0]}/threads/t1/runs`, { input: "go" }, headers);
+  await entered;
+  await fetch(`${urls[0]}/threads/t1/runs`, {
+    ...{ method: "POST", headers: { ...json, ...headers } },
+    body: JSON.stringify({ input: "and", on_busy: "enqueue", background: true }),
+  });
+  expect(await endOf(run)).toBe("credentials_expired");
+  open();
+  await expect.poll(() => statusesOf(urls[0], kept.key)).toEqual(["success", "success"]);
 });
 
 describe("a token that expires", () => {

@@ -63,6 +63,19 @@ describe("the subagents of one run", () => {
     expect(counts.most).toBe(3);
   });
 
+  test("work at most as many at once as the server's limit says, those of several runs together", async () => {
+    const { model, counts } = counting(
+      cast({ lead: [giving("mid", { calls: 1, tasks: 5 }), { say: "Lead is done." }], mid: [done] }),
+    );
+    const { url } = await startServer({ agents: TREE, model, config: { limits: { subagents: 3 } } });
+    const ended = ["one", "two"].map(async (thread) =>
+      (await post(`${url}/threads/${thread}/runs`, { input: "go" })).ended(),
+    );
+    for (const events of await Promise.all(ended))
+      expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
+    expect(counts).toMatchObject({ most: 3, all: 10 });
+  });
+
   test("never wait for each other: with one place, three levels down, all of them end", async () => {
     const { model, counts } = counting(
       cast({

@@ -93,7 +93,10 @@ describe("a change of the agents' file", () => {
     await app.reload();
     await save(dir, "agents.yaml", ONE.replace("First.", "Other."));
     await app.reload();
-    await expect.poll(() => told(listener)).toHaveLength(1);
+    // What was published before this has arrived with it.
+    await fetch(`${url}/threads`, { method: "POST" });
+    await expect.poll(() => listener.others.join()).toContain("event: thread_changed");
+    expect(told(listener)).toHaveLength(1);
     listener.leave();
   });
 });

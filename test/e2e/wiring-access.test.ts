@@ -167,6 +167,32 @@ describe("tools that tenants register", () => {
     expect(server.heard).toEqual([]);
   });
 
+  test.each([
+    ["need a permission, also when they say that they need none", undefined, "interrupted", 0],
+    ["need none when they say so and the operator trusts them", true, "success", 1],
+  ])("%s", async (_, trust_annotations, expected, calls) => {
+    const server = await httpServer(json({ result: "reached" }));
+    const http_tools = { allow: `127.0.0.1:${server.port}`, trust_annotations };
+    const { url } = await serveWith(
+      { http_tools },
+      {
+        agent: { tools: ["weather"], permissions: { mode: "default" } },
+        script: "- { call: [{ tool: weather }] }\n- { say: ok }",
+      },
+    );
+    const annotations = { requires_permission: false };
+    expect(await register(url, { name: "weather", callback_url: server.url, annotations })).toBe(201);
+    expect((await results(url)).status).toBe(expected);
+    expect(server.heard).toHaveLength(calls);
+  });
+
+  test("have in all the bytes that http_tools.bytes says", async () => {
+    const { url } = await serveWith({ http_tools: { bytes: 1000, allow: "127.0.0.1" } });
+    const tool = { callback_url: "http://127.0.0.1:1", description: "x".repeat(400) };
+    expect(await register(url, { ...tool, name: "weather" })).toBe(201);
+    expect(await register(url, { ...tool, name: "traffic" })).toBe(429);
+  });
+
   test("are for the agents that they name, and cannot answer later without PUBLIC_URL", async () => {
     const server = await httpServer((_, response) => response.writeHead(202).end());
     const { url } = await serveWith(

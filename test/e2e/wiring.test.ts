@@ -150,6 +150,14 @@ test("a Docker engine on another machine without TLS is warned of at the start, 
   expect(own.output()).not.toContain("without TLS");
 });
 
+test("what is doubtful in the agents file is warned of at the start, and when it changes", async () => {
+  const server = await serveWith({}, { agent: { tools: ["wether"] } });
+  const path = join(server.dir, "agents.yaml");
+  expect(server.output()).toContain("`wether`");
+  await writeFile(path, (await readFile(path, "utf8")).replace("wether", "trafic"));
+  await expect.poll(() => server.output()).toContain("`trafic`");
+});
+
 test("the agents file is read again when it changes, its MCP servers are started, and end with the server", async () => {
   const mark = randomUUID();
   const { url, dir, child, exited } = await serveWith(
