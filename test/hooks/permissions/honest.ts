@@ -76,7 +76,7 @@ export const HONEST: readonly string[] = [
   "git config --get user.name",
   "git config --list",
   "git worktree list",
-  "git worktree add ../fix main",
+  "git worktree add ../fix HEAD",
   "git mv a.txt src/b.txt",
   "git format-patch -o patches HEAD~1",
   "git clone ../a b",

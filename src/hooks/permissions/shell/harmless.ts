@@ -86,6 +86,11 @@ const PLACES_THAT_RUN = [
 ];
 export const isPlaceThatRuns = (path: string): boolean => PLACES_THAT_RUN.some((place) => place.test(path));
 
+/** Names of what git reads, unless it moves files. */
+const REPOSITORY_OR_REVISION = /^HEAD$|[^/]\.git$/;
+const readsFrom = (name: string, args: readonly Argument[]) =>
+  baseName(name) === "git" && !args.some(({ text }) => text === "mv");
+
 /**
  * Whether the command writes, or goes to, where other programs find what to run. `outputs` are the files that it is redirected
  * to write.
@@ -97,7 +102,9 @@ export function changesWhatRuns(
 ): boolean {
   const writes = isWriter(name, args);
   if (outputs.length === 0 && !writes) return false;
-  return [...args, ...outputs].some(
-    (word) => isPlaceThatRuns(word.text) || (word.isOpaque && (writes || outputs.includes(word))),
+  const isRead = ({ text }: Argument) => readsFrom(name, args) && REPOSITORY_OR_REVISION.test(text);
+  return (
+    outputs.some(({ text, isOpaque }) => isOpaque || isPlaceThatRuns(text)) ||
+    args.some((arg) => (isPlaceThatRuns(arg.text) && !isRead(arg)) || (arg.isOpaque && writes))
   );
 }
