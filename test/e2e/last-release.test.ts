@@ -1,10 +1,10 @@
 // The last release beside this one, as during an upgrade: on one store, killed at every step; and one after the other on one SQLite file.
 
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import type { Interrupt } from "../../src/core/interrupt.ts";
 import { dataOf, names } from "../support/drain.ts";
@@ -12,55 +12,46 @@ import { needing } from "../support/needing.ts";
 import { type ServerProcess, serving, skein } from "../support/process.ts";
 import { MAIN } from "../support/program.ts";
 import { lastReleases } from "../support/releases.ts";
+import {
+  type Replicas,
+  replicasOn,
+  type ScriptedAgent,
+  settingsIn,
+  writeAgents,
+} from "../support/replicas.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
 import { post, seenOn, type Viewer, view } from "../support/sse.ts";
 
-const SCRIPTS = {
-  speaker: "- { say: a b c d e f g h, delay_ms: 100 }",
-  worker: `
+const LOCAL = { backend: { type: "local" } };
+const AGENTS: Readonly<Record<string, ScriptedAgent>> = {
+  speaker: { script: "- { say: a b c d e f g h, delay_ms: 100 }", options: LOCAL },
+  worker: {
+    script: `
 - { say: Working., call: [{ tool: execute, args: { command: "echo begun; sleep 2; echo over" } }] }
 - { say: It is over., delay_ms: 200 }`,
-  asker: `
+    options: LOCAL,
+  },
+  asker: {
+    script: `
 - { call: [{ tool: execute, args: { command: "echo done >> asked; cat asked" } }] }
 - { say: It was allowed. }`,
-  lead: `
+    options: { ...LOCAL, permissions: { rules: [{ ask: "execute", message: "May it?" }] } },
+  },
+  lead: {
+    script: `
 - { call: [{ tool: task, id: call_1, args: { agent: helper, task: Which colour?, context: "-" } }] }
 - { say: "Red, says the helper.", delay_ms: 200 }`,
-  helper: `- { say: a b c d e f g h, delay_ms: 100, call: [{ tool: task_complete, args: { status: completed, summary: Red. } }] }`,
+    options: { ...LOCAL, subagents: ["helper"] },
+  },
+  helper: {
+    script: `- { say: a b c d e f g h, delay_ms: 100, call: [{ tool: task_complete, args: { status: completed, summary: Red. } }] }`,
+    options: { ...LOCAL, description: "Helps." },
+  },
 };
-
-const MORE: Record<string, string> = {
-  asker: ", permissions: { rules: [{ ask: execute, message: May it? }] }",
-  lead: ", subagents: [helper]",
-  helper: ", description: Helps.",
-};
-
-/** A folder with agents, in which both releases have their data. */
-async function place(config: object): Promise<string> {
-  const dir = await temporaryFolder();
-  await mkdir(join(dir, "data"));
-  for (const [name, script] of Object.entries(SCRIPTS)) await writeFile(join(dir, `${name}.yaml`), script);
-  const agents = Object.keys(SCRIPTS).map(
-    (name) =>
-      `  ${name}: { model: "scripted:${join(dir, `${name}.yaml`)}", backend: { type: local }${MORE[name] ?? ""} }`,
-  );
-  await writeFile(join(dir, "agents.yaml"), `agents:\n${agents.join("\n")}\n`);
-  await writeFile(join(dir, "server.yaml"), JSON.stringify(config));
-  return dir;
-}
 
 const launch = (dir: string, main: string): Promise<ServerProcess> => serving(started(dir, main));
-const started = (dir: string, main: string) =>
-  skein(
-    ["serve"],
-    {
-      ...{ PORT: "0", DATA_DIR: join(dir, "data") },
-      ...{ AGENTS_FILE: join(dir, "agents.yaml"), CONFIG_FILE: join(dir, "server.yaml") },
-    },
-    undefined,
-    main,
-  );
+const started = (dir: string, main: string) => skein(["serve"], settingsIn(dir), undefined, main);
 
 async function stop({ child, exited }: ServerProcess, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   child.kill(signal);
@@ -118,7 +109,9 @@ function sqliteTests(old: string) {
     (await json<{ items: { id: string }[] }>(`${url}/threads`)).items.map(({ id }) => id).sort();
 
   test("leaves its threads and runs to this one, which keeps a copy of an older database", async () => {
-    const dir = await place({ store: "sqlite" });
+    const dir = await temporaryFolder();
+    await writeAgents(dir, AGENTS);
+    await writeFile(join(dir, "server.yaml"), '{ "store": "sqlite" }');
     const before = await launch(dir, old);
     await (await start(before, "done", "worker")).ended();
     const asked = await start(before, "asked", "asker");
@@ -176,12 +169,6 @@ function sqliteTests(old: string) {
 function sharedTests(old: string, startStore: () => Promise<SharedStore | undefined>) {
   let shared: SharedStore | undefined;
   afterAll(() => shared?.close());
-  const newPlace = async () => {
-    shared ??= await startStore();
-    if (!shared) throw new Error("The store did not start.");
-    const { kind } = shared;
-    return place({ store: kind, [kind]: { url: await shared.database(), lease: "2s" } });
-  };
 
   describe.each([
     ["it", "this one", old, MAIN, 0],
@@ -189,11 +176,15 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
   ])("what %s begins, %s", (_, __, oneMain, otherMain, half) => {
     // The other half of the moments is tried in the other direction.
     const moments = MOMENTS.filter((___, index) => index % 2 === half);
+    let replicas: Replicas;
+    beforeAll(async () => {
+      shared ??= await startStore();
+      replicas = replicasOn(shared, AGENTS, {}, { one: oneMain, other: otherMain });
+    });
+    afterAll(() => replicas.close());
 
     test("continues, shows, stops, steers and deletes", async () => {
-      const dir = await newPlace();
-      const [one, other] = [await launch(dir, oneMain), await launch(dir, otherMain)];
-
+      const { one, other } = await replicas.two();
       const heard = await view(`${other.url}/events`);
       const told = await start(one, "t1", "speaker");
       await told.until(first("on_chat_model_stream"));
@@ -233,26 +224,34 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
     });
 
     test("answers for it, though its process is killed meanwhile", async () => {
-      const dir = await newPlace();
-      const [one, other] = [await launch(dir, oneMain), await launch(dir, otherMain)];
-      const asked = await start(one, "t1", "asker");
+      const { one, other } = await replicas.two();
+      const asked = await start(one, "a1", "asker");
       expect(statusOf(await asked.ended())).toBe("interrupted");
-      const too = await start(one, "t2", "asker");
+      const too = await start(one, "a2", "asker");
       await too.ended();
-      const answered = await (await resume(other, "t1", asked)).ended();
+      const answered = await (await resume(other, "a1", asked)).ended();
       expect(statusOf(answered)).toBe("success");
       expect(dataOf(answered, "on_tool_end").map(({ output }) => output)).toEqual(["done\n[exit_code: 0]"]);
       await stop(one, "SIGKILL");
-      expect(statusOf(await (await resume(other, "t2", too)).ended())).toBe("success");
+      expect(statusOf(await (await resume(other, "a2", too)).ended())).toBe("success");
+    });
+
+    test("takes over what waits behind it", async () => {
+      const { one, other } = await replicas.two();
+      const active = await start(one, "w1", "worker");
+      await active.until(first("on_tool_progress"));
+      const waiting = await start(one, "w1", "speaker", { on_busy: "enqueue" });
+      await stop(one, "SIGKILL");
+      await Promise.all([active, waiting].map((viewer) => viewer.ended().catch(() => {})));
+      expect(statusOf(await seenOn(active, other))).toBe("success");
+      expect(statusOf(await seenOn(waiting, other))).toBe("success");
     });
 
     test("takes over when its process is killed, at any step, and both show the same", async () => {
-      const dir = await newPlace();
-      const other = await launch(dir, otherMain);
       const resumed: string[] = [];
       for (const [index, [when, agent, isMoment]] of moments.entries()) {
-        const one = await launch(dir, oneMain);
-        const viewer = await start(one, `t${index}`, agent);
+        const { one, other } = await replicas.two();
+        const viewer = await start(one, `k${index}`, agent);
         await viewer.until(isMoment);
         await stop(one, "SIGKILL");
         await viewer.ended().catch(() => {});
@@ -262,27 +261,14 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
       }
       // On a busy machine a run may be over before its process is killed.
       expect(resumed.length).toBeGreaterThan(moments.length / 2);
-      const again = await launch(dir, oneMain);
+      const { one, other } = await replicas.two();
       for (const [index, [when]] of moments.entries()) {
-        expect(await messagesOn(again, `t${index}`), when).toEqual(await messagesOn(other, `t${index}`));
+        expect(await messagesOn(one, `k${index}`), when).toEqual(await messagesOn(other, `k${index}`));
       }
-      await Promise.all([stop(again, "SIGTERM"), stop(other, "SIGTERM")]);
-
-      const after = await launch(dir, MAIN);
+      const [left, gone] = otherMain === MAIN ? [other, one] : [one, other];
+      await stop(gone, "SIGTERM");
       for (const [index, [when]] of moments.entries())
-        expect(statusOf(await (await start(after, `t${index}`, "speaker")).ended()), when).toBe("success");
+        expect(statusOf(await (await start(left, `k${index}`, "speaker")).ended()), when).toBe("success");
     }, 600_000);
-
-    test("takes over what waits behind it", async () => {
-      const dir = await newPlace();
-      const [one, other] = [await launch(dir, oneMain), await launch(dir, otherMain)];
-      const active = await start(one, "t1", "worker");
-      await active.until(first("on_tool_progress"));
-      const waiting = await start(one, "t1", "speaker", { on_busy: "enqueue" });
-      await stop(one, "SIGKILL");
-      await Promise.all([active, waiting].map((viewer) => viewer.ended().catch(() => {})));
-      expect(statusOf(await seenOn(active, other))).toBe("success");
-      expect(statusOf(await seenOn(waiting, other))).toBe("success");
-    });
   });
 }

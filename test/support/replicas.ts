@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFailed } from "vitest";
 import { killed, lastingSkein, type ServerProcess, serving } from "./process.ts";
+import { MAIN } from "./program.ts";
 import type { SharedStore } from "./shared-stores.ts";
 
 /** What the model of an agent says, and more keys of the agent. */
@@ -19,17 +20,20 @@ export interface Replicas {
   close(): Promise<void>;
 }
 
+type Role = "one" | "other";
+
 /**
- * With leases of two seconds, and `settings` as more of `server.yaml`. Closed by the caller. Without a store there are none:
- * `needing` passes over the tests that want them.
+ * With leases of two seconds, and `settings` as more of `server.yaml`; `mains` are the programs that they run, this one unless
+ * given. Closed by the caller. Without a store there are none: `needing` passes over the tests that want them.
  */
 export function replicasOn(
   store: Pick<SharedStore, "kind" | "database"> | undefined,
   agents: Readonly<Record<string, ScriptedAgent>>,
   settings: object = {},
+  mains: Readonly<Record<Role, string>> = { one: MAIN, other: MAIN },
 ): Replicas {
   let dir: string | undefined;
-  const running = new Set<ServerProcess>();
+  const running = new Map<Role, ServerProcess>();
 
   const create = async () => {
     if (!store) throw new Error("There is no store to run replicas on.");
@@ -37,21 +41,16 @@ export function replicasOn(
     const made = await mkdtemp(join(tmpdir(), "skein-"));
     const config = { store: kind, [kind]: { url: await database(), lease: "2s" }, ...settings };
     await writeFile(join(made, "server.yaml"), JSON.stringify(config));
-    await writeFile(join(made, "agents.yaml"), JSON.stringify({ agents: await writeScripts(made, agents) }));
+    await writeAgents(made, agents);
     dir = made;
     return made;
   };
-  const start = async (folder: string) => {
-    const process = lastingSkein(["serve"], {
-      PORT: "0",
-      DATA_DIR: join(folder, "data"),
-      AGENTS_FILE: join(folder, "agents.yaml"),
-      CONFIG_FILE: join(folder, "server.yaml"),
-    });
+  const start = async (folder: string, role: Role) => {
+    const process = lastingSkein(["serve"], settingsIn(folder), undefined, mains[role]);
     try {
       const server = await serving(process);
-      running.add(server);
-      void server.exited.then(() => running.delete(server));
+      running.set(role, server);
+      void server.exited.then(() => running.delete(role));
       return server;
     } catch (error) {
       await killed(process);
@@ -59,7 +58,7 @@ export function replicasOn(
     }
   };
   const close = async () => {
-    await Promise.all([...running].map(killed));
+    await Promise.all([...running.values()].map(killed));
     if (dir !== undefined) await rm(dir, { recursive: true, force: true });
     dir = undefined;
   };
@@ -68,19 +67,31 @@ export function replicasOn(
       // It may leave one that is stopped, or at work.
       onTestFailed(close);
       const folder = dir ?? (await create());
-      const [one, other] = [...running];
-      return { one: one ?? (await start(folder)), other: other ?? (await start(folder)) };
+      const server = async (role: Role) => running.get(role) ?? (await start(folder, role));
+      return { one: await server("one"), other: await server("other") };
     },
     close,
   };
 }
 
-/** The agents, as in `agents.yaml`. */
-async function writeScripts(folder: string, agents: Readonly<Record<string, ScriptedAgent>>) {
+/** The environment of a server whose files, and data, are in the folder. */
+export const settingsIn = (folder: string) => ({
+  PORT: "0",
+  DATA_DIR: join(folder, "data"),
+  AGENTS_FILE: join(folder, "agents.yaml"),
+  CONFIG_FILE: join(folder, "server.yaml"),
+});
+
+/** The `agents.yaml` of the folder, and what their models say. */
+export async function writeAgents(
+  folder: string,
+  agents: Readonly<Record<string, ScriptedAgent>>,
+): Promise<void> {
   const written = Object.entries(agents).map(async ([name, { script, options }]) => {
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, script);
     return [name, { model: `scripted:${file}`, ...options }] as const;
   });
-  return Object.fromEntries(await Promise.all(written));
+  const file = JSON.stringify({ agents: Object.fromEntries(await Promise.all(written)) });
+  await writeFile(join(folder, "agents.yaml"), file);
 }
