@@ -1,4 +1,5 @@
-import { afterAll } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { userMessage } from "../../src/core/message.ts";
 import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
@@ -13,7 +14,7 @@ import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { needing } from "../support/needing.ts";
 import { startPostgres } from "../support/postgres.ts";
-import type { Open } from "./fixture.ts";
+import { ADA, type Open } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
 const postgres = await startPostgres();
@@ -40,4 +41,20 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   sentRequestsContract(open);
   storesContract(open);
   ownersContract(open);
+
+  test("a copy that a process has left behind, unfinished, keeps no other of the same name from being made", async () => {
+    if (!tables || !postgres) throw new Error("There is no PostgreSQL.");
+    const url = await tables.empty();
+    const { threads, close } = await createPostgresStores({ url });
+    onTestFinished(close);
+    const messages = [userMessage("x"), userMessage("y")];
+    await threads.create(ADA, { id: "t", metadata: {}, messages });
+    await postgres.ask(
+      url,
+      `INSERT INTO skein.staged SELECT owner, 'copy', 'dead', position, id, body, (extract(epoch FROM now()) * 1000)::bigint
+      FROM skein.messages`,
+    );
+    await threads.fork(ADA, "t", { id: "copy", metadata: {} });
+    expect(await threads.messages(ADA, "copy")).toEqual(messages);
+  });
 });

@@ -77,11 +77,8 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async stage(thread, token, messages) {
       await database.transaction(["thread", ...thread], async (tx) => {
-        const [other] = await tx.rows(
-          `SELECT 1 FROM threads WHERE owner = $1 AND id = $2
-          UNION ALL SELECT 1 FROM staged WHERE ${THREAD} AND token <> $3 LIMIT 1`,
-          [...thread, token],
-        );
+        // Others may be staging for the same thread, or have died: whose comes first is decided when it is created.
+        const [other] = await tx.rows("SELECT 1 FROM threads WHERE owner = $1 AND id = $2", thread);
         if (other) throw threadExists(thread[1]);
         tx.write(
           `INSERT INTO staged (owner, thread_id, token, position, id, body, at)
