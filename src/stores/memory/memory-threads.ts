@@ -8,14 +8,11 @@ import { AppError } from "../../core/errors.ts";
 import type { Owner } from "../../core/ids.ts";
 import { losers } from "../../core/shares.ts";
 import type { Lease } from "../../core/stores.ts";
-import { countBefore } from "../../lib/sorted.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { ControlChannel } from "../local-bus.ts";
 import type { Limits } from "../options.ts";
 import { OwnerMap } from "../owner-map.ts";
-import { ownerText } from "../row-keys.ts";
-import { ChangeOrder } from "./change-order.ts";
 import { compress, uncompress } from "./compression.ts";
 import {
   collectionBytes,
@@ -27,6 +24,7 @@ import {
   THREAD_BYTES,
   type ThreadEntry,
 } from "./records.ts";
+import { ThreadLists } from "./thread-lists.ts";
 
 export interface Bounds {
   /** Of all threads. */
@@ -52,10 +50,7 @@ export class MemoryThreads {
   readonly calls = new ControlChannel();
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
-  /** Of each owner who has threads, by `ownerText`. */
-  readonly #orders = new Map<string, ChangeOrder>();
-  /** Those owners, in order. */
-  readonly #owners: string[] = [];
+  readonly #lists = new ThreadLists();
   /** What may be dropped, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
@@ -122,26 +117,25 @@ export class MemoryThreads {
   /** All of the owner's, or those below the thread `parent`; oldest change first. Some may be due. */
   threadsOf(owner: Owner, parent?: string): readonly ThreadEntry[] {
     this.assertOpen();
-    return this.#orders.get(ownerText(owner))?.of(parent) ?? [];
+    return this.#lists.of(owner, parent);
   }
 
   /** Up to `limit` of those who have threads, as `ownerText` has them, in order: those behind `after` and before `before`. */
   ownersBetween(after: string, before: string, limit: number): string[] {
     this.assertOpen();
-    const from = countBefore(this.#owners, (owner) => owner <= after);
-    return this.#owners.slice(from, from + limit).filter((owner) => owner < before);
+    return this.#lists.ownersBetween(after, before, limit);
   }
 
   add(thread: ThreadEntry): void {
     this.#threads.set(thread.owner, thread.id, thread);
-    this.#enter(thread);
+    this.#lists.add(thread);
     this.#count(thread, thread.bytes);
     this.touch(thread);
   }
 
   remove(thread: ThreadEntry): void {
     this.#threads.delete(thread.owner, thread.id);
-    this.#leave(thread);
+    this.#lists.remove(thread);
     this.#take(thread);
     for (const run of thread.runs) this.forgetEvents(run);
     this.forgetCalls(thread);
@@ -173,7 +167,7 @@ export class MemoryThreads {
 
   /** The thread was changed at `at`. */
   change(thread: ThreadEntry, at: number): void {
-    if (thread.updatedAt !== at) this.#orders.get(ownerText(thread.owner))?.move(thread, at);
+    if (thread.updatedAt !== at) this.#lists.move(thread, at);
   }
 
   weigh(thread: ThreadEntry, bytes: number): void {
@@ -271,29 +265,6 @@ export class MemoryThreads {
     this.#bytes += bytes;
     if (entry.bytes > 0) this.#tenants.set(tenant, entry);
     else this.#tenants.delete(tenant);
-  }
-
-  #enter(thread: ThreadEntry): void {
-    const owner = ownerText(thread.owner);
-    const order = this.#orders.get(owner) ?? new ChangeOrder();
-    if (order.isEmpty) {
-      this.#orders.set(owner, order);
-      this.#owners.splice(this.#placeOf(owner), 0, owner);
-    }
-    order.add(thread);
-  }
-
-  #leave(thread: ThreadEntry): void {
-    const owner = ownerText(thread.owner);
-    const order = this.#orders.get(owner);
-    order?.remove(thread);
-    if (!order?.isEmpty) return;
-    this.#orders.delete(owner);
-    this.#owners.splice(this.#placeOf(owner), 1);
-  }
-
-  #placeOf(owner: string): number {
-    return countBefore(this.#owners, (other) => other < owner);
   }
 
   /** Out of every order of what may be dropped. */

@@ -5,10 +5,10 @@ import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
 import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
 import { decodePosition, encodePosition, type Position, pageOf } from "../page.ts";
-import { changedBefore } from "./change-order.ts";
 import { sizeOf } from "./commit-events.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { isBusy, THREAD_BYTES, type ThreadEntry } from "./records.ts";
+import { changedBefore } from "./thread-lists.ts";
 
 /** Adds an empty thread to the memory. */
 export function newThread(
