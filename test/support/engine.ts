@@ -1,6 +1,6 @@
 // The Docker engine of a test file. Which one it is, is found out by engine-setup.ts, for the files that
 // vitest.config.ts lists. Where tests may have an engine of their own, each file has one to itself, until it is done;
-// a seventh one waits for another.
+// a third one waits for two others.
 
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const found = inject("engine");
 if (!found)
   throw new Error("A test that needs an engine is in a folder `docker`, or is named *.docker.test.ts.");
 
-const endTurn = found.kind === "own" ? await takeTurn(Number(process.env.VITEST_POOL_ID) % 6) : undefined;
+const endTurn = found.kind === "own" ? await takeTurn(Number(process.env.VITEST_POOL_ID) % 2) : undefined;
 const own = endTurn && (await startOwnEngine());
 if (own)
   afterAll(async () => {

@@ -14,18 +14,15 @@ export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const order = [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
-    // A process that files share ends, with all that it has loaded, when a file of another kind is the next one: those come last.
-    const sharing = order.filter(sharesProcess);
-    const alone = order.filter((file) => !sharesProcess(file) && !hasEngine(file));
     const withEngine = order.filter(hasEngine);
-    // Those with an engine mostly wait: they begin beside the others, one after the other.
-    const distance = alone.length / withEngine.length;
-    const place = (index: number) => Math.ceil(index * distance);
-    const first = withEngine.flatMap((file, index) => [file, ...alone.slice(place(index), place(index + 1))]);
-    return [...(withEngine.length > 0 ? first : alone), ...sharing];
+    const others = order.filter((file) => !hasEngine(file));
+    // Few can have an engine at a time, and they mostly wait: they begin one after the other, in the first half.
+    const distance = Math.ceil(others.length / (2 * withEngine.length));
+    return withEngine
+      .flatMap((file, index) => [file, ...others.slice(index * distance, (index + 1) * distance)])
+      .concat(others.slice(withEngine.length * distance));
   }
 }
 
 const isLong = ({ moduleId }: TestSpecification) => LONG.some((each) => each.test(moduleId));
 const hasEngine = ({ project }: TestSpecification) => project.name === "docker";
-const sharesProcess = ({ project }: TestSpecification) => !project.config.isolate;
