@@ -2,7 +2,6 @@
 // halving, so a list of very many costs what is read of it.
 
 import type { Owner } from "../../core/ids.ts";
-import { countBefore } from "../../lib/sorted.ts";
 import type { Position } from "../page.ts";
 import { ownerText } from "../row-keys.ts";
 import type { ThreadEntry } from "./records.ts";
@@ -102,4 +101,17 @@ function insert(ordered: ThreadEntry[], thread: ThreadEntry): void {
 function take(ordered: ThreadEntry[], thread: ThreadEntry): void {
   const at = changedBefore(ordered, thread);
   if (ordered[at] === thread) ordered.splice(at, 1);
+}
+
+/** How many of a sorted list come before the place: `isBefore` holds for the first ones, and for none after them. */
+function countBefore<T>(sorted: readonly T[], isBefore: (each: T) => boolean): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    // Between the two there is one.
+    if (isBefore(sorted[middle] as T)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
