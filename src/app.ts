@@ -146,7 +146,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => traces?.close());
     for (const warning of stores.warnings ?? []) logger.warn(warning);
     const httpTools = createHttpToolStore(stores.documents, config.http_tools.bytes);
-    const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config) });
+    const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger });
     const onStatus = metrics && followBackends(metrics);
     const pool = openBackends(config, stores, logger, { plugins: own.plugins, onStatus, siblings });
     closers.push(() => pool.close());

@@ -6,6 +6,7 @@ import type { ModelCallQuotas } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
 import { modelMatcher } from "../core/model.ts";
+import { type Logger, SILENT } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 import type { LimitName, Price, Quota, QuotaConfig } from "./config.ts";
 import { budgetStates, LIMIT_OF, type LimitState, limitStates } from "./limit-states.ts";
@@ -63,6 +64,8 @@ export interface Quotas extends ModelCallQuotas {
 export interface QuotaOptions {
   /** How long an unused thread is kept, and counts, in ms. */
   readonly threadMs: number;
+  /** Default: `SILENT`. */
+  readonly logger?: Logger;
 }
 
 const HOUR = 3_600_000;
@@ -77,14 +80,18 @@ const MAX_ATTEMPTS = 4;
 /** When to retry, in ms, where the time cannot be known. */
 const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 
-export function createQuotas(store: QuotaStore, config: QuotaConfig, { threadMs }: QuotaOptions): Quotas {
+export function createQuotas(
+  store: QuotaStore,
+  config: QuotaConfig,
+  { threadMs, logger = SILENT }: QuotaOptions,
+): Quotas {
   const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
   const isLimited = (limit: LimitName) => SCOPES.some((level) => config[level][limit] !== undefined);
   const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
   const priceOn = pricing(config.prices);
   const priceFor = (model: string) => priceOn(model) ?? FREE;
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
-  const kept = new KeptReservations(store);
+  const kept = new KeptReservations(store, logger);
   const lives = { runs: KEPT_MS, streams: KEPT_MS, threads: threadLife };
 
   return {

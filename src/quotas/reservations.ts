@@ -2,6 +2,7 @@
 // died lapse, and keep no budget from the runs that are taken over.
 
 import type { Owner } from "../core/ids.ts";
+import type { Logger } from "../lib/logger.ts";
 import type { QuotaStore } from "./store.ts";
 
 /** How long a reservation counts that is not extended, in ms. Shorter than a call waits for what others have reserved. */
@@ -10,11 +11,13 @@ export const RESERVED_MS = 45_000;
 /** As many as there are calls in progress. */
 export class KeptReservations {
   readonly #store: Pick<QuotaStore, "extend">;
+  readonly #logger: Logger;
   readonly #owners = new Map<string, Owner>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(store: Pick<QuotaStore, "extend">) {
+  constructor(store: Pick<QuotaStore, "extend">, logger: Logger) {
     this.#store = store;
+    this.#logger = logger;
   }
 
   add(owner: Owner, id: string): void {
@@ -33,7 +36,9 @@ export class KeptReservations {
     for (const [tenant, all] of Map.groupBy(this.#owners, ([, owner]) => owner.tenant)) {
       const ids = all.map(([id]) => id);
       // Tried again soon. What has lapsed meanwhile still counts once it is settled.
-      this.#store.extend(tenant, ids, RESERVED_MS).catch(() => {});
+      this.#store
+        .extend(tenant, ids, RESERVED_MS)
+        .catch((err: unknown) => this.#logger.warn({ err, tenant }, "reservations could not be extended"));
     }
   }
 }

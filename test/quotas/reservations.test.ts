@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { SILENT } from "../../src/lib/logger.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
@@ -25,4 +26,23 @@ test("a model call keeps its reservation for as long as it lasts, and no longer"
   await quotas.settle(ADA, granted.id, undefined);
   expect(await reserved()).toBe(0);
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a reservation that the store does not extend is in the log, with the reason", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { quotas: store, close } = openMemoryQuotas();
+  onTestFinished(close);
+  const full = new Error("The disk is full.");
+  const logged: unknown[] = [];
+  const logger = { ...SILENT, warn: (...line: unknown[]) => void logged.push(line) };
+  const config = QuotaConfig.parse({ user: { tokens_per_day: 10_000 } });
+  const failing = { ...store, extend: () => Promise.reject(full) };
+  const quotas = createQuotas(failing, config, { threadMs: 1000, logger });
+  const size = () => ({ input: 0, output: 6000 });
+  const granted = await quotas.reserve(ADA, { model: "m", size, takesLess: false });
+  if (!granted.isGranted) throw granted.error;
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect(logged).toEqual([[{ err: full, tenant: "acme" }, "reservations could not be extended"]]);
+  await quotas.settle(ADA, granted.id, undefined);
 });
