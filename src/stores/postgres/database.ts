@@ -1,15 +1,17 @@
 // Statements and transactions on PostgreSQL. A failure on the way is retried until a deadline: a short one, or inside a run as
-// long as a lease lasts.
+// long as a lease lasts. It begins when PostgreSQL is asked: those whose turn has not come yet wait while it answers others.
 //
 // A transaction sends its statements without waiting for the answers to those before, so it costs two round trips: one for what
 // is decided upon, one for what is written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResultRow } from "pg";
+import { hasCode } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { storeClosed } from "../errors.ts";
 import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
 import { destroy, isReadOnly, mayPass, noAnswer, refusal, statementName } from "./client.ts";
+import { type Leave, Line, Locks } from "./lines.ts";
 import { lockNumber } from "./locks.ts";
 
 /** Between two attempts, at first and at most. */
@@ -21,9 +23,12 @@ const PING_MS = 1_000;
 export const timeOf = (n: number) =>
   `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
+/** A statement's rows. */
+export type Ask = <Row>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
+
 export interface Transaction {
   /** Sends a statement at once. */
-  rows<Row>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
+  readonly rows: Ask;
   /** The same of one that changes something. If it fails, so does the transaction. */
   write(sql: string, values?: readonly unknown[]): void;
   /** The same, for what it returns. It must be awaited after the transaction only. */
@@ -41,6 +46,8 @@ export interface DatabaseOptions {
 export class Database {
   readonly #pool: Pool;
   readonly #options: DatabaseOptions;
+  readonly #connections: Line;
+  readonly #locks = new Locks();
   readonly deadlines: Deadlines;
   readonly outages = new Outages();
   #isClosed = false;
@@ -48,6 +55,7 @@ export class Database {
   constructor(pool: Pool, options: DatabaseOptions) {
     this.#pool = pool;
     this.#options = options;
+    this.#connections = new Line(pool.options.max);
     this.deadlines = new Deadlines(options.deadlineMs, options.patienceMs);
   }
 
@@ -71,10 +79,37 @@ export class Database {
   }
 
   /**
+   * `work`, while no other caller of this process with the same lock works: who waits for a lock holds no connection. Throws
+   * `unavailable` when PostgreSQL answers none of them.
+   */
+  async oneByOne<T>(lock: string, work: () => Promise<T>): Promise<T> {
+    this.assertOpen();
+    const leave = await this.#locks.enter(lock, this.deadlines.ms).catch((error) => {
+      throw noAnswer(error);
+    });
+    let isAnswered = false;
+    try {
+      const result = await work();
+      isAnswered = true;
+      return result;
+    } catch (error) {
+      isAnswered = !hasCode(error, "unavailable");
+      throw error;
+    } finally {
+      leave(isAnswered);
+    }
+  }
+
+  /**
    * All that `work` writes, or nothing if it throws; once, also when the answer was lost. Transactions of one `lock` come one
    * after the other. `work` may be called again; it must only wait for `rows`. Throws `unavailable`.
    */
   transaction<T>(lock: readonly string[], work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const number = lockNumber(...lock);
+    return this.oneByOne(number, () => this.#transaction(number, work));
+  }
+
+  #transaction<T>(lock: string, work: (tx: Transaction) => Promise<T>): Promise<T> {
     const id = randomId();
     let unsure: { readonly value: T } | undefined;
     return this.#repeatedly(this.deadlines.ms, async (client) => {
@@ -92,7 +127,7 @@ export class Database {
       };
       const tx: Transaction = { rows: send, write: (sql, values) => void writing(sql, values), writing };
       void send("BEGIN");
-      void send("SELECT pg_advisory_xact_lock($1)", [lockNumber(...lock)]);
+      void send("SELECT pg_advisory_xact_lock($1)", [lock]);
       try {
         if (unsure && (await send("SELECT 1 FROM commits WHERE id = $1", [id])).length > 0) {
           await send("ROLLBACK");
@@ -111,7 +146,7 @@ export class Database {
     });
   }
 
-  /** Throws `unavailable`, after a second at most. */
+  /** Throws `unavailable`, after a second without an answer. */
   async ping(): Promise<void> {
     this.assertOpen();
     const ms = Math.min(PING_MS, this.#options.deadlineMs);
@@ -139,11 +174,14 @@ export class Database {
   }
 
   async #repeatedly<T>(ms: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
-    const until = performance.now() + ms;
+    let until: number | undefined;
     let first: unknown;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
-        const result = await this.#attempt(until, work);
+        this.assertOpen();
+        const leave = await this.#connections.enter(ms);
+        until ??= performance.now() + ms;
+        const result = await this.#attempt(until, leave, work);
         this.outages.end();
         return result;
       } catch (error) {
@@ -153,7 +191,7 @@ export class Database {
         this.outages.begin();
         // The last one may only say that the time is over.
         first ??= error;
-        const left = until - performance.now();
+        const left = until === undefined ? 0 : until - performance.now();
         if (left < PAUSE_MS) throw noAnswer(first);
         // Who began first gives up first.
         await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
@@ -161,7 +199,21 @@ export class Database {
     }
   }
 
-  async #attempt<T>(until: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  async #attempt<T>(until: number, leave: Leave, work: (client: PoolClient) => Promise<T>): Promise<T> {
+    let isAnswered = false;
+    try {
+      const result = await this.#withClient(until, work);
+      isAnswered = true;
+      return result;
+    } catch (error) {
+      isAnswered = error instanceof Thrown || isAnswer(error);
+      throw error;
+    } finally {
+      leave(isAnswered);
+    }
+  }
+
+  async #withClient<T>(until: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
     this.assertOpen();
     const connecting = this.#pool.connect();
     const client = await withTimeout(until - performance.now(), connecting).catch((error) => {

@@ -52,20 +52,22 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
       if (after) await writer.finish(after);
       await lifetime.visit(thread);
       const tenant = tenantText(ownerOf(thread[0]).tenant);
-      const decided = await inTransaction(thread, after, async (tx) => {
-        // Threads of a tenant are counted by one at a time.
-        if (busyThreads)
-          void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`room ${tenant}`]);
-        const clock = database.clock();
-        const loaded = await loadView(tx, thread, lookups, { clock, tenant });
-        const view = {
-          ...loaded,
-          until: loaded.until === 0 ? 0 : loaded.until + database.outages.graceMs(leaseMs),
-        };
-        const decision = decide(view);
-        const held = await write(tx, thread, view, decision);
-        return { decision, held, now: view.now };
-      });
+      const room = `room ${tenant}`;
+      const change = () =>
+        inTransaction(thread, after, async (tx) => {
+          // Threads of a tenant are counted by one at a time.
+          if (busyThreads) void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [room]);
+          const clock = database.clock();
+          const loaded = await loadView(tx, thread, lookups, { clock, tenant });
+          const view = {
+            ...loaded,
+            until: loaded.until === 0 ? 0 : loaded.until + database.outages.graceMs(leaseMs),
+          };
+          const decision = decide(view);
+          const held = await write(tx, thread, view, decision);
+          return { decision, held, now: view.now };
+        });
+      const decided = await (busyThreads ? database.oneByOne(room, change) : change());
       const { decision, held, now } = decided;
       if (held) writer.begin(held.lease, held.seq);
       const cancelled = decision.writes.find((each) => each.write === "cancel_run");

@@ -5,7 +5,7 @@ import type { Owner } from "../../core/ids.ts";
 import { exceeded, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource, SCOPES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
-import { type Database, type Transaction, timeOf } from "./database.ts";
+import { type Ask, type Database, type Transaction, timeOf } from "./database.ts";
 import { changeQuotas, postgresSpending, timeIn } from "./spending.ts";
 
 export function postgresQuotas(database: Database): QuotaStore {
@@ -47,7 +47,7 @@ export function postgresQuotas(database: Database): QuotaStore {
           `SELECT 1 FROM held WHERE thing = $1 AND owner = $2 AND id = $3 AND ends > ${timeOf(4)}`,
           [thing, user, id, database.clock()],
         );
-        const counts = await countHeld(tx, owner);
+        const counts = await countHeld(tx.rows, owner);
         const isNew = (await known).length === 0;
         const held = { tenant: counts.tenant[thing], user: counts.user[thing] };
         const full = exceeded(held, isNew ? 1 : 0, most);
@@ -103,14 +103,14 @@ export function postgresQuotas(database: Database): QuotaStore {
         return storedSums(tx, owner);
       }),
 
-    held: (owner) => change(owner, (tx) => countHeld(tx, owner)),
+    held: (owner) => countHeld((sql, values) => database.query(sql, values), owner),
 
     ...postgresSpending(database),
   };
 
-  async function countHeld(tx: Transaction, owner: Owner): Promise<PerScope<Record<Resource, number>>> {
+  async function countHeld(ask: Ask, owner: Owner): Promise<PerScope<Record<Resource, number>>> {
     const { tenant, user } = namesOf(owner);
-    const rows = await tx.rows<{ thing: Resource; tenant: number; user: number }>(
+    const rows = await ask<{ thing: Resource; tenant: number; user: number }>(
       `SELECT thing, count(*) AS tenant, count(*) FILTER (WHERE owner = $2) AS user FROM held
       WHERE tenant = $1 AND ends > ${timeOf(3)} GROUP BY thing`,
       [tenant, user, database.clock()],

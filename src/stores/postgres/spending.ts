@@ -26,7 +26,7 @@ import {
   type Used,
 } from "../../quotas/store.ts";
 import { namesOf, tenantText } from "../row-keys.ts";
-import { type Database, type Transaction, timeOf } from "./database.ts";
+import { type Ask, type Database, type Transaction, timeOf } from "./database.ts";
 
 /** Under it the table of users has those without a row. No user is called that. */
 const REST = "";
@@ -47,6 +47,22 @@ interface Sum {
   readonly cost: number;
 }
 
+interface AccountsRow {
+  readonly now: number;
+  readonly spent: readonly (Sum & { readonly period: string })[];
+  readonly reserved: readonly Sum[];
+}
+
+const NO_ACCOUNTS: AccountsRow = { now: 0, spent: [], reserved: [] };
+
+/** All at one moment: what a call had reserved is not missed, nor counted twice, while it is settled. */
+const ACCOUNTS = `
+  SELECT ${timeOf(4)} AS now,
+    (SELECT coalesce(json_agg(spent), '[]') FROM spent WHERE name = ANY ($1) AND period = ANY ($2)) AS spent,
+    (SELECT coalesce(json_agg(sums), '[]') FROM (
+      SELECT name, sum(tokens) AS tokens, sum(cost) AS cost FROM reserved, unnest(ARRAY[tenant, owner]) AS name
+      WHERE tenant = $3 AND ends > ${timeOf(4)} AND name = ANY ($1) GROUP BY name) AS sums) AS reserved`;
+
 type SpendingStore = Pick<QuotaStore, "reserve" | "extend" | "settle" | "accounts" | "usage" | "tenantUsage">;
 
 export function postgresSpending(database: Database): SpendingStore {
@@ -59,7 +75,7 @@ export function postgresSpending(database: Database): SpendingStore {
     async reserve(owner, { id, amounts, ms }, budgets) {
       const { tenant, user } = namesOf(owner);
       return change(owner, async (tx) => {
-        const before = await accountsOf(tx, owner);
+        const before = await accountsOf(tx.rows, owner);
         if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
         tx.write("DELETE FROM reserved WHERE tenant = $1 AND ends <= $2", [tenant, before.now]);
         tx.write(
@@ -90,7 +106,7 @@ export function postgresSpending(database: Database): SpendingStore {
       );
     },
 
-    accounts: (owner) => change(owner, (tx) => accountsOf(tx, owner)),
+    accounts: (owner) => accountsOf((sql, values) => database.query(sql, values), owner),
 
     async usage(owner, days) {
       return sortedRows(await usageRows(namesOf(owner).user, firstDay(await time(), days)));
@@ -114,32 +130,23 @@ export function postgresSpending(database: Database): SpendingStore {
     return row?.now ?? 0;
   }
 
-  async function accountsOf(tx: Transaction, owner: Owner): Promise<Accounts> {
+  /** Asks with the day of this process's clock; once more when PostgreSQL has another. */
+  async function accountsOf(ask: Ask, owner: Owner): Promise<Accounts> {
     const { tenant, user } = namesOf(owner);
-    const time = timeIn(database, tx);
-    const reserving = tx.rows<Sum>(
-      `SELECT $1 AS name, coalesce(sum(tokens), 0)::bigint AS tokens, coalesce(sum(cost), 0)::bigint AS cost
-      FROM reserved WHERE tenant = $1 AND ends > ${timeOf(3)}
-      UNION ALL SELECT $2, coalesce(sum(tokens), 0)::bigint, coalesce(sum(cost), 0)::bigint
-      FROM reserved WHERE tenant = $1 AND owner = $2 AND ends > ${timeOf(3)}`,
-      [tenant, user, database.clock()],
-    );
-    const now = await time;
-    const [day, month] = [dayOf(now), monthOf(now)];
-    const spent = await tx.rows<Sum & { period: string }>(
-      "SELECT name, period, tokens, cost FROM spent WHERE name = ANY ($1) AND period = ANY ($2)",
-      [
-        [tenant, user],
-        [day, month],
-      ],
-    );
-    const reserved = await reserving;
-    const account = (name: string): Account => ({
-      day: amountsOf(spent.find((row) => row.name === name && row.period === day)),
-      month: amountsOf(spent.find((row) => row.name === name && row.period === month)),
-      reserved: amountsOf(reserved.find((row) => row.name === name)),
-    });
-    return { now, tenant: account(tenant), user: account(user) };
+    for (let time = database.clock() ?? Date.now(); ; ) {
+      const [day, month] = [dayOf(time), monthOf(time)];
+      const asked = [[tenant, user], [day, month], tenant, database.clock()];
+      const [{ now, spent, reserved } = NO_ACCOUNTS] = await ask<AccountsRow>(ACCOUNTS, asked);
+      if (dayOf(now) === day) {
+        const account = (name: string): Account => ({
+          day: amountsOf(spent.find((row) => row.name === name && row.period === day)),
+          month: amountsOf(spent.find((row) => row.name === name && row.period === month)),
+          reserved: amountsOf(reserved.find((row) => row.name === name)),
+        });
+        return { now, tenant: account(tenant), user: account(user) };
+      }
+      time = now;
+    }
   }
 
   async function count(

@@ -57,12 +57,24 @@ export class Outages {
   }
 }
 
-/** What `work` resolves with, unless it takes longer: then throws, while `work` continues. */
+/** In which this process looks whether there is an answer, at least once. */
+const SLICE_MS = 250;
+
+/**
+ * What `work` resolves with, unless it takes longer: then throws, while `work` continues. What holds this process up does not
+ * count beyond a slice: the answer may have come meanwhile.
+ */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const late = () => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`));
+  let timer: NodeJS.Timeout;
+  const wait = (left: number) => {
+    const slice = Math.min(left, SLICE_MS);
+    // What has arrived is heard before a promise is broken: after the timers, what sockets have is read.
+    timer = setTimeout(() => (left > slice ? wait(left - slice) : setImmediate(late)), slice);
+  };
   // The moment may have passed already.
-  const timer = setTimeout(late, Math.max(0, ms));
+  wait(Math.max(0, ms));
   work.then(resolve, reject).finally(() => clearTimeout(timer));
   return promise;
 }
