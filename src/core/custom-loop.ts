@@ -178,7 +178,7 @@ function internalsOf(parts: LoopParts, state: LoopState): AgentInternals {
 
 async function* runCalls(
   calls: readonly ToolCall[],
-  { run, callTool }: LoopParts,
+  { run, input, callTool }: LoopParts,
   state: LoopState,
 ): Stream<ToolResult[]> {
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
@@ -187,7 +187,7 @@ async function* runCalls(
     throw abortRun("The loop made a call of its own while the model's calls are open. Answer them first.");
   if (made.length > 0) yield* append(run, assistantMessage("", ...made));
   const now = calls.filter((call) => open.has(call.id) || made.includes(call));
-  const { waiting, endsRun } = yield* dispatch(now, callTool, run);
+  const { waiting, endsRun } = yield* dispatch(now, callTool, { run, standIn: input.standIn });
   run.signal.throwIfAborted();
   state.waits ||= waiting.length > 0;
   if (endsRun) throw stopLoop(state, { status: "success", stop_reason: "end_turn" });

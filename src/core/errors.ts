@@ -127,6 +127,24 @@ export function hasCode(error: unknown, code: ErrorCode): error is AppError {
   return error instanceof AppError && error.code === code;
 }
 
+/** Whether another process continues the run of this signal: it also continues what the run has started. */
+export function isHandover({ reason }: AbortSignal): boolean {
+  return hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
+}
+
+/** What the result of a call says that this signal has stopped. */
+export function stoppedBecause({ reason }: AbortSignal): string {
+  return reason instanceof AppError ? reason.message : "Cancelled before it finished.";
+}
+
+/** Whether the run of this signal is cancelled. An error of the server fails it. */
+export function isCancellation({ aborted, reason }: AbortSignal): boolean {
+  if (!aborted) return false;
+  return (
+    !(reason instanceof AppError) || reason.code === "cancelled" || reason.code === "credentials_revoked"
+  );
+}
+
 const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   "model_rate_limited",
   "model_overloaded",

@@ -7,7 +7,7 @@
 import { attributeErrors, compose } from "./compose.ts";
 import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
 import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
-import { AppError, endsTheRun, hasCode, hookFailed, messageOf, RunLimit } from "./errors.ts";
+import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import {
@@ -86,7 +86,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
       const outcome = { status: "success", stop_reason: "end_turn", message: said } as const;
       if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
     }
-    const { waiting, endsRun } = yield* dispatch(calls, callTool, run);
+    const { waiting, endsRun } = yield* dispatch(calls, callTool, { run, standIn: input.standIn });
     run.signal.throwIfAborted();
     if (endsRun) return withOutput(agent, { status: "success", stop_reason: "end_turn" });
     if (waiting.length > 0) return { status: "interrupted", stop_reason: "tool_use", calls: waiting };
@@ -298,10 +298,11 @@ async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
 /** An abort is a cancellation, unless its reason is an error of the server. */
 function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   const cause: unknown = signal.aborted ? signal.reason : error;
-  if (signal.aborted && hasCode(cause, "credentials_revoked"))
-    return { status: "cancelled", stop_reason: "credentials_revoked" };
-  if (signal.aborted && !(cause instanceof AppError && cause.code !== "cancelled"))
-    return { status: "cancelled", stop_reason: "cancelled" };
+  if (isCancellation(signal))
+    return {
+      status: "cancelled",
+      stop_reason: hasCode(cause, "credentials_revoked") ? "credentials_revoked" : "cancelled",
+    };
   if (cause instanceof RunLimit) return { status: "error", stop_reason: cause.reason };
   return { status: "error", stop_reason: "error", error: AppError.from(cause) };
 }

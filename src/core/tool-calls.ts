@@ -3,13 +3,21 @@
 
 import { linkedTo, untilAborted } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
-import { AppError, type ErrorInfo, endsTheRun, messageOf } from "./errors.ts";
+import {
+  AppError,
+  type ErrorInfo,
+  endsTheRun,
+  isCancellation,
+  isHandover,
+  messageOf,
+  stoppedBecause,
+} from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
 import { asEdited, settledInterrupts } from "./open-interrupts.ts";
-import { appended, duringCall, type MutableRun } from "./run.ts";
+import { appended, duringCall, type MutableRun, type StandIn } from "./run.ts";
 import { leavable, leave, type Stream, tap, toStream } from "./stream.ts";
 import { failed, type ToolResult } from "./tool.ts";
 
@@ -30,11 +38,16 @@ export interface Dispatched {
   readonly endsRun: boolean;
 }
 
-/** Throws an error that ends the run once every other call has its result. */
+interface Dispatching {
+  readonly run: MutableRun;
+  readonly standIn: StandIn | undefined;
+}
+
+/** Throws an error that ends the run once every other call has its result, and what `standIn` throws. */
 export async function* dispatch(
   calls: readonly ToolCall[],
   callTool: CallTool,
-  run: MutableRun,
+  { run, standIn }: Dispatching,
 ): Stream<Dispatched> {
   if (calls.length === 0) return { waiting: [], endsRun: false };
   const batch = linkedTo(run.signal);
@@ -58,7 +71,8 @@ export async function* dispatch(
         fatal.push(error);
         batch.abort(error);
       }
-      result = failed(signal.aborted ? reasonOf(signal) : messageOf(error));
+      const late = signal.aborted ? await resultOfStopped(call, run, standIn) : undefined;
+      result = late ?? failed(signal.aborted ? stoppedBecause(signal) : messageOf(error));
     }
     for (const end of within.ends(CALL_ENDED)) yield end;
     yield toolEnd(call, result, performance.now() - started);
@@ -77,6 +91,16 @@ export async function* dispatch(
     batch.detach();
     batch.abort(BATCH_ENDED); // stops running calls when the consumer returned early
   }
+}
+
+/** For a call whose result is delivered later: it may be there, though the call was stopped before it was read. */
+async function resultOfStopped(
+  call: ToolCall,
+  { signal }: MutableRun,
+  standIn: StandIn | undefined,
+): Promise<ToolResult | undefined> {
+  if (isHandover(signal)) return undefined;
+  return standIn?.(call, { isGivenUp: isCancellation(signal) });
 }
 
 /** The innermost layer: checks the arguments and runs the tool itself. */
@@ -105,9 +129,6 @@ function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEv
     data: { ...data, output: textOf(output), ...(error === undefined ? {} : { error }) },
   };
 }
-
-const reasonOf = (signal: AbortSignal) =>
-  signal.reason instanceof AppError ? signal.reason.message : "Cancelled before it finished.";
 
 interface Nested {
   see(event: StreamEvent): void;

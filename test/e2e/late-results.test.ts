@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { expect, test, vi } from "vitest";
+import { z } from "zod";
+import { defineHook, type HookDefinition } from "../../src/core/hook.ts";
 import { textOf } from "../../src/core/message.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import { responseIdOf } from "../../src/http/wires/openai/responses/ids.ts";
@@ -23,18 +26,52 @@ const AGENTS = `agents: { assistant: { model: "scripted:test", tools: ["freight"
 const FREIGHT: Turn = { call: [{ tool: "freight", id: "call_1" }] };
 
 /** A server whose thread `t` waits for the result of `call`, which the tool has accepted. */
-async function waiting(script: Turn[], onCall: (call: Call) => void = accept, more: object = {}) {
+async function waiting(
+  script: Turn[],
+  onCall: (call: Call) => void = accept,
+  more: object = {},
+  { first = FREIGHT, hooks = [] }: { first?: Turn; hooks?: HookDefinition[] } = {},
+) {
   const tool = await callbackTool(onCall);
   const port = await freePort();
   const config = {
     ...{ listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow: tool.allow } },
   };
-  const { url, app } = await startServer({ script: [FREIGHT, ...script], agents: AGENTS, config });
+  const { url, app } = await startServer({ script: [first, ...script], agents: AGENTS, config, hooks });
   for (const name of ["freight", "slow"]) expect((await tool.register(url, name, more)).status).toBe(201);
   await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();
   const [call] = tool.calls;
   if (!call) throw new Error("The tool was not called.");
   return { url, app, call, tool, messages: () => messagesOf(url, "t") };
+}
+
+async function newestRun(url: string): Promise<string> {
+  const { items } = (await (await fetch(`${url}/threads/t/runs`)).json()) as { items: { id: string }[] };
+  return items[0]?.id ?? "";
+}
+
+/** A hook that, once told to, holds every call until its run ends. */
+function holdingCalls() {
+  let isHolding = false;
+  const entered = Promise.withResolvers<void>();
+  const hook = defineHook({
+    name: "holding",
+    options: z.strictObject({}),
+    activeByDefault: () => true,
+    create: () => ({
+      name: "holding",
+      async *wrapToolCall(request, next) {
+        if (!isHolding) return yield* next(request);
+        entered.resolve();
+        await once(request.signal, "abort");
+        throw request.signal.reason;
+      },
+    }),
+  });
+  const hold = () => {
+    isHolding = true;
+  };
+  return { hook, hold, entered: entered.promise };
 }
 
 test("a call that was accepted is pending when the user writes something else, and its result comes as a message", async () => {
@@ -148,12 +185,40 @@ test("a thread that goes back to a message after the call still gets its result"
 
 test("a call that was cancelled takes no result, and says that the tool may carry it out", async () => {
   const { url, call, messages } = await waiting([]);
-  const { items } = (await (await fetch(`${url}/threads/t/runs`)).json()) as { items: { id: string }[] };
-  expect((await send(`${url}/threads/t/runs/${items[0]?.id}/cancel`, {})).status).toBe(200);
+  expect((await send(`${url}/threads/t/runs/${await newestRun(url)}/cancel`, {})).status).toBe(200);
   expect(textIn(await messages(), "tool")[0]).toMatch(/^Cancelled: the tool's server had accepted this call/);
   const refused = await send(call.result_url, { result: 1 });
   expect(refused.status).toBe(404);
   expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("the call has its answer") });
+});
+
+test("a result that was taken is in the thread although the run that was to read it is cancelled", async () => {
+  const { hook, hold, entered } = holdingCalls();
+  const first = { call: [...(FREIGHT.call ?? []), { tool: "slow", id: "call_2" }] };
+  const { url, call, messages } = await waiting([], accept, {}, { first, hooks: [hook] });
+  hold();
+  expect((await send(call.result_url, { result: "forty-two" })).status).toBe(204);
+  await entered;
+  expect((await send(`${url}/threads/t/runs/${await newestRun(url)}/cancel`, {})).status).toBe(200);
+  expect(textIn(await messages(), "tool").toSorted()).toEqual([
+    expect.stringMatching(/^Cancelled: the tool's server had accepted this call/),
+    "forty-two",
+  ]);
+});
+
+test("a call that is cancelled before the tool has answered says that the tool may have carried it out", async () => {
+  const tool = await callbackTool(() => {});
+  const { url } = await startServer({
+    script: [FREIGHT],
+    agents: AGENTS,
+    config: { http_tools: { allow: tool.allow } },
+  });
+  expect((await tool.register(url)).status).toBe(201);
+  await send(`${url}/threads/t/runs`, { input: "go", background: true });
+  await vi.waitUntil(() => tool.calls[0], PATIENCE);
+  await send(`${url}/threads/t/runs/${await newestRun(url)}/cancel`, {});
+  const [said] = textIn(await messagesOf(url, "t"), "tool");
+  expect(said).toBe("The run was cancelled. What the call did is not known.");
 });
 
 test("a tool that delivers before it answers has delivered the result", async () => {

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AppError, endsTheRun, hasCode, messageOf } from "../../core/errors.ts";
+import { AppError, endsTheRun, hasCode, isHandover, messageOf } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { Interrupt } from "../../core/interrupt.ts";
 import { addUsage, NO_USAGE, type ToolCall, type Usage, unanswered } from "../../core/message.ts";
@@ -104,10 +104,6 @@ export async function* awaitChild(
     return { status: "ended", child, report };
   }
 }
-
-/** True when another process continues this run: it also continues what the run has started. */
-export const isHandover = ({ reason }: AbortSignal) =>
-  hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 
 /** The child's newest run, or its first one, started here. */
 async function currentRun(

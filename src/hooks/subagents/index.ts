@@ -2,12 +2,12 @@
 // the agent has `subagents`, and in every run that works for another one.
 
 import { z } from "zod";
+import { isHandover } from "../../core/errors.ts";
 import { defineHook } from "../../core/hook.ts";
 import { unanswered } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { xmlTag } from "../../lib/text.ts";
-import { isHandover } from "./await-child.ts";
 import { type Child, childrenOf, hasEnded } from "./child.ts";
 import { CANCELLED, completionProtocol, recordResult, taskComplete } from "./result.ts";
 import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";

@@ -3,7 +3,7 @@
 //
 // The model never reads an address or a header; the log never contains a request or an answer.
 
-import { hasCode } from "../../core/errors.ts";
+import { isHandover, stoppedBecause } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
@@ -91,13 +91,13 @@ async function* execute(
     report(tool, { code: "http_202", message: NO_LATER }, execution);
     return failed(NO_LATER);
   } catch (error) {
-    if (isSettled || goesOnElsewhere(run)) throw error;
+    if (isSettled || isHandover(run.signal)) throw error;
     isSettled = true;
     const delivered = await deferred?.close().catch(() => undefined);
     if (delivered) return delivered;
     throw error;
   } finally {
-    if (!isSettled && !goesOnElsewhere(run)) await deferred?.close().catch(() => {});
+    if (!isSettled && !isHandover(run.signal)) await deferred?.close().catch(() => {});
   }
 }
 
@@ -106,10 +106,6 @@ function report({ name }: HttpTool, failure: EndpointFailure, { call, run }: Exe
   const error = new Error(message, { cause });
   reportFailure(run, { what: "tool", error, code, tool: name, call_id: call.id });
 }
-
-/** Another process takes the run over, and the call's result with it. */
-const goesOnElsewhere = ({ signal: { reason } }: Run) =>
-  hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 
 const NO_LATER = "The tool's server promised a result for later, and this server takes none.";
 
@@ -131,8 +127,10 @@ async function* send(
   try {
     return yield* persist(attempt, { isRepeatable, signal, left: () => ends - performance.now() });
   } catch (error) {
-    if (!deadline.aborted || run.signal.aborted) throw error;
+    const { aborted } = run.signal;
+    if (!(aborted || deadline.aborted) || isHandover(run.signal)) throw error;
     const doubt = isRepeatable ? "" : " What the call did is not known.";
+    if (aborted) return { kind: "result", result: failed(stoppedBecause(run.signal) + doubt) };
     const message = `${NO_ANSWER} within ${timeout_ms / 1000} s.`;
     return { kind: "result", result: failed(message + doubt), failure: { code: "timeout", message } };
   }
