@@ -110,12 +110,13 @@ describe("POST /threads/:id/runs", () => {
     expect(again.status).toBe(204);
   });
 
-  test("the same idempotency key rejoins the run instead of starting another", async () => {
+  test("the same idempotency key rejoins the run instead of starting another, also with another valid body", async () => {
     const { url } = await startServer({ script: [{ say: "only once" }] });
     const key = { "idempotency-key": "k1" };
     const first = await (await post(`${url}/threads/t1/runs`, { input: "go" }, key)).ended();
-    const second = await (await post(`${url}/threads/t1/runs`, { input: "go" }, key)).ended();
+    const second = await (await post(`${url}/threads/t1/runs`, { input: "come" }, key)).ended();
     expect(second).toEqual(first);
+    expect((await post(`${url}/threads/t1/runs`, { input: 7 }, key)).status).toBe(400);
     expect(((await getJson(`${url}/threads/t1/runs`)) as { items: unknown[] }).items).toHaveLength(1);
   });
 
