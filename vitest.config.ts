@@ -7,28 +7,33 @@ import { skipped } from "./test/support/skipped.ts";
 /** The tests that need a Docker engine: test/support/engine.ts has one for each of these files. */
 const docker = ["test/**/docker/**/*.test.ts", "test/**/*.docker.test.ts"];
 
-/** What takes long and seldom fails: attacks, faults, random walks, stock clients on each deployment. `npm run test:all` has them, `npm test` does not. */
+/**
+ * What takes long and seldom fails: attacks, faults, random walks, large data, stock clients on each deployment, each setting through a
+ * process. `npm run test:all` has them, `npm test` does not.
+ */
 const long = [
-  "test/backends/docker/{abuse,disk,drain,engines,escape,healing,hijack,network,tricks}.test.ts",
-  "test/backends/shell/{files-interrupted,perl}.test.ts",
+  "test/backends/docker/{abuse,disk,drain,engines,escape,healing,hijack,lifecycle,network,tricks}.test.ts",
+  "test/backends/shell/{commands,files,files-interrupted,perl}.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/cli/{acp,acp-questions,acp-turns,chat-once,threads}.test.ts",
+  "test/cli/{acp,acp-questions,acp-turns,chat-once,threads,workers}.test.ts",
   "test/client/follow.test.ts",
   "test/deploy/{compose,image.docker,kubernetes,package}.test.ts",
   "test/e2e/wires/{cuts,postgres,replicas,sqlite}.test.ts",
   "test/e2e/{admin,backup,budgets,callback-crashes,credentials-end,first-key,interrupts-providers,langgraph-replicas,last-release}.test.ts",
-  "test/e2e/{metrics,odd-providers,overrides,replica-answers,replica-crashes,sandbox.docker,statement-cuts,store-outage}.test.ts",
-  "test/e2e/{subagent-crashes,subagent-moments,traces,viewers,wiring-postgres,wiring-redis,worker-crashes,workers}.test.ts",
+  "test/e2e/{metrics,newer-release,odd-providers,overrides,replica-answers,replica-crashes,sandbox.docker,sessions}.test.ts",
+  "test/e2e/{statement-cuts,store-outage,subagent-crashes,subagent-moments,traces,viewers}.test.ts",
+  "test/e2e/{wiring,wiring-access,wiring-postgres,wiring-redis,worker-crashes,workers}.test.ts",
   "test/e2e/pages/*.test.ts",
   "test/examples/{acp,adapters/*,custom-agent,langgraph,library,openai,react}.test.ts",
   "test/hooks/permissions/{corpus.docker,real-shells}.test.ts",
-  "test/http/{fuzz,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
+  "test/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
   "test/page/{accessible,agents-view,conversation,files-view,hostile,inbox,keyboard,large,lasting,observing,sign-in}.test.ts",
-  "test/http/wires/ag-ui/{conversation,history,interrupts,routes}.test.ts",
-  "test/http/wires/langgraph/{protocol,protocol-react,use-stream}.test.ts",
+  "test/http/wires/folds.test.ts",
+  "test/http/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
+  "test/http/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
   "test/http/wires/{mcp/*,openai/clients}.test.ts",
   "test/stores/{cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
-  "test/stores/redis-{cluster,failover,large,replays,takeover,trouble}.test.ts",
+  "test/stores/redis-{bulk,cluster,failover,large,quotas,replays,takeover,trouble}.test.ts",
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/{hostile,published}.test.ts",
 ];

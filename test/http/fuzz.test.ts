@@ -15,7 +15,7 @@ import { type RawAnswer, sendRaw } from "./raw.ts";
 import { client, headersOf, makeThings, script } from "./things.ts";
 
 /** Requests for each route. The same in every run, so that each route succeeds at least once. */
-const SAME = { seed: 5, numRuns: 120 };
+const SAME = { seed: 5, numRuns: 80 };
 /** Where each starts processes. */
 const FEW = 8;
 const AT_ONCE = 8;
