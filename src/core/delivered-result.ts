@@ -5,6 +5,7 @@ import { isObject } from "../lib/json.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
 import type { DeferredCall } from "./deferred-calls.ts";
 import { type Message, textOf, type UserMessage, unanswered, userMessage } from "./message.ts";
+import type { RunStatus } from "./records.ts";
 import { type DoneResult, done, failed } from "./tool.ts";
 
 /** Of a text. No hook sees these results, so they are bounded here. */
@@ -45,12 +46,21 @@ export function lateMessage(call: DeferredCall): UserMessage {
 const lateMessageId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
 
 /**
- * What to do about a call that is due, on a thread with these messages: `resume`, the call waits; `tell`, the thread lacks
- * the late result; `forget`, the call is settled.
+ * What to do about a call that is due, on a thread with these messages whose newest run has ended so: `resume`, the call waits; `tell`,
+ * the thread lacks the late result; `ask`, it has it, and its model has not read it; `forget`, the call is settled.
  */
-export function nextStep(call: DeferredCall, messages: readonly Message[]): "resume" | "tell" | "forget" {
-  if (call.state === "late") return messages.some(({ id }) => id === lateMessageId(call)) ? "forget" : "tell";
-  return unanswered(messages).some(({ id }) => id === call.call_id) ? "resume" : "forget";
+export function nextStep(
+  call: DeferredCall,
+  messages: readonly Message[],
+  ended: RunStatus | undefined,
+): "resume" | "tell" | "ask" | "forget" {
+  if (call.state !== "late")
+    return unanswered(messages).some(({ id }) => id === call.call_id) ? "resume" : "forget";
+  const at = messages.findIndex(({ id }) => id === lateMessageId(call));
+  if (at === -1) return "tell";
+  const isRead = messages.slice(at).some(({ role }) => role === "assistant");
+  // A run that has given its answer puts what comes after it into the thread, unread. One that failed or was cancelled is not begun again.
+  return isRead || ended !== "success" ? "forget" : "ask";
 }
 
 /** What a tool's server answers, `{result}` or `{error}`, as a result; undefined when it is neither. Other than text becomes JSON. */

@@ -34,7 +34,7 @@ export interface ResumeServices {
 
 /** Resumes the threads whose deferred calls have a result or have expired. Never throws; a thread that fails stays due. */
 export async function resumeDeferred({ stores, logger, start }: ResumeServices): Promise<void> {
-  const { deferredCalls, threads } = stores;
+  const { deferredCalls, runs, threads } = stores;
   try {
     for (const due of await deferredCalls.due(BATCH_SIZE)) await resume(due);
   } catch (err) {
@@ -49,16 +49,20 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
         if (call) calls.push(call);
       }
       const messages = await threads.messages(owner, thread_id);
+      const [last] = (await runs.list(owner, thread_id, { limit: 1 })).items;
       const that = (step: ReturnType<typeof nextStep>) =>
-        calls.filter((call) => nextStep(call, messages) === step);
+        calls.filter((call) => nextStep(call, messages, last?.status) === step);
       await forget(that("forget"));
       if (that("resume").length > 0) {
         await start(owner, thread_id, []);
         await steerLateResults(stores, that("tell"));
       }
       // A message would end the wait for other calls, so it waits until they have their results.
-      else if (that("tell").length > 0 && unanswered(messages).length === 0)
-        await start(owner, thread_id, that("tell").map(lateMessage));
+      else if (that("ask").length + that("tell").length > 0 && unanswered(messages).length === 0) {
+        await start(owner, thread_id, [...that("ask"), ...that("tell")].map(lateMessage));
+        // Asked once: a model may have nothing to say about it.
+        await forget(that("ask"));
+      }
     } catch (err) {
       // Another run has started and continues the thread.
       if (hasCode(err, "thread_busy")) return steerLateResults(stores, calls);

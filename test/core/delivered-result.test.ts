@@ -11,21 +11,29 @@ const callThatIs = (state: CallState) => ({ ...newCall("call_1"), state, reply: 
 
 test("a call that waits lets its thread continue, and is settled once it has its answer", () => {
   for (const state of ["accepted", "delivered"] as const) {
-    expect(nextStep(callThatIs(state), asked.messages)).toBe("resume");
-    expect(nextStep(callThatIs(state), answered.messages)).toBe("forget");
+    expect(nextStep(callThatIs(state), asked.messages, "interrupted")).toBe("resume");
+    expect(nextStep(callThatIs(state), answered.messages, "success")).toBe("forget");
   }
 });
 
 test("a late result joins the thread once", () => {
   const call = callThatIs("late");
-  expect(nextStep(call, answered.messages)).toBe("tell");
-  expect(nextStep(call, [...answered.messages, lateMessage(call)])).toBe("forget");
+  expect(nextStep(call, answered.messages, "success")).toBe("tell");
+  const told = [...answered.messages, lateMessage(call)];
+  expect(nextStep(call, [...told, ...conversation().assistant("I see.").messages], "success")).toBe("forget");
   expect(lateMessage(call).id).toBe(lateMessage(call).id);
   expect(lateMessage(call).id).not.toBe(lateMessage(callThatIs("late")).id);
 });
 
+test("a late result that its thread has and its model has not read is given to it, unless a run ended at it", () => {
+  const call = callThatIs("late");
+  const told = [...answered.messages, lateMessage(call)];
+  expect(nextStep(call, told, "success")).toBe("ask");
+  for (const ended of ["error", "cancelled"] as const) expect(nextStep(call, told, ended)).toBe("forget");
+});
+
 test("a call that was left and has expired is settled", () => {
-  expect(nextStep(callThatIs("left"), answered.messages)).toBe("forget");
+  expect(nextStep(callThatIs("left"), answered.messages, "success")).toBe("forget");
 });
 
 test("a late result reads as the tool's words, with its error", () => {

@@ -150,6 +150,34 @@ test("a result that comes while the thread is busy with something else is read i
   expect(last).toMatchObject({ role: "assistant", content: "All there." });
 });
 
+test("a result that comes when the run at work has given its answer is read by another run", async () => {
+  const ending = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  let ends = 0;
+  const hook = defineHook({
+    name: "slow_end",
+    options: z.strictObject({}),
+    activeByDefault: () => true,
+    create: () => ({
+      name: "slow_end",
+      async afterAgent() {
+        if (++ends !== 2) return;
+        ending.resolve();
+        await end.promise;
+      },
+    }),
+  });
+  const script = [{ say: "Meanwhile." }, { say: "Now I know." }];
+  const { url, call, messages } = await waiting(script, accept, {}, { hooks: [hook] });
+  const run = await post(`${url}/threads/t/runs`, { input: "another thing" });
+  await ending.promise;
+  expect((await send(call.result_url, { result: "forty-two" })).status).toBe(204);
+  end.resolve();
+  await run.ended();
+  await expect.poll(async () => (await messages()).at(-1)?.content, PATIENCE).toBe("Now I know.");
+  expect(textIn(await messages(), "user").filter((text) => text.includes("forty-two"))).toHaveLength(1);
+});
+
 test("a result does not end what the thread waits for: it comes after that", async () => {
   let accepted = 0;
   const script = [{ call: [{ tool: "slow", id: "call_2" }] }, { say: "The second." }, { say: "The first." }];
