@@ -11,33 +11,36 @@ export interface HeldResource {
   readonly id: string;
 }
 
-export interface MadeResource extends HeldResource {
-  /** How long it counts while it is made, in ms. Default: as long as when it is there. */
-  readonly makingMs?: number;
-}
-
 /**
- * Acquires the resource, runs `work`, and releases the resource again if `work` throws. Throws `limit_exceeded`, and what
- * `work` throws.
+ * Counts a thread that `work` creates, and no longer if `work` throws. What a process that dies meanwhile leaves counts for
+ * `MAKING_MS`. Throws `limit_exceeded`, and what `work` throws.
  */
 export async function withHold<T>(
   quotas: Quotas,
-  { owner, thing, id, makingMs }: MadeResource,
+  { owner, id }: Pick<HeldResource, "owner" | "id">,
   work: () => Promise<T>,
 ): Promise<T> {
-  const isNew = await quotas.acquire(owner, thing, id, makingMs);
-  const keep = async () => {
-    if (makingMs !== undefined) await quotas.refresh(owner, thing, id);
-  };
+  const isNew = await quotas.acquire(owner, "threads", id);
+  const isMade = (is: boolean) => isNew && settleThread(quotas, { owner, id }, is);
   try {
     const made = await work();
-    await keep().catch(() => {});
+    await isMade(true);
     return made;
   } catch (error) {
-    // If that fails, the hold expires.
-    await (isNew ? quotas.release(owner, thing, id) : keep()).catch(() => {});
+    await isMade(hasCode(error, "already_exists"));
     throw error;
   }
+}
+
+/** Never throws: if that fails, the thread counts for `MAKING_MS`. */
+async function settleThread(
+  quotas: Quotas,
+  { owner, id }: Pick<HeldResource, "owner" | "id">,
+  isMade: boolean,
+): Promise<void> {
+  await (isMade ? quotas.refresh(owner, "threads", id) : quotas.withdraw(owner, "threads", id)).catch(
+    () => {},
+  );
 }
 
 /** The resources that a run needs, by id. */
@@ -50,28 +53,45 @@ export interface Wanted {
   readonly stream?: string | undefined;
 }
 
-/** Neither method throws: a resource that cannot be released counts until its hold expires. */
+/** No method throws: a resource that cannot be released counts until its hold expires. */
 export interface Admission {
-  /** Releases every resource that this admission acquired. */
+  /** The thread is there: it counts for as long as it is kept. */
+  keepThread(): Promise<void>;
+  /** Releases every resource that this admission acquired; of a thread that is there by now nothing. */
   release(): Promise<void>;
   releaseRun(): Promise<void>;
 }
 
-/** Acquires all resources in parallel, or throws `limit_exceeded` and acquires none. */
+/** Acquires all resources in parallel, or throws `limit_exceeded` and acquires none. Runs and streams have ids of their own. */
 export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
   const { run, thread, stream, isThreadKnown = async () => false } = wanted;
-  const added: [Resource, string][] = [];
-  const hold = async (thing: Resource, id: string | undefined) => {
-    if (id !== undefined && (await quotas.acquire(owner, thing, id))) added.push([thing, id]);
+  const added: ["runs" | "streams", string][] = [];
+  let made: string | undefined;
+  const hold = async (thing: "runs" | "streams", id: string | undefined) => {
+    if (id === undefined) return;
+    await quotas.acquire(owner, thing, id);
+    added.push([thing, id]);
   };
-  const release = async (held: readonly [Resource, string][]) => {
+  const holdThread = async () => {
+    if (thread === undefined) return;
+    const isNew = await quotas.acquire(owner, "threads", thread).catch(async (error: unknown) => {
+      if (!hasCode(error, "limit_exceeded") || !(await isThreadKnown())) throw error;
+      await quotas.refresh(owner, "threads", thread);
+      return false;
+    });
+    if (isNew) made = thread;
+  };
+  const settle = async (isMade: () => Promise<boolean>) => {
+    const id = made;
+    made = undefined;
+    if (id !== undefined) await settleThread(quotas, { owner, id }, await isMade().catch(() => true));
+  };
+  const releaseAll = async (held: readonly ["runs" | "streams", string][]) => {
     await Promise.allSettled(held.map(([thing, id]) => quotas.release(owner, thing, id)));
   };
-  const holdThread = () =>
-    hold("threads", thread).catch(async (error: unknown) => {
-      if (!thread || !hasCode(error, "limit_exceeded") || !(await isThreadKnown())) throw error;
-      await quotas.refresh(owner, "threads", thread);
-    });
+  const release = async () => {
+    await Promise.all([releaseAll(added), settle(isThreadKnown)]);
+  };
   const answers = await Promise.allSettled([
     hold("streams", stream),
     run === undefined ? undefined : quotas.assertFunds(owner),
@@ -80,12 +100,13 @@ export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promi
   ]);
   const refused = answers.find((answer) => answer.status === "rejected");
   if (refused) {
-    await release(added);
+    await release();
     throw refused.reason;
   }
   return {
-    release: () => release(added),
-    releaseRun: () => release(added.filter(([thing]) => thing === "runs")),
+    keepThread: () => settle(async () => true),
+    release,
+    releaseRun: () => releaseAll(added.filter(([thing]) => thing === "runs")),
   };
 }
 

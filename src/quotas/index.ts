@@ -15,6 +15,7 @@ import {
   type Accounts,
   type Amounts,
   BUDGETS,
+  type Held,
   type PerScope,
   type QuotaScope,
   type QuotaStore,
@@ -32,12 +33,14 @@ export interface Quotas extends ModelCallQuotas {
   /** Whether anything limits these: without limits none is counted. */
   counts(thing: Resource | "stored_bytes"): boolean;
   /**
-   * Counts a resource until it is released or its hold expires, after `ms` if that is given; a repeated call restarts the
-   * hold. Throws `limit_exceeded`. True when it did not count before.
+   * Counts a resource until it is released or its hold expires; a repeated call restarts the hold. A new thread counts for
+   * `MAKING_MS`, until it is there and refreshed. Throws `limit_exceeded`. True when it is new.
    */
-  acquire(owner: Owner, thing: Resource, id: string, ms?: number): Promise<boolean>;
+  acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
   /** The same for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /** Releases what was acquired and could not be made, unless another call has made it meanwhile. */
+  withdraw(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
    * Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. False when runs
    * are not limited.
@@ -72,6 +75,8 @@ const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
 /** How long active resources count after a refresh, in ms. */
 export const KEPT_MS = 60_000;
+/** How long a thread counts that is being made, in ms: longer than that takes. */
+export const MAKING_MS = 10 * 60_000;
 /** A shorter answer is of no use: a call that could be given less is refused. */
 const LEAST_ANSWER = 256;
 /** How often a reservation is tried again at once, because other calls changed what is left. */
@@ -92,7 +97,11 @@ export function createQuotas(
   const priceFor = (model: string) => priceOn(model) ?? FREE;
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
   const kept = new KeptReservations(store, logger);
-  const lives = { runs: KEPT_MS, streams: KEPT_MS, threads: threadLife };
+  const lives: Readonly<Record<Resource, Omit<Held, "thing" | "id"> & { readonly makingMs?: number }>> = {
+    runs: { ms: KEPT_MS },
+    streams: { ms: KEPT_MS },
+    threads: { ms: threadLife, makingMs: MAKING_MS },
+  };
 
   return {
     async request(owner) {
@@ -103,18 +112,22 @@ export function createQuotas(
 
     counts: (thing) => isLimited(thing === "stored_bytes" ? thing : LIMIT_OF[thing]),
 
-    async acquire(owner, thing, id, ms = lives[thing]) {
+    async acquire(owner, thing, id) {
       const limit = LIMIT_OF[thing];
       if (!isLimited(limit)) return false;
-      const answer = await store.hold(owner, { thing, id, ms }, most(limit));
+      const answer = await store.hold(owner, { thing, id, ...lives[thing] }, most(limit));
       if (answer === "new" || answer === "kept") return answer === "new";
       throw exceeded(config, limit, answer, RETRY_MS[thing]);
     },
 
     async refresh(owner, thing, id) {
       if (!isLimited(LIMIT_OF[thing])) return;
-      const ms = thing === "threads" ? threadLife : KEPT_MS;
+      const { ms } = lives[thing];
       await store.hold(owner, { thing, id, ms }, { tenant: undefined, user: undefined });
+    },
+
+    async withdraw(owner, thing, id) {
+      if (isLimited(LIMIT_OF[thing])) await store.release(owner, thing, id, lives[thing].makingMs);
     },
 
     async keepWaiting(owner, run) {

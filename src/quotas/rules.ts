@@ -55,6 +55,16 @@ export function refusedFor(waits: PerScope<number | undefined>): RateRefusal | u
   return { full: longest.full, wait_ms: Math.ceil(longest.wait) };
 }
 
+/** What is held until `ends` is held again, or for the first time: whether it is new, and until when it counts. */
+export function heldUntil(
+  ends: number | undefined,
+  now: number,
+  { ms, makingMs }: { readonly ms: number; readonly makingMs?: number | undefined },
+): { readonly isNew: boolean; readonly ends: number } {
+  const isNew = ends === undefined || ends <= now + (makingMs ?? 0);
+  return { isNew, ends: now + (isNew ? (makingMs ?? ms) : ms) };
+}
+
 /** The first scope whose limit is exceeded with `more`; nothing more never exceeds one. */
 export function exceeded(
   used: PerScope<number>,

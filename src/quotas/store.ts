@@ -88,6 +88,12 @@ export const OTHER = "other";
 /** Users of a tenant who are counted by name on a day, the first ones; the rest are counted together. */
 export const MAX_USERS = 256;
 
+export interface Held {
+  readonly thing: Resource;
+  readonly id: string;
+  readonly ms: number;
+}
+
 export interface QuotaStore {
   /**
    * Counts one request against a token bucket that holds a minute's requests. Returns undefined when it is allowed; else
@@ -98,15 +104,17 @@ export interface QuotaStore {
     perMinute: PerScope<number | undefined>,
   ): Promise<{ readonly full: QuotaScope; readonly wait_ms: number } | undefined>;
   /**
-   * `new`: it counts from now on, for `ms` unless it is released. `kept`: it counted already, for `ms` from now. Else the
-   * scope whose limit is reached. An undefined limit is none.
+   * `new`: it counts from now on, for `ms` unless it is released; with `makingMs` for that time, in which it is still new when it is
+   * held again. `kept`: it counted already, for `ms` from now. Else the scope whose limit is reached. An undefined
+   * limit is none.
    */
   hold(
     owner: Owner,
-    held: { readonly thing: Resource; readonly id: string; readonly ms: number },
+    held: Held & { readonly makingMs?: number | undefined },
     most: PerScope<number | undefined>,
   ): Promise<"new" | "kept" | QuotaScope>;
-  release(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /** With `makingMs` only what is still new. */
+  release(owner: Owner, thing: Resource, id: string, makingMs?: number): Promise<void>;
   /**
    * Counts `bytes` as stored under `id` for `ms` from now, in place of what was counted before; 0 ends that. Returns the scope
    * whose limit would be exceeded, with no effect; a smaller number is never refused. An undefined limit is no limit.

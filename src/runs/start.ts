@@ -186,10 +186,12 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     return accept(runs, owner, run, WHEN_BUSY[on_busy]);
   };
   const counted = { threads: stores.threads, quotas };
-  const result = await storing(counted, place, bytes, start).catch(async (error: unknown) => {
+  const added = { bytes, isNew: found === undefined };
+  const result = await storing(counted, place, added, start).catch(async (error: unknown) => {
     await hold?.release();
     throw error;
   });
+  await hold?.keepThread();
   if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
   // If that fails, the run is still accepted, and counts for a minute.
   if (result.outcome === "queued") await countWaiting(runs, owner, result.run).catch(() => {});

@@ -131,7 +131,7 @@ async function createThread({ stores, quotas }: Runs, owner: Owner, child: NewCh
   // The lineage stays in the state, so that every later run of the thread works for the same parent.
   const create = () => stores.threads.create(owner, { id, title, parent, metadata: {}, state: { lineage } });
   try {
-    await (quotas ? withHold(quotas, { owner, thing: "threads", id }, create) : create());
+    await (quotas ? withHold(quotas, { owner, id }, create) : create());
     return true;
   } catch (error) {
     if (hasCode(error, "already_exists")) return false;

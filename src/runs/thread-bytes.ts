@@ -9,7 +9,7 @@ import type { Thread } from "../core/records.ts";
 import type { NewThread, ThreadStore } from "../core/stores.ts";
 import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { withHold } from "../quotas/holds.ts";
-import type { Quotas } from "../quotas/index.ts";
+import { MAKING_MS, type Quotas } from "../quotas/index.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 
 /** The default limit: 32 MiB. */
@@ -43,18 +43,21 @@ interface Counted {
   readonly quotas: Pick<Quotas, "counts" | "setStored" | "recordStored"> | undefined;
 }
 
+/** How long the bytes of a new thread count before its first run has ended or grown, in ms: as long as a run that waits. */
+const BEGINNING_MS = 3_600_000;
+
 /**
- * Counts what `work` will store in the thread before it stores anything, and what is there when `work` throws. Throws
- * `limit_exceeded` for a quota, and what `work` throws.
+ * Counts what `work` will store in the thread before it stores anything, and what is there when `work` throws. A process that
+ * dies meanwhile leaves the bytes of a new thread for an hour. Throws `limit_exceeded` for a quota, and what `work` throws.
  */
 export async function storing<T>(
   counted: Counted,
   { owner, thread_id }: Place,
-  bytes: number | undefined,
+  { bytes, isNew }: { readonly bytes: number | undefined; readonly isNew: boolean },
   work: () => Promise<T>,
 ): Promise<T> {
   if (bytes === undefined) return work();
-  await counted.quotas?.setStored(owner, thread_id, bytes);
+  await counted.quotas?.setStored(owner, thread_id, bytes, isNew ? BEGINNING_MS : undefined);
   try {
     return await work();
   } catch (error) {
@@ -83,9 +86,6 @@ export function createWithMessages(
   });
 }
 
-/** How long a thread counts that is being created, in ms: longer than that takes. */
-const CREATING_MS = 10 * 60_000;
-
 /**
  * Counts a thread that `work` creates, and the bytes that it says it will store. What a process that dies meanwhile leaves
  * counts for ten minutes. Throws `limit_exceeded`, and what `work` throws.
@@ -96,10 +96,10 @@ export function counting<T>(
   work: (store: (bytes: number | undefined, create: () => Promise<T>) => Promise<T>) => Promise<T>,
 ): Promise<T> {
   const { owner, thread_id: id } = place;
-  return withHold(quotas, { owner, thing: "threads", id, makingMs: CREATING_MS }, () =>
+  return withHold(quotas, { owner, id }, () =>
     work(async (bytes, create) => {
       if (bytes === undefined) return create();
-      await quotas.setStored(owner, id, bytes, CREATING_MS);
+      await quotas.setStored(owner, id, bytes, MAKING_MS);
       try {
         return await create();
       } finally {

@@ -103,6 +103,26 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.hold(ADA, run("3"), limits(2))).toBe("new");
       }));
 
+    test("counts for a shorter time while it is made, and is new until then", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const thread = { thing: "threads" as const, id: "1", ms: 10 * HOUR };
+        const making = { ...thread, makingMs: HOUR };
+        const counted = async () => (await quotas.held(ADA)).user.threads;
+        expect(await quotas.hold(ADA, making, limits(1))).toBe("new");
+        expect(await elsewhere.hold(ADA, making, limits(1))).toBe("new");
+        expect(await counted()).toBe(1);
+        advance(HOUR);
+        expect(await counted()).toBe(0);
+        expect(await quotas.hold(ADA, making, limits(1))).toBe("new");
+        expect(await elsewhere.hold(ADA, thread, limits(1))).toBe("kept");
+        expect(await quotas.hold(ADA, making, limits(1))).toBe("kept");
+        await quotas.release(ADA, "threads", "1", HOUR);
+        advance(9 * HOUR);
+        expect(await counted()).toBe(1);
+        await quotas.release(ADA, "threads", "1", HOUR);
+        expect(await counted()).toBe(0);
+      }));
+
     test("is as many as may be of many that come at once", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const answers = await Promise.all(

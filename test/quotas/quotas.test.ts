@@ -239,7 +239,7 @@ test("the report tells every limit and what is left of it", async () => {
 
 describe("what is held", () => {
   const limited = () => world({ user: { threads: 1, streams: 1 } });
-  const thread = (id: string) => ({ owner: ADA, thing: "threads" as const, id });
+  const thread = (id: string) => ({ owner: ADA, id });
 
   test("counts no longer when it could not be made, unless it was there before", async () => {
     const { quotas, store } = limited();
@@ -263,11 +263,56 @@ describe("what is held", () => {
 
   test("a thread counts until it is deleted, where threads do not expire", async () => {
     const { quotas, store, advance } = limited();
-    await quotas.acquire(ADA, "threads", "1");
+    await withHold(quotas, thread("1"), async () => "made");
     advance(10 * 365 * 24 * 3_600_000);
     expect((await store.held(ADA)).user.threads).toBe(1);
     await quotas.release(ADA, "threads", "1");
     expect((await store.held(ADA)).user.threads).toBe(0);
+  });
+
+  describe("a thread that begins with a run", () => {
+    const begun = async (isThreadKnown = async () => false) => {
+      const { quotas, store, advance } = limited();
+      const counted = async () => (await store.held(ADA)).user.threads;
+      const begin = () => admit(quotas, ADA, { thread: "1", isThreadKnown });
+      return { begin, counted, afterYears: () => advance(10 * 365 * 24 * 3_600_000) };
+    };
+
+    test("counts as long as it is there", async () => {
+      const { begin, counted, afterYears } = await begun();
+      await (await begin()).keepThread();
+      afterYears();
+      expect(await counted()).toBe(1);
+    });
+
+    test("counts for a while when the process dies that accepts the run, and no longer when the run is refused", async () => {
+      const { begin, counted, afterYears } = await begun();
+      await begin();
+      expect(await counted()).toBe(1);
+      afterYears();
+      expect(await counted()).toBe(0);
+      await (await begin()).release();
+      expect(await counted()).toBe(0);
+    });
+
+    test.each(["before", "after"])(
+      "counts when another run on it is refused %s its own is accepted",
+      async (when) => {
+        const { begin, counted } = await begun();
+        const [refused, accepted] = [await begin(), await begin()];
+        if (when === "before") await refused.release();
+        await accepted.keepThread();
+        await refused.release();
+        expect(await counted()).toBe(1);
+      },
+    );
+
+    test("that was not counted is, when it is there and its run is refused", async () => {
+      const { begin, counted, afterYears } = await begun(async () => true);
+      await (await begin()).release();
+      afterYears();
+      expect(await counted()).toBe(1);
+    });
   });
 
   describe("a thread that begins with messages", () => {

@@ -7,6 +7,9 @@ import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { reservationsContract } from "../contracts/quotas-reservations.ts";
+import { storedContract } from "../contracts/quotas-stored.ts";
+import { usedContract } from "../contracts/quotas-used.ts";
 import { runsContract } from "../contracts/runs.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
@@ -26,6 +29,7 @@ import {
   seqsOf,
   upTo,
 } from "./fixture.ts";
+import { HOUR, type OpenQuotas } from "./fixture-quotas.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
 /** A hundred calls at once, of which each ninth is cut, take their time on a busy machine. */
@@ -115,6 +119,8 @@ for (const [open, program] of [
       return { ...opened, close };
     };
 
+    const cuttingQuotas: OpenQuotas = (now) => cutting({ now });
+
     test("leave no gap and no repetition in what viewers see, however many there are", async () => {
       const stores = await there.empty();
       const claim = await claimed(stores, "t");
@@ -173,6 +179,21 @@ for (const [open, program] of [
     runsContract(cutting);
     documentsContract(cutting);
     deferredCallsContract(cutting);
+    reservationsContract(cuttingQuotas);
+    storedContract(cuttingQuotas);
+    usedContract(cuttingQuotas);
+
+    test("leave no count of a thread that was not made, or of a run that was refused", async () => {
+      const { quotas, close } = await cuttingQuotas(() => 0);
+      for (const n of upTo(20)) {
+        const held = { thing: "threads" as const, id: `${n}`, ms: HOUR, makingMs: 1 };
+        expect(await quotas.hold(ADA, held, { tenant: 1, user: 1 })).toBe("new");
+        await quotas.release(ADA, "threads", `${n}`, 1);
+      }
+      expect((await quotas.held(ADA)).user.threads).toBe(0);
+      await close();
+    });
+
     test("were cut, indeed", () => expect(proxy.cuts).toBeGreaterThan(50));
   });
 }

@@ -50,7 +50,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
     async (request, reply) => {
       const { id = newThreadId(), ...rest } = request.body;
       const owner = ownerOf(request);
-      const thread = await withHold(quotas, { owner, thing: "threads", id }, () =>
+      const thread = await withHold(quotas, { owner, id }, () =>
         threads.create(owner, { id, ...omitUndefined(rest) }),
       );
       return reply.code(201).header("location", `/threads/${thread.id}`).send(thread);

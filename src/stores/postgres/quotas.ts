@@ -2,7 +2,7 @@
 // survives the death of any process; that of PostgreSQL's machine may cost the last moments.
 
 import type { Owner } from "../../core/ids.ts";
-import { exceeded, takeRequest } from "../../quotas/rules.ts";
+import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource, SCOPES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
 import { type Ask, type Database, type Transaction, timeOf } from "./database.ts";
@@ -39,33 +39,37 @@ export function postgresQuotas(database: Database): QuotaStore {
       });
     },
 
-    async hold(owner, { thing, id, ms }, most) {
+    async hold(owner, { thing, id, ...life }, most) {
       const { tenant, user } = namesOf(owner);
       return change(owner, async (tx) => {
         const time = timeIn(database, tx);
-        const known = tx.rows(
-          `SELECT 1 FROM held WHERE thing = $1 AND owner = $2 AND id = $3 AND ends > ${timeOf(4)}`,
+        const known = tx.rows<{ ends: number }>(
+          `SELECT ends FROM held WHERE thing = $1 AND owner = $2 AND id = $3 AND ends > ${timeOf(4)}`,
           [thing, user, id, database.clock()],
         );
         const counts = await countHeld(tx.rows, owner);
-        const isNew = (await known).length === 0;
+        const [before] = await known;
         const held = { tenant: counts.tenant[thing], user: counts.user[thing] };
-        const full = exceeded(held, isNew ? 1 : 0, most);
+        const full = exceeded(held, before ? 0 : 1, most);
         if (full) return full;
+        const now = await time;
+        const { isNew, ends } = heldUntil(before?.ends, now, life);
         tx.write(
           `INSERT INTO held (thing, owner, id, tenant, ends) VALUES ($1, $2, $3, $4, $5)
           ON CONFLICT (thing, owner, id) DO UPDATE SET ends = excluded.ends`,
-          [thing, user, id, tenant, (await time) + ms],
+          [thing, user, id, tenant, ends],
         );
-        tx.write("DELETE FROM held WHERE tenant = $1 AND ends <= $2", [tenant, await time]);
+        tx.write("DELETE FROM held WHERE tenant = $1 AND ends <= $2", [tenant, now]);
         return isNew ? "new" : "kept";
       });
     },
 
-    async release(owner, thing, id) {
-      await database.query("DELETE FROM held WHERE thing = $1 AND owner = $2 AND id = $3", [
-        ...[thing, namesOf(owner).user, id],
-      ]);
+    async release(owner, thing, id, makingMs) {
+      await database.query(
+        `DELETE FROM held WHERE thing = $1 AND owner = $2 AND id = $3
+          AND ($5::bigint IS NULL OR ends <= ${timeOf(4)} + $5)`,
+        [thing, namesOf(owner).user, id, database.clock(), makingMs ?? null],
+      );
     },
 
     async setStored(owner, { id, bytes, ms }, most) {

@@ -95,15 +95,18 @@ export function postgresSpending(database: Database): SpendingStore {
     },
 
     async settle(owner, id, spending) {
-      await database.deadlines.inRun(() =>
+      const today = await database.deadlines.inRun(() =>
         change(owner, async (tx) => {
           tx.write("DELETE FROM reserved WHERE id = $1", [id]);
-          if (!spending) return;
+          if (!spending) return cleared;
           const now = await timeIn(database, tx);
-          clear(tx, now);
+          if (cleared !== dayOf(now)) clear(tx, now);
           await count(tx, owner, { spending, now });
+          return dayOf(now);
         }),
       );
+      // Not before the commit: a transaction may begin again.
+      cleared = today;
     },
 
     accounts: (owner) => accountsOf((sql, values) => database.query(sql, values), owner),
@@ -192,11 +195,7 @@ export function postgresSpending(database: Database): SpendingStore {
     );
   }
 
-  /** Once a day. */
   function clear(tx: Transaction, now: number): void {
-    const today = dayOf(now);
-    if (cleared === today) return;
-    cleared = today;
     const first = firstKeptDay(now);
     for (const table of ["usage", "usage_of_users"]) tx.write(`DELETE FROM ${table} WHERE day < $1`, [first]);
     // A month comes before all of its days.

@@ -105,15 +105,15 @@ return {}`,
 });
 
 /**
- * A thing counts for its tenant and its user until its time is over, if neither has more than its limit with it. Again: its
- * time restarts.
+ * A thing counts for its tenant and its user until its time is over, if neither has more than its limit with it: for `ms`, or
+ * if it is new for `making`, unless that is empty. It is still new when it would be over within `making`. Again: its time restarts.
  *
  * Returns: whether it is new; or the place of the limit that is exceeded, the tenant's first.
  */
 export const hold = script<"new" | "kept" | number>()({
   kind: "adds",
   keys: ["held", "own_held"],
-  args: ["id", "user", "ms", "most", "own_most"],
+  args: ["id", "user", "ms", "making", "most", "own_most"],
   lua: `${FULL}
 local now = time()
 local used, names = {}, { user .. ':' .. id, id }
@@ -121,22 +121,25 @@ for at, key in ipairs({ held, own_held }) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now))
   used[at] = redis.call('ZCARD', key)
 end
-local is_known = redis.call('ZSCORE', own_held, id)
-local at_limit = full(used, is_known and 0 or 1, { most, own_most })
+local ends = redis.call('ZSCORE', own_held, id)
+local at_limit = full(used, ends and 0 or 1, { most, own_most })
 if at_limit then return at_limit end
+local is_new = not ends or tonumber(ends) <= now + (tonumber(making) or 0)
+if is_new and making ~= '' then ms = making end
 for at, key in ipairs({ held, own_held }) do
   redis.call('ZADD', key, string.format('%.0f', now + ms), names[at])
   if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
 end
-return is_known and 'kept' or 'new'`,
+return is_new and 'new' or 'kept'`,
 });
 
-/** A thing counts no longer. Again: nothing more. */
+/** A thing counts no longer; unless `making` is empty, only one that would be over within it. Again: nothing more. */
 export const releaseHeld = script<number>()({
   kind: "always",
   keys: ["held", "own_held"],
-  args: ["id", "user"],
+  args: ["id", "user", "making"],
   lua: `
+if making ~= '' and tonumber(redis.call('ZSCORE', own_held, id) or 0) > time() + making then return 0 end
 redis.call('ZREM', held, user .. ':' .. id)
 return redis.call('ZREM', own_held, id)`,
 });

@@ -72,14 +72,15 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
       return refusedFor({ tenant: wait(over), user: wait(ownOver) });
     },
 
-    async hold(owner, { thing, id, ms }, most) {
-      const args = { id, user: ownerTag(owner), ms, ...limitsOf(most) };
+    async hold(owner, { thing, id, ms, makingMs }, most) {
+      const args = { id, user: ownerTag(owner), ms, making: makingMs ?? "", ...limitsOf(most) };
       const reply = await redis.run(hold, heldKeys(owner, thing), args);
       return typeof reply === "number" ? scopeAt(reply) : reply;
     },
 
-    async release(owner, thing, id) {
-      await redis.run(releaseHeld, heldKeys(owner, thing), { id, user: ownerTag(owner) });
+    async release(owner, thing, id, makingMs) {
+      const args = { id, user: ownerTag(owner), making: makingMs ?? "" };
+      await redis.run(releaseHeld, heldKeys(owner, thing), args);
     },
 
     async setStored(owner, { id, bytes, ms }, most) {

@@ -107,11 +107,11 @@ export function quotaStatements(file: SmallFile) {
     reservedByTenant: tenant.reserved,
     reservedByUser: user.reserved,
     endHeld: file.query("DELETE FROM held WHERE ends <= ?"),
-    findHeld: file.query("SELECT 1 FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    findHeld: file.query<{ ends: number }>("SELECT ends FROM held WHERE thing = ? AND user = ? AND id = ?"),
     hold: file.query(`
       INSERT INTO held (thing, user, id, tenant, ends) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET ends = excluded.ends`),
-    release: file.query("DELETE FROM held WHERE thing = ? AND user = ? AND id = ?"),
+    release: file.query("DELETE FROM held WHERE thing = ? AND user = ? AND id = ? AND ends <= ?"),
     endStored: file.query("DELETE FROM stored WHERE ends <= ?"),
     findStored: file.query<Bytes>("SELECT bytes FROM stored WHERE user = ? AND id = ?"),
     storedSum: file.query<Bytes>("SELECT bytes FROM stored_sums WHERE name = ?"),

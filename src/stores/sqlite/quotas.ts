@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
-import { exceeded, takeRequest } from "../../quotas/rules.ts";
+import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
 import { QUOTA_TABLES, quotaStatements } from "./quota-tables.ts";
@@ -66,24 +66,26 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
 
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
 
-    async hold(owner, { thing, id, ms }, most) {
+    async hold(owner, { thing, id, ...life }, most) {
       const { tenant, user } = namesOf(owner);
       return change(() => {
-        sql.endHeld.run(now());
-        const isNew = !sql.findHeld.get(thing, user, id);
+        const time = now();
+        sql.endHeld.run(time);
+        const known = sql.findHeld.get(thing, user, id)?.ends;
         const held = {
           tenant: sql.heldByTenant.get(thing, tenant)?.n ?? 0,
           user: sql.heldByUser.get(thing, user)?.n ?? 0,
         };
-        const full = exceeded(held, isNew ? 1 : 0, most);
+        const full = exceeded(held, known === undefined ? 1 : 0, most);
         if (full) return full;
-        sql.hold.run(thing, user, id, tenant, now() + ms);
+        const { isNew, ends } = heldUntil(known, time, life);
+        sql.hold.run(thing, user, id, tenant, ends);
         return isNew ? "new" : "kept";
       });
     },
 
-    async release(owner, thing, id) {
-      change(() => sql.release.run(thing, namesOf(owner).user, id));
+    async release(owner, thing, id, makingMs = Number.POSITIVE_INFINITY) {
+      change(() => sql.release.run(thing, namesOf(owner).user, id, now() + makingMs));
     },
 
     async setStored(owner, { id, bytes, ms }, most) {

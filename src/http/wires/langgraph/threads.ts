@@ -199,7 +199,7 @@ export function threadRoutes(app: App, services: RouteServices): void {
 
   function created(owner: Owner, id: string, metadata: Readonly<Record<string, unknown>>): Promise<Thread> {
     const { own, agent } = annotated(metadata);
-    return withHold(quotas, { owner, thing: "threads", id }, () =>
+    return withHold(quotas, { owner, id }, () =>
       threads.create(owner, { id, metadata: scalarsIn(own), ...omitUndefined({ agent }) }),
     );
   }
