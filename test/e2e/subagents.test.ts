@@ -62,12 +62,11 @@ agents:
     permissions: { mode: bypass, rules: [{ ask: deploy, message: "May it?" }] }
 `;
 
-const chain = (low: readonly Turn[]) =>
-  cast({
-    lead: [delegating({ agent: "mid", task: "Organise it" }), { say: "Lead is done." }],
-    mid: [delegating({ agent: "low", task: "Deploy it" }), { say: "Mid is done." }],
-    low,
-  });
+const PARENTS: Readonly<Record<string, readonly Turn[]>> = {
+  lead: [delegating({ agent: "mid", task: "Organise it" }), { say: "Lead is done." }],
+  mid: [delegating({ agent: "low", task: "Deploy it" }), { say: "Mid is done." }],
+};
+const chain = (low: readonly Turn[]) => cast({ ...PARENTS, low });
 
 describe("a question two levels down", () => {
   const low = [{ call: [{ tool: "deploy" }] }, completing("It is out.")];
@@ -188,6 +187,25 @@ describe("a tree that is at work", () => {
         .toMatchObject([{ status: "cancelled" }]);
   });
 
+  test("is cancelled from its root, though a tool below does not stop", async () => {
+    const entered = Promise.withResolvers<void>();
+    const stubborn = defineTool({
+      name: "gate",
+      description: "Never ends.",
+      parameters: z.object({}),
+      execute: () => new Promise<string>(() => entered.resolve()),
+    });
+    const { url } = await startServer({ agents: CHAIN, tools: [stubborn, count().tool], script: chain(low) });
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await entered.promise;
+    await send(`${url}/threads/t1/runs/${runOf(viewer.seen.map(({ event }) => event))}/cancel`);
+    const events = await wellFormed(viewer);
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "cancelled" }]);
+    expect(dataOf(own(events), "on_subagent_end")).toMatchObject([{ status: "cancelled" }]);
+    const state = await json(`${url}/threads/t1/state`);
+    expect(Object.values(state.subagents ?? {})).toMatchObject([{ status: "cancelled" }]);
+  });
+
   test("is stopped after its step from its root", async () => {
     const todos = { tool: "write_todos", args: { todos: [] } };
     const { url } = await startServer({
@@ -264,8 +282,16 @@ describe("a tree that is at work", () => {
     const options = {
       ...{ agents: CHAIN, dir: await temporaryFolder() },
       config: { store: "sqlite", shutdown: { grace: "0s" } },
+      script: cast(
+        Object.fromEntries(
+          Object.entries({ ...PARENTS, low }).map(([agent, turns]) => [
+            agent,
+            turns.map((turn) => ({ ...turn, usage: { input_tokens: 10 } })),
+          ]),
+        ),
+      ),
     };
-    const first = await startServer({ ...options, tools: [tool, count().tool], script: chain(low) });
+    const first = await startServer({ ...options, tools: [tool, count().tool] });
     const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
     await entered;
     const { event } = await viewer.until(({ event }) => event === "run_start");
@@ -273,10 +299,11 @@ describe("a tree that is at work", () => {
 
     const again = gate();
     again.open();
-    const second = await startServer({ ...options, tools: [again.tool, count().tool], script: chain(low) });
+    const second = await startServer({ ...options, tools: [again.tool, count().tool] });
     const events = await wellFormed(await view(`${second.url}/threads/t1/runs/${runOf([event])}/events`));
     expect(dataOf(own(events), "run_resumed")).toHaveLength(1);
-    expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
+    // Two calls of each agent.
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "success", usage: { input_tokens: 60 } }]);
     expect(results(events)).toEqual(["[mid-organise-1] agent mid: completed\nMid is done."]);
     const children = await json(`${second.url}/threads?parent=t1`);
     expect(children.items).toHaveLength(1);

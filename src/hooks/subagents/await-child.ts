@@ -190,6 +190,8 @@ async function* follow(
   const { record, id, child } = options;
   const watch = watchForStop(subagents, options, run);
   const spans = trackNestedSpans();
+  /** Calls below the child: a child that was resumed follows its own children again from their start. */
+  const counted = new Set<string>();
   let ending: Ending | undefined;
   let usage = NO_USAGE;
   try {
@@ -197,7 +199,8 @@ async function* follow(
       ending = endingIn(event);
       if (ending) break;
       if (event.event === "run_start" && !event.path) continue;
-      if (event.event === "on_chat_model_end" && event.data.usage) {
+      if (event.event === "on_chat_model_end" && event.data.usage && !counted.has(event.data.message_id)) {
+        if (event.path) counted.add(event.data.message_id);
         usage = addUsage(usage, event.data.usage);
         if (!child.background) countUsage(run, event.data.usage);
       }
