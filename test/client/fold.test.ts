@@ -202,7 +202,30 @@ test("the events of a subagent are in the card of its call, and come again witho
       agents.map(({ lane }) => lane.cells.map((cell) => ("text" in cell ? cell.text : cell.kind))),
     );
   expect(lanes(once).flat()).toContain("I write.");
+  // What it was asked to do is in the call.
+  expect(lanes(once).flat()).not.toContain("write");
   expect(lanes(twice)).toEqual(lanes(once));
+});
+
+test("the tokens of a run begin at none and are the run's own in the end", async () => {
+  const usage = { input_tokens: 10, output_tokens: 1 };
+  const { events } = await recorded(
+    {
+      agents: ASKING,
+      script: [
+        { call: [{ tool: "ask_user", args: { question: "Which?" } }], usage },
+        { say: "Thanks.", usage },
+      ],
+    },
+    ["The red one."],
+  );
+  const { page, apply } = createFold(untouched);
+  const tokens: number[] = [];
+  for (const event of events) {
+    apply(event);
+    if (event.event === "run_start" || event.event === "done") tokens.push(page.run.tokens);
+  }
+  expect(tokens).toEqual([0, 11, 0, 11]);
 });
 
 test("a message that joined the thread is shown as it is there, no matter what its pieces were", async () => {

@@ -49,7 +49,7 @@ describe("a task in the background", () => {
         call("wait_tasks"),
         { say: "There." },
       ],
-      { coder: gated },
+      { coder: gated.map((turn) => ({ ...turn, usage: { input_tokens: 1_000 } })) },
     );
     const begun = await run("begin");
     expect(dataOf(own(begun), "done")).toMatchObject([{ status: "success" }]);
@@ -60,7 +60,11 @@ describe("a task in the background", () => {
     const events = await run("wait");
     expect(results(events)).toEqual(["[coder-build-1] agent coder: completed\nThrough."]);
     expect(dataOf(events, "on_subagent_start")).toMatchObject([{ thread_id: id }]);
-    expect(dataOf(events, "on_subagent_end")).toMatchObject([{ status: "completed" }]);
+    const [end] = dataOf(events, "on_subagent_end");
+    expect(end).toMatchObject({ status: "completed" });
+    // What it used counts as its own.
+    expect(end).not.toHaveProperty("usage");
+    expect(dataOf(own(events), "done")[0]?.usage.input_tokens).toBeLessThan(1_000);
     expect(events.some(({ path }) => path)).toBe(true);
   });
 

@@ -141,13 +141,17 @@ describe("the quota of stored bytes", () => {
     expect(await used()).toBe(held[0]);
   });
 
-  test("ends a run whose agent exceeds it", async () => {
-    const { send, used } = await api({
+  test("ends a run whose agent exceeds it, and counts what the run had written", async () => {
+    const { send, used, messages } = await api({
+      tools: [long],
+      agents: "agents:\n  assistant:\n    model: scripted:test\n    tools: [long]\n",
       config: { ...quotas(100_000), limits: {} },
-      script: [{ say: "x".repeat(150_000) }],
+      script: [{ say: "x".repeat(30_000), call: [{ tool: "long", args: {} }] }, { say: "x".repeat(150_000) }],
     });
     const { body } = await send("/threads/t/runs", { input: "go" });
     expect(body).toMatchObject({ status: "error", error: { code: "limit_exceeded" } });
-    expect(await used()).toBeLessThan(1_000);
+    const written = ((await messages("t")) ?? []).map((each) => JSON.stringify(each).length);
+    expect(written).toHaveLength(3);
+    expect(await used()).toBe(written.reduce((sum, bytes) => sum + bytes, 0));
   });
 });

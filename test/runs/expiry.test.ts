@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { AppError } from "../../src/core/errors.ts";
 import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { toolMessages } from "../../src/core/message.ts";
 import { askFor, openInterrupts } from "../../src/core/open-interrupts.ts";
@@ -160,6 +161,26 @@ test("an interrupt that expires while no process runs is decided by the next one
   await isGoneOnWith(stores, { wake: () => resumeThreads(second.runs), run });
   expect(launched).toEqual(["c1"]);
   expect((await threadOf(stores, run)).results).toEqual(["launched"]);
+});
+
+test("an interrupt whose agent was removed is given up once it expires", async () => {
+  const stores = await sqliteStores();
+  const asking = managed(stores, { script, tools: [launcher().tool], interrupts: policy() });
+  const run = await asking.start(ADA);
+  await isWaiting(stores, run);
+  await asking.runs.close(0);
+  const find = () => {
+    throw new AppError("invalid_request", "There is no such agent.");
+  };
+  const { runs, errors } = managed(stores, { agents: { find } });
+  await expect
+    .poll(async () => {
+      await resumeThreads(runs);
+      return errors;
+    })
+    .not.toEqual([]);
+  const { thread_id } = run;
+  expect(await stores.deferredCalls.get({ owner: ADA, thread_id, call_id: "c1" })).toBeUndefined();
 });
 
 test("an approved call during which the process died is not started again, although it had an expiry", async () => {
