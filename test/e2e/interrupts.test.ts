@@ -277,6 +277,10 @@ describe("a rule that a user makes over the API", () => {
     expect(second.body.id).toBe(first.body.id);
     expect(await getJson(rules)).toMatchObject({ items: [{ decision: "deny", message: "Not here." }] });
     expect(await status("t2")).toBe("Not here.");
+    // One with other conditions stands beside it.
+    await send(rules, { allow: "execute", regex: "ls .*" });
+    expect((await getJson(rules)).items).toHaveLength(2);
+    expect(await status("t3")).toBe("Not here.");
   });
 
   test("never allows what the agent's own rules or mode refuse", async () => {
