@@ -98,6 +98,23 @@ describe("a question two levels down", () => {
     expect((await json(`${url}/interrupts`)).items).toEqual([]);
   });
 
+  test("is decided when it expires, and all parents continue", async () => {
+    const { tool, times } = count();
+    const { url } = await played({
+      agents: CHAIN.replace(
+        "defaults: {",
+        "defaults: { interrupts: { expires_after: 1s, on_expiry: approve },",
+      ),
+      tools: [tool, gate().tool],
+      script: chain(low),
+    });
+    await expect.poll(async () => (await json(`${url}/threads/t1`)).status).toBe("idle");
+    expect(times()).toBe(1);
+    const { messages } = await json(`${url}/threads/t1/state`);
+    expect(messages).toMatchObject([{}, {}, { role: "tool" }, { content: "Lead is done." }]);
+    expect((await json(`${url}/interrupts`)).items).toEqual([]);
+  });
+
   test("is answered after a restart", async () => {
     const { tool, times } = count();
     const options = {
