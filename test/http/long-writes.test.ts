@@ -75,10 +75,20 @@ async function fatTasks(send: Send): Promise<void> {
 
 const input = { threadId: "fat", runId: "r", state: {}, messages: [], tools: [], context: [] };
 
+const graphRun = { assistant_id: "assistant", input: { messages: [{ role: "user", content: "go" }] } };
+
 describe("of a long answer no more is written in one turn of the event loop than a part", () => {
   test.each([
     ["the end of a run", async () => {}, "/threads/fat/runs", many],
     ["the threads of LangGraph's clients", fatThreads, "/langgraph/threads/search", { limit: 100 }],
+    ["the history of a LangGraph thread", fatThread, "/langgraph/threads/fat/history", {}],
+    ["the values with which a LangGraph run ends", fatThread, "/langgraph/threads/fat/runs/wait", graphRun],
+    [
+      "the values that a LangGraph run streams",
+      fatThread,
+      "/langgraph/threads/fat/runs/stream",
+      { ...graphRun, stream_mode: ["values"] },
+    ],
     ["a snapshot of AG-UI", fatThread, "/ag-ui/agent/assistant/connect", { ...input, forwardedProps: {} }],
     [
       "the tasks of A2A",
@@ -96,8 +106,8 @@ describe("of a long answer no more is written in one turn of the event loop than
     expect(answer.status).toBe(200);
     const missing = texts.filter((text) => !answer.text.includes(text.slice(0, 100)));
     expect(missing).toEqual([]);
-    for (const line of answer.text.startsWith("data: ") ? answer.text.split("\n\n") : [answer.text])
-      if (line !== "") JSON.parse(line.replace(/^data: /, ""));
+    const data = [...answer.text.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) => json);
+    for (const json of data.length > 0 ? data : [answer.text]) JSON.parse(json);
     expect(most).toBeLessThan(2 * A_TURN);
   });
 });

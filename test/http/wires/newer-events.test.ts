@@ -74,7 +74,7 @@ const READERS: Readonly<Record<string, (log: Log) => unknown>> = {
   },
   LangGraph: (log) => {
     const modes = new Set(["values", "messages-tuple", "messages", "updates", "tools", "custom"]);
-    const fold = langgraphFrames({ modes, subgraphs: true }, { messages: [], state: {} });
+    const fold = langgraphFrames({ modes, subgraphs: true }, { calls: [], texts: [], state: {} });
     return log.flatMap(({ event }) => fold(event, RUN).map((frame) => [frame.event, frame.text()]));
   },
   "LangGraph's protocol": (log) => {

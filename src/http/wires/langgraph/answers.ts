@@ -3,6 +3,7 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import { areLong, lengthOfAll, type Message } from "../../../core/message.ts";
+import { ownTurn } from "../../../lib/async.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../../client-disconnect.ts";
 import { inSlices } from "../../long-answers.ts";
@@ -51,12 +52,12 @@ export function sendText(
   const pieces = inPieces(parts);
   const first = pieces.next().value ?? "";
   const second = pieces.next().value;
+  const { tenant } = ownerOf(reply.request);
+  const all = () => inTurns(tenant, chain(first, second ?? "", pieces));
   const payload =
     second === undefined
       ? first
-      : Readable.from(counted(chain(first, second, pieces), texts, unread ?? unreadAnswers.open(reply)), {
-          objectMode: false,
-        });
+      : Readable.from(counted(all(), texts, unread ?? unreadAnswers.open(reply)), { objectMode: false });
   // The text is that of a value that the route's schema describes.
   return payload as never;
 }
@@ -67,13 +68,21 @@ function* chain(first: string, second: string, others: Iterable<string>): Genera
   yield* others;
 }
 
-function* counted(
-  pieces: Iterable<string>,
+/** A client that reads fast would take all of them in one turn of the event loop. */
+async function* inTurns(tenant: string, pieces: Iterable<string>): AsyncGenerator<string, void, void> {
+  for (const piece of pieces) {
+    await ownTurn(tenant);
+    yield piece;
+  }
+}
+
+async function* counted(
+  pieces: AsyncIterable<string>,
   texts: readonly string[],
   unread: Unread,
-): Generator<string, void, void> {
+): AsyncGenerator<string, void, void> {
   const kept = texts.reduce((length, text) => length + text.length, 0);
-  for (const piece of pieces) {
+  for await (const piece of pieces) {
     unread(kept + piece.length);
     yield piece;
   }

@@ -3,14 +3,16 @@
 
 import { AppError, hasCode } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
+import { unanswered } from "../../../core/message.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
+import { mapInTurns } from "../../../lib/async.ts";
 import { keyOf } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
-import type { Frame, Frames } from "../../sse.ts";
+import type { Frame, Frames, LongFrame } from "../../sse.ts";
 import { eventIn } from "../fold.ts";
 import type { StreamModes } from "./modes.ts";
-import { asItIs, endOf, type History, project, type Shown } from "./project.ts";
+import { asItIs, endOf, type History, project, type Shown, textOf } from "./project.ts";
 
 /** A frame of a run: the `k`-th that its event `seq` gave. */
 export interface FrameCursor {
@@ -45,11 +47,11 @@ export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reade
   const key = keyOf(owner, run);
   return async function* (signal) {
     const seen = await seenBy(stores, { owner, run, after });
-    const framesOf = (shown: readonly Shown[], epoch: number, seq: number): Frame[] =>
+    const framesOf = (shown: readonly Shown[], epoch: number, seq: number): (Frame | LongFrame)[] =>
       shown.flatMap(({ event, text }, k) =>
         seq < seen.seq || (seq === seen.seq && k <= seen.k)
           ? []
-          : [{ id: `${run.id}:${epoch}-${seq}.${k}`, event, data: text() }],
+          : [longOrShort({ id: `${run.id}:${epoch}-${seq}.${k}`, event }, text())],
       );
     let fold: ReturnType<typeof project> | undefined;
     for (let from = 0; ; ) {
@@ -82,6 +84,11 @@ export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reade
   };
 }
 
+const longOrShort = (
+  head: Omit<Frame, "data">,
+  data: Frame["data"] | LongFrame["data"],
+): Frame | LongFrame => (typeof data === "string" ? { ...head, data } : { ...head, data });
+
 /** What the reader has seen of the log as it is now: an entry that was lost or rewritten counts as not seen. */
 async function seenBy(
   { events }: Stores,
@@ -92,7 +99,7 @@ async function seenBy(
   return seq === after.seq ? after : { seq, k: Number.POSITIVE_INFINITY };
 }
 
-/** Only who wants whole states needs the messages. */
+/** Only who wants whole states needs the messages; those of a long thread are written in several turns of the event loop. */
 async function historyOf(
   { threads }: Stores,
   owner: Owner,
@@ -100,5 +107,6 @@ async function historyOf(
   { modes }: StreamModes,
 ): Promise<History> {
   const state = await threads.state(owner, thread_id);
-  return { messages: modes.has("values") ? await threads.messages(owner, thread_id) : [], state };
+  const messages = modes.has("values") ? await threads.messages(owner, thread_id) : [];
+  return { calls: unanswered(messages), texts: await mapInTurns(owner.tenant, messages, textOf), state };
 }

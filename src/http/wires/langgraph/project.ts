@@ -2,24 +2,29 @@
 
 import type { EventName, StreamEvent } from "../../../core/event.ts";
 import type { Interrupt } from "../../../core/interrupt.ts";
-import { type Message, type ToolCall, unanswered } from "../../../core/message.ts";
+import type { Message, ToolCall } from "../../../core/message.ts";
 import { inCallOrder } from "../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { merge } from "../../../core/run.ts";
+import { LARGE_BYTES } from "../../../lib/async.ts";
+import type { LongText } from "../../json-parts.ts";
 import { shownContents, shownTodos } from "../shown.ts";
 import type { StreamModes } from "./modes.ts";
 import { interruptsOf, messageShape, shownArgs, usageShape } from "./shapes.ts";
+import { valuesText } from "./states.ts";
 
 /** A frame before it has an id. */
 export interface Shown {
   readonly event: string;
   /** JSON. To be called before the next event is folded, or not at all: a reader that has the frame needs no text. */
-  readonly text: () => string;
+  readonly text: () => string | LongText;
 }
 
 /** The thread as it was found when its first event was folded. What the run itself has added since does no harm. */
 export interface History {
-  readonly messages: readonly Message[];
+  /** Those without a result. */
+  readonly calls: readonly ToolCall[];
+  readonly texts: readonly MessageText[];
   readonly state: Readonly<Record<string, unknown>>;
 }
 
@@ -45,7 +50,18 @@ export function project({ modes, subgraphs }: StreamModes, history: History) {
   };
 }
 
-const NOTHING: History = { messages: [], state: {} };
+const NOTHING: History = { calls: [], texts: [], state: {} };
+
+/** A message as JSON. */
+export interface MessageText {
+  readonly id: string;
+  readonly text: string;
+}
+
+export const textOf = (message: Message): MessageText => ({
+  id: message.id,
+  text: JSON.stringify(messageShape(message)),
+});
 
 /** The frames with which a reader begins again when events are no longer kept: the thread as it is. */
 export function asItIs(
@@ -68,7 +84,7 @@ const END = shown("end", null);
 /** One agent's part of a run: the root's, or under `namespace` a subagent's. */
 function createFold(modes: ReadonlySet<string>, history: History, namespace?: string) {
   const isRoot = namespace === undefined;
-  const messages = new MessageTexts(history.messages, modes.has("values"));
+  const messages = new MessageTexts(history, modes.has("values"));
   const open = new Map<string, Interrupt>();
   let { todos, files }: Readonly<Record<string, unknown>> = history.state;
   /** The message that is being written. */
@@ -110,12 +126,11 @@ function createFold(modes: ReadonlySet<string>, history: History, namespace?: st
     isStale = false;
     hasNewState = false;
     if (!modes.has("values")) return [];
-    const rest = JSON.stringify({
+    const rest = {
       ...(isRoot ? { todos: shownTodos(todos), files: shownContents(files) } : {}),
       ...(asked.length > 0 ? { __interrupt__: interruptsOf(asked) } : {}),
-    }).slice(1, -1);
-    const event = isRoot ? "values" : `values|${namespace}`;
-    return [{ event, text: () => `{"messages":[${messages.joined()}]${rest && `,${rest}`}}` }];
+    };
+    return [{ event: isRoot ? "values" : `values|${namespace}`, text: () => messages.values(rest) }];
   };
   /** The state after a message; later, if it is long and the reader has the message anyway. */
   const valuesAfter = ({ role }: Message): Shown[] => {
@@ -289,15 +304,16 @@ function aliased(args: string): string {
 /** The messages of a thread as JSON, made once for each. */
 class MessageTexts {
   readonly #isKept: boolean;
-  readonly #messages: { readonly id: string; readonly text: string }[] = [];
+  readonly #messages: MessageText[];
   /** Calls without a result. */
-  readonly #calls = new Map<string, ToolCall>();
-  size = 0;
+  readonly #calls: Map<string, ToolCall>;
+  size: number;
 
-  constructor(messages: readonly Message[], isKept: boolean) {
+  constructor({ calls, texts }: History, isKept: boolean) {
     this.#isKept = isKept;
-    for (const call of unanswered(messages)) this.#calls.set(call.id, call);
-    if (isKept) for (const message of messages) this.#push(message);
+    this.#calls = new Map(calls.map((call) => [call.id, call]));
+    this.#messages = [...texts];
+    this.size = texts.reduce((size, { text }) => size + text.length, 0);
   }
 
   /** A message that is there already begins the run's own part: what stands behind it was found too early. */
@@ -308,15 +324,17 @@ class MessageTexts {
     if (!this.#isKept) return;
     const at = this.#messages.findIndex(({ id }) => id === message.id);
     if (at >= 0) for (const { text } of this.#messages.splice(at)) this.size -= text.length;
-    this.#push(message);
+    const added = textOf(message);
+    this.size += added.text.length;
+    this.#messages.push(added);
   }
 
   unanswered = () => [...this.#calls.values()];
-  joined = () => this.#messages.map(({ text }) => text).join(",");
 
-  #push(message: Message): void {
-    const text = JSON.stringify(messageShape(message));
-    this.size += text.length;
-    this.#messages.push({ id: message.id, text });
+  /** All of them with the rest of a state; in parts, if they are long. */
+  values(rest: Readonly<Record<string, unknown>>): string | LongText {
+    const texts = this.#messages.map(({ text }) => text);
+    const parts = valuesText(texts, rest);
+    return this.size > LARGE_BYTES ? { parts, length: this.size } : [...parts].join("");
   }
 }

@@ -10,9 +10,12 @@ import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 test("LangGraph's client puts the pieces of any run together to the messages of its last state", () => {
   const modes = new Set(["values", "messages-tuple", "messages", "updates", "tools", "custom"]);
   const framesOf = (events: readonly StreamEvent[]) => {
-    const fold = project({ modes, subgraphs: true }, { messages: [], state: {} });
+    const fold = project({ modes, subgraphs: true }, { calls: [], texts: [], state: {} });
     return events.flatMap((event) =>
-      fold(event, RUN).map((frame) => ({ event: frame.event, text: frame.text() })),
+      fold(event, RUN).map((frame) => {
+        const text = frame.text();
+        return { event: frame.event, text: typeof text === "string" ? text : [...text.parts].join("") };
+      }),
     );
   };
   fc.assert(
