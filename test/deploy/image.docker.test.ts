@@ -12,7 +12,7 @@ import { buildImage, docker, logsOf, runImage } from "./support/image.ts";
 import { prepareStack } from "./support/stack.ts";
 
 /** It installs all packages, and compiles: minutes on a busy machine. */
-const BUILD_MS = 900_000;
+const BUILD_MS = 2_700_000;
 
 describeWithOwnEngine("the image", (engine) => {
   const { key } = newApiKey();

@@ -21,14 +21,15 @@ export const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : undefi
 
 const folders: string[] = [];
 const shells: Shell[] = [];
-afterAll(() => {
-  for (const shell of shells) shell.close(new Error("the tests are over"));
-  for (const folder of folders) {
+
+function closeAll(): void {
+  for (const shell of shells.splice(0)) shell.close(new Error("the tests are over"));
+  for (const folder of folders.splice(0)) {
     spawnSync("umount", ["-q", join(folder, "small")]);
     // No other is sure to reach the ground.
     spawnSync("rm", ["-rf", folder]);
   }
-});
+}
 
 export async function newFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "skein-shell-")));
@@ -122,8 +123,10 @@ export async function openedWith(command: readonly [string, ...string[]], workdi
 /** Opens a workspace: a new folder, or the one that is given. */
 type OpenFiles = (workdir?: string) => ReturnType<typeof openedWith>;
 
-/** Runs `tests` for each shell. */
+/** Runs `tests` for each shell, and closes all that they have opened. */
 export function describeFiles(tests: (opened: OpenFiles) => void): void {
+  // For each file: those that share a process load this module once.
+  afterAll(closeAll);
   describe.each(Object.entries(SHELLS))("files by %s", (_, command) => {
     needing(found(command[0]), command[0]).describe("and its tools", () =>
       tests((workdir) => openedWith(command, workdir)),
