@@ -239,7 +239,7 @@ describeWithOwnEngine("what a user's files can use up", (engine) => {
     test("is limited, in many files", async () => {
       const fill =
         "mkdir many; cd many; yes '' | head -n 100000 | awk '{ print NR }' | xargs touch 2>&1 | tail -n 1";
-      // The whole result, for whoever has to find out why.
+      // A failure shows the whole result.
       expect(JSON.stringify(await beside(house, execute(attacker, fill)))).toContain(
         "No space left on device",
       );
