@@ -1,7 +1,11 @@
 // A child that waits for a result from outside, and what may happen to it meanwhile.
 
-import { describe, expect, test } from "vitest";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { text } from "node:stream/consumers";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { textOf } from "../../src/core/message.ts";
 import { defineTool, interrupted } from "../../src/core/tool.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
@@ -59,3 +63,47 @@ describe("a parent whose child waits for a result from outside", () => {
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted", stop_reason: "interrupt" }]);
   });
 });
+
+test("a child whose tool result is deferred is waited for, and continues with the result", async () => {
+  const called = Promise.withResolvers<string>();
+  const outside = createServer(async (request, response) => {
+    const body = await text(request);
+    response.writeHead(202).end();
+    called.resolve(z.object({ result_url: z.url() }).parse(JSON.parse(body)).result_url);
+  });
+  const [port, outsidePort] = [await listen(createServer(), true), await listen(outside)];
+  const allow = `127.0.0.1:${outsidePort}`;
+  const { url } = await startServer({
+    agents: TEAM.replace(
+      "description: Writes",
+      "tools: [ask_carrier], permissions: { mode: bypass }, description: Writes",
+    ),
+    config: { listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow } },
+    script: cast({
+      lead: [delegating({ agent: "coder", task: "Ask them" }), { say: "ok" }],
+      coder: (request, turn) =>
+        turn === 0
+          ? { call: [{ tool: "ask_carrier" }] }
+          : { say: textOf(request.messages.at(-1)?.content ?? "") },
+    }),
+  });
+  const tool = { name: "ask_carrier", description: "Asks.", parameters: { type: "object", properties: {} } };
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ ...tool, callback_url: `http://${allow}/` });
+  expect((await fetch(`${url}/tools`, { method: "POST", headers, body })).status).toBe(201);
+  const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+  const resultUrl = await called.promise;
+  await viewer.until(({ event, data }) => event === "on_subagent_end" && data.status === "interrupted");
+  await fetch(resultUrl, { method: "POST", headers, body: JSON.stringify({ result: "They have one." }) });
+  expect(results(await wellFormed(viewer))).toEqual(["[coder-ask-1] agent coder: completed\nThey have one."]);
+});
+
+/** The port; free again at once, or until the test has finished. */
+async function listen(server: Server, isFreed = false): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (isFreed) await new Promise((resolve) => server.close(resolve));
+  else onTestFinished(() => void server.close().closeAllConnections());
+  return typeof address === "object" && address ? address.port : 0;
+}

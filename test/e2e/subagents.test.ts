@@ -1,12 +1,8 @@
 // Families of agents through approvals, cancellation, budgets and crashes: what holds for one run holds for the tree.
 
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import { text } from "node:stream/consumers";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { StreamEvent } from "../../src/core/event.ts";
-import { textOf } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
@@ -326,51 +322,6 @@ describe("a tree that is at work", () => {
     expect(children.items).toHaveLength(1);
   });
 });
-
-test("a child whose tool result is deferred is waited for, and continues with the result", async () => {
-  const called = Promise.withResolvers<string>();
-  const outside = createServer(async (request, response) => {
-    const body = await text(request);
-    response.writeHead(202).end();
-    called.resolve(z.object({ result_url: z.url() }).parse(JSON.parse(body)).result_url);
-  });
-  const [port, outsidePort] = [await listen(createServer(), true), await listen(outside)];
-  const allow = `127.0.0.1:${outsidePort}`;
-  const { url } = await startServer({
-    agents: TEAM.replace(
-      "description: Writes",
-      "tools: [ask_carrier], permissions: { mode: bypass }, description: Writes",
-    ),
-    config: { listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow } },
-    script: cast({
-      lead: [delegating({ agent: "coder", task: "Ask them" }), { say: "ok" }],
-      coder: (request, turn) =>
-        turn === 0
-          ? { call: [{ tool: "ask_carrier" }] }
-          : { say: textOf(request.messages.at(-1)?.content ?? "") },
-    }),
-  });
-  const tool = { name: "ask_carrier", description: "Asks.", parameters: { type: "object", properties: {} } };
-  expect(await send(`${url}/tools`, { ...tool, callback_url: `http://${allow}/` })).toMatchObject({
-    name: tool.name,
-  });
-  const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
-  const resultUrl = await called.promise;
-  await viewer.until(({ event, data }) => event === "on_subagent_end" && data.status === "interrupted");
-  const headers = { "content-type": "application/json" };
-  await fetch(resultUrl, { method: "POST", headers, body: JSON.stringify({ result: "They have one." }) });
-  expect(results(await wellFormed(viewer))).toEqual(["[coder-ask-1] agent coder: completed\nThey have one."]);
-});
-
-/** The port; free again at once, or until the test has finished. */
-async function listen(server: Server, isFreed = false): Promise<number> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (isFreed) await new Promise((resolve) => server.close(resolve));
-  else onTestFinished(() => void server.close().closeAllConnections());
-  return typeof address === "object" && address ? address.port : 0;
-}
 
 describe("a thread that has children", () => {
   test("is deleted with them, unless one is at work", async () => {
