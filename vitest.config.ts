@@ -24,7 +24,7 @@ const long = [
   "test/e2e/{statement-cuts,store-outage,subagent-crashes,subagent-moments,traces,viewers}.test.ts",
   "test/e2e/{wiring,wiring-access,wiring-postgres,wiring-redis,worker-crashes,workers}.test.ts",
   "test/e2e/pages/*.test.ts",
-  "test/examples/{acp,adapters/*,custom-agent,langgraph,library,openai,react}.test.ts",
+  "test/examples/{acp,custom-agent,langgraph,library,openai,react}.test.ts",
   "test/hooks/permissions/{corpus.docker,real-shells}.test.ts",
   "test/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
   "test/page/{accessible,agents-view,conversation,files-view,hostile,inbox,keyboard,large,lasting,observing,sign-in}.test.ts",

@@ -12,7 +12,8 @@ const BUNDLED = ["zod"];
 const [dist = "dist"] = process.argv.slice(2);
 const { dependencies, peerDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
 const { metafile } = await build({
-  entryPoints: ["src/main.ts", "src/index.ts", "src/lib/node-version.ts"],
+  entryPoints: ["src/main.ts", "src/index.ts", "src/adapters/index.ts", "src/lib/node-version.ts"],
+  outbase: "src",
   outdir: dist,
   chunkNames: "chunks/[name]-[hash]",
   bundle: true,
@@ -29,6 +30,7 @@ const { metafile } = await build({
 checkPlaces(metafile);
 for (const file of Object.keys(metafile.outputs)) escapeCharacters(file);
 importFirst("index.js", "./lib/node-version.js");
+importFirst("adapters/index.js", "../lib/node-version.js");
 for (const name of BUNDLED)
   cpSync(join("node_modules", name, "LICENSE"), join(dist, `chunks/${name}.LICENSE`));
 

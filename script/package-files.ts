@@ -1,5 +1,5 @@
 // What of a build is published: files that exports lead to.
-//   prune DIST   removes the files to which no export of `skein` leads, but for index.js, which script/bundle.ts makes
+//   prune DIST   removes the files to which no export of `skein` leads, but for what script/bundle.ts makes: index.js and adapters/index.js
 //   client       copies the files to which the exports of packages/client lead
 
 import { cpSync, globSync, readFileSync, rmSync } from "node:fs";
@@ -7,9 +7,11 @@ import { dirname, join, normalize, relative } from "node:path";
 
 type Exports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
 
+const BUNDLES = ["index.js", join("adapters", "index.js")];
+
 function prune(dist: string): void {
   const kept = new Set(
-    reached(entries("package.json", dist).filter((file) => file !== join(dist, "index.js"))),
+    reached(entries("package.json", dist).filter((file) => !BUNDLES.includes(relative(dist, file)))),
   );
   for (const file of globSync("**/*.{d.ts,js}", { cwd: dist }).map((name) => join(dist, name)))
     if (!kept.has(file)) rmSync(file);

@@ -45,6 +45,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
       "lib",
     ],
   ],
+  // The public API only, as a program that imports `skein`.
+  adapters: ["index.ts"],
   // The page: built for browsers.
   page: ["client"],
   client: ["core/phase.ts"],

@@ -1,6 +1,5 @@
 // An agent whose hooks are functions in the shapes of other frameworks. Test: npm test -- test/examples/hooks.test.ts
 
-import { createAgent, type Model, type Tool, userMessage } from "../../src/index.ts";
 import {
   compaction,
   fileSessions,
@@ -16,7 +15,8 @@ import {
   withLogger,
   withOutputGuardrail,
   withTimeout,
-} from "./index.ts";
+} from "../../src/adapters/index.ts";
+import { createAgent, type Model, type Tool, userMessage } from "../../src/index.ts";
 
 interface Logger {
   info(details: object, message: string): void;

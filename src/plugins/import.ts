@@ -23,8 +23,12 @@ interface Recording {
 
 const ENTRY = "skein-plugin:";
 const VERSION = "skein-plugin";
-/** The running program: `skein` in a plugin must have the errors and the keys of this copy. */
-const SKEIN = new URL(`../index.${import.meta.url.split(".").at(-1)}`, import.meta.url).href;
+/** The running program: what a plugin imports from `skein` must have the errors and the keys of this copy. */
+const extension = import.meta.url.split(".").at(-1);
+const SKEIN = new Map([
+  ["skein", new URL(`../index.${extension}`, import.meta.url).href],
+  ["skein/adapters", new URL(`../adapters/index.${extension}`, import.meta.url).href],
+]);
 
 const recordings = new Map<string, Recording>();
 let isHooked = false;
@@ -69,7 +73,8 @@ function resolve<C extends { parentURL?: string | undefined }, R extends { url: 
   }
   const version = versionOf(context.parentURL);
   if (version === undefined) return next(specifier, context);
-  if (specifier === "skein") return next(SKEIN, context);
+  const own = SKEIN.get(specifier);
+  if (own !== undefined) return next(own, context);
   try {
     const found = next(specifier, context);
     return isPath(specifier) ? versioned(found, version) : found;

@@ -37,8 +37,8 @@ describe("the package `skein`", () => {
     const files = (await command(dir, ["tar", "-tzf", archive]))
       .split("\n")
       .map((name) => name.slice("package/".length));
-    const needed = `bin/skein.cjs config/scripts/demo.yaml config/server.yaml dist/chunks/zod.LICENSE dist/client/client.d.ts dist/index.d.ts
-      dist/index.js dist/main.js dist/page/index.html dist/swagger-ui/swagger-ui.css openapi.yaml agents.yaml LICENSE README.md SECURITY.md`;
+    const needed = `bin/skein.cjs config/scripts/demo.yaml config/server.yaml dist/chunks/zod.LICENSE dist/client/client.d.ts dist/index.d.ts dist/adapters/index.d.ts
+      dist/adapters/index.js dist/index.js dist/main.js dist/page/index.html dist/swagger-ui/swagger-ui.css openapi.yaml agents.yaml LICENSE README.md SECURITY.md`;
     expect(files).toEqual(expect.arrayContaining(needed.split(/\s+/)));
     expect(files.filter((file) => /\.map$|^(src|test|script|packages)\/|\.built$/.test(file))).toEqual([]);
     // Nothing that a program imports has its types from there.
@@ -72,15 +72,27 @@ describe("the package `skein`", () => {
     for (const file of ["own.mjs", "own.cjs"]) expect(await command(app, ["node", file])).toBe("success\n");
   });
 
+  test("turns the functions of another framework into hooks, with `skein/adapters`", async () => {
+    const program = `import { createAgent } from "skein"; import { fromEffect, streamTo } from "skein/adapters";
+      const phases = [];
+      const agent = createAgent({ model: "scripted:demo", hooks: [fromEffect(({ phase }) => void phases.push(phase))] });
+      await streamTo(agent.run("Hello"), { onComplete: () => console.log(phases[0]) });
+      await agent.close();`;
+    await writeFile(join(app, "adapters.mjs"), program);
+    expect(await command(app, ["node", "adapters.mjs"])).toBe("before_complete\n");
+  });
+
   test.each([
     ["--module", "nodenext"],
     ["--module", "esnext", "--moduleResolution", "bundler"],
   ])("has types that hold with %s %s", async (...options) => {
     const use = `
 import { createAgent, defineTool, type Message } from "skein";
+import { fromMiddleware, streamTo, withTimeout } from "skein/adapters";
 import { createClient } from "skein/client";
 import { openThread } from "skein/client/thread";
-const agent = createAgent({ model: "scripted:demo", system_prompt: "Be brief." });
+const agent = createAgent({ model: "scripted:demo", system_prompt: "Be brief.", hooks: [fromMiddleware(withTimeout(60_000))] });
+await streamTo(agent.run("Hello"), { onTextDelta: (delta: string) => console.log(delta) });
 export const text: string | undefined = (await agent.run("Hello").result).text;
 // @ts-expect-error: an option is checked.
 createAgent({ modle: "scripted:demo" });

@@ -91,6 +91,25 @@ test("agents use a plugin's tools, hooks and models; what a hook does wrong ends
   expect((await said(url, "ok", "again")).text).toBe("m1: rolled 20 seen");
 });
 
+test("a plugin turns functions of another framework into its hooks, with `skein/adapters`", async () => {
+  const { serve } = await project({
+    "plugin.ts": plugin(
+      "familiar",
+      'hooks: [defineHook({ name: "brief", options: z.strictObject({}), activeByDefault: () => true, create: (_, services) => brief(services) })], models: { echo }',
+      `import { NO_USAGE } from "skein";\nimport { fromPreGeneration } from "skein/adapters";
+      const brief = fromPreGeneration((state) => { state.systemPrompt = "Be brief."; });
+      const echo = () => ({ name: "echo:m", async *stream({ system }) {
+        const content = system.map(({ text }) => text).join();
+        yield { event: "on_chat_model_stream", data: { delta: content } };
+        return { content, tool_calls: [], reasoning: [], stop_reason: "end_turn", usage: NO_USAGE };
+      } });`,
+    ),
+    "agents.yaml": "plugins: [./plugin.ts]\nagents: { a: { model: 'echo:m' } }\n",
+  });
+  const { url } = await serve();
+  expect(await said(url, "a")).toEqual({ text: "Be brief.", errors: [] });
+});
+
 test("a changed plugin is loaded again with the files that it imports; a broken one changes nothing", async () => {
   const { serve, write } = await project(FILES);
   const { url, output, child } = await serve();

@@ -1,6 +1,6 @@
 // Effects: functions that run before and after each model call and may change what the model is shown.
 
-import type { HookFactory, Message, Model, Run } from "../../src/index.ts";
+import type { HookFactory, Message, Model, Run } from "../index.ts";
 import { createView } from "./view.ts";
 
 /** What the model is shown. Changing it does not change the thread. */

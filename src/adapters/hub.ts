@@ -1,6 +1,6 @@
 // A hub: publishes what agents do under two topics, `agent` and `tool`.
 
-import type { AgentHandle, ErrorInfo, StreamEvent } from "../../src/index.ts";
+import type { AgentHandle, ErrorInfo, StreamEvent } from "../index.ts";
 
 export interface Topic<T> {
   publish(event: T): void;

@@ -1,7 +1,7 @@
 // What the model is shown in place of a thread's first messages, from one model call to the next. The thread keeps
 // every message.
 
-import type { Message } from "../../src/index.ts";
+import type { Message } from "../index.ts";
 
 export interface View {
   /** `messages` with the replacement applied. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type Effect, fromEffect, type IterationContext } from "../../../examples/adapters/index.ts";
-import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
-import type { ModelRequest } from "../../../src/core/model.ts";
-import { defineTool } from "../../../src/core/tool.ts";
-import { agentWith, runtimeWith } from "../../support/library.ts";
+import { type Effect, fromEffect, type IterationContext } from "../../src/adapters/index.ts";
+import { type Message, textOf, userMessage } from "../../src/core/message.ts";
+import type { ModelRequest } from "../../src/core/model.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { agentWith, runtimeWith } from "../support/library.ts";
 
 const look = defineTool({
   name: "look",

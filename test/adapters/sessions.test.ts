@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { sessionsOf } from "../../../examples/adapters/index.ts";
-import { assistantMessage, userMessage } from "../../../src/core/message.ts";
-import { createMemoryStores } from "../../../src/stores/memory/index.ts";
-import { agentWith, runtimeWith } from "../../support/library.ts";
+import { sessionsOf } from "../../src/adapters/index.ts";
+import { assistantMessage, userMessage } from "../../src/core/message.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { agentWith, runtimeWith } from "../support/library.ts";
 
 function open() {
   const stores = createMemoryStores();

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { createHub, type StreamCallbacks, streamTo } from "../../../examples/adapters/index.ts";
-import { defineTool } from "../../../src/core/tool.ts";
-import type { Turn } from "../../../src/models/scripted.ts";
-import { createSqliteStores } from "../../../src/stores/sqlite/index.ts";
-import { agentWith, collect, runtimeWith } from "../../support/library.ts";
-import { temporaryFolder } from "../../support/server.ts";
+import { createHub, type StreamCallbacks, streamTo } from "../../src/adapters/index.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { agentWith, collect, runtimeWith } from "../support/library.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const add = defineTool({
   name: "add",

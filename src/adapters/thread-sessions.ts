@@ -2,7 +2,7 @@
 // guesses which thread is meant.
 
 import { randomUUID } from "node:crypto";
-import type { Message, Run, Stores } from "../../src/index.ts";
+import type { Message, Run, Stores } from "../index.ts";
 
 type Owner = Run["owner"];
 type Thread = Awaited<ReturnType<Stores["threads"]["create"]>>;

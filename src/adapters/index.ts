@@ -1,4 +1,5 @@
-// Hooks and callbacks in the shapes of other frameworks. Copy what you need: everything here uses the public API only.
+// The exports of `skein/adapters`: hooks, callbacks and sessions in the shapes of other frameworks. Everything here uses the public
+// API only, so each file is also an example of it.
 
 export { type StreamCallbacks, streamTo } from "./callbacks.ts";
 export { type Effect, fromEffect, type IterationContext } from "./effects.ts";

@@ -12,7 +12,7 @@ import {
   type Tool,
   type ToolCall,
   type ToolResult,
-} from "../../src/index.ts";
+} from "../index.ts";
 
 type ToolRequest = Parameters<NonNullable<Hook["wrapToolCall"]>>[0];
 

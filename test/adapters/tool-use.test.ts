@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { fromPostToolUse, fromPreToolUse, type PreToolUse } from "../../../examples/adapters/index.ts";
-import { abortRun } from "../../../src/core/errors.ts";
-import { defineTool } from "../../../src/core/tool.ts";
-import type { OwnHook } from "../../../src/index.ts";
-import { agentWith, collect, runtimeWith } from "../../support/library.ts";
+import { fromPostToolUse, fromPreToolUse, type PreToolUse } from "../../src/adapters/index.ts";
+import { abortRun } from "../../src/core/errors.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import type { OwnHook } from "../../src/index.ts";
+import { agentWith, collect, runtimeWith } from "../support/library.ts";
 
 /** A run that calls the tool once, with `path: "a"`. */
 function calling(hooks: OwnHook[], more = {}) {

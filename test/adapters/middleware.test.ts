@@ -6,11 +6,11 @@ import {
   withOutputGuardrail,
   withRecovery,
   withTimeout,
-} from "../../../examples/adapters/index.ts";
-import { assistantMessage } from "../../../src/core/message.ts";
-import type { Turn } from "../../../src/models/scripted.ts";
-import { gate, gated } from "../../support/gate.ts";
-import { agentWith, runtimeWith } from "../../support/library.ts";
+} from "../../src/adapters/index.ts";
+import { assistantMessage } from "../../src/core/message.ts";
+import type { Turn } from "../../src/models/scripted.ts";
+import { gate, gated } from "../support/gate.ts";
+import { agentWith, runtimeWith } from "../support/library.ts";
 
 const spawn = (middleware: Middleware[], script: readonly Turn[] = [{ say: "an answer" }], more = {}) =>
   runtimeWith().spawn(agentWith(script, { hooks: [fromMiddleware(...middleware)], ...more }), {

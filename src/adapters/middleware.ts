@@ -8,7 +8,7 @@ import {
   type HookFactory,
   type Outcome,
   type Run,
-} from "../../src/index.ts";
+} from "../index.ts";
 
 export interface RunnerContext {
   readonly run: Run;

@@ -4,7 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { AppError, Message, type Run, unknownTo } from "../../src/index.ts";
+import { AppError, Message, type Run, unknownTo } from "../index.ts";
 import type { GenerationHook } from "./generation.ts";
 
 type Owner = Run["owner"];

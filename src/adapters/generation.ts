@@ -12,7 +12,7 @@ import {
   type Usage,
   userMessage,
   valueKey,
-} from "../../src/index.ts";
+} from "../index.ts";
 import { createView, type View } from "./view.ts";
 
 /** One per run, shared by all its generation hooks. */

@@ -7,7 +7,7 @@ import {
   hasCode,
   type StreamEvent,
   type ToolCall,
-} from "../../src/index.ts";
+} from "../index.ts";
 
 export interface ToolOutput {
   readonly tool_call_id: string;

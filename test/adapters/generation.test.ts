@@ -10,13 +10,13 @@ import {
   injectContext,
   sessionHooks,
   usageLogger,
-} from "../../../examples/adapters/index.ts";
-import { type Message, textOf, userMessage } from "../../../src/core/message.ts";
-import type { ModelRequest } from "../../../src/core/model.ts";
-import { defineTool } from "../../../src/core/tool.ts";
-import type { AgentOptions } from "../../../src/index.ts";
-import { agentWith, collect, runtimeWith } from "../../support/library.ts";
-import { temporaryFolder } from "../../support/server.ts";
+} from "../../src/adapters/index.ts";
+import { type Message, textOf, userMessage } from "../../src/core/message.ts";
+import type { ModelRequest } from "../../src/core/model.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import type { AgentOptions } from "../../src/index.ts";
+import { agentWith, collect, runtimeWith } from "../support/library.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const texts = (messages: readonly Message[] = []) => messages.map(({ content }) => textOf(content));
 
