@@ -3,6 +3,7 @@
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
 import { AppError } from "./errors.ts";
+import { fittedCall } from "./fitted-arguments.ts";
 import { newMessageId } from "./ids.ts";
 import { type AssistantMessage, addUsage, isBlank, type ToolCall } from "./message.ts";
 import type { Completion, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
@@ -42,7 +43,9 @@ export async function* callModel(
       usage,
       ...(first_token_ms === undefined ? {} : { first_token_ms }),
     };
-    const completion = { message: asMessage(id, model.name, { ...reply, usage }), stop_reason };
+    const tool_calls = reply.tool_calls.map((call) => fittedCall(call, run.tools.get(call.name)));
+    const message = asMessage(id, model.name, { ...reply, tool_calls, usage });
+    const completion = { message, stop_reason };
     run.onModelReply(completion);
     yield { event: "on_chat_model_end", name: model.name, data: said };
     return completion;

@@ -3,6 +3,7 @@
 
 import { linkedTo, untilAborted } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
+import { argumentsFault } from "./call-arguments.ts";
 import {
   AppError,
   type ErrorInfo,
@@ -13,6 +14,7 @@ import {
   stoppedBecause,
 } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
+import { fittedCall } from "./fitted-arguments.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf, toolMessage } from "./message.ts";
@@ -57,13 +59,13 @@ export async function* dispatch(
   let endsRun = false;
 
   const settle = async function* (asked: ToolCall): Stream<ToolCall | undefined> {
-    const call = asEdited(asked, run);
+    const tool = run.tools.get(asked.name);
+    const call = fittedCall(asEdited(asked, run), tool);
     const started = performance.now();
     yield { event: "on_tool_start", name: call.name, data: { call_id: call.id, args: call.args } };
     const within = trackNestedSpans();
     let result: ToolResult;
     try {
-      const tool = run.tools.get(call.name);
       await tool?.prepare?.();
       result = yield* within.through(callTool({ call, tool, signal }));
     } catch (error) {
@@ -109,7 +111,8 @@ export async function* executeTool({ call, tool, signal }: ToolRequest, run: Mut
     const choice = run.offeredTools.length > 0 ? ` Use one of: ${run.offeredTools.join(", ")}.` : "";
     return failed(`There is no tool \`${call.name}\`.${choice}`);
   }
-  if (call.malformed !== undefined) return failed("The arguments are not a JSON object. Send them again.");
+  if (call.malformed !== undefined)
+    return failed(`The arguments ${argumentsFault(call.malformed)}. Send them again as one JSON object.`);
   // A tool may change its arguments. Those of a call that waited are the thread's, and frozen.
   const parsed = tool.parse(jsonCopy(call.args));
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);

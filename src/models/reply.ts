@@ -1,5 +1,6 @@
 // Shared by the readers of both providers: the interface, and the handling of tool calls.
 
+import { MAX_ARGUMENT_DEPTH, readArguments } from "../core/call-arguments.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ToolCall, Usage } from "../core/message.ts";
 import type { ModelReply, StopReason } from "../core/model.ts";
@@ -28,8 +29,6 @@ export interface OpenCall {
 /** More tokens than any provider counts in one call. */
 const MAX_COUNT = 1e9;
 const MAX_NAME_LENGTH = 256;
-/** Deeper arguments are malformed, as every reader of the thread has to walk through them. */
-const MAX_DEPTH = 64;
 
 /** A text of the provider's. Compatible servers send numbers for texts; anything else is no text. */
 export function textIn(value: unknown): string {
@@ -60,7 +59,7 @@ export function openCall({ id, name, json }: { id: unknown; name: unknown; json:
 
 /** Whether a value of the provider's may be kept with the message as it is. */
 export function isKeepable(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !isNestedDeeper(value, MAX_DEPTH);
+  return typeof value === "object" && value !== null && !isNestedDeeper(value, MAX_ARGUMENT_DEPTH);
 }
 
 /** How the reply ended, and the calls that come of it. */
@@ -78,17 +77,7 @@ export function settle(
 
 /** `cut`: the model's tokens ran out while it wrote this one. Then no arguments are not the same as none. */
 function toToolCall({ id, name, json }: OpenCall, cut: boolean): ToolCall {
-  if (json.trim() === "" && !cut) return { id, name, args: {} };
-  const args = parseObject(json);
-  return args ? { id, name, args } : { id, name, args: {}, malformed: json };
-}
-
-function parseObject(json: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    if (isKeepable(value) && !Array.isArray(value)) return value;
-  } catch {
-    // not JSON
-  }
-  return undefined;
+  const read = readArguments(json);
+  if ("fault" in read || (cut && json.trim() === "")) return { id, name, args: {}, malformed: json };
+  return { id, name, args: read.args };
 }

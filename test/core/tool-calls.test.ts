@@ -76,7 +76,14 @@ describe("tool calls of one message", () => {
   test.each([
     ["an unknown tool", { tool: "ehco", args: {} }, /no tool `ehco`.*echo/],
     ["arguments that do not fit", { tool: "echo", args: { text: 7 } }, /text: .*string/],
-    ["arguments that are not JSON", { tool: "echo", malformed: '{"text": "a' }, /not a JSON object/],
+    [
+      "arguments that are not JSON",
+      { tool: "echo", malformed: '{"text": "a' },
+      /not valid JSON: Unterminated string/,
+    ],
+    ["several objects as arguments", { tool: "echo", malformed: '{"a":1}{"b":2}' }, /hold several different/],
+    ["a list as arguments", { tool: "echo", malformed: "[1]" }, /are a list, not a JSON object/],
+    ["arguments that were cut off", { tool: "echo", malformed: "" }, /the reply ended before them/],
   ])("with %s get an error the model can learn from", async (_, call, message) => {
     const { messages } = await play({ tools: [echo], script: [{ call: [call] }, { say: "sorry" }] });
     expect(toolMessages(messages)[0]?.error).toMatch(message);

@@ -1,0 +1,63 @@
+// Reads JSON that a model wrote almost right. Repairs only what has one meaning: raw control characters and unknown escapes in
+// strings, a comma before a closing bracket, and values written one behind another.
+
+/** The values in `text`, read strictly where that works. Throws `SyntaxError`, about the text as it is, when one is not JSON. */
+export function readJsonValues(text: string): unknown[] {
+  try {
+    return [JSON.parse(text)];
+  } catch (error) {
+    try {
+      return repairedValues(text).map((value): unknown => JSON.parse(value));
+    } catch {
+      throw error;
+    }
+  }
+}
+
+/** The top-level values of `text`, repaired. An incomplete value comes last, as it is. */
+function repairedValues(text: string): string[] {
+  const values: string[] = [];
+  let [value, depth, at] = ["", 0, 0];
+  const close = () => {
+    if (value.trim() !== "") values.push(value);
+    value = "";
+  };
+  while (at < text.length) {
+    const end = text[at] === '"' ? endOfString(text, at) : endOfPlain(text, at);
+    const piece = text.slice(at, end);
+    at = end;
+    if (depth === 0 && /^["[{]/.test(piece)) close();
+    if (piece === "{" || piece === "[") depth++;
+    if (piece === "}" || piece === "]") depth--;
+    const isClosed = text[end] === "}" || text[end] === "]";
+    value += piece.startsWith('"') ? repairedString(piece) : isClosed ? piece.replace(/,\s*$/, "") : piece;
+    if (depth === 0 && /^["\]}]/.test(piece)) close();
+  }
+  close();
+  return values;
+}
+
+/** The index behind the closing quote, or the text's length without one. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '"') return at + 1;
+    if (text[at] === "\\") at++;
+  }
+  return text.length;
+}
+
+const STRUCTURE = /["[\]{}]/g;
+
+/** The index behind one bracket, or behind the text up to the next bracket or string. */
+function endOfPlain(text: string, start: number): number {
+  STRUCTURE.lastIndex = start;
+  const next = STRUCTURE.exec(text)?.index ?? text.length;
+  return next === start ? start + 1 : next;
+}
+
+const ODD = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})|\\|\p{Cc}/gu;
+
+/** A string literal whose control characters and unknown escapes stand for themselves. */
+function repairedString(literal: string): string {
+  return literal.replace(ODD, (found) => (found.length > 1 ? found : JSON.stringify(found).slice(1, -1)));
+}
