@@ -29,9 +29,10 @@ export type Alignment =
   | { readonly as: "replacement"; readonly of: string };
 
 /**
- * Compares the user's messages that a client sends, oldest first, with those of the thread: by id, and by their order where no
- * id is known. `isWhole`: the client sends everything that it has, so a message of the thread that is missing from the list,
- * after one that is in it, was edited away. `isRegenerated`: the client wants another answer to its newest message.
+ * Compares the user's messages that a client sends, oldest first, with those of the thread, by id. A client replaces only what it
+ * shows that it knows: a list in which the thread knows no message says nothing of the thread, and its newest message is new.
+ * `isWhole`: the client sends everything that it has, so a message of the thread that is missing from the list, after one that
+ * is in it, was edited away. `isRegenerated`: the client wants another answer to its newest message.
  */
 export function align(
   thread: readonly Message[],
@@ -49,7 +50,7 @@ export function align(
   if (!isWhole) return { as: "new" };
   const ids = new Set(sent.map(({ id }) => id));
   const before = known.findLastIndex(({ id }) => ids.has(id));
-  const next = known[before >= 0 ? before + 1 : sent.length - 1];
+  const next = before < 0 ? undefined : known[before + 1];
   return next ? { as: "replacement", of: next.id } : { as: "new" };
 }
 

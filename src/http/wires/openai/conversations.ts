@@ -207,7 +207,10 @@ export function createConversations(
 
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
-/** The sent messages with the ids of the thread's that say the same, in order. The newest has none. */
+/**
+ * The sent messages with the ids of the thread's that say the same, in order. The newest has an id only when it is sent
+ * alone and says what the thread begins with. Elsewhere it may say again what was said.
+ */
 async function placed(
   tenant: string,
   known: readonly UserMessage[],
@@ -219,10 +222,11 @@ async function placed(
   let next = 0;
   return mapInTurns(tenant, sent, (message, index) => {
     const { content } = message;
-    const same = (index < sent.length - 1 && places.get(textOfContent(message))) || [];
+    const mayBeKnown = index < sent.length - 1 || sent.length === 1;
+    const same = (mayBeKnown && places.get(textOfContent(message))) || [];
     while ((same.at(-1) ?? next) < next) same.pop();
     const at = same.pop();
-    if (at === undefined) return { content };
+    if (at === undefined || (sent.length === 1 && at > 0)) return { content };
     next = at + 1;
     return { id: known[at]?.id, content };
   });

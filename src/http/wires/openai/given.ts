@@ -79,10 +79,26 @@ export function argumentsOf(text: string): Record<string, unknown> {
 
 export const isSystem = (role: string) => role === "system" || role === "developer";
 
-/** The side job, such as a title for the chat, that Open WebUI names, if it does. */
-export function taskOf({ headers }: FastifyRequest): string | undefined {
-  const task = headers["x-openwebui-task"];
-  return typeof task === "string" && task !== "" ? task : undefined;
+/** How the default prompts of side jobs begin, each with what follows; of front ends that name no job. */
+const SIDE_JOBS = [
+  { begins: "### Task:", holds: "<chat_history>", title: "title" },
+  { begins: "Analyze this conversation and provide:", holds: "A concise title", title: "title" },
+  { begins: "Provide a concise, 5-word-or-less title for the conversation", holds: "", title: "title" },
+] as const;
+/** The part of a prompt that says what the job is. */
+const HEAD_CHARS = 200;
+
+/**
+ * The side job, such as a title for the chat, that a request is for: as Open WebUI names it, or as `words`, the newest message,
+ * are the default prompt of Open WebUI or LibreChat. A side job carries the name of its chat and is no message of it.
+ */
+export function taskOf({ headers }: Pick<FastifyRequest, "headers">, words: string): string | undefined {
+  const named = headers["x-openwebui-task"];
+  if (typeof named === "string" && named !== "") return named;
+  const text = words.trimStart();
+  const job = SIDE_JOBS.find(({ begins, holds }) => text.startsWith(begins) && text.includes(holds));
+  if (!job) return undefined;
+  return text.slice(0, HEAD_CHARS).includes(job.title) ? "title_generation" : "side_job";
 }
 
 /** No agent is asked, since an answer that says little is enough: the first words of the chat as its title; of every other job an empty object. */

@@ -82,6 +82,15 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(await reopened(Client, url))).toEqual(texts(agent));
   });
 
+  test("that holds nothing of the thread adds to it", async () => {
+    const { url, agent } = await started(Client, [{ say: "A." }, { say: "B." }, { say: "C." }]);
+    await say(agent, "first");
+    await say(agent, "second");
+    const stranger = newAgent(Client, url);
+    await say(stranger, "third");
+    expect(texts(await reopened(Client, url))).toEqual([...texts(agent), "user: third", "assistant: C."]);
+  });
+
   test("replaces a message that it has dropped from its list", async () => {
     const { url, agent } = await started(Client, [{ say: "A." }, { say: "B." }, { say: "C." }]);
     await say(agent, "first");

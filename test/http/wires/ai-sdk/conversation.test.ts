@@ -65,6 +65,15 @@ describe("a page with useChat", () => {
     expect((await history(url)).map(textOf)).toEqual(["other", "C."]);
   });
 
+  test("a page that did not fetch the chat's messages adds to them", async () => {
+    const { url, chat } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
+    await chat.sendMessage({ text: "first" });
+    await chat.sendMessage({ text: "second" });
+    const { chat: reloaded } = page(url);
+    await reloaded.sendMessage({ text: "third" });
+    expect((await history(url)).map(textOf)).toEqual(["first", "A.", "second", "B.", "third", "C."]);
+  });
+
   test("replaces a message that the page has dropped from its list", async () => {
     const { url, chat } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
     await chat.sendMessage({ text: "first" });

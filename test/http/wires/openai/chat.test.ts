@@ -283,4 +283,30 @@ describe("a chat client", () => {
     expect(JSON.parse(contentOf(completion) ?? "")).toEqual({ title: "About cats" });
     expect(await threadsOf(url)).toEqual([]);
   });
+
+  test.each([
+    ["alone", [user("three")]],
+    ["with a system message", [{ role: "system", content: "Be short." } as const, user("three")]],
+    ["with others", [user("x"), assistant("y"), user("three")]],
+  ])("a message that comes without what the thread knows follows it: %s", async (_, messages) => {
+    const { url, clientFor } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
+    const chat = (...sent: OpenAI.ChatCompletionMessageParam[]) =>
+      clientFor("c1").chat.completions.create({ model: MODEL, messages: sent });
+    await chat(user("one"));
+    await chat(user("one"), assistant("A."), user("two"));
+    await chat(...messages);
+    expect(await saidIn(url, "c1")).toEqual(["one", "A.", "two", "B.", "three", "C."]);
+  });
+
+  test("the side jobs of a front end leave the chat whose name they carry as it was", async () => {
+    const { url, clientFor } = await started([{ say: "A." }]);
+    const chat = (...sent: OpenAI.ChatCompletionMessageParam[]) =>
+      clientFor("c1").chat.completions.create({ model: MODEL, messages: sent });
+    await chat(user("one"));
+    await chat(user("### Task:\nGenerate a concise title.\n<chat_history>\nUSER: one\n</chat_history>"));
+    await chat(
+      user("Provide a concise, 5-word-or-less title for the conversation.\n\nConversation:\nUser: one"),
+    );
+    expect(await saidIn(url, "c1")).toEqual(["one", "A."]);
+  });
 });

@@ -64,8 +64,9 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
           { details: { param: "messages" } },
         );
       const { name: model } = findAgent(services.agents, body.model);
-      const task = taskOf(request);
-      if (task !== undefined) return sendTask(reply, body, { task, model });
+      const words = newestWords(body);
+      const task = taskOf(request, words);
+      if (task !== undefined) return sendTask(reply, body, { task, model, words });
       const owner = ownerOf(request);
       const chat = await chatOf(owner, request);
       const outputOnly = schemaOf(body) !== undefined;
@@ -149,13 +150,18 @@ async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Pr
   };
 }
 
+/** The newest message of the user. */
+function newestWords({ messages }: ChatCompletionBody): string {
+  const newest = messages.findLast(({ role }) => role === "user");
+  return newest ? textOf(contentOf(newest)) : "";
+}
+
 function sendTask(
   reply: FastifyReply,
-  { messages, stream }: ChatCompletionBody,
-  { task, model }: { task: string; model: string },
+  { stream }: ChatCompletionBody,
+  { task, model, words }: { task: string; model: string; words: string },
 ) {
-  const newest = messages.findLast(({ role }) => role === "user");
-  const content = taskAnswer(task, newest ? textOf(contentOf(newest)) : "");
+  const content = taskAnswer(task, words);
   const base = { id: `chatcmpl-${task}`, created: Math.floor(Date.now() / 1000), model };
   const choice = { index: 0, logprobs: null, finish_reason: "stop" };
   if (!stream)

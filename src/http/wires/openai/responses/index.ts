@@ -67,8 +67,9 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
       refuseUnsupported(body);
       if (services.refusesSystemMessages) refuseSystemMessages(body);
       if (body.model) findAgent(services.agents, body.model);
-      const task = taskOf(request);
-      if (task !== undefined) return taskResponse(body, task);
+      const words = newestWords(body);
+      const task = taskOf(request, words);
+      if (task !== undefined) return taskResponse(body, task, words);
       const owner = ownerOf(request);
       const beginning = await beginningOf(owner, request);
       const { start, isAnonymous, thread_id } = beginning;
@@ -252,11 +253,16 @@ const echoOf = (body: ResponseBody): Echo => ({
   tools: body.tools ?? [],
 });
 
-/** As a response, what no agent is asked. */
-function taskResponse({ input, model }: ResponseBody, task: string) {
+/** The newest message of the user. */
+function newestWords({ input }: ResponseBody): string {
   const words =
     typeof input === "string" ? input : (input?.findLast(({ role }) => role === "user")?.content ?? "");
-  const text = taskAnswer(task, typeof words === "string" ? words : (words[0]?.text ?? ""));
+  return typeof words === "string" ? words : (words[0]?.text ?? "");
+}
+
+/** As a response, what no agent is asked. */
+function taskResponse({ model }: ResponseBody, task: string, words: string) {
+  const text = taskAnswer(task, words);
   return {
     id: `resp_${task}`,
     object: "response" as const,
