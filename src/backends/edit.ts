@@ -3,6 +3,7 @@
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
 import { serially } from "../lib/async.ts";
+import { indexInBytes } from "../lib/search.ts";
 import { quoted } from "./paths.ts";
 
 const MAX_EDIT_BYTES = 10 * 1024 * 1024;
@@ -43,7 +44,7 @@ async function readWhole(files: Pick<Backend, "read">, path: string, signal: Abo
 
 function replaceFirst(bytes: Buffer, oldText: string, newText: string): Buffer {
   const old = Buffer.from(oldText);
-  const start = bytes.indexOf(old);
+  const start = indexInBytes(bytes, old);
   if (start === -1)
     throw new AppError("invalid_request", `old_text not found in file${lineEndHint(bytes, oldText)}`);
   return Buffer.concat([bytes.subarray(0, start), Buffer.from(newText), bytes.subarray(start + old.length)]);
@@ -52,8 +53,9 @@ function replaceFirst(bytes: Buffer, oldText: string, newText: string): Buffer {
 /** Names a difference in line ends, which is invisible. */
 function lineEndHint(bytes: Buffer, oldText: string): string {
   const unix = oldText.replaceAll("\r\n", "\n");
-  if (bytes.includes(unix.replaceAll("\n", "\r\n")))
+  if (indexInBytes(bytes, Buffer.from(unix.replaceAll("\n", "\r\n"))) !== -1)
     return ": its lines end in \\r\\n, those of old_text do not. Write \\r\\n in old_text and new_text.";
-  if (bytes.includes(unix)) return ": its lines end in \\n, those of old_text in \\r\\n.";
+  if (indexInBytes(bytes, Buffer.from(unix)) !== -1)
+    return ": its lines end in \\n, those of old_text in \\r\\n.";
   return "";
 }

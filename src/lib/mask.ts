@@ -1,6 +1,12 @@
 // Masks secrets that others were sent (headers, variables, parameters of URLs) where they repeat them.
 
-export type Mask = (text: string) => string;
+import { type Replacing, replacer, replacingAll } from "./replacer.ts";
+
+export interface Mask {
+  (text: string): string;
+  /** For one text that comes in pieces: a secret may be cut. */
+  inPieces(): Replacing;
+}
 
 const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;
 /** Shorter values are no secrets and would match everywhere. */
@@ -12,9 +18,9 @@ export function maskOf(named: Iterable<readonly [name: string, value: string]>):
     .filter(([name]) => SECRET_NAME.test(name))
     .flatMap(([, value]) => [value, ...value.split(/\s+/)])
     .filter((value) => value.length >= MIN_LENGTH && !/^bearer$/i.test(value))
-    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)])
-    .sort((a, b) => b.length - a.length);
-  return (text) => secrets.reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
+    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)]);
+  const words = new Map(secrets.map((secret) => [secret, "***"]));
+  return Object.assign(replacingAll(words), { inPieces: replacer(words) });
 }
 
 /** A copy with every text in it masked, names of members included. */

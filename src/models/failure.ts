@@ -3,6 +3,7 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import { replacingAll } from "../lib/replacer.ts";
 
 /**
  * A failure that no SDK sees, because it comes beside one, inside a stream or instead of one. `body` is the error that the
@@ -206,7 +207,7 @@ function shorten(message: string): string {
 
 /** Removes the key that was sent and any text that looks like a key. */
 function redact(message: string, secret: string | undefined): string {
-  const known = secret && secret.length >= 8 ? message.replaceAll(secret, "[key]") : message;
+  const known = secret && secret.length >= 8 ? replacingAll(new Map([[secret, "[key]"]]))(message) : message;
   return known
     .replace(/\bBearer\s+\S+/gi, "Bearer [key]")
     .replace(/\b(sk|pk|rk|gsk|csk|xai|tgp|hf|nvapi|key)[-_][\w*.-]{6,}/gi, "[key]");

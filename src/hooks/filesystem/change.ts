@@ -49,13 +49,22 @@ export function writeFile(backend: Backend): Tool {
   );
 }
 
+/** More of a file than anyone replaces in one piece. */
+const MAX_OLD_TEXT = 200_000;
+const oldText = z
+  .string()
+  .refine(
+    ({ length }) => length <= MAX_OLD_TEXT,
+    `must have at most ${MAX_OLD_TEXT} characters; use write_file`,
+  );
+
 export function editFile(backend: Backend): Tool {
   return takingFilePath(
     defineTool({
       name: "edit_file",
       description:
         "Replace the first occurrence of old_text in a file with new_text. old_text must match exactly, white space included; give enough of it to be unique.",
-      parameters: z.object({ path, old_text: z.string(), new_text: z.string() }),
+      parameters: z.object({ path, old_text: oldText, new_text: z.string() }),
       annotations: { category: "write" },
       describeCall: ({ path }) => `change the file \`${path}\``,
       async *execute({ path, old_text, new_text }, _call, run) {

@@ -7,6 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import { defineTool, type Tool } from "../../core/tool.ts";
 import { timeSlices } from "../../lib/async.ts";
 import { firstChars } from "../../lib/text.ts";
+import { hasLongRowOfMarks } from "../../lib/unicode.ts";
 
 const annotations = { readOnly: true, category: "read", requiresPermission: false } as const;
 
@@ -71,7 +72,15 @@ export function grep(backend: Backend): Tool {
 const withNotice = (list: readonly unknown[], isWhole: boolean, notice: string) =>
   JSON.stringify(list) + (isWhole ? "" : `\n\n[${notice}]`);
 
-export const path = z.string().min(1).describe("Relative to the workspace, or absolute inside it.");
+/** As long as a path may be on Linux. */
+const MAX_PATH = 4096;
+
+export const path = z
+  .string()
+  .min(1)
+  .refine(({ length }) => length <= MAX_PATH, `must have at most ${MAX_PATH} characters`)
+  .refine((text) => !hasLongRowOfMarks(text), "must not have long rows of combining marks")
+  .describe("Relative to the workspace, or absolute inside it.");
 export const folder = path.default(".").describe("Folder to look in. Default: the workspace.");
 
 /** Accepts `file_path` for `path`, as some models write. */

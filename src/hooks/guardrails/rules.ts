@@ -4,6 +4,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import { safeRegex } from "../../lib/regex.ts";
+import { isIn } from "../../lib/search.ts";
+import { compatibleForm } from "../../lib/unicode.ts";
 
 const expression = z.string().superRefine((text, context) => {
   try {
@@ -97,9 +99,7 @@ function isOffTopics(topics: readonly string[]): Rule {
   const found = topics.map((topic) => ({ topic, words: wordsIn(asItLooks(topic)) }));
   return ({ seen }) => {
     const words = wordsIn(seen);
-    const hit = found.find((each) =>
-      words.includes(UNSPACED.test(each.topic) ? each.words.trim() : each.words),
-    );
+    const hit = found.find((each) => isIn(words, UNSPACED.test(each.topic) ? each.words.trim() : each.words));
     return hit && `speaks of \`${hit.topic}\``;
   };
 }
@@ -127,8 +127,7 @@ const LOOK_ALIKES = new Map(
 
 /** As a reader sees it: without invisible characters and struck-through letters, and with Latin letters for look-alikes. */
 const asItLooks = (text: string) =>
-  text
-    .normalize("NFKC")
+  compatibleForm(text)
     .replaceAll(/\p{Cf}/gu, "")
     .replaceAll(/[\u0250-\u058f\u0131]/g, (letter) => LOOK_ALIKES.get(letter) ?? letter)
     .replaceAll(/(?<=[A-Za-z])\p{M}+/gu, "");

@@ -2,6 +2,7 @@
 // the folder. Who may write them may run anything.
 
 import type { ToolCall } from "../../core/message.ts";
+import { compatibleForm } from "../../lib/unicode.ts";
 
 /** Everything below them counts, and they themselves. */
 const FOLDERS = new Set(
@@ -34,12 +35,18 @@ export function selfRunningFile({ args }: ToolCall): string | undefined {
 
 function runsByItself(path: string): boolean {
   // As file systems read names that ignore case, characters that cannot be seen, and dots and blanks at the end.
-  const plain = path
-    .normalize("NFKC")
+  const plain = compatibleForm(path)
     .replace(/\p{Cf}/gu, "")
     .toLowerCase();
-  const names = plain.split(/[/\\]/).map((name) => name.replace(/[. ]+$|:.*$/g, ""));
+  const names = plain.split(/[/\\]/).map((name) => endless(name.split(":", 1)[0] ?? ""));
   return names.some(isOne) || /(^|[/\\])\.config[/\\](git|fish)([/\\]|$)/.test(plain);
+}
+
+/** Without the dots and blanks at its end. */
+function endless(name: string): string {
+  let end = name.length;
+  while (end > 0 && /[. ]/.test(name.charAt(end - 1))) end--;
+  return name.slice(0, end);
 }
 
 function textsIn(value: unknown): string[] {

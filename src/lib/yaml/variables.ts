@@ -3,6 +3,7 @@
 
 import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
+import { replacingAll } from "../replacer.ts";
 import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
 
 export interface Filled {
@@ -48,7 +49,7 @@ export function fillIn(tree: Tree, variables: Variables): Filled {
       if (isScalar(node) && value !== undefined) node.value = value;
       return value !== undefined;
     },
-    mask: (text) => [...used].reduce((masked, [value, name]) => masked.replaceAll(value, name), text),
+    mask: (text) => replacingAll(used)(text),
   };
 }
 

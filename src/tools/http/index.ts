@@ -45,16 +45,20 @@ export async function createHttpTools(
         const faults = check(args);
         return faults.length === 0 ? { args } : { faults };
       },
-      execute: (_args, call, run) => masked(execute(tool, services, { call, run }), maskOfTool(tool)),
+      execute: (_args, call, run) => masked(call, execute(tool, services, { call, run }), maskOfTool(tool)),
     };
   });
 }
 
-/** Endpoints may repeat what they were sent: progress and result are masked. */
-async function* masked(stream: Stream<ToolResult>, mask: Mask): Stream<ToolResult> {
-  const result = yield* mapEvents(stream, (event): StreamEvent[] =>
-    event.event === "on_tool_progress" ? [maskedValue(event, mask)] : [event],
+/** Endpoints may repeat what they were sent: progress, which is one text, and result are masked. */
+async function* masked(call: ToolCall, stream: Stream<ToolResult>, mask: Mask): Stream<ToolResult> {
+  const shown = mask.inPieces();
+  const progress = (output: string): StreamEvent[] =>
+    output === "" ? [] : [{ event: "on_tool_progress", name: call.name, data: { call_id: call.id, output } }];
+  const result = yield* mapEvents(stream, (event) =>
+    event.event === "on_tool_progress" ? progress(shown.push(event.data.output)) : [event],
   );
+  yield* progress(shown.end());
   return maskedValue(result, mask);
 }
 

@@ -12,6 +12,8 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
 
 const MAX_HEADERS = 20;
+/** Servers take no more of a request's head, and each text that an endpoint answers is searched for all of it. */
+const MAX_HEADER_CHARS = 16_384;
 
 /** What every other tool's name may be, too; models take nothing else. */
 const Name = z
@@ -169,11 +171,17 @@ export async function newHttpTool(
   registration: HttpToolRegistration,
   { isTaken, isRefused }: RegistrationChecks,
 ): Promise<HttpTool> {
-  const { name, parameters, callback_url } = registration;
+  const { name, parameters, callback_url, headers } = registration;
   if (isTaken(name))
     throw new AppError("already_exists", `\`${name}\` is a tool of the server itself. Choose another name.`);
   if (parameters.type !== "object")
     throw new AppError("invalid_request", 'parameters: must be a JSON Schema with "type": "object".');
+  const chars = Object.values(headers).join("").length;
+  if (chars > MAX_HEADER_CHARS)
+    throw new AppError(
+      "invalid_request",
+      `headers: their values have ${chars} characters together; at most ${MAX_HEADER_CHARS} are allowed.`,
+    );
   await checkSchema(parameters);
   const url = new URL(callback_url);
   if (await isRefused(url)) throw notCalled(url);

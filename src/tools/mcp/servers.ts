@@ -345,5 +345,5 @@ const progressEvent = (call: ToolCall, output: string): StreamEvent => ({
 
 function lineOf({ progress, total, message }: Progress, mask: Mask): string {
   const count = total === undefined ? `${progress}` : `${progress}/${total}`;
-  return `${message ? `${count} ${mask(firstChars(message, MAX_LINE).toWellFormed())}` : count}\n`;
+  return `${message ? `${count} ${firstChars(mask(message.toWellFormed()), MAX_LINE)}` : count}\n`;
 }

@@ -106,7 +106,7 @@ function usable(
   const { name, title, description, inputSchema, annotations } = raw;
   const checked = usableParameters(inputSchema);
   if ("fault" in checked) return checked;
-  const text = mask(firstChars(description ?? title ?? name, MAX_DESCRIPTION).toWellFormed());
+  const text = firstChars(mask((description ?? title ?? name).toWellFormed()), MAX_DESCRIPTION);
   return {
     original: name,
     description: text,

@@ -295,6 +295,24 @@ describe("write_file and edit_file", () => {
     expect(state.has("files")).toBe(false);
   });
 
+  test("a path with long rows of combining marks, and more text to replace than anyone needs, are refused", async () => {
+    const backend = await workspace({ f: "text" });
+    const marks = "a\u0301\u0316".repeat(2) + "\u0301\u0316".repeat(16);
+    const { messages } = await calling(backend, [
+      ["write_file", { path: `e\u0301${"/x".repeat(20)}`, content: "x" }],
+      ["write_file", { path: marks, content: "x" }],
+      ["read_file", { path: "x".repeat(4097) }],
+      ["edit_file", { path: "f", old_text: "x".repeat(200_001), new_text: "x" }],
+    ]);
+    const [plain, ...refused] = toolMessages(messages).map(({ error }) => error);
+    expect(plain).toBeUndefined();
+    expect(refused).toEqual([
+      expect.stringContaining("path: must not have long rows of combining marks"),
+      expect.stringContaining("path: must have at most 4096 characters"),
+      expect.stringContaining("old_text: must have at most 200000 characters"),
+    ]);
+  });
+
   test("edits of one message all take effect", async () => {
     const backend = await workspace({ f: "a b c d" });
     const edit = (letter: string) => ({

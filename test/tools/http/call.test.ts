@@ -167,6 +167,18 @@ test("a secret that an endpoint repeats is masked in its progress, results and e
   }
 });
 
+test("a secret that an endpoint cuts into several pieces of progress is masked", async () => {
+  const cut = (_: Heard, reply: ServerResponse) => {
+    const pieces = ["it is Bear", "er tok-12", "3456, or tok-1", "23"].map((progress) => ({ progress }));
+    reply.writeHead(200, { "content-type": "application/x-ndjson" });
+    reply.end([...pieces, { result: "done" }].map((piece) => JSON.stringify(piece)).join("\n"));
+  };
+  const server = await httpServer(cut);
+  const { events } = await call(server.url, { tool: { headers: { authorization: "Bearer tok-123456" } } });
+  const shown = dataOf(events, "on_tool_progress").map(({ output }) => output);
+  expect(shown.join("")).toBe("it is ***, or tok-123");
+});
+
 test("a tool whose tenant is not trusted is no freer than one that says nothing of itself", async () => {
   const said = [
     { read_only: true, category: "plan", requires_permission: false },

@@ -1,0 +1,78 @@
+// What finds many texts at once (Aho and Corasick, 1975). A state is the longest beginning of one of them with which the text
+// read so far ends.
+
+export interface Automaton {
+  /** Nothing read so far begins any of them. */
+  readonly start: number;
+  /** The state after one more UTF-16 code unit. */
+  step(state: number, code: number): number;
+  /** How long the beginning is that the text ends with. */
+  lengthOf(state: number): number;
+  /** The longest of the texts that ends here. */
+  foundAt(state: number): string | undefined;
+  /** Where, at `from` or after it, a code unit stands with which one of them begins; the end where there is none. */
+  nextBeginning(text: string, from: number): number;
+}
+
+const START = 0;
+const CODES = 0x1_0000;
+
+/** None of the texts is empty. */
+export function automatonOf(texts: readonly string[]): Automaton {
+  /** Where a state leads with the next code unit of a text. */
+  const steps = new Map<number, number>();
+  const lengths = [0];
+  const found: (string | undefined)[] = [undefined];
+  const ways: { readonly from: number; readonly code: number }[] = [{ from: START, code: 0 }];
+  const begins = new Uint8Array(CODES);
+
+  for (const text of texts) {
+    let state = START;
+    begins[text.charCodeAt(0)] = 1;
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      let next = steps.get(state * CODES + code);
+      if (next === undefined) {
+        next = lengths.push(at + 1) - 1;
+        ways.push({ from: state, code });
+        steps.set(state * CODES + code, next);
+      }
+      state = next;
+    }
+    found[state] = text;
+  }
+
+  /** For each state the next shorter beginning that its own ends with. */
+  const shorter = new Uint32Array(lengths.length);
+  function step(state: number, code: number): number {
+    for (let from = state; ; from = shorter[from] ?? START) {
+      const next = steps.get(from * CODES + code);
+      if (next !== undefined) return next;
+      if (from === START) return START;
+    }
+  }
+
+  const byLength = lengths
+    .keys()
+    .toArray()
+    .sort((a, b) => (lengths[a] ?? 0) - (lengths[b] ?? 0));
+  for (const state of byLength) {
+    const way = ways[state];
+    if (!way || way.from === START) continue;
+    const end = step(shorter[way.from] ?? START, way.code);
+    shorter[state] = end;
+    found[state] ??= found[end];
+  }
+
+  return {
+    start: START,
+    step,
+    lengthOf: (state) => lengths[state] ?? 0,
+    foundAt: (state) => found[state],
+    nextBeginning(text, from) {
+      let at = from;
+      while (at < text.length && begins[text.charCodeAt(at)] === 0) at++;
+      return at;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// Replacing many texts in one pass, with an automaton: the time is linear in the text, and does not depend on how many there
+// are. Texts that overlap are replaced as one. A text that comes in pieces is read as if it were whole.
+
+import { type Automaton, automatonOf } from "./automaton.ts";
+
+export interface Replacing {
+  /** Returns the text so far, but an end that may be the beginning of what is replaced. */
+  push(text: string): string;
+  /** Returns what was held back. */
+  end(): string;
+}
+
+/** `words` has what stands for each text, which is not empty. The result begins to read one text. */
+export function replacer(words: ReadonlyMap<string, string>): () => Replacing {
+  const automaton = automatonOf([...words.keys()]);
+  return () => replacing(automaton, words);
+}
+
+/** A part of what is held that is replaced. It begins before that where it overlaps what was replaced last. */
+interface Part {
+  readonly start: number;
+  readonly end: number;
+  readonly word: string;
+}
+
+/** A text with each of some others replaced. */
+export function replacingAll(words: ReadonlyMap<string, string>): (text: string) => string {
+  const begin = replacer(words);
+  return (text) => {
+    const reading = begin();
+    return reading.push(text) + reading.end();
+  };
+}
+
+function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Replacing {
+  let state = automaton.start;
+  /** What was read and not returned. */
+  let held = "";
+  let parts: Part[] = [];
+
+  function read(text: string): void {
+    let at = held.length;
+    held += text;
+    while (at < held.length) {
+      if (state === automaton.start) at = automaton.nextBeginning(held, at);
+      if (at === held.length) return;
+      state = automaton.step(state, held.charCodeAt(at++));
+      const found = automaton.foundAt(state);
+      if (found !== undefined) add(at - found.length, at, words.get(found) ?? "");
+    }
+  }
+
+  /** Joins a part with those before it that it overlaps. */
+  function add(from: number, end: number, itsWord: string): void {
+    let [start, word] = from < 0 ? [from, ""] : [from, itsWord];
+    for (let last = parts.at(-1); last && last.end > start; last = parts.at(-1)) {
+      if (last.start <= start) ({ start, word } = last);
+      parts.pop();
+    }
+    parts.push({ start, end, word });
+  }
+
+  /** Returns all that lies before `until`, and a whole part that begins there. What begins later may yet be joined. */
+  function take(until: number): string {
+    const first = parts.findIndex(({ start }) => start > until);
+    const done = parts.splice(0, first === -1 ? parts.length : first);
+    let taken = "";
+    let from = 0;
+    for (const { start, end, word } of done) {
+      taken += held.slice(from, Math.max(from, start)) + word;
+      from = end;
+    }
+    const rest = Math.max(from, until, 0);
+    taken += held.slice(from, rest);
+    held = held.slice(rest);
+    parts = parts.map(({ start, end, word }) => ({ start: start - rest, end: end - rest, word }));
+    return taken;
+  }
+
+  return {
+    push(text) {
+      read(text);
+      return take(held.length - automaton.lengthOf(state));
+    },
+    end() {
+      const taken = take(held.length);
+      state = automaton.start;
+      return taken;
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// Finding a text in a text, or bytes in bytes, in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and
+// `replaceAll` compare a long needle again at each place: where a text repeats itself, they take the product of both lengths.
+
+/** Shorter needles are left to `indexOf`, which compares at most as many characters at each place. */
+const SHORT = 16;
+
+/** Where `needle` occurs first at `from` or after it; -1 where it does not. */
+export function indexIn(text: string, needle: string, from = 0): number {
+  return needle.length <= SHORT ? text.indexOf(needle, from) : searchFrom(text, needle, from);
+}
+
+export const isIn = (text: string, needle: string): boolean => indexIn(text, needle) !== -1;
+
+export function indexInBytes(bytes: Buffer, needle: Buffer): number {
+  // Each byte is one character of Latin 1, at the same place.
+  return indexIn(bytes.toString("latin1"), needle.toString("latin1"));
+}
+
+/** As Knuth, Morris and Pratt search: no character of `text` is read twice, but those where the needle may begin. */
+function searchFrom(text: string, needle: string, from: number): number {
+  const head = needle.slice(0, SHORT);
+  const shorter = shorterMatches(needle);
+  let matched = 0;
+  for (let at = from; ; ) {
+    if (matched === 0) {
+      const start = text.indexOf(head, at);
+      if (start === -1) return -1;
+      at = start + SHORT;
+      matched = SHORT;
+    } else if (text.charCodeAt(at) !== needle.charCodeAt(matched)) {
+      matched = shorter[matched] ?? 0;
+    } else {
+      at++;
+      matched++;
+      if (matched === needle.length) return at - matched;
+    }
+  }
+}
+
+/** For each number of characters that have matched: the longest beginning of the needle that they end with, but all of them. */
+function shorterMatches(needle: string): Uint32Array {
+  const shorter = new Uint32Array(needle.length);
+  let matched = 0;
+  for (let at = 1; at < needle.length - 1; at++) {
+    while (matched > 0 && needle.charCodeAt(at) !== needle.charCodeAt(matched))
+      matched = shorter[matched] ?? 0;
+    if (needle.charCodeAt(at) === needle.charCodeAt(matched)) matched++;
+    shorter[at + 1] = matched;
+  }
+  return shorter;
+}
