@@ -1,10 +1,11 @@
 // Authentication by API key.
 
+import type { FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { timingSafeEqualText } from "../../lib/text.ts";
-import { type ApiKey, type ApiKeyStore, type KeptApiKey, readApiKey } from "./api-keys.ts";
-import { type Authenticate, bearerToken, onlyHeader, unauthorized } from "./credentials.ts";
+import { type ApiKey, type ApiKeyStore, type KeptApiKey, type ReadKey, readApiKey } from "./api-keys.ts";
+import { type Authenticate, bearerToken, hasBearer, onlyHeader, unauthorized } from "./credentials.ts";
 
 const MISSING = "Send an API key: `Authorization: Bearer sk_…`, or `X-API-Key: sk_…`.";
 /** One text for all causes, so that it reveals nothing about existing keys. */
@@ -16,12 +17,7 @@ const NO_HASH = "0".repeat(64);
 /** `find` may be cached, as by `cachedKeys`: then every process refuses a revoked key within a few seconds. */
 export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number = Date.now): Authenticate {
   return async (request) => {
-    const [token, header] = [bearerToken(request), onlyHeader(request, "x-api-key")];
-    if (token !== undefined && header !== undefined) throw unauthorized("Send one API key, not two.");
-    const text = token ?? header;
-    if (text === undefined) throw unauthorized(MISSING);
-    const given = readApiKey(text);
-    if (!given) throw unauthorized(REFUSED);
+    const given = sentKey(request);
     const key = await find(given.id);
     // An unknown id takes the same time as a wrong secret.
     const fits = timingSafeEqualText(given.hash, key?.hash ?? NO_HASH);
@@ -30,6 +26,22 @@ export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number 
     const end = expires_at === undefined ? undefined : Date.parse(expires_at);
     return { tenant, user, scopes, api_key: key.id, ...omitUndefined({ expires_at: end }) };
   };
+}
+
+/**
+ * The key of a request. Clients and their environments fill both headers: the same key in both is one key, and what has not the form of a
+ * key is none beside one that has. Throws `unauthorized`, also for two different keys.
+ */
+function sentKey(request: FastifyRequest): ReadKey {
+  const header = onlyHeader(request, "x-api-key");
+  const own = header === undefined ? undefined : readApiKey(header);
+  const token = own && !hasBearer(request) ? undefined : bearerToken(request);
+  const bearer = token === undefined ? undefined : readApiKey(token);
+  if (bearer && own && bearer.hash !== own.hash)
+    throw unauthorized("The headers `authorization` and `x-api-key` hold different API keys. Send one.");
+  const given = bearer ?? own;
+  if (given) return given;
+  throw unauthorized((token ?? header) ? REFUSED : MISSING);
 }
 
 /** Whether a key was revoked or has expired. */

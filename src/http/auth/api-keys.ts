@@ -124,8 +124,13 @@ const KEY = /^sk_([0-9A-Za-z]{22})_[\w-]{43}$/;
 export const SECRET_LENGTH = 43;
 const KEY_LENGTH = 3 + 22 + 1 + SECRET_LENGTH;
 
+export interface ReadKey {
+  readonly id: string;
+  readonly hash: string;
+}
+
 /** The id and the hash of what looks like a key; undefined for anything else. */
-export function readApiKey(text: string): { id: string; hash: string } | undefined {
+export function readApiKey(text: string): ReadKey | undefined {
   const [, id] = text.length === KEY_LENGTH ? (KEY.exec(text) ?? []) : [];
   return id === undefined ? undefined : { id, hash: hashOf(text) };
 }

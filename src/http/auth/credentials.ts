@@ -23,6 +23,10 @@ export function onlyHeader({ raw }: FastifyRequest, name: string): string | unde
 
 const BEARER = /^Bearer +([^\s,]+)$/i;
 
+/** Whether the header `authorization` is of the scheme `Bearer`. A proxy in front may use another scheme for itself. */
+export const hasBearer = (request: FastifyRequest): boolean =>
+  /^Bearer\b/i.test(onlyHeader(request, "authorization") ?? "");
+
 /** The bearer token, or undefined without the header. Throws `unauthorized` for any other content. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   const header = onlyHeader(request, "authorization");

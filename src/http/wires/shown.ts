@@ -1,7 +1,14 @@
-// What wires show of a thread's state. Other keys are matters of the server and never leave it.
+// What wires show of a thread: results of calls, and of its state what is not a matter of the server.
 
 import { z } from "zod";
 import type { Interrupt } from "../../core/interrupt.ts";
+import { isBlank, type ToolMessage, textOf } from "../../core/message.ts";
+
+/** What a call returned, as text: of a call that failed or was denied, first why. */
+export function resultText({ content, error }: Pick<ToolMessage, "content" | "error">): string {
+  if (error === undefined) return textOf(content);
+  return isBlank(content) ? error : `${error}\n${textOf(content)}`;
+}
 
 const Todo = z.looseObject({ id: z.string(), title: z.string(), status: z.string() });
 

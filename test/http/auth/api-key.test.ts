@@ -89,6 +89,35 @@ describe("an API key", () => {
     expect((await ask(key)).status).toBe(200);
   });
 
+  test("counts once in two headers, and beside what has not the form of a key", async () => {
+    const { url, make } = await world();
+    const { key } = await make();
+    const other = { "x-api-key": "lsv2_pt_of_another_service" };
+    for (const headers of [
+      { ...bearer(key), "x-api-key": key },
+      { ...bearer(key), ...other },
+      { ...bearer(key), "x-api-key": "" },
+      { ...bearer("EMPTY"), "x-api-key": key },
+      { authorization: "Basic YTpi", "x-api-key": key },
+    ])
+      expect(await answerTo(`${url}/threads/t`, { headers })).toMatchObject({ body: { user: "ada" } });
+    for (const headers of [
+      { ...bearer("EMPTY"), ...other },
+      { authorization: "Basic YTpi", ...other },
+    ])
+      expect((await answerTo(`${url}/threads/t`, { headers })).status).toBe(401);
+  });
+
+  test("of two different ones none is chosen, and the answer names both headers", async () => {
+    const { url, make } = await world();
+    const headers = { ...bearer((await make()).key), "x-api-key": (await make({ user: "eve" })).key };
+    const { status, body } = await answerTo(`${url}/threads/t`, { headers });
+    expect(status).toBe(401);
+    expect(body.detail).toBe(
+      "The headers `authorization` and `x-api-key` hold different API keys. Send one.",
+    );
+  });
+
   test.each([
     ["two keys in two headers", ["authorization", "x-api-key"]],
     ["the same header twice", ["authorization", "authorization"]],

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { assistantMessage, type Message, type UserMessage, userMessage } from "../../../src/core/message.ts";
 import { align } from "../../../src/http/wires/messages.ts";
-import { taskOf } from "../../../src/http/wires/openai/given.ts";
+import { sideRequest } from "../../../src/http/wires/openai/side-requests.ts";
 
 const thread = (words: readonly string[]): Message[] =>
   words.flatMap((each) => [userMessage(each), assistantMessage(`You said ${each}.`)]);
@@ -62,10 +62,6 @@ test.each([
   ["### Task:\nGenerate 1-3 broad tags …\n<chat_history>\nUSER: hi\n</chat_history>", "side_job"],
   ["### Task:\nSuggest 3-5 relevant follow-up questions …\n<chat_history>\n</chat_history>", "side_job"],
   [
-    "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the detected language (5 words or less, no punctuation or quotation)\n\nUser: hi",
-    "title_generation",
-  ],
-  [
     "Provide a concise, 5-word-or-less title for the conversation, using title case conventions.\n\nConversation:\nhi",
     "title_generation",
   ],
@@ -73,5 +69,5 @@ test.each([
   ["Here is what I have: ### Task: <chat_history>", undefined],
   ["Analyze this conversation and provide: a summary", undefined],
 ])("a front end's side job is known by its default prompt, and nothing else is one: %s", (text, task) => {
-  expect(taskOf({ headers: {} }, text)).toBe(task);
+  expect(sideRequest({}, { text, isAlone: true })?.job).toBe(task);
 });

@@ -1,8 +1,8 @@
 // A thread as AG-UI's messages and state: what a client holds after it has read the thread's runs.
 
 import type { Interrupt } from "../../../core/interrupt.ts";
-import { type Content, isBlank, type Message, type ToolMessage, textOf } from "../../../core/message.ts";
-import { shownContents, shownTodos } from "../shown.ts";
+import { type Content, type Message, textOf } from "../../../core/message.ts";
+import { resultText, shownContents, shownTodos } from "../shown.ts";
 
 export type Plain = Readonly<Record<string, unknown>>;
 /** An event of the protocol. */
@@ -25,7 +25,7 @@ export function messagesOf(message: Message, whose: Attribution = {}): Plain[] {
   const { id, role } = message;
   if (message.role === "tool")
     return [
-      { id, role, toolCallId: callIdOf(message.tool_call_id, whose), content: resultOf(message), ...whose },
+      { id, role, toolCallId: callIdOf(message.tool_call_id, whose), content: resultText(message), ...whose },
     ];
   if (message.role !== "assistant")
     return [
@@ -45,12 +45,6 @@ export function messagesOf(message: Message, whose: Attribution = {}): Plain[] {
     ...(thought === "" ? [] : [{ id: reasoningId(id), role: "reasoning", content: thought, ...whose }]),
     ...(Object.keys(said).length === 0 ? [] : [{ id, role, ...said, ...whose }]),
   ];
-}
-
-/** What a call returned, as text: of a failed one the error first. */
-export function resultOf({ content, error }: ToolMessage): string {
-  if (error === undefined) return textOf(content);
-  return isBlank(content) ? error : `${error}\n${textOf(content)}`;
 }
 
 function contentOf(content: Content): unknown {

@@ -9,7 +9,7 @@ import { merge } from "../../../core/run.ts";
 import { isLongJson, longJson } from "../../json-parts.ts";
 import type { Frame, LongFrame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
-import { shownContents, shownTodos } from "../shown.ts";
+import { resultText, shownContents, shownTodos } from "../shown.ts";
 import {
   type AguiEvent,
   type Attribution,
@@ -17,7 +17,6 @@ import {
   interruptOf,
   messagesOf,
   type Plain,
-  resultOf,
   stateOf,
 } from "./history.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
@@ -165,7 +164,7 @@ function createFold({ threadId, runId, isCurrent, messages, state, showsMessages
           type: "TOOL_CALL_RESULT",
           messageId,
           toolCallId,
-          content: resultOf(message),
+          content: resultText(message),
           role: "tool",
           ...whose,
         },

@@ -8,7 +8,7 @@ import { ClientTool } from "../../../core/records.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { readDataUrl } from "../messages.ts";
-import { shownFiles, shownTodos } from "../shown.ts";
+import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
 
 const UIPart = z.looseObject({ type: z.string() });
@@ -201,7 +201,7 @@ function toolParts(
 ): UIPart[] {
   const part = { type: "dynamic-tool", toolCallId: id, toolName: name, input: args };
   const ours = { ...part, providerExecuted: true };
-  if (result?.error !== undefined) return [{ ...ours, state: "output-error", errorText: result.error }];
+  if (result?.error !== undefined) return [{ ...ours, state: "output-error", errorText: resultText(result) }];
   if (result) return [{ ...ours, state: "output-available", output: textOf(result.content) }];
   const questions = open.filter(({ call_id }) => call_id === id);
   const approval = questions.find(({ kind }) => kind === "approval");

@@ -6,7 +6,7 @@ import { type ToolCall, type ToolMessage, textOf } from "../../../core/message.t
 import type { RunRecord } from "../../../core/records.ts";
 import { merge } from "../../../core/run.ts";
 import type { Fold } from "../fold.ts";
-import { shownFiles, shownTodos } from "../shown.ts";
+import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
 import { uiPartsOf } from "./input.ts";
 
@@ -145,7 +145,10 @@ function createFold({ messageId, version, asked, at }: ProjectOptions) {
     }
     if (denied.delete(toolCallId) && version > 5)
       return [...chunks, { type: "tool-output-denied", toolCallId }];
-    return [...chunks, { type: "tool-output-error", toolCallId, errorText: error, dynamic: true }];
+    return [
+      ...chunks,
+      { type: "tool-output-error", toolCallId, errorText: resultText(message), dynamic: true },
+    ];
   };
 
   const shown = (subagent: Subagent): Chunk[] => {

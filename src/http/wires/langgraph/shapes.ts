@@ -2,16 +2,8 @@
 
 import { createHash } from "node:crypto";
 import type { Interrupt } from "../../../core/interrupt.ts";
-import {
-  type AssistantMessage,
-  type Content,
-  type Message,
-  type Part,
-  type ToolCall,
-  textOf,
-  type Usage,
-} from "../../../core/message.ts";
-import { type ShownTodo, shownContents, shownTodos } from "../shown.ts";
+import type { AssistantMessage, Content, Message, Part, ToolCall, Usage } from "../../../core/message.ts";
+import { resultText, type ShownTodo, shownContents, shownTodos } from "../shown.ts";
 
 export interface LangChainMessage {
   readonly type: "human" | "ai" | "tool" | "system";
@@ -45,7 +37,7 @@ export function messageShape(message: Message): LangChainMessage {
     case "tool": {
       const { name, tool_call_id, error } = message;
       const status = error === undefined ? "success" : "error";
-      return { ...base, type: "tool", content: textOf(content), name, tool_call_id, status };
+      return { ...base, type: "tool", content: resultText(message), name, tool_call_id, status };
     }
     case "assistant":
       return { ...base, ...assistantShape(message) };

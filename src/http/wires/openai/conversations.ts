@@ -13,7 +13,7 @@ import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
 import { createWithMessages } from "../../../runs/thread-bytes.ts";
 import type { RouteServices } from "../../services.ts";
-import { align, type SentMessage } from "../messages.ts";
+import { align, type SentMessage, threadIdOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 
 /** What a request says, in the terms of this server. */
@@ -202,7 +202,12 @@ export function createConversations(
     }
   }
 
-  return { named, continued, made, waiting, forget };
+  /** The title of the conversation of this name, if there is one. */
+  async function titleOf(owner: Owner, name: string | undefined): Promise<string | undefined> {
+    return name === undefined ? undefined : (await threads.get(owner, threadIdOf(name)))?.title;
+  }
+
+  return { named, continued, made, waiting, forget, titleOf };
 }
 
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);

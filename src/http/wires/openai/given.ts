@@ -1,12 +1,10 @@
-// What both APIs take in the same way: refusals by the name of a field, parts, tools of the client, side jobs of front ends.
+// What both APIs take in the same way: refusals by the name of a field, parts, tools of the client.
 
 import type { IncomingHttpHeaders } from "node:http";
-import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import { type Content, Part, userMessage } from "../../../core/message.ts";
+import { type Content, Part } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
-import { titleFrom } from "../../../core/title.ts";
 import { check, sentence } from "../../../lib/check.ts";
 
 /** `param` is the field, as the client sends it. */
@@ -22,6 +20,14 @@ export function conversationOf(
 ): string | undefined {
   const named = [...HEADERS.map((name) => headers[name]), metadata?.thread_id, metadata?.conversation_id];
   return named.find((each): each is string => typeof each === "string" && each !== "");
+}
+
+/** What a message says in words, whatever else is in it. */
+export function wordsOf(
+  content: string | readonly { readonly text?: string | undefined }[] | null | undefined,
+): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).flatMap(({ text }) => text ?? []).join("\n");
 }
 
 /** A function that the client carries out, as both APIs describe one. */
@@ -78,31 +84,3 @@ export function argumentsOf(text: string): Record<string, unknown> {
 }
 
 export const isSystem = (role: string) => role === "system" || role === "developer";
-
-/** How the default prompts of side jobs begin, each with what follows; of front ends that name no job. */
-const SIDE_JOBS = [
-  { begins: "### Task:", holds: "<chat_history>", title: "title" },
-  { begins: "Analyze this conversation and provide:", holds: "A concise title", title: "title" },
-  { begins: "Provide a concise, 5-word-or-less title for the conversation", holds: "", title: "title" },
-] as const;
-/** The part of a prompt that says what the job is. */
-const HEAD_CHARS = 200;
-
-/**
- * The side job, such as a title for the chat, that a request is for: as Open WebUI names it, or as `words`, the newest message,
- * are the default prompt of Open WebUI or LibreChat. A side job carries the name of its chat and is no message of it.
- */
-export function taskOf({ headers }: Pick<FastifyRequest, "headers">, words: string): string | undefined {
-  const named = headers["x-openwebui-task"];
-  if (typeof named === "string" && named !== "") return named;
-  const text = words.trimStart();
-  const job = SIDE_JOBS.find(({ begins, holds }) => text.startsWith(begins) && text.includes(holds));
-  if (!job) return undefined;
-  return text.slice(0, HEAD_CHARS).includes(job.title) ? "title_generation" : "side_job";
-}
-
-/** No agent is asked, since an answer that says little is enough: the first words of the chat as its title; of every other job an empty object. */
-export function taskAnswer(task: string, words: string): string {
-  if (task !== "title_generation") return "{}";
-  return JSON.stringify({ title: titleFrom([userMessage(words)]) ?? "Chat" });
-}

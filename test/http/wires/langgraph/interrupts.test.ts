@@ -138,7 +138,11 @@ describe("an approval", () => {
     const results = values.messages.flatMap((message) =>
       message.type === "tool" ? [`${message.status} ${message.content}`] : [],
     );
-    expect(results.toSorted()).toEqual(["error ", "success blue", expect.stringMatching(/^success one\n/)]);
+    expect(results.toSorted()).toEqual([
+      "error Not that.",
+      "success blue",
+      expect.stringMatching(/^success one\n/),
+    ]);
   });
 
   test("is not needed by a tool of the front end: its result reaches the model", async () => {

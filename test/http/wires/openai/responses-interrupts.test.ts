@@ -2,6 +2,7 @@
 
 import type { ResponseFunctionToolCall, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
+import type { Message } from "../../../../src/core/message.ts";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
 import { postJson, statusesOf, threadsOf } from "../../../support/native.ts";
 import { conversationOf, itemOf, model, started, typesOf, WHERE } from "./responses.ts";
@@ -139,6 +140,29 @@ describe("a client that is asked", () => {
     });
     expect(seen).toEqual(["user", "assistant", "tool"]);
     expect(response.output_text).toBe("Vienna, then.");
+  });
+
+  test("keeps what the model said and called at once as one message, however often it replays it", async () => {
+    const seen: string[] = [];
+    const { client } = await started(({ messages }) => {
+      const callsOf = (each: Message) =>
+        each.role === "assistant" ? (each.tool_calls ?? []).map(({ id }) => id) : [];
+      seen.push(messages.map((each) => [each.role, ...callsOf(each)].join(" ")).join(", "));
+      return { say: "Vienna, and noon." };
+    });
+    const call = (call_id: string) =>
+      ({ type: "function_call", call_id, name: "where", arguments: "{}" }) as const;
+    const output = (call_id: string) =>
+      ({ type: "function_call_output", call_id, output: "Vienna" }) as const;
+    const input: ResponseInputItem[] = [
+      { role: "user", content: "where am I, and when?" },
+      { type: "reasoning", id: "rs_1", summary: [] },
+      { role: "assistant", content: "I look." },
+      { type: "reasoning", id: "rs_2", summary: [] },
+      ...[call("c1"), call("c2"), output("c1"), output("c2"), call("c3"), output("c3")],
+    ];
+    for (let n = 0; n < 2; n++) await client.responses.create({ model, input });
+    expect(seen).toEqual(Array(2).fill("user, assistant c1 c2, tool, tool, assistant c3, tool"));
   });
 
   test("answers no thread but those of its own kind with a call's id", async () => {

@@ -4,7 +4,6 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../../core/errors.ts";
 import type { Owner } from "../../../../core/ids.ts";
-import { textOf } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { getRun, keyOf } from "../../../../runs/control.ts";
@@ -16,12 +15,12 @@ import { type Fold, foldedFrames } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import { ANONYMOUS, type Beginning, type Conversations, type Said } from "../conversations.ts";
-import { conversationOf, isSystem, taskAnswer, taskOf } from "../given.ts";
+import { conversationOf, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../models.ts";
+import { type Asked, isBesideChat, sideAnswer, sideRequest } from "../side-requests.ts";
 import {
   answersInResults,
   ChatCompletionBody,
-  contentOf,
   historyOf,
   refuseUnsupported,
   schemaOf,
@@ -64,10 +63,12 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
           { details: { param: "messages" } },
         );
       const { name: model } = findAgent(services.agents, body.model);
-      const words = newestWords(body);
-      const task = taskOf(request, words);
-      if (task !== undefined) return sendTask(reply, body, { task, model, words });
       const owner = ownerOf(request);
+      const side = sideRequest(request.headers, askedIn(body));
+      if (side) {
+        const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
+        return sendSide(reply, body, { job: side.job, model, content: sideAnswer(side, title) });
+      }
       const chat = await chatOf(owner, request);
       const outputOnly = schemaOf(body) !== undefined;
       try {
@@ -98,7 +99,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
   ): Promise<Beginning> {
     const { body, headers } = request;
     const said = await saidIn(request);
-    const name = conversationOf(headers, body.metadata);
+    const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
     if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
     // No one can be asked on a thread that only this request knows.
     const alone: Said = { ...said, request: { ...said.request, unattended: true } };
@@ -150,19 +151,17 @@ async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Pr
   };
 }
 
-/** The newest message of the user. */
-function newestWords({ messages }: ChatCompletionBody): string {
-  const newest = messages.findLast(({ role }) => role === "user");
-  return newest ? textOf(contentOf(newest)) : "";
+function askedIn({ messages }: ChatCompletionBody): Asked {
+  const said = messages.filter(({ role }) => !isSystem(role));
+  return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
 }
 
-function sendTask(
+function sendSide(
   reply: FastifyReply,
   { stream }: ChatCompletionBody,
-  { task, model, words }: { task: string; model: string; words: string },
+  { job, model, content }: { job: string; model: string; content: string },
 ) {
-  const content = taskAnswer(task, words);
-  const base = { id: `chatcmpl-${task}`, created: Math.floor(Date.now() / 1000), model };
+  const base = { id: `chatcmpl-${job}`, created: Math.floor(Date.now() / 1000), model };
   const choice = { index: 0, logprobs: null, finish_reason: "stop" };
   if (!stream)
     return reply.send({

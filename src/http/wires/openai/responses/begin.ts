@@ -17,10 +17,12 @@ import { foldSoFar } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import { ANONYMOUS, type Beginning, type Conversations, type Said, UNNAMED } from "../conversations.ts";
 import { conversationOf, refused } from "../given.ts";
+import { isBesideChat } from "../side-requests.ts";
 import { noConversation } from "./conversation-routes.ts";
 import { runOfResponse } from "./ids.ts";
 import {
   answersIn,
+  askedIn,
   isAnswer,
   isMessage,
   itemsOf,
@@ -49,7 +51,7 @@ export function beginnings(
       if (await threads.get(owner, id)) return conversations.continued(owner, id, onlyNew(said, body));
       throw noConversation(id);
     }
-    const name = conversationOf(headers, metadata);
+    const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, metadata);
     if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
     const isKept = body.store !== false;
     const waiting = said.endsWithAnswer

@@ -16,12 +16,13 @@ import type { App } from "../../../validation.ts";
 import { foldedFrames, foldSoFar } from "../../fold.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import type { Conversations } from "../conversations.ts";
-import { taskAnswer, taskOf } from "../given.ts";
+import { conversationOf } from "../given.ts";
 import { findAgent } from "../models.ts";
+import { sideAnswer, sideRequest } from "../side-requests.ts";
 import { beginnings, inputOf, messagesSince } from "./begin.ts";
 import { conversationRoutes, ItemList, ListQuery, listOf } from "./conversation-routes.ts";
 import { runOfResponse } from "./ids.ts";
-import { ResponseBody, refuseUnsupported } from "./input.ts";
+import { askedIn, ResponseBody, refuseUnsupported } from "./input.ts";
 import { inputItem, messageItem, textPart } from "./items.ts";
 import { type Echo, type ProjectOptions, project } from "./project.ts";
 
@@ -67,10 +68,12 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
       refuseUnsupported(body);
       if (services.refusesSystemMessages) refuseSystemMessages(body);
       if (body.model) findAgent(services.agents, body.model);
-      const words = newestWords(body);
-      const task = taskOf(request, words);
-      if (task !== undefined) return taskResponse(body, task, words);
       const owner = ownerOf(request);
+      const side = sideRequest(request.headers, askedIn(body));
+      if (side) {
+        const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
+        return sideResponse(body, side.job, sideAnswer(side, title));
+      }
       const beginning = await beginningOf(owner, request);
       const { start, isAnonymous, thread_id } = beginning;
       const echo = echoOf(body);
@@ -253,18 +256,10 @@ const echoOf = (body: ResponseBody): Echo => ({
   tools: body.tools ?? [],
 });
 
-/** The newest message of the user. */
-function newestWords({ input }: ResponseBody): string {
-  const words =
-    typeof input === "string" ? input : (input?.findLast(({ role }) => role === "user")?.content ?? "");
-  return typeof words === "string" ? words : (words[0]?.text ?? "");
-}
-
 /** As a response, what no agent is asked. */
-function taskResponse({ model }: ResponseBody, task: string, words: string) {
-  const text = taskAnswer(task, words);
+function sideResponse({ model }: ResponseBody, job: string, text: string) {
   return {
-    id: `resp_${task}`,
+    id: `resp_${job}`,
     object: "response" as const,
     created_at: Math.floor(Date.now() / 1000),
     status: "completed",
@@ -273,6 +268,6 @@ function taskResponse({ model }: ResponseBody, task: string, words: string) {
     incomplete_details: null,
     metadata: {},
     usage: null,
-    output: [messageItem(`msg_${task}`, "completed", textPart(text))],
+    output: [messageItem(`msg_${job}`, "completed", textPart(text))],
   };
 }

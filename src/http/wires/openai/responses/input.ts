@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { Answer, Interrupt } from "../../../../core/interrupt.ts";
 import {
+  type AssistantMessage,
   assistantMessage,
   type Content,
   type Message,
@@ -26,7 +27,9 @@ import {
   outputSchema,
   partFrom,
   refused,
+  wordsOf,
 } from "../given.ts";
+import type { Asked } from "../side-requests.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
 const SentPart = z.looseObject({
@@ -134,6 +137,12 @@ export function itemsOf({ input }: ResponseBody): readonly SentItem[] {
   return [{ role: "user", content: input }];
 }
 
+/** For what side requests are known by. */
+export function askedIn(body: ResponseBody): Asked {
+  const said = itemsOf(body).filter(({ role }) => !isSystem(role ?? ""));
+  return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
+}
+
 const typeOf = ({ type, role }: SentItem) => type ?? (role ? "message" : "");
 
 /** Items that a client got from here and sends again. They say nothing that the server does not know. */
@@ -149,28 +158,49 @@ const ANSWERS: ReadonlySet<string> = new Set(["function_call_output", "mcp_appro
 export const isMessage = (item: SentItem) => typeOf(item) === "message";
 export const isAnswer = (item: SentItem) => ANSWERS.has(typeOf(item));
 
+/** Items that may stand between the text and the calls of one message. */
+const WITHIN_MESSAGE: ReadonlySet<string> = new Set(["reasoning", "item_reference"]);
+
 /**
- * The items as messages of a thread, calls of the client's tools and their results among them. Many of them take several turns
- * of the event loop.
+ * The items as messages of a thread, calls of the client's tools and their results among them: what the model said and called at once is
+ * one message. Many of them take several turns of the event loop.
  */
 export async function messagesOf(tenant: string, items: readonly SentItem[]): Promise<Message[]> {
   const names = new Map(items.map(({ call_id, name }) => [call_id, name]));
-  const all = await mapInTurns(tenant, items, (item, index): Message[] => {
+  const read = await mapInTurns(tenant, items, (item, index): Message | undefined => {
     const type = typeOf(item);
     const { call_id = "", name = "" } = item;
-    if (isMessage(item)) return [messageFrom(item, `input[${index}]`)];
+    if (isMessage(item)) return messageFrom(item, `input[${index}]`);
     if (type === "function_call")
-      return [assistantMessage("", { id: call_id, name, args: argumentsOf(item.arguments ?? "") })];
+      return assistantMessage("", { id: call_id, name, args: argumentsOf(item.arguments ?? "") });
     if (type === "function_call_output")
-      return [toolMessage({ id: call_id, name: names.get(call_id) ?? "tool" }, outputOf(item))];
-    if (REPLAYED.has(type) || type === "mcp_approval_response") return [];
+      return toolMessage({ id: call_id, name: names.get(call_id) ?? "tool" }, outputOf(item));
+    if (REPLAYED.has(type) || type === "mcp_approval_response") return undefined;
     throw refused(
       `input[${index}]`,
       `items of type \`${type}\` are not supported; use message, function_call_output or mcp_approval_response.`,
     );
   });
-  return all.flat();
+  const messages: Message[] = [];
+  let turn: AssistantMessage[] = [];
+  const endTurn = () => {
+    if (turn.length > 0) messages.push(joined(turn));
+    turn = [];
+  };
+  for (const [index, message] of read.entries()) {
+    if (message?.role === "assistant") turn.push(message);
+    else if (message || !WITHIN_MESSAGE.has(typeOf(items[index] ?? {}))) endTurn();
+    if (message && message.role !== "assistant") messages.push(message);
+  }
+  endTurn();
+  return messages;
 }
+
+const joined = (said: readonly AssistantMessage[]): AssistantMessage =>
+  assistantMessage(
+    said.flatMap(({ content }) => content || []).join("\n\n"),
+    ...said.flatMap(({ tool_calls = [] }) => tool_calls),
+  );
 
 function messageFrom({ role, content }: SentItem, param: string): Message {
   if (role === undefined) throw refused(`${param}.role`, "must be user, system, developer or assistant.");

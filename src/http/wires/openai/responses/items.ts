@@ -10,6 +10,7 @@ import {
   type ToolMessage,
   textOf,
 } from "../../../../core/message.ts";
+import { resultText } from "../../shown.ts";
 import { questionText } from "../../words.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
@@ -51,7 +52,7 @@ export function callItem(
   const { content, error } = result;
   const said = { ...base, arguments: JSON.stringify(args) };
   if (error === undefined) return { ...said, status: "completed", output: textOf(content), error: null };
-  const failure = { type: "mcp_tool_execution_error", content: [{ type: "text", text: error }] };
+  const failure = { type: "mcp_tool_execution_error", content: [{ type: "text", text: resultText(result) }] };
   return { ...said, status: "failed", output: null, error: failure };
 }
 
@@ -130,10 +131,10 @@ function spoken({ id, content, reasoning = [] }: AssistantMessage): Item[] {
   ];
 }
 
-const functionOutput = ({ id, tool_call_id: call_id, content }: ToolMessage): Item => ({
-  id: `fco_${id}`,
+const functionOutput = (result: ToolMessage): Item => ({
+  id: `fco_${result.id}`,
   type: "function_call_output",
   status: "completed",
-  call_id,
-  output: textOf(content),
+  call_id: result.tool_call_id,
+  output: resultText(result),
 });
