@@ -29,7 +29,7 @@ export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number 
 }
 
 /**
- * The key of a request. Clients and their environments fill both headers: the same key in both is one key, and what has not the form of a
+ * The key of a request. Clients and their environments fill both headers: the same key in both is one key, and what is not shaped like a
  * key is none beside one that has. Throws `unauthorized`, also for two different keys.
  */
 function sentKey(request: FastifyRequest): ReadKey {

@@ -22,7 +22,7 @@ export function conversationOf(
   return named.find((each): each is string => typeof each === "string" && each !== "");
 }
 
-/** What a message says in words, whatever else is in it. */
+/** The words of a message, without its images and files. */
 export function wordsOf(
   content: string | readonly { readonly text?: string | undefined }[] | null | undefined,
 ): string {
